@@ -1,0 +1,63 @@
+"""What do we hand to a back-end?  Files, a launch command, and what the back-end could not express."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from planner.plan import Plan
+
+TargetName = Literal["megatron", "deepspeed", "native"]
+LauncherName = Literal["torchrun", "slurm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One violated rule of a back-end."""
+
+    rule: str
+    """Stable id, for example ``megatron.A7``."""
+    message: str
+    """What is wrong and what would repair it."""
+    source: str
+    """Project, file and line that enforce the rule, or the page that states it."""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One validity rule of a back-end: ``check`` returns a message when the plan breaks it, else None."""
+
+    id: str
+    source: str
+    check: Callable[[Plan], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A part of the plan that the target cannot say, and what is emitted instead."""
+
+    field: str
+    wanted: str
+    emitted: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """Everything needed to run a plan on one target.
+
+    ``files``: relative path -> text.  ``plan`` is the plan that the files really say (equal to the input unless
+    ``projections`` is not empty), and ``read_back(files) == (plan.strategy, plan.stages)``.
+    """
+
+    target: TargetName
+    plan: Plan
+    files: Mapping[str, str]
+    launch_command: str
+    environment: Mapping[str, str]
+    assumptions: tuple[str, ...] = ()
+    projections: tuple[Projection, ...] = ()
+    executables: frozenset[str] = field(default_factory=frozenset)
+    """Paths in ``files`` that get the executable bit."""

@@ -1,0 +1,78 @@
+"""What does one operator cost, before any hardware is known?
+
+An ``Operator`` is what one layer (or the embedding, or the head) runs for each token, unsharded.  The cost model
+turns it into FLOPs, bytes and collectives for a given sharding; ``planner.model.operators`` lists them for a model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+OperatorClass = Literal[
+    "matmul",  # weight matrix times tokens
+    "grouped_matmul",  # one weight matrix an expert
+    "attention",  # scaled dot-product attention, fused (flash)
+    "norm",
+    "activation",  # point-wise non-linearity, gated or not
+    "rope",
+    "residual",
+    "router",  # expert scores, top-k
+    "permute",  # gather / scatter of tokens to experts, memory bound
+    "embedding",
+    "cross_entropy",
+]
+
+Shard = Literal[
+    "column",  # output features split over tp; input replicated over tp (all-gathered under sp)
+    "row",  # input features split over tp; output summed over tp (reduce-scattered under sp)
+    "replicated",  # every tp rank does all of it (router, small projections); under sp: on its own tokens
+    "sequence",  # point-wise on hidden-wide data: tokens split over tp under sp, else replicated
+    "heads",  # attention core: heads split over tp
+    "features",  # point-wise on tp-split features
+    "expert_column",  # as column, over etp, experts over ep
+    "expert_row",  # as row, over etp, experts over ep
+    "expert_features",  # point-wise on etp-split features of dispatched tokens
+    "vocabulary",  # vocabulary split over tp
+]
+
+Module = Literal["norm", "attention_core", "attention", "mlp", "moe", "shared_expert", "embedding", "head"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of one layer, for one token of the micro-batch.
+
+    matmul-like: ``flops = 2 * in_features * out_features`` a token (times ``tokens_per_token``).
+    attention:   ``flops = 2 * context * num_heads * (qk_dim + v_dim)`` a token; context = (s + 1) / 2 when causal,
+                 limited by ``window``.
+    point-wise:  reads ``read_width`` and writes ``write_width`` elements a token.
+    """
+
+    name: str
+    op_class: OperatorClass
+    module: Module
+    shard: Shard
+    parameters: int = 0
+    """Learned scalars (weights and biases), unsharded, all experts included."""
+    replicated_parameters: int = 0
+    """Part of ``parameters`` that tensor parallelism does not split (row-parallel biases, norms, router)."""
+    in_features: int = 0
+    out_features: int = 0
+    tokens_per_token: float = 1.0
+    """Rows of the operator for each token of the layer: top_k for routed experts."""
+    read_width: int = 0
+    write_width: int = 0
+    num_heads: int = 0
+    num_kv_heads: int = 0
+    qk_dim: int = 0
+    v_dim: int = 0
+    window: int | None = None
+    causal: bool = True
+    num_experts: int = 0
+    saved_width: float = 0.0
+    """Elements a token that autograd keeps for the backward pass, at the activation precision, unsharded."""
+    saved_shard: Shard | None = None
+    """How the kept elements are split; None = as ``shard`` splits the input."""
+    saved_bytes_per_element: float | None = None
+    """Overrides the activation precision (1 for masks, 4 for fp32 statistics)."""

@@ -1,0 +1,142 @@
+"""What is the model, layer by layer, in the field's words?
+
+A ``ModelSpec`` holds numbers only.  Everything the planner needs (operators, parameters, activations) is derived
+from it by ``planner.model.operators`` and ``planner.model.parameters``; importers (``hf_config``, ``megatron_args``,
+``model_yaml``) produce it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from profiles.document import Document
+
+NormKind = Literal["rms", "layer", "layer_no_bias", "none_affine"]
+
+
+class AttentionSpec(Document):
+    """Self-attention of one layer kind.
+
+    ``gqa`` covers multi-head, grouped-query and multi-query attention; ``mla`` is DeepSeek's latent attention
+    (arXiv 2405.04434, section 2.1): then ``head_dim = qk_nope_head_dim + qk_rope_head_dim``.
+    """
+
+    kind: Literal["gqa", "mla"] = "gqa"
+    num_heads: int = Field(gt=0)
+    num_kv_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0, description="query/key width of one head")
+    v_head_dim: int = Field(gt=0, description="value width of one head")
+    qkv_bias: bool = False
+    output_bias: bool = False
+    qk_norm: Literal["none", "per_head", "full_width"] = "none"
+    qk_norm_bias: bool = False
+    sinks: bool = Field(default=False, description="one learned sink logit a head (gpt_oss)")
+    sliding_window: int | None = Field(default=None, gt=0, description="tokens seen to the left; None = all")
+    causal: bool = True
+    q_lora_rank: int | None = Field(default=None, gt=0)
+    kv_lora_rank: int | None = Field(default=None, gt=0)
+    qk_rope_head_dim: int | None = Field(default=None, gt=0)
+
+
+class MlpSpec(Document):
+    """Dense feed-forward network of one layer kind."""
+
+    intermediate_size: int = Field(gt=0)
+    gated: bool = Field(description="two input projections (SwiGLU, GeGLU) instead of one")
+    bias: bool = False
+
+
+class MoeSpec(Document):
+    """Mixture of experts of one layer kind: router, routed experts, shared experts."""
+
+    num_experts: int = Field(gt=0)
+    top_k: int = Field(gt=0)
+    expert_intermediate_size: int = Field(gt=0)
+    gated: bool = True
+    expert_bias: bool = False
+    router_bias: bool = Field(default=False, description="learned bias (or score correction) of one value an expert")
+    shared_intermediate_size: int = Field(default=0, ge=0, description="total width of the shared experts")
+    shared_gate: bool = Field(default=False, description="a learned scalar gate on the shared experts (qwen2_moe)")
+
+
+class LayerSpec(Document):
+    """One kind of transformer layer: attention, then an MLP or a mixture of experts.
+
+    ``num_norms`` counts hidden-wide norms in the layer (2 for pre-norm, 4 for gemma's sandwich, 1 for falcon-like
+    parallel residuals).
+    """
+
+    attention: AttentionSpec
+    mlp: MlpSpec | None = None
+    moe: MoeSpec | None = None
+    norm: NormKind = "rms"
+    num_norms: int = Field(default=2, ge=0)
+    parallel_residual: bool = False
+
+
+class LayerRun(Document):
+    """``count`` consecutive layers of kind ``kind`` (an index into ``ModelSpec.layer_kinds``)."""
+
+    kind: int = Field(ge=0)
+    count: int = Field(gt=0)
+
+
+class MtpSpec(Document):
+    """Multi-token prediction modules after the last layer (arXiv 2412.19437, section 2.2).
+
+    Each module: one transformer layer of ``kind``, a projection 2h -> h and three norms; embedding and output head
+    are shared with the main model.
+    """
+
+    num_layers: int = Field(gt=0)
+    kind: int = Field(ge=0)
+    count_in_parameters: bool = Field(
+        default=False, description="whether the reference parameter count (the HF class) holds these modules"
+    )
+
+
+class VisionSpec(Document):
+    """A vision tower in front of the language model: a ViT whose patches become ``tokens_per_image`` LLM tokens."""
+
+    hidden_size: int = Field(gt=0)
+    num_layers: int = Field(gt=0)
+    layer: LayerSpec
+    patches_per_image: int = Field(gt=0)
+    tokens_per_image: int = Field(gt=0)
+    extra_parameters: int = Field(ge=0, description="patch embedding, positions, norms and the projector")
+    projector_flops_per_image: int = Field(default=0, ge=0)
+
+
+class ModelSpec(Document):
+    """A decoder language model: embedding, a sequence of layers of few kinds, final norm, output head."""
+
+    schema_version: Literal[1] = 1
+    name: str = Field(min_length=1)
+    family: str = Field(min_length=1, description="HF model_type, or 'custom'")
+    hidden_size: int = Field(gt=0)
+    vocab_size: int = Field(gt=0)
+    layer_kinds: tuple[LayerSpec, ...] = Field(min_length=1)
+    layer_runs: tuple[LayerRun, ...] = Field(min_length=1)
+    tie_embeddings: bool = False
+    learned_positions: int = Field(default=0, ge=0, description="rows of a learned position table; 0 = rope or alibi")
+    embedding_size: int | None = Field(
+        default=None, gt=0, description="width of the token embedding when it differs from hidden_size (opt-350m)"
+    )
+    embedding_norm: bool = False
+    final_norm: bool = True
+    head_bias: bool = False
+    max_sequence_length: int = Field(gt=0)
+    mtp: MtpSpec | None = None
+    vision: VisionSpec | None = None
+    activation_function: str = "silu"
+
+    @property
+    def num_layers(self) -> int:
+        """Transformer layers, without multi-token-prediction modules and vision tower."""
+        return sum(run.count for run in self.layer_runs)
+
+    def layer_kind_sequence(self) -> tuple[int, ...]:
+        """Kind index of every layer in order, length ``num_layers``."""
+        return tuple(run.kind for run in self.layer_runs for _ in range(run.count))

@@ -1,0 +1,125 @@
+"""What is the answer?  A ``Plan``: immutable, self-contained, content-addressed.
+
+A plan embeds the problem that it answers, so that ``emit``, ``explain`` and ``sensitivity`` need nothing else.
+Wall-clock figures are not part of it: the same problem gives the byte-identical plan.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from planner.problem import Problem
+from planner.strategy import Strategy
+from profiles.document import Document
+
+PlanStatus = Literal["optimal", "feasible"]
+
+
+class MemoryBill(Document):
+    """Peak memory of the worst rank of a stage, itemised, in bytes."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+    buffers: int = Field(description="buckets, gathered units, logits, dispatch buffers, communicators, framework")
+    total: int
+
+
+class ChunkPlan(Document):
+    """One model chunk (virtual stage) of a stage: consecutive layers and what else sits there."""
+
+    chunk: int = Field(ge=0, description="position along the model, 0 .. pp*vpp-1")
+    first_layer: int = Field(ge=0)
+    num_layers: int = Field(ge=0)
+    has_embedding: bool = False
+    has_head: bool = False
+    num_mtp_layers: int = 0
+
+
+class StageRecompute(Document):
+    """Which policy the stage uses, and for how many layers of each of its chunks (the first ones)."""
+
+    policy: Literal["none", "selective", "full"]
+    modules: tuple[str, ...] = ()
+    num_layers_per_chunk: tuple[int, ...] = ()
+
+
+class StageOffload(Document):
+    """What the stage keeps in host memory."""
+
+    optimizer: bool = False
+    activation_layers: int = Field(default=0, ge=0, description="layers whose saved activations go to the host")
+
+
+class StagePlan(Document):
+    """One pipeline rank: its chunks, recompute, offload, memory and time of a micro-batch."""
+
+    stage: int = Field(ge=0)
+    layers: int = Field(ge=0, description="transformer layers on the stage, all chunks")
+    chunks: tuple[ChunkPlan, ...]
+    recompute: StageRecompute
+    offload: StageOffload
+    peak_memory_bytes: MemoryBill
+    parameters_per_device: int
+    forward_s: float = Field(description="one micro-batch, all chunks")
+    backward_s: float = Field(description="one micro-batch, all chunks, recompute included")
+    weight_gradient_s: float = Field(description="part of backward_s that only weight gradients need")
+
+
+class Alternative(Document):
+    """A runner-up: a different strategy with its own numbers."""
+
+    strategy: dict[str, Any]
+    step_time_s: float
+    peak_memory_bytes: int
+    slower_by: float = Field(description="step time over the plan's, minus one")
+    differs_in: tuple[str, ...]
+
+
+class SearchReport(Document):
+    """What the search looked at."""
+
+    enumerated: int
+    pruned: dict[str, int]
+    bounded: int
+    evaluated: int
+    proof: str
+
+
+class Plan(Document):
+    """The chosen strategy with its stages, numbers, bound, alternatives, assumptions and provenance."""
+
+    schema_version: Literal[1] = 1
+    problem: Problem
+    status: PlanStatus
+    strategy: dict[str, Any]
+    stages: tuple[StagePlan, ...]
+    step_time_s: float
+    step_time_interval_s: tuple[float, float]
+    simulated_step_time_s: float
+    tokens_per_s: float
+    tokens_per_s_per_device: float
+    model_flops_per_step: float
+    model_flops_utilization: float
+    peak_memory_bytes: int
+    memory_limit_bytes: int
+    breakdown_s: dict[str, float]
+    lower_bound_s: float
+    gap: float
+    search: SearchReport
+    alternatives: tuple[Alternative, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    provenance: dict[str, Any] = Field(default_factory=dict)
+    cost_per_step: float | None = None
+
+    @property
+    def plan_id(self) -> str:
+        """SHA-256 of the canonical JSON."""
+        return self.content_hash()
+
+    def chosen(self) -> Strategy:
+        """The strategy as a working object."""
+        return Strategy.from_dict(self.strategy)

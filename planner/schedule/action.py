@@ -1,0 +1,32 @@
+"""What is one step of a pipeline schedule?
+
+A schedule is, for each pipeline rank, an ordered list of ``Action``s.  ``planner.schedule.orders`` writes them,
+``planner.schedule.simulate`` runs any of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """F forward, B full backward, I input gradient only, W weight gradient only."""
+
+    FORWARD = "F"
+    BACKWARD = "B"
+    INPUT_GRADIENT = "I"
+    WEIGHT_GRADIENT = "W"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """``kind`` of model chunk ``chunk`` (0 .. pp*vpp-1 along the model) for micro-batch ``microbatch``."""
+
+    kind: Kind
+    chunk: int
+    microbatch: int
+
+
+Order = tuple[tuple[Action, ...], ...]
+"""One tuple of actions for each pipeline rank."""
