@@ -14,7 +14,8 @@ from planner.problem import Problem
 from planner.strategy import Strategy
 from profiles.document import Document
 
-PlanStatus = Literal["optimal", "feasible"]
+PlanStatus = Literal["optimal", "feasible", "infeasible"]
+"""infeasible: only from ``estimate`` of a strategy that does not fit; never stored."""
 
 
 class MemoryBill(Document):
