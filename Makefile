@@ -1,0 +1,94 @@
+# make setup   the development environment in .venv
+# make plan    Llama-3.1-70B on 64 H100: plans, prints, writes launch files under out/, stores the plan
+# make test    sets up, lints, passes everything
+# make lint    style, types, layers, contracts
+# make bench   measured figures beside their targets
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+TARGETS := .targets
+DEEPSPEED_VERSION := 0.19.8
+WORKERS ?= 2
+OUT ?= out
+
+.PHONY: help setup plan test lint bench serve targets postgres clean
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+# --- Environments: a stamp file says what is installed, so the second time is quick. -----------------------------
+
+# The light install: no torch.  Enough to plan, explain, emit and store.
+$(VENV)/.light: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Meshwright needs Python >= 3.11; try make PYTHON=python3.11") if sys.version_info < (3, 11) else 0'
+	@echo "setup: $(VENV) (light)"
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet -c constraints.txt -e .
+	touch $@
+
+# torch comes first and alone, so that nothing that follows chooses another build of it.
+$(VENV)/.dev: $(VENV)/.light
+	@echo "setup: $(VENV) (torch, dev tools, PostgreSQL driver)"
+	$(PIP) install --quiet -c constraints.txt torch
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,postgres,torch]'
+	touch $@
+
+setup: $(VENV)/.dev
+
+# --- The sixty-second start --------------------------------------------------------------------------------------
+
+plan: $(VENV)/.light
+	$(BIN)/meshwright plan --model llama-3.1-70b --cluster dgx-h100 --devices 64 \
+	    --workload examples/llama-3.1-70b-64xh100/workload.yaml \
+	    --emit megatron,deepspeed,native --launcher torchrun --out $(OUT)
+
+# --- Checks --------------------------------------------------------------------------------------------------------
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m pytest -q tests/contract
+
+# The targets' own parsers, which emitted files are checked against.  A failed install fails the build.
+$(TARGETS)/.deepspeed: $(VENV)/.dev Makefile
+	@echo "targets: DeepSpeed $(DEEPSPEED_VERSION)"
+	DS_BUILD_OPS=0 $(PIP) install --quiet -c constraints.txt --no-build-isolation deepspeed==$(DEEPSPEED_VERSION)
+	mkdir -p $(TARGETS) && touch $@
+
+$(TARGETS)/.megatron: $(VENV)/.dev tests/install_megatron.sh
+	@echo "targets: Megatron-LM's argument parser"
+	PATH="$(abspath $(BIN)):$$PATH" bash tests/install_megatron.sh
+	mkdir -p $(TARGETS) && touch $@
+
+targets: $(TARGETS)/.deepspeed $(TARGETS)/.megatron
+
+# A real PostgreSQL: the tests start their own server, only the programs must be there.
+postgres:
+	@if command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then \
+	    echo "postgres: programs found"; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "postgres: apt-get install postgresql"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; \
+	else \
+	    echo "postgres: install the PostgreSQL server programs (Debian: apt-get install postgresql)" >&2; exit 1; \
+	fi
+
+test: setup targets postgres lint
+	MESHWRIGHT_REQUIRE_TARGETS=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+serve:
+	@echo "make serve: the API and the web UI come with a later issue; until then: $(BIN)/meshwright --help"
+
+clean:
+	rm -rf $(VENV) $(TARGETS) .cache $(OUT) build dist
