@@ -36,7 +36,9 @@ Shard = Literal[
     "vocabulary",  # vocabulary split over tp
 ]
 
-Module = Literal["norm", "attention_core", "attention", "mlp", "moe", "shared_expert", "embedding", "head"]
+Module = Literal[
+    "norm", "attention_core", "attention", "residual", "mlp", "moe", "shared_expert", "embedding", "head", "mtp"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,9 @@ class Operator:
     attention:   ``flops = 2 * context * num_heads * (qk_dim + v_dim)`` a token; context = (s + 1) / 2 when causal,
                  limited by ``window``.
     point-wise:  reads ``read_width`` and writes ``write_width`` elements a token.
+
+    ``read_width``, ``write_width`` and ``saved_width`` are for one token of the *layer*: ``tokens_per_token`` is
+    already multiplied in.  ``in_features`` and ``out_features`` are for one row of the operator.
     """
 
     name: str
@@ -76,3 +81,8 @@ class Operator:
     """How the kept elements are split; None = as ``shard`` splits the input."""
     saved_bytes_per_element: float | None = None
     """Overrides the activation precision (1 for masks, 4 for fp32 statistics)."""
+    saved_from: str = ""
+    """Name of the operator whose output the kept elements are; "" = the layer's input.
+
+    Recomputing a region frees a kept tensor only if the region makes it: see ``planner.model.recompute``.
+    """

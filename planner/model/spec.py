@@ -14,6 +14,8 @@ from pydantic import Field
 from profiles.document import Document
 
 NormKind = Literal["rms", "layer", "layer_no_bias", "none_affine"]
+NormPlacement = Literal["pre", "post_branch", "post_residual"]
+PositionKind = Literal["rope", "learned", "alibi", "none"]
 
 
 class AttentionSpec(Document):
@@ -37,7 +39,10 @@ class AttentionSpec(Document):
     causal: bool = True
     q_lora_rank: int | None = Field(default=None, gt=0)
     kv_lora_rank: int | None = Field(default=None, gt=0)
-    qk_rope_head_dim: int | None = Field(default=None, gt=0)
+    qk_rope_head_dim: int | None = Field(
+        default=None, gt=0, description="rotated part of head_dim; None = all of it, where the model has rope"
+    )
+    logit_softcap: float | None = Field(default=None, gt=0, description="tanh cap on attention logits (gemma2)")
 
 
 class MlpSpec(Document):
@@ -59,13 +64,18 @@ class MoeSpec(Document):
     router_bias: bool = Field(default=False, description="learned bias (or score correction) of one value an expert")
     shared_intermediate_size: int = Field(default=0, ge=0, description="total width of the shared experts")
     shared_gate: bool = Field(default=False, description="a learned scalar gate on the shared experts (qwen2_moe)")
+    score_function: Literal["softmax", "sigmoid"] = "softmax"
+    num_groups: int = Field(default=1, gt=0, description="expert groups of group-limited routing; 1 = none")
+    top_k_groups: int = Field(default=1, gt=0, description="groups that one token may reach")
 
 
 class LayerSpec(Document):
     """One kind of transformer layer: attention, then an MLP or a mixture of experts.
 
     ``num_norms`` counts hidden-wide norms in the layer (2 for pre-norm, 4 for gemma's sandwich, 1 for falcon-like
-    parallel residuals).
+    parallel residuals).  ``norm_placement``: ``pre`` = before attention and MLP; ``post_branch`` = on their outputs,
+    before the residual sum (olmo2); ``post_residual`` = after the sum (the first Transformer, opt-350m).  Four norms
+    are always pre and post_branch together.
     """
 
     attention: AttentionSpec
@@ -73,6 +83,7 @@ class LayerSpec(Document):
     moe: MoeSpec | None = None
     norm: NormKind = "rms"
     num_norms: int = Field(default=2, ge=0)
+    norm_placement: NormPlacement = "pre"
     parallel_residual: bool = False
 
 
@@ -103,10 +114,15 @@ class VisionSpec(Document):
     hidden_size: int = Field(gt=0)
     num_layers: int = Field(gt=0)
     layer: LayerSpec
+    rope: bool = Field(default=False, description="rotary positions inside the tower (qwen2_vl)")
     patches_per_image: int = Field(gt=0)
     tokens_per_image: int = Field(gt=0)
     extra_parameters: int = Field(ge=0, description="patch embedding, positions, norms and the projector")
-    projector_flops_per_image: int = Field(default=0, ge=0)
+    projector_flops_per_image: int = Field(
+        default=0, ge=0, description="forward FLOPs of patch embedding and projector, one image"
+    )
+    num_windowed_layers: int = Field(default=0, ge=0, description="layers whose attention stays in a window")
+    window_patches: int | None = Field(default=None, gt=0, description="patches of one attention window")
 
 
 class ModelSpec(Document):
@@ -131,6 +147,9 @@ class ModelSpec(Document):
     mtp: MtpSpec | None = None
     vision: VisionSpec | None = None
     activation_function: str = "silu"
+    position: PositionKind = "rope"
+    rotary_base: float = Field(default=10000.0, gt=0)
+    norm_epsilon: float = Field(default=1e-5, gt=0)
 
     @property
     def num_layers(self) -> int:

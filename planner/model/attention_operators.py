@@ -1,0 +1,257 @@
+"""Which operators does the self-attention of one layer run?
+
+From the normed input of the layer to the output projection.  Accounting of kept activations: see
+``planner.model.operators``.  Grouped-query attention runs one fused qkv projection; latent attention (MLA,
+arXiv 2405.04434, section 2.1) runs low-rank down projections, a norm on each latent, and up projections.
+"""
+
+from __future__ import annotations
+
+from planner.model.norm_operators import norm_parameters
+from planner.model.operator import Operator, Shard
+from planner.model.spec import AttentionSpec, NormKind
+
+
+def attention_operators(
+    attention: AttentionSpec, hidden_size: int, *, norm: NormKind, rope: bool, input_from: str
+) -> tuple[Operator, ...]:
+    """List the operators of one attention block; ``input_from`` names the operator that makes its input."""
+    if attention.kind == "mla":
+        projections = _latent_projections(attention, hidden_size, norm, input_from)
+    else:
+        projections = _fused_projection(attention, hidden_size, input_from)
+    return (
+        *projections,
+        *_qk_norm(attention, norm),
+        *(_rope(attention) if rope else ()),
+        _core(attention, rope=rope),
+        _output_projection(attention, hidden_size),
+    )
+
+
+def _matmul(
+    name: str,
+    in_features: int,
+    out_features: int,
+    shard: Shard,
+    *,
+    bias: bool,
+    saved: int,
+    saved_from: str,
+    saved_shard: Shard,
+) -> Operator:
+    bias_size = out_features if bias else 0
+    parameters = in_features * out_features + bias_size
+    replicated = {"replicated": parameters, "row": bias_size}.get(shard, 0)
+    return Operator(
+        name=name,
+        op_class="matmul",
+        module="attention",
+        shard=shard,
+        parameters=parameters,
+        replicated_parameters=replicated,
+        in_features=in_features,
+        out_features=out_features,
+        read_width=in_features,
+        write_width=out_features,
+        saved_width=saved,
+        saved_shard=saved_shard if saved else None,
+        saved_from=saved_from if saved else "",
+    )
+
+
+def _fused_projection(attention: AttentionSpec, hidden_size: int, input_from: str) -> tuple[Operator, ...]:
+    query = attention.num_heads * attention.head_dim
+    key_value = attention.num_kv_heads * (attention.head_dim + attention.v_head_dim)
+    operator = Operator(
+        name="qkv",
+        op_class="matmul",
+        module="attention",
+        shard="column",
+        parameters=hidden_size * (query + key_value) + (query + key_value if attention.qkv_bias else 0),
+        in_features=hidden_size,
+        out_features=query + key_value,
+        read_width=hidden_size,
+        write_width=query + key_value,
+        num_heads=attention.num_heads,
+        num_kv_heads=attention.num_kv_heads,
+        qk_dim=attention.head_dim,
+        v_dim=attention.v_head_dim,
+        saved_width=hidden_size,
+        saved_shard="sequence",
+        saved_from=input_from,
+    )
+    return (operator,)
+
+
+def _latent_projections(
+    attention: AttentionSpec, hidden_size: int, norm: NormKind, input_from: str
+) -> tuple[Operator, ...]:
+    heads, rope_dim = attention.num_heads, attention.qk_rope_head_dim or 0
+    latent = attention.kv_lora_rank or 0
+    query = heads * attention.head_dim
+    up = heads * (attention.head_dim - rope_dim + attention.v_head_dim)
+    bias = attention.qkv_bias
+    operators: list[Operator] = []
+    if attention.q_lora_rank is None:
+        operators.append(
+            _matmul(
+                "q_projection",
+                hidden_size,
+                query,
+                "column",
+                bias=False,
+                saved=hidden_size,
+                saved_from=input_from,
+                saved_shard="sequence",
+            )
+        )
+    else:
+        rank = attention.q_lora_rank
+        operators += [
+            _matmul(
+                "q_down",
+                hidden_size,
+                rank,
+                "replicated",
+                bias=bias,
+                saved=hidden_size,
+                saved_from=input_from,
+                saved_shard="sequence",
+            ),
+            _latent_norm("q_latent_norm", rank, norm, "q_down"),
+            _matmul(
+                "q_up",
+                rank,
+                query,
+                "column",
+                bias=False,
+                saved=rank,
+                saved_from="q_latent_norm",
+                saved_shard="sequence",
+            ),
+        ]
+    # The input of kv_down is the tensor that q_down (or q_projection) already keeps.
+    operators += [
+        _matmul(
+            "kv_down",
+            hidden_size,
+            latent + rope_dim,
+            "replicated",
+            bias=bias,
+            saved=0,
+            saved_from="",
+            saved_shard="sequence",
+        ),
+        _latent_norm("kv_latent_norm", latent, norm, "kv_down"),
+        _matmul(
+            "kv_up", latent, up, "column", bias=False, saved=latent, saved_from="kv_latent_norm", saved_shard="sequence"
+        ),
+    ]
+    return tuple(operators)
+
+
+def _latent_norm(name: str, width: int, norm: NormKind, saved_from: str) -> Operator:
+    parameters = norm_parameters(width, norm)
+    return Operator(
+        name=name,
+        op_class="norm",
+        module="attention",
+        shard="sequence",
+        parameters=parameters,
+        replicated_parameters=parameters,
+        read_width=width,
+        write_width=width,
+        saved_width=width,
+        saved_shard="sequence",
+        saved_from=saved_from,
+    )
+
+
+def _qk_norm(attention: AttentionSpec, norm: NormKind) -> tuple[Operator, ...]:
+    """Norm of queries and keys: one weight vector for all heads, or one as wide as all heads together.
+
+    The full-width form (olmo2) splits its weights with the heads; its statistics need a sum over tp.
+    """
+    if attention.qk_norm == "none":
+        return ()
+    width = (attention.num_heads + attention.num_kv_heads) * attention.head_dim
+    weights = 2 * attention.head_dim if attention.qk_norm == "per_head" else width
+    parameters = 2 * weights if attention.qk_norm_bias else weights
+    operator = Operator(
+        name="qk_norm",
+        op_class="norm",
+        module="attention",
+        shard="heads",
+        parameters=parameters,
+        replicated_parameters=parameters if attention.qk_norm == "per_head" else 0,
+        read_width=width,
+        write_width=width,
+        saved_width=width,
+        saved_shard="heads",
+        saved_from="qkv",
+    )
+    return (operator,)
+
+
+def _rope(attention: AttentionSpec) -> tuple[Operator, ...]:
+    """Rotation of queries and keys; its backward needs only the position table, so nothing is kept.
+
+    MLA rotates one key shared by all heads and then copies it into every head's key.
+    """
+    rotated = attention.qk_rope_head_dim or attention.head_dim
+    if attention.kind == "mla":
+        read = attention.num_heads * rotated + rotated
+        write = 2 * attention.num_heads * rotated
+    else:
+        read = write = (attention.num_heads + attention.num_kv_heads) * rotated
+    return (
+        Operator(name="rope", op_class="rope", module="attention", shard="heads", read_width=read, write_width=write),
+    )
+
+
+def _core(attention: AttentionSpec, *, rope: bool) -> Operator:
+    heads, kv_heads = attention.num_heads, attention.num_kv_heads
+    inputs = heads * attention.head_dim + kv_heads * (attention.head_dim + attention.v_head_dim)
+    return Operator(
+        name="attention_core",
+        op_class="attention",
+        module="attention_core",
+        shard="heads",
+        parameters=heads if attention.sinks else 0,
+        read_width=inputs,
+        write_width=heads * attention.v_head_dim,
+        num_heads=heads,
+        num_kv_heads=kv_heads,
+        qk_dim=attention.head_dim,
+        v_dim=attention.v_head_dim,
+        window=attention.sliding_window,
+        causal=attention.causal,
+        saved_width=inputs,
+        saved_shard="heads",
+        saved_from=_maker_of_queries(attention, rope=rope),
+    )
+
+
+def _maker_of_queries(attention: AttentionSpec, *, rope: bool) -> str:
+    if rope:
+        return "rope"
+    if attention.qk_norm != "none":
+        return "qk_norm"
+    if attention.kind == "gqa":
+        return "qkv"
+    return "q_projection" if attention.q_lora_rank is None else "q_up"
+
+
+def _output_projection(attention: AttentionSpec, hidden_size: int) -> Operator:
+    width = attention.num_heads * attention.v_head_dim
+    return _matmul(
+        "output_projection",
+        width,
+        hidden_size,
+        "row",
+        bias=attention.output_bias,
+        saved=width,
+        saved_from="attention_core",
+        saved_shard="heads",
+    )

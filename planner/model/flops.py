@@ -1,0 +1,81 @@
+"""How many useful FLOPs does training one token take?
+
+``forward + backward = 3 * forward``: two FLOPs a multiply-add, and the backward pass runs each matmul twice (input and
+weight gradient).  Counted: every matmul that a token meets (``6 * N_active`` without look-up tables, biases and
+norms), the vocabulary matmul, and attention ``2 * context * heads * (qk_dim + v_dim)``.  Not counted: the embedding
+look-up, point-wise work, and recomputation - this is the numerator of model-FLOPs utilization (MFU), not of hardware
+utilization (HFU).  A causal token sees ``(s + 1) / 2`` tokens on average, a sliding window ``w`` at most ``w``.  Many
+papers (Narayanan et al., arXiv 2104.04473, equation 3; Korthikanti et al., arXiv 2205.05198, equation 8) count all
+``s``: ``causal=False`` gives theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.model.operator import Operator
+from planner.model.operators import (
+    embedding_operators,
+    head_operators,
+    layer_operators,
+    mtp_operators,
+    vision_operators,
+)
+from planner.model.spec import ModelSpec
+
+
+def attention_context(sequence_length: int, window: int | None, *, causal: bool) -> float:
+    """Mean number of tokens that one token attends to.
+
+    Causal: ``mean(min(i, w) for i in 1..s)`` = ``(s + 1) / 2`` without a window.  Otherwise ``min(s, w)``.
+    """
+    reach = sequence_length if window is None else min(window, sequence_length)
+    if not causal:
+        return float(reach)
+    return (reach * (reach + 1) / 2 + (sequence_length - reach) * reach) / sequence_length
+
+
+def forward_flops(operator: Operator, sequence_length: int, *, causal: bool = True) -> float:
+    """Matmul and attention FLOPs of one operator for one token of the layer; 0 for point-wise operators."""
+    if operator.op_class == "attention":
+        context = attention_context(sequence_length, operator.window, causal=causal and operator.causal)
+        return 2.0 * context * operator.num_heads * (operator.qk_dim + operator.v_dim)
+    return 2.0 * operator.in_features * operator.out_features * operator.tokens_per_token
+
+
+def _sum_forward(operators: Iterable[Operator], sequence_length: int, causal: bool) -> float:
+    return sum(forward_flops(op, sequence_length, causal=causal) for op in operators)
+
+
+def forward_flops_per_token(spec: ModelSpec, sequence_length: int, causal: bool = True) -> float:
+    """FLOPs of one forward pass for one token; vision tower not included."""
+    head = _sum_forward(head_operators(spec), sequence_length, causal)
+    total = _sum_forward(embedding_operators(spec), sequence_length, causal) + head
+    for run in spec.layer_runs:
+        total += run.count * _sum_forward(layer_operators(spec, run.kind), sequence_length, causal)
+    if spec.mtp is not None:
+        module = _sum_forward(mtp_operators(spec), sequence_length, causal) + head
+        module += _sum_forward(layer_operators(spec, spec.mtp.kind), sequence_length, causal)
+        total += spec.mtp.num_layers * module
+    return total
+
+
+def model_flops_per_token(spec: ModelSpec, sequence_length: int, causal: bool = True) -> float:
+    """Useful FLOPs of forward and backward for one token: the numerator of MFU.  Recompute is never counted.
+
+    Multi-token-prediction modules are counted (their loss is part of training); the vision tower is counted apart,
+    by ``vision_flops_per_image``.
+    """
+    return 3.0 * forward_flops_per_token(spec, sequence_length, causal)
+
+
+def vision_flops_per_image(spec: ModelSpec) -> float:
+    """Useful FLOPs of forward and backward through the vision tower and projector for one image; 0 without tower."""
+    vision = spec.vision
+    if vision is None:
+        return 0.0
+    patches = vision.patches_per_image
+    full = _sum_forward(vision_operators(spec), patches, True)
+    windowed = _sum_forward(vision_operators(spec, windowed=True), patches, True)
+    layers = (vision.num_layers - vision.num_windowed_layers) * full + vision.num_windowed_layers * windowed
+    return 3.0 * (patches * layers + vision.projector_flops_per_image)

@@ -1,0 +1,236 @@
+"""Which operators does the feed-forward part of one layer run: dense MLP, or mixture of experts?
+
+The mixture follows Megatron-Core's all-to-all dispatcher: tokens are sorted by destination, exchanged, sorted by
+local expert, run through one grouped matmul, and come back the same way.  The router's probabilities are applied
+inside the expert activation (Megatron-Core >= 0.12), so that the combine step keeps nothing.
+Accounting of kept activations: see ``planner.model.operators``.
+"""
+
+from __future__ import annotations
+
+from planner.model.operator import Module, Operator
+from planner.model.spec import MlpSpec, MoeSpec
+
+
+def mlp_operators(mlp: MlpSpec, hidden_size: int, *, input_from: str, input_kept: bool = False) -> tuple[Operator, ...]:
+    """List the operators of a dense MLP; ``input_kept`` = another operator keeps the input tensor already."""
+    return _dense(
+        hidden_size,
+        mlp.intermediate_size,
+        gated=mlp.gated,
+        bias=mlp.bias,
+        module="mlp",
+        prefix="",
+        input_from=input_from,
+        input_kept=input_kept,
+    )
+
+
+def _dense(
+    hidden_size: int,
+    intermediate_size: int,
+    *,
+    gated: bool,
+    bias: bool,
+    module: Module,
+    prefix: str,
+    input_from: str,
+    input_kept: bool,
+) -> tuple[Operator, ...]:
+    up_width = 2 * intermediate_size if gated else intermediate_size
+    up, act, down = f"{prefix}up", f"{prefix}activation", f"{prefix}down"
+    output_bias = hidden_size if bias else 0
+    return (
+        Operator(
+            name=up,
+            op_class="matmul",
+            module=module,
+            shard="column",
+            parameters=hidden_size * up_width + (up_width if bias else 0),
+            in_features=hidden_size,
+            out_features=up_width,
+            read_width=hidden_size,
+            write_width=up_width,
+            saved_width=0 if input_kept else hidden_size,
+            saved_shard=None if input_kept else "sequence",
+            saved_from="" if input_kept else input_from,
+        ),
+        Operator(
+            name=act,
+            op_class="activation",
+            module=module,
+            shard="features",
+            read_width=up_width,
+            write_width=intermediate_size,
+            saved_width=up_width,
+            saved_shard="features",
+            saved_from=up,
+        ),
+        Operator(
+            name=down,
+            op_class="matmul",
+            module=module,
+            shard="row",
+            parameters=hidden_size * intermediate_size + output_bias,
+            replicated_parameters=output_bias,
+            in_features=intermediate_size,
+            out_features=hidden_size,
+            read_width=intermediate_size,
+            write_width=hidden_size,
+            saved_width=intermediate_size,
+            saved_shard="features",
+            saved_from=act,
+        ),
+    )
+
+
+def moe_operators(moe: MoeSpec, hidden_size: int, *, input_from: str, input_kept: bool = False) -> tuple[Operator, ...]:
+    """List the operators of a mixture of experts: router, dispatch, experts, combine, shared experts."""
+    router_width = 0 if input_kept else hidden_size
+    router_parameters = moe.num_experts * (hidden_size + (1 if moe.router_bias else 0))
+    return (
+        Operator(
+            name="router",
+            op_class="router",
+            module="moe",
+            shard="replicated",
+            parameters=router_parameters,
+            replicated_parameters=router_parameters,
+            in_features=hidden_size,
+            out_features=moe.num_experts,
+            read_width=hidden_size,
+            write_width=moe.num_experts,
+            num_experts=moe.num_experts,
+            saved_width=router_width,
+            saved_shard="sequence" if router_width else None,
+            saved_from=input_from if router_width else "",
+        ),
+        Operator(
+            name="expert_choice",
+            op_class="router",
+            module="moe",
+            shard="replicated",
+            read_width=moe.num_experts,
+            write_width=moe.top_k,
+            num_experts=moe.num_experts,
+            saved_width=moe.num_experts,
+            saved_shard="sequence",
+            saved_bytes_per_element=4.0,
+            saved_from="router",
+        ),
+        _permute("dispatch", moe, hidden_size),
+        *_experts(moe, hidden_size),
+        _permute("combine", moe, hidden_size),
+        *(_shared_experts(moe, hidden_size, input_from) if moe.shared_intermediate_size else ()),
+    )
+
+
+def _permute(name: str, moe: MoeSpec, hidden_size: int) -> Operator:
+    """Two copies of the routed tokens: sorted by destination rank, then by local expert (or back)."""
+    routed = moe.top_k * hidden_size
+    outward = name == "dispatch"
+    return Operator(
+        name=name,
+        op_class="permute",
+        module="moe",
+        shard="sequence",
+        tokens_per_token=float(moe.top_k),
+        read_width=routed + hidden_size if outward else 2 * routed,
+        write_width=2 * routed if outward else routed + hidden_size,
+        num_experts=moe.num_experts,
+    )
+
+
+def _experts(moe: MoeSpec, hidden_size: int) -> tuple[Operator, ...]:
+    rows, width = moe.top_k, moe.expert_intermediate_size
+    up_width = 2 * width if moe.gated else width
+    bias = 1 if moe.expert_bias else 0
+    output_bias = bias * moe.num_experts * hidden_size
+    return (
+        Operator(
+            name="experts_up",
+            op_class="grouped_matmul",
+            module="moe",
+            shard="expert_column",
+            parameters=moe.num_experts * up_width * (hidden_size + bias),
+            in_features=hidden_size,
+            out_features=up_width,
+            tokens_per_token=float(rows),
+            read_width=rows * hidden_size,
+            write_width=rows * up_width,
+            num_experts=moe.num_experts,
+            saved_width=rows * hidden_size,
+            saved_shard="expert_column",
+            saved_from="dispatch",
+        ),
+        Operator(
+            name="experts_activation",
+            op_class="activation",
+            module="moe",
+            shard="expert_features",
+            tokens_per_token=float(rows),
+            read_width=rows * up_width,
+            write_width=rows * width,
+            num_experts=moe.num_experts,
+            saved_width=rows * up_width,
+            saved_shard="expert_features",
+            saved_from="experts_up",
+        ),
+        Operator(
+            name="experts_down",
+            op_class="grouped_matmul",
+            module="moe",
+            shard="expert_row",
+            parameters=moe.num_experts * hidden_size * width + output_bias,
+            replicated_parameters=output_bias,
+            in_features=width,
+            out_features=hidden_size,
+            tokens_per_token=float(rows),
+            read_width=rows * width,
+            write_width=rows * hidden_size,
+            num_experts=moe.num_experts,
+            saved_width=rows * width,
+            saved_shard="expert_features",
+            saved_from="experts_activation",
+        ),
+    )
+
+
+def _shared_experts(moe: MoeSpec, hidden_size: int, input_from: str) -> tuple[Operator, ...]:
+    dense = _dense(
+        hidden_size,
+        moe.shared_intermediate_size,
+        gated=moe.gated,
+        bias=moe.expert_bias,
+        module="shared_expert",
+        prefix="shared_",
+        input_from=input_from,
+        input_kept=True,  # the router keeps the same tensor
+    )
+    join = Operator(
+        name="shared_sum",
+        op_class="residual",
+        module="shared_expert",
+        shard="sequence",
+        read_width=2 * hidden_size,
+        write_width=hidden_size,
+    )
+    if not moe.shared_gate:
+        return (*dense, join)
+    gate = Operator(
+        name="shared_gate",
+        op_class="router",
+        module="shared_expert",
+        shard="replicated",
+        parameters=hidden_size,
+        replicated_parameters=hidden_size,
+        in_features=hidden_size,
+        out_features=1,
+        # It scales the shared experts' output, which therefore has to be kept.
+        read_width=2 * hidden_size,
+        write_width=hidden_size,
+        saved_width=hidden_size,
+        saved_shard="sequence",
+        saved_from="shared_down",
+    )
+    return (*dense, gate, join)

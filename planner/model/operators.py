@@ -1,0 +1,232 @@
+"""Which operators does a model run for each token, and what does each keep for the backward pass?
+
+``layer_operators`` lists one transformer layer, ``embedding_operators`` and ``head_operators`` the two ends,
+``mtp_operators`` what a multi-token-prediction module runs around its layer, ``vision_operators`` one layer of the
+vision tower (its tokens are patches).
+
+What is kept (``saved_width``), for bf16 training with flash attention, fused SwiGLU/GELU and fused cross-entropy, as
+in Megatron-Core with TransformerEngine.  Source: Korthikanti et al., arXiv 2205.05198, section 4.1: a GPT layer keeps
+``34 * s*b*h`` bytes, of which 2 are the byte masks of the two hidden-wide dropouts.  Masks are left out here, so a
+GPT layer keeps ``16`` elements = 32 bytes a token and hidden feature:
+
+    norm inputs 2h, inputs of qkv and of the first MLP matmul 2h, q k v 3h, input of the output projection h,
+    input and output of the non-linearity 4h + 4h                                         = 16h elements
+
+* Each tensor is counted once, at the first operator that keeps it: the norm output that feeds q, k and v; the tensor
+  that router, shared experts and dispatch all read; gate and up, both inputs of one SwiGLU.
+* Flash attention keeps q, k, v and its output (counted at the output projection), not the s x s scores.
+* Row statistics (norm 1-2, log-sum-exp one fp32 a head) are left out: below 0.3 % of a layer.
+* ``saved_shard`` ``sequence`` = the input of a column-parallel matmul, kept sequence-sharded under sp and gathered
+  again for the weight gradient (section 4.2.2 of the paper).
+* The loss keeps the fp32 softmax of the logits, ``4 * s*b*v`` bytes (section 4.3 of the paper).
+"""
+
+from __future__ import annotations
+
+from planner.model.attention_operators import attention_operators
+from planner.model.mlp_operators import mlp_operators, moe_operators
+from planner.model.norm_operators import norm_operator, residual_operator
+from planner.model.operator import Operator
+from planner.model.spec import LayerSpec, ModelSpec
+
+
+def layer_operators(spec: ModelSpec, kind: int) -> tuple[Operator, ...]:
+    """List what one layer of kind ``kind`` runs, in order; names are unique within the layer."""
+    return _transformer_layer(spec.layer_kinds[kind], spec.hidden_size, rope=spec.position == "rope")
+
+
+def vision_operators(spec: ModelSpec, *, windowed: bool = False) -> tuple[Operator, ...]:
+    """List what one layer of the vision tower runs for each patch; empty without a tower.
+
+    ``windowed``: the kind of layer whose attention stays within ``window_patches`` (qwen2_5_vl).
+    Patch embedding and projector are not listed: see ``VisionSpec.extra_parameters``, ``projector_flops_per_image``.
+    """
+    if spec.vision is None:
+        return ()
+    layer = spec.vision.layer
+    if windowed:
+        attention = layer.attention.model_copy(update={"sliding_window": spec.vision.window_patches})
+        layer = layer.model_copy(update={"attention": attention})
+    return _transformer_layer(layer, spec.vision.hidden_size, rope=spec.vision.rope)
+
+
+def _transformer_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tuple[Operator, ...]:
+    pre = layer.num_norms > 0 and (layer.norm_placement == "pre" or layer.num_norms == 4)
+    if layer.parallel_residual:
+        return _parallel_layer(layer, hidden_size, rope=rope)
+    operators: list[Operator] = []
+    stream = ""
+    for block in ("attention", "mlp"):
+        source = stream
+        # A single norm in a sequential layer stands before attention.
+        if pre and (block == "attention" or layer.num_norms > 1):
+            operators.append(norm_operator(f"{block}_norm", hidden_size, layer.norm, saved_from=source))
+            source = f"{block}_norm"
+        operators += _block(layer, hidden_size, block, source, rope=rope)
+        if layer.num_norms == 4 or (layer.norm_placement == "post_branch" and layer.num_norms > 0):
+            name = f"{block}_post_norm"
+            operators.append(norm_operator(name, hidden_size, layer.norm, saved_from=operators[-1].name))
+        operators.append(residual_operator(f"{block}_residual", hidden_size))
+        stream = f"{block}_residual"
+        if layer.norm_placement == "post_residual" and layer.num_norms > 0:
+            operators.append(norm_operator(f"{block}_norm", hidden_size, layer.norm, saved_from=stream))
+            stream = f"{block}_norm"
+    return tuple(operators)
+
+
+def _parallel_layer(layer: LayerSpec, hidden_size: int, *, rope: bool) -> tuple[Operator, ...]:
+    """Attention and MLP read the same layer input, each through its own norm or both through one."""
+    own_norm = layer.num_norms > 1
+    operators = [norm_operator("attention_norm", hidden_size, layer.norm, saved_from="")]
+    operators += _block(layer, hidden_size, "attention", "attention_norm", rope=rope)
+    if own_norm:
+        operators.append(norm_operator("mlp_norm", hidden_size, layer.norm, saved_from="", shares_input=True))
+    source = "mlp_norm" if own_norm else "attention_norm"
+    operators += _block(layer, hidden_size, "mlp", source, rope=rope, input_kept=not own_norm)
+    operators.append(residual_operator("residual", hidden_size, num_terms=3))
+    return tuple(operators)
+
+
+def _block(
+    layer: LayerSpec, hidden_size: int, block: str, source: str, *, rope: bool, input_kept: bool = False
+) -> tuple[Operator, ...]:
+    if block == "attention":
+        return attention_operators(layer.attention, hidden_size, norm=layer.norm, rope=rope, input_from=source)
+    if layer.moe is not None:
+        return moe_operators(layer.moe, hidden_size, input_from=source, input_kept=input_kept)
+    if layer.mlp is not None:
+        return mlp_operators(layer.mlp, hidden_size, input_from=source, input_kept=input_kept)
+    return ()
+
+
+def embedding_operators(spec: ModelSpec) -> tuple[Operator, ...]:
+    """List what turns token ids into the first layer's input: look-up, positions, norm."""
+    width = spec.embedding_size or spec.hidden_size
+    operators = [
+        Operator(
+            name="token_embedding",
+            op_class="embedding",
+            module="embedding",
+            shard="vocabulary",
+            parameters=spec.vocab_size * width,
+            read_width=width,
+            write_width=width,
+        )
+    ]
+    if width != spec.hidden_size:
+        operators.append(_resize("embedding_projection", width, spec.hidden_size, "token_embedding"))
+    if spec.learned_positions:
+        parameters = spec.learned_positions * spec.hidden_size
+        operators.append(
+            Operator(
+                name="position_embedding",
+                op_class="embedding",
+                module="embedding",
+                shard="sequence",
+                parameters=parameters,
+                replicated_parameters=parameters,
+                read_width=2 * spec.hidden_size,
+                write_width=spec.hidden_size,
+            )
+        )
+    if spec.embedding_norm:
+        norm = spec.layer_kinds[0].norm
+        operators.append(norm_operator("embedding_norm", spec.hidden_size, norm, saved_from="token_embedding"))
+    return tuple(operators)
+
+
+def _resize(name: str, in_features: int, out_features: int, saved_from: str) -> Operator:
+    """Projection between embedding width and hidden width (opt-350m), without bias."""
+    return Operator(
+        name=name,
+        op_class="matmul",
+        module="embedding",
+        shard="replicated",
+        parameters=in_features * out_features,
+        replicated_parameters=in_features * out_features,
+        in_features=in_features,
+        out_features=out_features,
+        read_width=in_features,
+        write_width=out_features,
+        saved_width=in_features,
+        saved_shard="sequence",
+        saved_from=saved_from,
+    )
+
+
+def head_operators(spec: ModelSpec) -> tuple[Operator, ...]:
+    """List what turns the last layer's output into the loss: final norm, vocabulary matmul, cross-entropy.
+
+    With tied embeddings the matmul has no parameters of its own, but runs all the same; a pipeline whose last stage
+    is not its first holds a copy of the ``in_features * out_features`` weight.
+    """
+    operators: list[Operator] = []
+    source, width = "", spec.hidden_size
+    if spec.final_norm:
+        operators.append(norm_operator("final_norm", width, spec.layer_kinds[-1].norm, saved_from=source))
+        source = "final_norm"
+    if spec.embedding_size is not None and spec.embedding_size != width:
+        operators.append(_resize("head_projection", width, spec.embedding_size, source))
+        source, width = "head_projection", spec.embedding_size
+    weight = 0 if spec.tie_embeddings else width * spec.vocab_size
+    operators += [
+        Operator(
+            name="lm_head",
+            op_class="matmul",
+            module="head",
+            shard="vocabulary",
+            parameters=weight + (spec.vocab_size if spec.head_bias else 0),
+            in_features=width,
+            out_features=spec.vocab_size,
+            read_width=width,
+            write_width=spec.vocab_size,
+            saved_width=width,
+            saved_shard="sequence",
+            saved_from=source,
+        ),
+        Operator(
+            name="cross_entropy",
+            op_class="cross_entropy",
+            module="head",
+            shard="vocabulary",
+            read_width=spec.vocab_size,
+            write_width=spec.vocab_size,
+            saved_width=spec.vocab_size,
+            saved_shard="vocabulary",
+            saved_bytes_per_element=4.0,
+            saved_from="lm_head",
+        ),
+    ]
+    return tuple(operators)
+
+
+def mtp_operators(spec: ModelSpec) -> tuple[Operator, ...]:
+    """List what one multi-token-prediction module runs besides its layer; empty without modules.
+
+    Two norms (hidden state, embedding of the next token), the projection 2h -> h, and the norm before the shared
+    head (arXiv 2412.19437, section 2.2).  Its layer is ``layer_operators(spec, spec.mtp.kind)``; it also runs the
+    look-up, the vocabulary matmul and the loss once more, with the main model's weights.
+    """
+    if spec.mtp is None:
+        return ()
+    width, norm = spec.hidden_size, spec.layer_kinds[spec.mtp.kind].norm
+    projection = Operator(
+        name="mtp_projection",
+        op_class="matmul",
+        module="mtp",
+        shard="column",
+        parameters=2 * width * width,
+        in_features=2 * width,
+        out_features=width,
+        read_width=2 * width,
+        write_width=width,
+        saved_width=2 * width,
+        saved_shard="sequence",
+        saved_from="mtp_hidden_norm",
+    )
+    return (
+        norm_operator("mtp_embedding_norm", width, norm, saved_from=""),
+        norm_operator("mtp_hidden_norm", width, norm, saved_from=""),
+        projection,
+        norm_operator("mtp_final_norm", width, norm, saved_from=""),
+    )

@@ -1,0 +1,114 @@
+"""How many learned scalars does a model have, in all and for one token?
+
+Everything is summed over the operators of ``planner.model.operators``, so cost, memory and parameter count cannot
+disagree.  Checked to the last parameter against the ``transformers`` classes (tests/oracle).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.model.operator import Operator
+from planner.model.operators import (
+    embedding_operators,
+    head_operators,
+    layer_operators,
+    mtp_operators,
+    vision_operators,
+)
+from planner.model.spec import LayerSpec, ModelSpec
+
+
+def sum_parameters(operators: Iterable[Operator]) -> int:
+    """Learned scalars of some operators, all experts included."""
+    return sum(op.parameters for op in operators)
+
+
+def embedding_parameters(spec: ModelSpec) -> int:
+    """Token table, learned positions, embedding norm and resizing projection."""
+    return sum_parameters(embedding_operators(spec))
+
+
+def head_parameters(spec: ModelSpec) -> int:
+    """Vocabulary matmul and its bias; 0 when tied to the token table.  Without the final norm."""
+    return sum_parameters(op for op in head_operators(spec) if op.module == "head")
+
+
+def final_norm_parameters(spec: ModelSpec) -> int:
+    """Final norm, and the resizing projection before the head where there is one."""
+    return sum_parameters(op for op in head_operators(spec) if op.module != "head")
+
+
+def layer_parameters(spec: ModelSpec, kind: int) -> int:
+    """One transformer layer of kind ``kind``, all experts included."""
+    return sum_parameters(layer_operators(spec, kind))
+
+
+def active_layer_parameters(spec: ModelSpec, kind: int) -> int:
+    """One layer as a single token meets it: ``top_k`` of the routed experts, all of the rest."""
+    return layer_parameters(spec, kind) - _idle_parameters(spec, kind)
+
+
+def mtp_parameters(spec: ModelSpec) -> int:
+    """All multi-token-prediction modules: projection, norms and layer; embedding and head are the main model's."""
+    if spec.mtp is None:
+        return 0
+    module = sum_parameters(mtp_operators(spec)) + layer_parameters(spec, spec.mtp.kind)
+    return spec.mtp.num_layers * module
+
+
+def vision_parameters(spec: ModelSpec) -> int:
+    """Vision tower with patch embedding and projector; 0 without one."""
+    if spec.vision is None:
+        return 0
+    return spec.vision.num_layers * sum_parameters(vision_operators(spec)) + spec.vision.extra_parameters
+
+
+def total_parameters(spec: ModelSpec) -> int:
+    """Learned scalars of the model as its reference class builds it.
+
+    Multi-token-prediction modules count only where the reference holds them (``MtpSpec.count_in_parameters``; the
+    ``transformers`` classes do not); training them takes ``mtp_parameters`` more.
+    """
+    layers = sum(run.count * layer_parameters(spec, run.kind) for run in spec.layer_runs)
+    ends = embedding_parameters(spec) + final_norm_parameters(spec) + head_parameters(spec)
+    mtp = mtp_parameters(spec) if spec.mtp is not None and spec.mtp.count_in_parameters else 0
+    return layers + ends + mtp + vision_parameters(spec)
+
+
+def active_parameters(spec: ModelSpec) -> int:
+    """Learned scalars that one token meets: as ``total_parameters``, with ``top_k`` of the routed experts a layer."""
+    idle = sum(run.count * _idle_parameters(spec, run.kind) for run in spec.layer_runs)
+    if spec.mtp is not None and spec.mtp.count_in_parameters:
+        idle += spec.mtp.num_layers * _idle_parameters(spec, spec.mtp.kind)
+    return total_parameters(spec) - idle
+
+
+def _idle_parameters(spec: ModelSpec, kind: int) -> int:
+    layer: LayerSpec = spec.layer_kinds[kind]
+    if layer.moe is None:
+        return 0
+    routed = sum_parameters(op for op in layer_operators(spec, kind) if op.op_class == "grouped_matmul")
+    return routed // layer.moe.num_experts * (layer.moe.num_experts - layer.moe.top_k)
+
+
+def parameters_by_module(spec: ModelSpec) -> dict[str, int]:
+    """Learned scalars by module (embedding, attention, norm, mlp, moe, shared_expert, head, vision, mtp).
+
+    The values sum to ``total_parameters``.
+    """
+    totals: dict[str, int] = {}
+
+    def add(operators: Iterable[Operator], times: int) -> None:
+        for op in operators:
+            module = "attention" if op.module == "attention_core" else op.module
+            totals[module] = totals.get(module, 0) + times * op.parameters
+
+    add(embedding_operators(spec), 1)
+    for run in spec.layer_runs:
+        add(layer_operators(spec, run.kind), run.count)
+    add(head_operators(spec), 1)
+    totals["vision"] = vision_parameters(spec)
+    if spec.mtp is not None and spec.mtp.count_in_parameters:
+        totals["mtp"] = mtp_parameters(spec)
+    return {module: count for module, count in totals.items() if count}
