@@ -61,3 +61,6 @@ class Emission:
     projections: tuple[Projection, ...] = ()
     executables: frozenset[str] = field(default_factory=frozenset)
     """Paths in ``files`` that get the executable bit."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Software that the files are written for, for example ``{"megatron-core": "0.19.2"}``."""
+    launcher: LauncherName = "torchrun"

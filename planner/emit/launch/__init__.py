@@ -1,0 +1,1 @@
+"""How is a script started on every rank?  One ``LaunchSpec``, one file a launcher."""

@@ -1,0 +1,34 @@
+"""What sits on which stage, and what does it recompute and offload?  What a back-end must say beside the strategy.
+
+``read_back`` of every target returns a ``Strategy`` and this layout; both must equal those of the emitted plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.plan import ChunkPlan, Plan, StageOffload, StageRecompute
+
+
+@dataclass(frozen=True, slots=True)
+class StageLayout:
+    """One pipeline rank without any predicted number."""
+
+    stage: int
+    chunks: tuple[ChunkPlan, ...]
+    recompute: StageRecompute
+    offload: StageOffload
+
+
+Layout = tuple[StageLayout, ...]
+"""One entry for each pipeline rank, in order."""
+
+
+def layout_of(plan: Plan) -> Layout:
+    """Strip the numbers off the stages of a plan."""
+    return tuple(StageLayout(stage.stage, stage.chunks, stage.recompute, stage.offload) for stage in plan.stages)
+
+
+def chunks_in_model_order(layout: Layout) -> tuple[ChunkPlan, ...]:
+    """All model chunks, chunk 0 (embedding) first."""
+    return tuple(sorted((chunk for stage in layout for chunk in stage.chunks), key=lambda chunk: chunk.chunk))
