@@ -1,0 +1,23 @@
+"""Where do plans live?  One database: SQLite by default, PostgreSQL by URL, the same code for both.
+
+    address      which database, from a URL, $MESHWRIGHT_DATABASE or the data folder
+    tables       the tables, typed
+    migrations/  how an older database becomes a current one (Alembic)
+    schema       create, upgrade, downgrade, refuse a newer schema
+    engine       connections: WAL, foreign keys, time-outs, transactions
+    faults       what a driver says -> one clear error (errors)
+    signature    which software computed a plan
+    records      what comes back from the repository
+    saving       writes, inside a transaction
+    finding      reads
+    repository   the ``Store``: save, find, list, label
+
+Importing this package imports no SQLAlchemy; ``open_store`` does.
+"""
+
+from __future__ import annotations
+
+from planner.store.opening import open_store, upgrade_store
+from planner.store.signature import software_signature
+
+__all__ = ["open_store", "software_signature", "upgrade_store"]

@@ -1,0 +1,83 @@
+"""How are connections made?  One engine, the same rules on both databases.
+
+SQLite: WAL (readers never block the writer), ``synchronous=NORMAL`` (safe in WAL against a crash of the process;
+https://www.sqlite.org/wal.html#performance_considerations), foreign keys on, ten seconds of patience with other
+writers.
+A writing transaction takes the write lock at once (``BEGIN IMMEDIATE``): upgrading a reading transaction later fails
+without waiting when another writer was faster.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from planner.store.address import display
+from planner.store.faults import translated
+
+BUSY_TIMEOUT_MS = 10_000
+CONNECT_TIMEOUT_S = 5
+_WRITES = "meshwright_writes"
+
+
+def make_engine(url: str) -> Engine:
+    """An engine for ``url``; connects to nothing yet."""
+    with translated(url):
+        if url.startswith("sqlite:"):
+            # SQLAlchemy's own pool for files keeps connections open per thread; the time-out is set by pragma.
+            engine = create_engine(url)
+            event.listen(engine, "connect", _on_sqlite_connect)
+            event.listen(engine, "begin", _on_sqlite_begin)
+            return engine
+        return create_engine(
+            url,
+            pool_pre_ping=True,
+            connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "options": f"-c lock_timeout={BUSY_TIMEOUT_MS}"},
+        )
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A consistent read; StoreError on failure."""
+    with translated(shown(engine)), engine.begin() as connection:
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """One transaction: all of it is stored, or nothing; StoreError on failure."""
+    with translated(shown(engine)), engine.connect() as connection:
+        connection.execution_options(**{_WRITES: True})
+        with connection.begin():
+            yield connection
+
+
+def shown(engine: Engine) -> str:
+    """The address of ``engine`` without its password."""
+    return display(engine.url.render_as_string(hide_password=True))
+
+
+def _on_sqlite_connect(connection: Any, _entry: ConnectionPoolEntry) -> None:
+    # The driver's own BEGIN comes too late for DDL; transactions are begun in _on_sqlite_begin instead.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    try:
+        cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        # The mode is written in the file: a failure here means that somebody else is setting it, or that the
+        # file cannot be written, which the first statement reports better.
+        with suppress(sqlite3.OperationalError):
+            cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=NORMAL")
+    finally:
+        cursor.close()
+
+
+def _on_sqlite_begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,151 @@
+"""How is something found?  By id, unique prefix, label, question, or page by page.
+
+Every function works inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, Select, func, select, tuple_
+
+from planner.plan import Plan
+from planner.store.errors import AmbiguousPlan, PlanUnreadable, StoreCorrupt
+from planner.store.records import EmissionRecord, LabelRecord, PlanRecord
+from planner.store.tables import DocumentRow, EmissionRow, LabelRow, PlanRow, SearchRow
+from profiles.errors import NotFound
+
+MIN_PREFIX = 4
+"""Shortest prefix of a plan id that is looked up, as in Git."""
+
+_HEX = re.compile(r"[0-9a-f]+")
+
+
+def resolve(connection: Connection, reference: str) -> str:
+    """The plan id meant by an id, a label or a unique prefix of an id.  Raises NotFound or AmbiguousPlan."""
+    wanted = reference.strip()
+    labelled = connection.execute(
+        select(LabelRow.plan_id).where(LabelRow.name == wanted).order_by(LabelRow.version.desc()).limit(1)
+    ).scalar()
+    if labelled is not None:
+        return labelled
+    prefix = wanted.lower()
+    if len(prefix) >= MIN_PREFIX and _HEX.fullmatch(prefix):
+        # Ids are hexadecimal, so everything that starts with the prefix sorts before prefix + "g".
+        within = (PlanRow.plan_id >= prefix, PlanRow.plan_id < prefix + "g")
+        ids = (
+            connection.execute(select(PlanRow.plan_id).where(*within).order_by(PlanRow.plan_id).limit(6))
+            .scalars()
+            .all()
+        )
+        if len(ids) == 1:
+            return ids[0]
+        if ids:
+            shown = ", ".join(plan_id[:16] for plan_id in ids[:5]) + (", ..." if len(ids) > 5 else "")
+            raise AmbiguousPlan(f"{reference!r} fits several plans: {shown}", where=reference, hint="give more digits")
+    raise NotFound(
+        f"there is no plan {reference!r}",
+        where=reference,
+        hint=f"`meshwright plans list` shows ids and labels; a prefix needs {MIN_PREFIX} digits",
+    )
+
+
+def read_plan(connection: Connection, plan_id: str) -> Plan:
+    """The whole plan.  Raises StoreCorrupt when its body does not hash to its id, PlanUnreadable for another form."""
+    body = connection.execute(select(DocumentRow.body).where(DocumentRow.sha == plan_id)).scalar()
+    if body is None or hashlib.sha256(body.encode()).hexdigest() != plan_id:
+        raise StoreCorrupt(
+            "the stored plan is damaged: its text does not hash to its id", where=plan_id, hint="restore a backup"
+        )
+    try:
+        return Plan.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        pointer = "/" + "/".join(str(part) for part in first["loc"])
+        raise PlanUnreadable(
+            f"the plan was stored by another release and cannot be read by this one: {first['msg']}",
+            where=f"{plan_id}#{pointer}",
+            hint="plan again with this release, or read it with the one that stored it",
+        ) from error
+
+
+def find_answer(connection: Connection, problem_id: str, software_signature: str) -> str | None:
+    """The best plan that this very software found for this very problem: proved before unproved, then smallest gap."""
+    query = (
+        select(PlanRow.plan_id)
+        .join(SearchRow, SearchRow.plan_id == PlanRow.plan_id)
+        .where(SearchRow.problem_id == problem_id, SearchRow.software_signature == software_signature)
+        .order_by((PlanRow.status == "optimal").desc(), PlanRow.gap, SearchRow.created_at.desc(), PlanRow.plan_id)
+        .limit(1)
+    )
+    return connection.execute(query).scalar()
+
+
+def list_plans(
+    connection: Connection, *, model: str | None, cluster: str | None, limit: int, after: str | None
+) -> tuple[PlanRecord, ...]:
+    """Newest first; ``after`` is the last plan id of the page before."""
+    query: Select[tuple[PlanRow]] = select(PlanRow)
+    if model is not None:
+        query = query.where(PlanRow.model_name == model)
+    if cluster is not None:
+        query = query.where(PlanRow.cluster_name == cluster)
+    if after is not None:
+        last = connection.execute(select(PlanRow.created_at, PlanRow.plan_id).where(PlanRow.plan_id == after)).one()
+        query = query.where(tuple_(PlanRow.created_at, PlanRow.plan_id) < tuple_(last.created_at, last.plan_id))
+    rows = connection.execute(query.order_by(PlanRow.created_at.desc(), PlanRow.plan_id.desc()).limit(limit)).all()
+    labels = _labels_of(connection, [row.plan_id for row in rows])
+    return tuple(
+        PlanRecord(
+            plan_id=row.plan_id,
+            problem_id=row.problem_id,
+            status=row.status,
+            step_time_s=row.step_time_s,
+            gap=row.gap,
+            num_devices=row.num_devices,
+            model_name=row.model_name,
+            cluster_name=row.cluster_name,
+            created_at=row.created_at,
+            labels=tuple(labels[row.plan_id]),
+        )
+        for row in rows
+    )
+
+
+def label_history(connection: Connection, name: str) -> tuple[LabelRecord, ...]:
+    """Every version of a label, newest first."""
+    query = select(LabelRow.name, LabelRow.version, LabelRow.plan_id, LabelRow.created_at)
+    rows = connection.execute(query.where(LabelRow.name == name).order_by(LabelRow.version.desc()))
+    return tuple(LabelRecord(row.name, row.version, row.plan_id, row.created_at) for row in rows)
+
+
+def list_emissions(connection: Connection, plan_id: str) -> tuple[EmissionRecord, ...]:
+    """Everything written from a plan, newest first."""
+    query = select(
+        EmissionRow.emission_id, EmissionRow.target, EmissionRow.launcher, EmissionRow.manifest, EmissionRow.created_at
+    )
+    order = (EmissionRow.created_at.desc(), EmissionRow.emission_id)
+    rows = connection.execute(query.where(EmissionRow.plan_id == plan_id).order_by(*order))
+    return tuple(
+        EmissionRecord(row.emission_id, plan_id, row.target, row.launcher, json.loads(row.manifest), row.created_at)
+        for row in rows
+    )
+
+
+def _labels_of(connection: Connection, plan_ids: Sequence[str]) -> defaultdict[str, list[str]]:
+    newest = select(LabelRow.name, func.max(LabelRow.version).label("version")).group_by(LabelRow.name).subquery()
+    query = (
+        select(LabelRow.name, LabelRow.plan_id)
+        .join(newest, (LabelRow.name == newest.c.name) & (LabelRow.version == newest.c.version))
+        .where(LabelRow.plan_id.in_(plan_ids))
+        .order_by(LabelRow.name)
+    )
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name, plan_id in connection.execute(query):
+        found[plan_id].append(name)
+    return found

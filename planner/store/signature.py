@@ -1,0 +1,45 @@
+"""Which software computed a plan?  The release and a hash of every source that decides a plan's numbers.
+
+A constant to be bumped by hand would be forgotten once, and then a stored plan would answer with yesterday's cost
+model.  Hashing the sources cannot be forgotten; it reads about a megabyte, in milliseconds.  Doors, emitters, the
+native runtime and the store do not decide numbers and are left out, so a fix there keeps stored plans.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import planner
+import profiles
+import solver
+from planner.version import __version__
+
+DECIDING_FOLDERS = ("cost", "memory", "model", "schedule", "search")
+"""Folders of ``planner`` that decide a plan; modules directly in ``planner/`` do so too."""
+
+
+@cache
+def software_signature() -> str:
+    """``<release>+<first 16 hex digits of the sources' SHA-256>``; one per process (sources do not change under it)."""
+    digest = hashlib.sha256()
+    for name, path in deciding_sources():
+        digest.update(f"{name}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return f"{__version__}+{digest.hexdigest()[:16]}"
+
+
+def deciding_sources() -> list[tuple[str, Path]]:
+    """Every hashed file with its name inside the house, in a fixed order."""
+    found: list[tuple[str, Path]] = []
+    for package in (planner, profiles, solver):
+        for root in map(Path, package.__path__):
+            paths = root.rglob("*.py")
+            found += [(f"{package.__name__}/{path.relative_to(root).as_posix()}", path) for path in paths]
+    return sorted((name, path) for name, path in found if _decides(name))
+
+
+def _decides(name: str) -> bool:
+    parts = name.split("/")
+    return parts[0] != "planner" or len(parts) == 2 or parts[1] in DECIDING_FOLDERS

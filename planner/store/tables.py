@@ -1,0 +1,140 @@
+"""What are the tables?
+
+    documents   every model, cluster, workload, constraints, objective and plan, once, under its SHA-256
+    problems    which documents make up a question
+    plans       answers, immutable, with the columns that lists filter by
+    searches    which software found which plan for which problem, and how long that took
+    labels      names for plans, versioned: a label moves, its history stays
+    emissions   what was written for which target
+
+Rows of ``documents``, ``problems``, ``plans`` and ``emissions`` are content-addressed and never change.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import DateTime, Dialect, ForeignKey, Index, MetaData, String, Text, TypeDecorator
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+"""Every constraint has a name, so that migrations can address it on both databases."""
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment: aware in Python, ``timestamptz`` in PostgreSQL, ISO text in UTC in SQLite."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Store UTC; SQLite has no time zones, so the zone is dropped there."""
+        if value is None:
+            return None
+        moment = value.astimezone(UTC)
+        return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Give UTC back."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+# "C" sorts by bytes whatever the server's locale, so that a prefix search can use the index.
+Sha = String(64).with_variant(String(64, collation="C"), "postgresql")
+
+
+class Base(DeclarativeBase):
+    """Root of the mapped classes."""
+
+    metadata = MetaData(naming_convention=NAMING)
+
+
+class DocumentRow(Base):
+    """One document, canonical JSON: ``sha256(body) == sha``."""
+
+    __tablename__ = "documents"
+
+    sha: Mapped[str] = mapped_column(Sha, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(32))
+    schema_version: Mapped[int]
+    body: Mapped[str] = mapped_column(Text)
+
+
+class ProblemRow(Base):
+    """A question, as references to its documents."""
+
+    __tablename__ = "problems"
+
+    problem_id: Mapped[str] = mapped_column(Sha, primary_key=True)
+    model_sha: Mapped[str] = mapped_column(Sha, ForeignKey("documents.sha"))
+    cluster_sha: Mapped[str] = mapped_column(Sha, ForeignKey("documents.sha"))
+    workload_sha: Mapped[str] = mapped_column(Sha, ForeignKey("documents.sha"))
+    constraints_sha: Mapped[str] = mapped_column(Sha, ForeignKey("documents.sha"))
+    objective_sha: Mapped[str] = mapped_column(Sha, ForeignKey("documents.sha"))
+    profile_id: Mapped[str | None] = mapped_column(Sha)
+
+
+class PlanRow(Base):
+    """An answer.  Its whole body is the document of the same id."""
+
+    __tablename__ = "plans"
+    __table_args__ = (
+        Index(None, "created_at", "plan_id"),
+        Index(None, "model_name", "created_at"),
+        Index(None, "cluster_name", "created_at"),
+    )
+
+    plan_id: Mapped[str] = mapped_column(Sha, ForeignKey("documents.sha"), primary_key=True)
+    problem_id: Mapped[str] = mapped_column(Sha, ForeignKey("problems.problem_id"), index=True)
+    status: Mapped[str] = mapped_column(String(16))
+    step_time_s: Mapped[float]
+    gap: Mapped[float]
+    num_devices: Mapped[int]
+    model_name: Mapped[str] = mapped_column(Text)
+    cluster_name: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class SearchRow(Base):
+    """Which software found this plan for which problem: what ``find_plan`` asks."""
+
+    __tablename__ = "searches"
+    __table_args__ = (Index(None, "problem_id", "software_signature"),)
+
+    plan_id: Mapped[str] = mapped_column(Sha, ForeignKey("plans.plan_id"), primary_key=True)
+    software_signature: Mapped[str] = mapped_column(String(64), primary_key=True)
+    problem_id: Mapped[str] = mapped_column(Sha, ForeignKey("problems.problem_id"))
+    wall_s: Mapped[float]
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class LabelRow(Base):
+    """One version of a label; the highest version is where the label points now."""
+
+    __tablename__ = "labels"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    plan_id: Mapped[str] = mapped_column(Sha, ForeignKey("plans.plan_id"), index=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class EmissionRow(Base):
+    """One written set of launch files: its manifest, canonical JSON."""
+
+    __tablename__ = "emissions"
+
+    emission_id: Mapped[str] = mapped_column(Sha, primary_key=True)
+    plan_id: Mapped[str] = mapped_column(Sha, ForeignKey("plans.plan_id"), index=True)
+    target: Mapped[str] = mapped_column(String(32))
+    launcher: Mapped[str] = mapped_column(String(32))
+    manifest: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -1,0 +1,96 @@
+"""Rules for every test: no test touches the user's home, no required test skips silently."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.postgres_server import PostgresServer, server_programs
+
+REPOSITORY = Path(__file__).parents[1]
+
+# Which skips are failures, by environment variable: `make test` and `.ci/run` set them where the thing must be there.
+REQUIRED = {
+    "MESHWRIGHT_REQUIRE_SHARED": re.compile(r"\bshared\b", re.IGNORECASE),
+    "MESHWRIGHT_REQUIRE_TARGETS": re.compile(r"megatron|deepspeed|torch|transformers", re.IGNORECASE),
+    "MESHWRIGHT_REQUIRE_POSTGRES": re.compile(r"postgres", re.IGNORECASE),
+}
+
+# Two shared cores: no deadline.  Derandomised: a red run is red again.
+settings.register_profile("meshwright", deadline=None, derandomize=True, database=None)
+settings.load_profile("meshwright")
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test an empty data folder, so that no test sees or changes anybody's plans."""
+    monkeypatch.delenv("MESHWRIGHT_DATABASE", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / f"data-{os.urandom(6).hex()}"))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real PostgreSQL server, one for each test process."""
+    programs = server_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL server programs are not installed (Debian: apt-get install postgresql)")
+    server = PostgresServer(programs)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """A fresh, empty PostgreSQL database."""
+    return postgres_server.create_database(f"t{os.urandom(6).hex()}")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A fresh, empty database of each kind in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'plans.db'}"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+def _missing(reason: str) -> str | None:
+    """The variable that forbids this skip, if any."""
+    return next((name for name, words in REQUIRED.items() if os.environ.get(name) and words.search(reason)), None)
+
+
+def _reason(longrepr: object) -> str:
+    return str(longrepr[2]) if isinstance(longrepr, tuple) else str(longrepr)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skip into a failure where the skipped thing must be there."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        variable = _missing(_reason(report.longrepr))
+        if variable:
+            report.outcome = "failed"
+            report.longrepr = f"{item.nodeid} may not skip, because {variable} is set: {_reason(report.longrepr)}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for modules that skip as a whole."""
+    report = yield
+    if report.outcome == "skipped":
+        variable = _missing(_reason(report.longrepr))
+        if variable:
+            report.outcome = "failed"
+            report.longrepr = f"{collector.nodeid} may not skip, because {variable} is set: {_reason(report.longrepr)}"
+    return report

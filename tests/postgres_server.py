@@ -1,0 +1,76 @@
+"""Where does a real PostgreSQL come from?  A throw-away server: its own folder, a Unix socket, no TCP port.
+
+PostgreSQL refuses to run as root; then its programs run as an unprivileged user through ``runuser``.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+
+def server_programs() -> Path | None:
+    """The folder of the newest installed ``initdb`` and ``pg_ctl``; None when there is none."""
+    found = shutil.which("initdb")
+    if found:
+        return Path(found).resolve().parent
+    folders = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    return max(folders, key=lambda path: float(path.parent.name), default=None)
+
+
+class PostgresServer:
+    """A server that lives from ``start`` to ``stop``."""
+
+    def __init__(self, programs: Path) -> None:
+        self._programs = programs
+        # Short, because the path of a Unix socket has at most 107 bytes; pytest's temporary folders are too deep.
+        self._folder = Path(tempfile.mkdtemp(prefix="mwpg"))
+        self._user = _unprivileged_user() if os.geteuid() == 0 else None
+
+    def start(self) -> None:
+        """Create a cluster and start it; returns when it accepts connections."""
+        if self._user is not None:
+            shutil.chown(self._folder, self._user)
+        data = self._folder / "data"
+        # A locale that does not sort by bytes would be the harder case, but only C.UTF-8 is on every machine.
+        self._call("initdb", "-D", str(data), "-U", "meshwright", "-A", "trust", "--locale=C.UTF-8", "--no-sync")
+        options = f"-k {self._folder} -c listen_addresses= -c fsync=off -c max_connections=60"
+        self._call("pg_ctl", "-D", str(data), "-o", options, "-l", str(self._folder / "log"), "-w", "start")
+
+    def stop(self) -> None:
+        """Stop the server and remove its files."""
+        try:
+            self._call("pg_ctl", "-D", str(self._folder / "data"), "-m", "immediate", "-w", "stop")
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def create_database(self, name: str) -> str:
+        """A fresh empty database; returns its URL."""
+        self._call("createdb", "-h", str(self._folder), "-U", "meshwright", name)
+        return self.url(name)
+
+    def url(self, name: str) -> str:
+        """The URL of a database on this server."""
+        return f"postgresql://meshwright@/{name}?host={self._folder}"
+
+    def _call(self, program: str, *arguments: str) -> None:
+        command = [str(self._programs / program), *arguments]
+        if self._user is not None:
+            command = ["runuser", "-u", self._user, "--", *command]
+        log = self._folder / f"{program}.out"
+        with log.open("a") as output:
+            # Into a file: the server inherits a pipe and would keep a reader waiting.
+            done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, cwd=self._folder, check=False)
+        if done.returncode != 0:
+            server_log = self._folder / "log"
+            details = log.read_text() + (server_log.read_text() if server_log.exists() else "")
+            raise RuntimeError(f"{program} failed:\n{details}")
+
+
+def _unprivileged_user() -> str:
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in ("postgres", "nobody") if name in known)
