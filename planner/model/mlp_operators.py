@@ -201,7 +201,7 @@ def _shared_experts(moe: MoeSpec, hidden_size: int, input_from: str) -> tuple[Op
         hidden_size,
         moe.shared_intermediate_size,
         gated=moe.gated,
-        bias=moe.expert_bias,
+        bias=moe.shared_bias,
         module="shared_expert",
         prefix="shared_",
         input_from=input_from,

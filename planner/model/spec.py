@@ -63,6 +63,7 @@ class MoeSpec(Document):
     expert_bias: bool = False
     router_bias: bool = Field(default=False, description="learned bias (or score correction) of one value an expert")
     shared_intermediate_size: int = Field(default=0, ge=0, description="total width of the shared experts")
+    shared_bias: bool = False
     shared_gate: bool = Field(default=False, description="a learned scalar gate on the shared experts (qwen2_moe)")
     score_function: Literal["softmax", "sigmoid"] = "softmax"
     num_groups: int = Field(default=1, gt=0, description="expert groups of group-limited routing; 1 = none")

@@ -1,0 +1,146 @@
+"""Which importer reads which ``model_type``?"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pydantic import ValidationError
+
+from planner.model.hf_config.deepseek_family import import_deepseek_v2, import_deepseek_v3
+from planner.model.hf_config.gemma_family import import_gemma
+from planner.model.hf_config.gpt_family import import_bloom, import_gpt2, import_gpt_neox, import_mpt, import_opt
+from planner.model.hf_config.llama_family import (
+    GLM4,
+    GRANITE,
+    LLAMA,
+    MISTRAL,
+    OLMO2,
+    PHI3,
+    QWEN2,
+    QWEN3,
+    DenseDefaults,
+    import_dense,
+)
+from planner.model.hf_config.moe_family import (
+    import_glm4_moe,
+    import_gpt_oss,
+    import_mixtral,
+    import_qwen2_moe,
+    import_qwen3_moe,
+)
+from planner.model.hf_config.reader import ConfigReader
+from planner.model.hf_config.vision_family import import_gemma3, import_llava, import_qwen_vl
+from planner.model.spec import ModelSpec
+from profiles.errors import DocumentInvalid
+
+Importer = Callable[[ConfigReader, str], ModelSpec | None]
+
+
+def _dense(family: str, defaults: DenseDefaults) -> Importer:
+    return lambda reader, name: import_dense(reader, name, family, defaults)
+
+
+def _named(family: str, importer: Callable[[ConfigReader, str, str], ModelSpec]) -> Importer:
+    return lambda reader, name: importer(reader, name, family)
+
+
+TEXT_IMPORTERS: dict[str, Importer] = {
+    "llama": _dense("llama", LLAMA),
+    "mistral": _dense("mistral", MISTRAL),
+    "qwen2": _dense("qwen2", QWEN2),
+    "qwen3": _dense("qwen3", QWEN3),
+    "phi3": _dense("phi3", PHI3),
+    "olmo2": _dense("olmo2", OLMO2),
+    "granite": _dense("granite", GRANITE),
+    "glm4": _dense("glm4", GLM4),
+    "gemma2": _named("gemma2", import_gemma),
+    "gemma3_text": _named("gemma3_text", import_gemma),
+    "gpt2": import_gpt2,
+    "gpt_neox": import_gpt_neox,
+    "opt": import_opt,
+    "bloom": import_bloom,
+    "mpt": import_mpt,
+    "mixtral": import_mixtral,
+    "qwen2_moe": import_qwen2_moe,
+    "qwen3_moe": import_qwen3_moe,
+    "glm4_moe": import_glm4_moe,
+    "gpt_oss": import_gpt_oss,
+    "deepseek_v2": import_deepseek_v2,
+    "deepseek_v3": _named("deepseek_v3", import_deepseek_v3),
+    "kimi_k2": _named("kimi_k2", import_deepseek_v3),
+}
+
+
+def _import_text(reader: ConfigReader, name: str, default_type: str) -> ModelSpec | None:
+    """Language model nested in a multimodal config."""
+    kind = reader.text("model_type", default=default_type)
+    importer = TEXT_IMPORTERS.get(kind)
+    if importer is None:
+        reader.refuse("model_type", f"{kind!r} is not supported{_suggestion(kind, TEXT_IMPORTERS)}")
+        return None
+    return importer(reader, name)
+
+
+IMPORTERS: dict[str, Importer] = TEXT_IMPORTERS | {
+    "qwen2_vl": _named("qwen2_vl", import_qwen_vl),
+    "qwen2_5_vl": _named("qwen2_5_vl", import_qwen_vl),
+    "gemma3": import_gemma3,
+    "llava": partial(import_llava, import_text=_import_text),
+}
+
+
+def supported_model_types() -> tuple[str, ...]:
+    """Every ``model_type`` that can be read, sorted."""
+    return tuple(sorted(IMPORTERS))
+
+
+def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSpec:
+    """Turn a parsed ``config.json`` into a ``ModelSpec``.
+
+    ``where`` names the file in errors.  Keys that are left out take the default of the ``transformers`` class.
+    Raises ``DocumentInvalid`` for an architecture that is not supported (naming what is), and for impossible values
+    (all of them at once, each with its JSON pointer).
+    """
+    if not isinstance(data, dict):
+        raise DocumentInvalid("a model config must be a JSON object", where=where)
+    kind = data.get("model_type")
+    if not isinstance(kind, str) or kind not in IMPORTERS:
+        raise _unsupported(kind, data.get("architectures"), where)
+    reader = ConfigReader(data, where)
+    try:
+        spec = IMPORTERS[kind](reader, name)
+    except ValidationError as error:
+        reader.finish()
+        raise DocumentInvalid(
+            f"the model config does not describe a possible model: {error.errors()[0]['msg']}", where=where
+        ) from error
+    reader.finish()
+    if spec is None:
+        raise DocumentInvalid("the language model inside this config cannot be read", where=where)
+    return spec
+
+
+def _suggestion(kind: str, known: dict[str, Importer]) -> str:
+    close = difflib.get_close_matches(kind.lower().replace("-", "_"), list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _unsupported(kind: object, architectures: object, where: str) -> DocumentInvalid:
+    supported = ", ".join(supported_model_types())
+    classes = ""
+    if isinstance(architectures, list) and architectures:
+        classes = f" (architectures: {', '.join(str(item)[:80] for item in architectures[:4])})"
+    if not isinstance(kind, str):
+        return DocumentInvalid(
+            f"the model config has no model_type{classes}",
+            where=f"{where}#/model_type",
+            hint=f"add a model_type; supported: {supported}",
+        )
+    return DocumentInvalid(
+        f"model_type {kind[:80]!r}{classes} is not supported{_suggestion(kind[:80], IMPORTERS)}",
+        where=f"{where}#/model_type",
+        hint=f"supported: {supported}; or describe the model in Meshwright's own model YAML",
+    )
