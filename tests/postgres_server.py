@@ -29,22 +29,31 @@ class PostgresServer:
         self._programs = programs
         # Short, because the path of a Unix socket has at most 107 bytes; pytest's temporary folders are too deep.
         self._folder = Path(tempfile.mkdtemp(prefix="mwpg"))
+        self._data = str(self._folder / "data")
         self._user = _unprivileged_user() if os.geteuid() == 0 else None
 
     def start(self) -> None:
         """Create a cluster and start it; returns when it accepts connections."""
         if self._user is not None:
             shutil.chown(self._folder, self._user)
-        data = self._folder / "data"
         # A locale that does not sort by bytes would be the harder case, but only C.UTF-8 is on every machine.
-        self._call("initdb", "-D", str(data), "-U", "meshwright", "-A", "trust", "--locale=C.UTF-8", "--no-sync")
+        self._call("initdb", "-D", self._data, "-U", "meshwright", "-A", "trust", "--locale=C.UTF-8", "--no-sync")
+        self.resume()
+
+    def resume(self) -> None:
+        """Start the server on its existing data; returns when it accepts connections."""
         options = f"-k {self._folder} -c listen_addresses= -c fsync=off -c max_connections=60"
-        self._call("pg_ctl", "-D", str(data), "-o", options, "-l", str(self._folder / "log"), "-w", "start")
+        self._call("pg_ctl", "-D", self._data, "-o", options, "-l", str(self._folder / "log"), "-w", "start")
+
+    def halt(self) -> None:
+        """Stop the server at once, without a clean shutdown; its data stay."""
+        self._call("pg_ctl", "-D", self._data, "-m", "immediate", "-w", "stop")
 
     def stop(self) -> None:
         """Stop the server and remove its files."""
         try:
-            self._call("pg_ctl", "-D", str(self._folder / "data"), "-m", "immediate", "-w", "stop")
+            if (Path(self._data) / "postmaster.pid").exists():
+                self.halt()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from planner.store.address import display
@@ -34,10 +35,12 @@ def make_engine(url: str) -> Engine:
             event.listen(engine, "connect", _on_sqlite_connect)
             event.listen(engine, "begin", _on_sqlite_begin)
             return engine
+        address = _parsed(url)
+        options = f"{address.query.get('options', '')} -c lock_timeout={BUSY_TIMEOUT_MS}"
         return create_engine(
-            url,
+            address.update_query_dict({"options": options.strip()}),
             pool_pre_ping=True,
-            connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "options": f"-c lock_timeout={BUSY_TIMEOUT_MS}"},
+            connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
         )
 
 
@@ -57,9 +60,17 @@ def writing(engine: Engine) -> Iterator[Connection]:
             yield connection
 
 
+def _parsed(url: str) -> URL:
+    try:
+        return make_url(url)
+    except ValueError as error:
+        # SQLAlchemy lets the failure of int(port) through.
+        raise ArgumentError(str(error)) from error
+
+
 def shown(engine: Engine) -> str:
-    """The address of ``engine`` without its password."""
-    return display(engine.url.render_as_string(hide_password=True))
+    """The address of ``engine`` as the user gave it, without its password."""
+    return display(engine.url.difference_update_query(["options"]).render_as_string(hide_password=True))
 
 
 def _on_sqlite_connect(connection: Any, _entry: ConnectionPoolEntry) -> None:

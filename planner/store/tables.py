@@ -13,8 +13,9 @@ Rows of ``documents``, ``problems``, ``plans`` and ``emissions`` are content-add
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any, ClassVar
 
-from sqlalchemy import DateTime, Dialect, ForeignKey, Index, MetaData, String, Text, TypeDecorator
+from sqlalchemy import DateTime, Dialect, Double, ForeignKey, Index, MetaData, String, Text, TypeDecorator
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 NAMING = {
@@ -55,6 +56,8 @@ class Base(DeclarativeBase):
     """Root of the mapped classes."""
 
     metadata = MetaData(naming_convention=NAMING)
+    # Spelt out, because releases of SQLAlchemy differ in what a float means.
+    type_annotation_map: ClassVar[dict[Any, Any]] = {float: Double}
 
 
 class DocumentRow(Base):
