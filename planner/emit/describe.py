@@ -17,7 +17,7 @@ def plan_markdown(emission: Emission) -> str:
     plan = emission.plan
     parts = (
         _what(plan, emission),
-        _why(plan),
+        _why(plan, projected=bool(emission.projections)),
         _stages(plan),
         _given_up(emission),
         _list("Assumptions", (*plan.assumptions, *emission.assumptions)),
@@ -66,10 +66,11 @@ def strategy_words(strategy: Strategy) -> str:
     return ", ".join(words)
 
 
-def _why(plan: Plan) -> str:
+def _why(plan: Plan, *, projected: bool) -> str:
     status = "proved best in the searched space" if plan.status == "optimal" else f"{plan.status}, not proved best"
     bound = f"lower bound {plan.lower_bound_s:.3f} s, gap {100 * plan.gap:.2f} %"
-    lines = [f"## Why\n\nThe plan is {status}: {bound}. {plan.search.proof}".rstrip()]
+    subject = "The plan, before it was fitted to the target (see Given up)," if projected else "The plan"
+    lines = [f"## Why\n\n{subject} is {status}: {bound}. {plan.search.proof}".rstrip()]
     total = sum(plan.breakdown_s.values())
     shares = [
         (name.replace("_", " "), f"{seconds:.4f}", f"{100 * seconds / total:.1f} %" if total else "")

@@ -25,8 +25,19 @@ Layout = tuple[StageLayout, ...]
 
 
 def layout_of(plan: Plan) -> Layout:
-    """Strip the numbers off the stages of a plan."""
-    return tuple(StageLayout(stage.stage, stage.chunks, stage.recompute, stage.offload) for stage in plan.stages)
+    """Strip the numbers off the stages of a plan, recompute in its canonical form."""
+    return tuple(
+        StageLayout(stage.stage, stage.chunks, canonical_recompute(stage.recompute), stage.offload)
+        for stage in plan.stages
+    )
+
+
+def canonical_recompute(recompute: StageRecompute) -> StageRecompute:
+    """One form for one meaning: a stage that recomputes no layer has policy ``none`` and nothing else."""
+    if recompute.policy == "none" or not any(recompute.num_layers_per_chunk):
+        return StageRecompute(policy="none")
+    modules = recompute.modules if recompute.policy == "selective" else ()
+    return recompute.model_copy(update={"modules": modules})
 
 
 def chunks_in_model_order(layout: Layout) -> tuple[ChunkPlan, ...]:

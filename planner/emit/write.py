@@ -12,12 +12,12 @@ import json
 import os
 import shutil
 import tempfile
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from planner.emit.emission import Emission
 from planner.errors import Conflict, DocumentInvalid, MeshwrightError
+from planner.version import __version__
 
 MANIFEST = "manifest.json"
 SCHEMA_VERSION = 1
@@ -54,7 +54,7 @@ def manifest(emission: Emission) -> dict[str, Any]:
         "launcher": emission.launcher,
         "plan_id": emission.plan.plan_id,
         "problem_id": emission.plan.problem.problem_id,
-        "versions": {"meshwright": _own_version(), **emission.versions},
+        "versions": {"meshwright": __version__, **emission.versions},
         "launch_command": emission.launch_command,
         "environment": dict(emission.environment),
         "assumptions": list(emission.assumptions),
@@ -193,10 +193,3 @@ def _refused(error: OSError, directory: Path) -> MeshwrightError:
     return DocumentInvalid(
         f"cannot write the emission: {reason}; nothing was written", where=f"--out {directory}", hint=hint
     )
-
-
-def _own_version() -> str:
-    try:
-        return version("meshwright")
-    except PackageNotFoundError:
-        return "unknown"

@@ -1,0 +1,11 @@
+"""Megatron-LM (megatron-core 0.19.2): rules, projection, emission, reading back."""
+
+from __future__ import annotations
+
+from planner.emit.megatron.emit import emit
+from planner.emit.megatron.project import project
+from planner.emit.megatron.read_back import read_back
+from planner.emit.megatron.rule_input import RuleInput, rule_input
+from planner.emit.megatron.rules import rules, violations
+
+__all__ = ["RuleInput", "emit", "project", "read_back", "rule_input", "rules", "violations"]

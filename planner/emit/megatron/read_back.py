@@ -1,0 +1,174 @@
+"""What do the emitted files say?  ``megatron.args`` and ``launch.sh`` -> ``Strategy`` and layout.
+
+Nothing is taken from ``plan.json``: what comes back is what Megatron would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from planner.emit.launch.torchrun import LAUNCH_SCRIPT, read_world_size
+from planner.emit.layout import Layout, StageLayout
+from planner.emit.megatron.arguments import ARGUMENTS_FILE, ArgumentReader, parse_arguments
+from planner.emit.megatron.flags import CP_KINDS, FSDP_STRATEGIES
+from planner.emit.megatron.layout import even_chunks, parse_layout
+from planner.emit.megatron.recompute import MODULES_BY_FLAG
+from planner.errors import DocumentInvalid
+from planner.plan import ChunkPlan, StageOffload, StageRecompute
+from planner.strategy import CpKind, RecomputePolicy, Strategy
+
+_LAYOUT = "--pipeline-model-parallel-layout"
+
+
+def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
+    """Strategy and layout of an emission's files.  Raises DocumentInvalid when they do not hold together."""
+    for name in (ARGUMENTS_FILE, LAUNCH_SCRIPT):
+        if name not in files:
+            raise DocumentInvalid(f"{name} is missing", where=name, hint="emit the plan again")
+    reader = ArgumentReader(parse_arguments(files[ARGUMENTS_FILE]))
+    world_size = read_world_size(files[LAUNCH_SCRIPT])
+    chunks = _chunks(reader)
+    pp = reader.integer("--pipeline-model-parallel-size")
+    if pp < 1 or len(chunks) % pp:
+        raise DocumentInvalid(f"{len(chunks)} chunks do not divide over {pp} pipeline ranks", where=_where(_LAYOUT))
+    strategy = _strategy(reader, world_size, len(chunks) // pp)
+    return strategy, _layout(reader, strategy, chunks)
+
+
+def _where(flag: str) -> str:
+    return f"{ARGUMENTS_FILE}#{flag}"
+
+
+def _chunks(reader: ArgumentReader) -> tuple[ChunkPlan, ...]:
+    layers = reader.integer("--num-layers")
+    if reader.flag(_LAYOUT):
+        chunks = parse_layout(reader.word(_LAYOUT, ""), _where(_LAYOUT))
+        if sum(chunk.num_layers for chunk in chunks) != layers:
+            raise DocumentInvalid(f"the layout does not place all {layers} layers once", where=_where(_LAYOUT))
+        return chunks
+    pp = reader.integer("--pipeline-model-parallel-size")
+    vpp = reader.integer("--num-virtual-stages-per-pipeline-rank", 1)
+    return even_chunks(layers, pp * vpp, reader.integer("--mtp-num-layers", 0), _where("--num-layers"))
+
+
+def _data_parallel(reader: ArgumentReader, world_size: int) -> tuple[int, int]:
+    """World divided by the model axes, and the micro-batches that the batch sizes leave."""
+    names = ("--tensor-model-parallel-size", "--context-parallel-size", "--pipeline-model-parallel-size")
+    model = 1
+    for name in names:
+        model *= reader.integer(name, 1)
+    if model < 1 or world_size % model:
+        what = f"{world_size} ranks do not divide by tp x cp x pp = {model}"
+        raise DocumentInvalid(what, where=LAUNCH_SCRIPT)
+    dp = world_size // model
+    samples = reader.integer("--global-batch-size")
+    each = reader.integer("--micro-batch-size") * dp
+    if each < 1 or samples % each:
+        what = f"global batch {samples} is not a multiple of micro-batch x dp = {each}"
+        raise DocumentInvalid(what, where=_where("--global-batch-size"))
+    return dp, samples // each
+
+
+def _zero_stage(reader: ArgumentReader) -> int:
+    if not reader.flag("--use-megatron-fsdp"):
+        return int(reader.flag("--use-distributed-optimizer"))
+    name = "--data-parallel-sharding-strategy"
+    word = reader.word(name, "optim_grads_params")
+    for stage, known in FSDP_STRATEGIES.items():
+        if known == word:
+            return stage
+    raise DocumentInvalid(f"{word!r} is not a sharding that plans use", where=_where(name))
+
+
+def _cp_kind(reader: ArgumentReader) -> CpKind:
+    if reader.integer("--context-parallel-size", 1) == 1:
+        return "none"
+    word = reader.word("--cp-comm-type", "p2p")
+    if word == CP_KINDS["ring"]:
+        return "ring"
+    if word == CP_KINDS["all_to_all"]:
+        return "all_to_all"
+    raise DocumentInvalid(f"{word!r} is not a context parallelism that plans use", where=_where("--cp-comm-type"))
+
+
+def _recompute(reader: ArgumentReader) -> RecomputePolicy:
+    word = reader.word("--recompute-granularity", "none")
+    known: dict[str, RecomputePolicy] = {"none": "none", "selective": "selective", "full": "full"}
+    if word not in known:
+        raise DocumentInvalid(f"{word!r} is not a recompute granularity", where=_where("--recompute-granularity"))
+    if word == "full" and reader.word("--recompute-method", "") != "block":
+        raise DocumentInvalid("plans use recompute method 'block' only", where=_where("--recompute-method"))
+    return known[word]
+
+
+def _strategy(reader: ArgumentReader, world_size: int, vpp: int) -> Strategy:
+    dp, num_microbatches = _data_parallel(reader, world_size)
+    recompute = _recompute(reader)
+    replicate = reader.integer("--num-distributed-optimizer-instances", 1)
+    if replicate < 1 or dp % replicate:
+        what = f"dp={dp} does not divide into {replicate} optimizer instances"
+        raise DocumentInvalid(what, where=_where("--num-distributed-optimizer-instances"))
+    tp, pp = reader.integer("--tensor-model-parallel-size", 1), reader.integer("--pipeline-model-parallel-size", 1)
+    unknown = sorted(set(reader.words("--recompute-modules")) - set(MODULES_BY_FLAG))
+    if unknown:
+        raise DocumentInvalid(f"plans do not use the modules {unknown}", where=_where("--recompute-modules"))
+    return Strategy(
+        tp=tp,
+        sp=reader.flag("--sequence-parallel") and tp > 1,
+        cp=reader.integer("--context-parallel-size", 1),
+        cp_kind=_cp_kind(reader),
+        ep=reader.integer("--expert-model-parallel-size", 1),
+        etp=reader.integer("--expert-tensor-parallel-size", tp),
+        pp=pp,
+        vpp=vpp,
+        dp_replicate=replicate,
+        dp_shard=dp // replicate,
+        micro_batch_size=reader.integer("--micro-batch-size"),
+        num_microbatches=num_microbatches,
+        schedule="interleaved" if vpp > 1 else "1f1b",
+        microbatch_group_size=_group_size(reader, pp) if vpp > 1 else 0,
+        zero_stage=_zero_stage(reader),
+        recompute=recompute,
+        recompute_modules=tuple(MODULES_BY_FLAG[word] for word in reader.words("--recompute-modules")),
+        optimizer_offload=reader.flag("--optimizer-cpu-offload"),
+        activation_offload=_offloads(reader),
+        overlap_grad_reduce=reader.flag("--overlap-grad-reduce"),
+        overlap_param_gather=reader.flag("--overlap-param-gather"),
+        overlap_tp=reader.flag("--tp-comm-overlap"),
+        overlap_ep=reader.flag("--overlap-moe-expert-parallel-comm"),
+        axis_order="tp-cp-ep-pp-dp" if reader.flag("--use-tp-pp-dp-mapping") else "tp-cp-ep-dp-pp",
+    )
+
+
+def _group_size(reader: ArgumentReader, pp: int) -> int:
+    return reader.integer("--microbatch-group-size-per-virtual-pipeline-stage", pp)
+
+
+def _offloads(reader: ArgumentReader) -> bool:
+    whole = reader.integer("--cpu-offloading-num-layers", 0)
+    return reader.flag("--fine-grained-activation-offloading") or whole > 0
+
+
+def _layout(reader: ArgumentReader, strategy: Strategy, chunks: tuple[ChunkPlan, ...]) -> Layout:
+    whole = reader.integer("--cpu-offloading-num-layers", 0)
+    stages = []
+    for stage in range(strategy.pp):
+        own = tuple(chunk for chunk in chunks if strategy.chunk_stage(chunk.chunk) == stage)
+        layers = sum(chunk.num_layers for chunk in own)
+        offloaded = (whole or layers) if strategy.activation_offload else 0
+        offload = StageOffload(optimizer=strategy.optimizer_offload, activation_layers=offloaded)
+        stages.append(StageLayout(stage, own, _stage_recompute(reader, strategy, own), offload))
+    return tuple(stages)
+
+
+def _stage_recompute(reader: ArgumentReader, strategy: Strategy, own: tuple[ChunkPlan, ...]) -> StageRecompute:
+    """Block recompute takes the first N layers of each chunk (core/recompute.py:167); selective takes every layer."""
+    if strategy.recompute == "none":
+        return StageRecompute(policy="none")
+    policy: Literal["selective", "full"] = strategy.recompute
+    first = reader.integer("--recompute-num-layers") if policy == "full" else max(chunk.num_layers for chunk in own)
+    counts = tuple(min(first, chunk.num_layers) for chunk in own)
+    if not any(counts):
+        return StageRecompute(policy="none")
+    return StageRecompute(policy=policy, modules=strategy.recompute_modules, num_layers_per_chunk=counts)
