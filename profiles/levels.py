@@ -76,8 +76,7 @@ def group_bandwidth_bytes_per_s(
     if level.kind == "mesh":
         rate = np.minimum(rate, np.maximum(size - 1, 1.0) * level.pair_bandwidth_bytes_per_s)
     elif level.kind == "torus" and level.torus_shape is not None:
-        link = level.bandwidth_bytes_per_s / (2 * len(level.torus_shape))
-        rate = np.minimum(rate, link * torus_links(level.torus_shape, size, step))
+        rate = np.minimum(rate, level.pair_bandwidth_bytes_per_s * torus_links(level.torus_shape, size, step))
     return rate
 
 
@@ -94,6 +93,7 @@ def _scale_up_level(pool: Pool) -> NetworkLevel | None:
         whole = shape or (scale_up.domain_size,)
         shape = whole if domain == scale_up.domain_size else torus_slice(whole, domain)
         pair = pair or rate / (2 * len(shape))
+        rate = min(rate, pair * float(torus_links(shape, domain, 1)))
     return NetworkLevel(
         name="scale_up",
         kind=scale_up.kind,

@@ -58,6 +58,11 @@ def torus_slice(shape: tuple[int, ...], num_devices: int) -> tuple[int, ...]:
     return best or (1,) * (len(shape) - 1) + (num_devices,)
 
 
+def is_box(shape: tuple[int, ...], num_devices: int) -> bool:
+    """Does ``shape`` have a box-shaped sub-torus of ``num_devices``?"""
+    return bool(_boxes(shape, num_devices))
+
+
 def _boxes(shape: tuple[int, ...], num_devices: int) -> list[tuple[int, ...]]:
     if len(shape) == 1:
         return [(num_devices,)] if num_devices <= shape[0] else []

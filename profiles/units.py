@@ -50,7 +50,9 @@ def parse_seconds(text: str, where: str = "value") -> float:
     number, unit = _split(text, where, "3 us")
     if unit and unit not in _SECONDS:
         raise _unknown_unit(text, unit, where, "ns, us, ms, s, min or h")
-    return number * _SECONDS.get(unit, 1.0)
+    scale = _SECONDS.get(unit, 1.0)
+    # 1 / 1e-6 is exact and 1.9 * 1e-6 is not: divide, so that "1.9 us" is the same number as 1.9e-6.
+    return number * scale if scale >= 1 else number / round(1 / scale)
 
 
 def parse_flops_per_s(text: str, where: str = "value") -> float:

@@ -1,0 +1,73 @@
+"""What is the cluster called ``dgx-h100``, or described in ``my-cluster.yaml``, with N devices?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from profiles.catalogue.device_files import load_device
+from profiles.cluster import Cluster
+from profiles.consistency import check_cluster
+from profiles.errors import NotFound
+from profiles.safe_yaml import load_document_file
+from profiles.scaling import scale_cluster
+from profiles.spelling import nearest_name
+from profiles.validation import read_document, require
+
+CLUSTER_FOLDER = Path(__file__).parent / "clusters"
+_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+def builtin_clusters() -> tuple[str, ...]:
+    """Names of all catalogue clusters, sorted."""
+    return tuple(sorted(path.stem for path in CLUSTER_FOLDER.glob("*.yaml")))
+
+
+def load_cluster(reference: str, num_devices: int | None = None) -> Cluster:
+    """The cluster of a catalogue name (any case) or a YAML / JSON path, scaled to ``num_devices`` if given.
+
+    Raises NotFound (unknown name, no such file) and DocumentInvalid (malformed, inconsistent, impossible number of
+    devices).  An existing file wins over a catalogue name only if the reference looks like a path.
+    """
+    if Path(reference).suffix.lower() in _SUFFIXES or "/" in reference:
+        path = Path(reference)
+    else:
+        path = CLUSTER_FOLDER / f"{_catalogue_name(reference)}.yaml"
+    cluster = read_cluster(load_document_file(path), str(path))
+    return cluster if num_devices is None else scale_cluster(cluster, num_devices)
+
+
+def read_cluster(data: Any, where: str) -> Cluster:
+    """A cluster from plain data: devices may be catalogue names, numbers may carry units ("400 Gbit/s").
+
+    Raises DocumentInvalid with every finding, NotFound for an unknown device.
+    """
+    cluster = read_document(Cluster, _with_devices(data, where), where, human_units=True)
+    require(check_cluster(cluster), where)
+    return cluster
+
+
+def _catalogue_name(reference: str) -> str:
+    known = builtin_clusters()
+    plain = reference.casefold()
+    if plain in known:
+        return plain
+    match = nearest_name(reference, known)
+    hint = f"did you mean '{match}'?" if match else f"known clusters: {', '.join(known)}; or give a YAML path"
+    if Path(reference).exists():
+        hint = f"a file of that name exists: write ./{reference}"
+    raise NotFound(f"there is no cluster '{reference}' in the catalogue", where="--cluster", hint=hint)
+
+
+def _with_devices(data: Any, where: str) -> Any:
+    """Copy of the data with device names replaced by the devices."""
+    if not isinstance(data, dict) or not isinstance(data.get("pools"), list):
+        return data
+    pools = []
+    for index, pool in enumerate(data["pools"]):
+        if isinstance(pool, dict) and isinstance(pool.get("device"), str):
+            device = load_device(pool["device"], f"{where}#/pools/{index}/device")
+            pools.append({**pool, "device": device.model_dump()})
+        else:
+            pools.append(pool)
+    return {**data, "pools": pools}
