@@ -82,7 +82,7 @@ postgres:
 	fi
 
 test: setup targets postgres lint
-	MESHWRIGHT_REQUIRE_TARGETS=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+	MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 $(BIN)/python -m pytest -q -n $(WORKERS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,70 @@
+"""Every error has a name for programs, an exit code of the design, and a place in the tree drawn in its module."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+
+import pytest
+
+import planner
+import profiles
+import solver
+from profiles.errors import MeshwrightError
+
+EXIT_CODES = {1, 2, 3, 4, 5, 6, 7, 8}
+HTTP_STATUSES = {401, 403, 404, 409, 413, 422, 429, 500, 503, 504, 507}
+
+# Modules that need an extra or a running Alembic; they define no errors (checked below by name).
+NOT_IMPORTED = re.compile(r"planner\.native(\..*)?|planner\.store\.migrations(\..*)?")
+
+
+def error_classes() -> list[type[MeshwrightError]]:
+    for package in (planner, profiles, solver):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not NOT_IMPORTED.fullmatch(module.name):
+                importlib.import_module(module.name)
+    found: list[type[MeshwrightError]] = [MeshwrightError]
+    for known in found:
+        found += [cls for cls in known.__subclasses__() if cls not in found]
+    ours = ("planner", "profiles", "solver", "api")
+    return [cls for cls in found if cls.__module__.split(".")[0] in ours]
+
+
+ERRORS = error_classes()
+
+
+def test_the_walk_finds_the_tree() -> None:
+    names = {cls.__name__ for cls in ERRORS}
+    assert {"MeshwrightError", "DocumentInvalid", "NoFeasiblePlan", "TargetRefused", "StoreFull"} <= names
+
+
+def test_slugs_are_unique() -> None:
+    """A class without its own slug is the same error to a program as its parent."""
+    slugs = [cls.slug for cls in ERRORS if "slug" in vars(cls)]
+    assert sorted(slugs) == sorted(set(slugs))
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda cls: cls.__name__)
+def test_every_error_is_complete(error: type[MeshwrightError]) -> None:
+    if "slug" not in vars(error):
+        parent = next(base for base in error.__mro__[1:] if issubclass(base, MeshwrightError))
+        assert (error.exit_code, error.http_status) == (parent.exit_code, parent.http_status)
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", error.slug)
+    assert error.exit_code in EXIT_CODES
+    assert error.http_status in HTTP_STATUSES
+    assert (error.__doc__ or "").strip()
+    if "slug" in vars(error):
+        drawn = sys.modules[error.__module__].__doc__ or ""
+        assert error.__name__ in drawn, f"draw it in the tree at the top of {error.__module__}"
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda cls: cls.__name__)
+def test_the_exit_code_drawn_is_the_exit_code(error: type[MeshwrightError]) -> None:
+    drawn = inspect.getdoc(sys.modules[error.__module__]) or ""
+    row = re.search(rf"\b{error.__name__}\b.*?exit (\d)", drawn)
+    if row is not None:
+        assert int(row.group(1)) == error.exit_code

@@ -1,0 +1,62 @@
+"""The layers of the design hold, and light modules stay light."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+
+HEAVY = ("alembic", "highspy", "ortools", "psycopg", "scipy", "sqlalchemy", "torch", "transformers")
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    code = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    return subprocess.run(
+        [sys.executable, "-c", code, "--no-cache", "--config", str(folder / "pyproject.toml")],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_layers_hold() -> None:
+    done = lint_imports(REPOSITORY)
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "broken"),
+    [
+        ("profiles/device.py", "import planner.problem", "The house"),
+        ("solver/__init__.py", "import profiles.device", "The house"),
+        ("planner/model/spec.py", "import planner.search", "The floors"),
+        ("planner/search/__init__.py", "import sqlalchemy", "SQLAlchemy"),
+        ("planner/search/__init__.py", "import torch", "torch lives"),
+        ("planner/plan.py", "import fastapi", "No HTTP"),
+    ],
+)
+def test_a_breach_of_the_layers_is_caught(tmp_path: Path, module: str, line: str, broken: str) -> None:
+    for package in ("planner", "profiles", "solver"):
+        shutil.copytree(REPOSITORY / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
+    with (tmp_path / module).open("a") as file:
+        file.write(f"\n{line}\n")
+    done = lint_imports(tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    reports = [row for row in done.stdout.splitlines() if row.startswith(broken)]
+    assert reports[0].endswith("BROKEN")
+
+
+@pytest.mark.parametrize("module", ["planner.plan", "planner.store", "planner.cli.main", "profiles.cluster"])
+def test_light_modules_import_nothing_heavy(module: str) -> None:
+    code = f"import sys, {module}; print(*sorted({set(HEAVY)!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
