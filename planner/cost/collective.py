@@ -1,0 +1,140 @@
+"""How long does a collective take, given who takes part and which network they cross?
+
+A group is described by (size, stride) over consecutive device numbers.  At each network level it has
+``k`` sub-groups of ``L`` members; the hierarchical ring moves, per device (Hockney model, one-way bandwidth)::
+
+    reduce_scatter = all_gather = sum over levels  (n / L_below) (k - 1) / k / bandwidth  +  steps * latency
+    all_reduce                  = 2 x reduce_scatter        (a tree replaces the ring where its latency wins)
+    all_to_all                  = sum over levels  n (L - L_below) / size / bandwidth  +  steps * latency
+    send_recv                   = n / bandwidth + latency of the level crossed
+
+``n`` is the full logical buffer (all_reduce: the buffer, all_gather: the output, reduce_scatter: the input,
+all_to_all: what one rank sends in total).  Levels are chunk-pipelined imperfectly: ``t = max + (1 - w)(sum - max)``.
+
+Contention: ``NetworkLevel.bandwidth`` is what a device gets when all devices of the node send at once.  Sibling groups
+(every other tp, dp, ep group of the mesh) do run at once, so each device has exactly its own share and no more.
+
+Sources: formulas as published by HCCL's algorithm guide (hicann/hccl, coll_algo_intro) and the NCCL performance notes;
+``PIPELINING`` is fitted on one published 4x8 B200 all_reduce (stas00/ml-engineering: 22.05 ms between the bounds 16.1
+and 26.25 ms); large-message fractions are medians of published bus bandwidths over line rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiles.levels import NetworkLevel, group_bandwidth_bytes_per_s
+
+Array = NDArray[np.float64]
+Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"]
+
+PIPELINING = 0.41
+BASE_LATENCY_S = 6e-6
+"""Launch and protocol set-up of one collective; NCCL's own tables say 6.6 to 14 us (tuning.cc, 2.30.7)."""
+LINE_FRACTION: dict[str, float] = {"switch": 0.78, "mesh": 0.80, "torus": 0.85, "pcie": 0.75, "nic": 0.85, "fabric": 0.85}
+"""Large-message bus bandwidth over line rate by kind of level: H100 all_gather 335-361 of 450 GB/s; EFA and IB rails
+.74 to .97; MI300X 313 of 392 GB/s."""
+REDUCTION_GAIN = 1.25
+"""all_reduce with in-switch reduction over the plain ring on 8 devices: measured 1.23 to 1.31 (H200, B200)."""
+ALL_TO_ALL_FRACTION = 0.90
+"""all_to_all over all_gather bus bandwidth: 311/361 H200, 563/617 B200, 203/205 A100."""
+
+
+def collective_s(
+    op: Collective, size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel]
+) -> Array:
+    """Seconds of one collective; all arguments broadcast.  A group of one, or zero bytes, costs nothing."""
+    size_bytes, group_size, stride = np.broadcast_arrays(
+        np.asarray(size_bytes, dtype=np.float64),
+        np.asarray(group_size, dtype=np.float64),
+        np.asarray(stride, dtype=np.float64),
+    )
+    if op == "send_recv":
+        time_s = _send_recv_s(size_bytes, stride, levels)
+    elif op == "all_to_all":
+        time_s = _all_to_all_s(size_bytes, group_size, stride, levels)
+    else:
+        ring_s, latency_s, tree_latency_s = _ring_s(size_bytes, group_size, stride, levels, op == "all_reduce")
+        if op == "all_reduce":
+            time_s = np.minimum(2 * (ring_s + latency_s), 2 * ring_s / 0.92 + 2 * tree_latency_s)
+        else:
+            time_s = ring_s + latency_s
+    return np.where((group_size > 1) & (size_bytes > 0), time_s + BASE_LATENCY_S, 0.0)
+
+
+def members_within(level: NetworkLevel, group_size: Array, stride: Array) -> Array:
+    """Members of a group that share one instance of ``level``: min(size, devices / stride), at least one."""
+    return np.minimum(group_size, np.maximum(1.0, np.floor(level.devices_per_group / stride)))
+
+
+def slowest_level(group_size: int, stride: int, levels: Sequence[NetworkLevel]) -> NetworkLevel | None:
+    """The outermost level that a group crosses; None for a group of one."""
+    if group_size <= 1:
+        return None
+    for level in levels:
+        if group_size * stride <= level.devices_per_group:
+            return level
+    return levels[-1] if levels else None
+
+
+def _ring_s(
+    size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel], reduction: bool
+) -> tuple[Array, Array, Array]:
+    """Bandwidth seconds of one reduce_scatter, its ring latency, and the latency of a tree."""
+    total = np.zeros_like(size_bytes)
+    worst = np.zeros_like(size_bytes)
+    latency_s = np.zeros_like(size_bytes)
+    tree_s = np.zeros_like(size_bytes)
+    below = np.ones_like(size_bytes)
+    for index, level in enumerate(levels):
+        inside = _inside(level, index == len(levels) - 1, group_size, stride)
+        parts = inside / below
+        line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind]
+        if reduction and level.in_network_reduction:
+            line = line * np.where(inside >= 4, REDUCTION_GAIN, 1.0)
+        level_s = size_bytes / below * (parts - 1) / parts / line
+        total += level_s
+        worst = np.maximum(worst, level_s)
+        latency_s += (parts - 1) * level.latency_s
+        tree_s += np.ceil(np.log2(np.maximum(parts, 1.0))) * level.latency_s
+        below = inside
+    return worst + (1 - PIPELINING) * (total - worst), latency_s, tree_s
+
+
+def _all_to_all_s(size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:
+    total = np.zeros_like(size_bytes)
+    worst = np.zeros_like(size_bytes)
+    below = np.ones_like(size_bytes)
+    for index, level in enumerate(levels):
+        inside = _inside(level, index == len(levels) - 1, group_size, stride)
+        line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind] * ALL_TO_ALL_FRACTION
+        level_s = size_bytes * (inside - below) / group_size / line
+        # Messages to all peers are in flight together: latency grows with log of the peers, not with their number.
+        level_s = level_s + np.ceil(np.log2(np.maximum(inside / below, 1.0))) * level.latency_s
+        total += level_s
+        worst = np.maximum(worst, level_s)
+        below = inside
+    return worst + (1 - PIPELINING) * (total - worst)
+
+
+def _send_recv_s(size_bytes: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:
+    time_s = np.zeros_like(size_bytes)
+    decided = np.zeros(size_bytes.shape, dtype=bool)
+    for index, level in enumerate(levels):
+        here = ~decided & ((stride < level.devices_per_group) | (index == len(levels) - 1))
+        # Neighbouring stages send from all their devices at once, so a device has its share of the NICs.
+        rate = level.pair_bandwidth_bytes_per_s if level.kind in ("switch", "mesh", "torus", "pcie") else level.bandwidth_bytes_per_s
+        time_s = np.where(here, size_bytes / (rate * LINE_FRACTION[level.kind]) + level.latency_s, time_s)
+        decided |= here
+    return time_s
+
+
+def _inside(level: NetworkLevel, last: bool, group_size: Array, stride: Array) -> Array:
+    """Members within ``level``; the outermost level holds the whole group."""
+    if last:
+        return group_size
+    return members_within(level, group_size, stride)

@@ -1,0 +1,109 @@
+"""What does data parallelism add to a step: gradient reduction, parameter gathering, the optimizer itself?
+
+Once a step, after the last micro-batch (``tail_s``)::
+
+    ZeRO-0   all_reduce of the gradients over dp * cp
+    ZeRO-1   reduce_scatter of the gradients, all_gather of the 16-bit parameters
+    HSDP     the sharded part as above within dp_shard, then all_reduce of the shard over dp_replicate
+
+ZeRO-2 reduces gradients every micro-batch and ZeRO-3 also gathers parameters twice a micro-batch: that part belongs
+to the stage's micro-batch time (``microbatch_s``).  Reduction hides under the last backward pass, gathering under the
+next first forward pass; both windows are those of a mean stage without recompute, so that the result depends on a
+stage's parameters only and never falls when they grow (the search's bounds rely on it).  A step waits for the stage
+with the most dense parameters and for the one with the most expert parameters.
+
+The optimizer reads and writes its states once: ``bytes / memory bandwidth``; offloaded, gradients and parameters
+cross the host link and the host's memory does the work.  Shape letter: R rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.collective import collective_s
+from planner.cost.hardware import Hardware
+from planner.cost.overlap import exposed_s
+from planner.memory.states import WEIGHT_BYTES, gradient_bytes, optimizer_bytes
+from planner.problem import Workload
+
+Array = NDArray[np.float64]
+
+LAST_BUCKET_FRACTION = 0.05
+"""Part of the gradient reduction after the last backward operator: one of about twenty buckets."""
+HOST_OPTIMIZER_BYTES_PER_S = 20e9
+"""Rate at which a device's share of the host updates Adam states; prior for a two-socket server over 8 devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataParallelism:
+    """How a kind of parameter (dense or expert) is replicated: columns float64[R]."""
+
+    ranks: Array
+    replicate: Array
+    stride: Array
+    zero: Array
+    overlap_grad: Array
+    overlap_param: Array
+    optimizer_offload: Array
+
+    @property
+    def shards(self) -> Array:
+        """Ranks that the states are split over."""
+        return np.maximum(self.ranks / self.replicate, 1.0)
+
+
+def tail_s(
+    parameters: Array,
+    parallel: DataParallelism,
+    workload: Workload,
+    hardware: Hardware,
+    forward_window_s: Array,
+    backward_window_s: Array,
+) -> tuple[Array, Array]:
+    """Exposed communication and optimizer seconds of ``parameters`` local parameters, once a step: two [R]."""
+    reduce_s, gather_s = _once_a_step_s(parameters, parallel, workload, hardware)
+    hidden_reduce_s = exposed_s(reduce_s, backward_window_s, LAST_BUCKET_FRACTION)
+    shown_reduce_s = np.where(parallel.overlap_grad > 0, hidden_reduce_s, reduce_s)
+    shown_gather_s = np.where(parallel.overlap_param > 0, exposed_s(gather_s, forward_window_s), gather_s)
+    return shown_reduce_s + shown_gather_s, optimizer_s(parameters, parallel, workload, hardware)
+
+
+def optimizer_s(parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware) -> Array:
+    """Seconds of the optimizer step: states read and written, gradient read, weight written."""
+    local = parameters / np.where(parallel.zero >= 1, parallel.shards, 1.0)
+    state, gradient = optimizer_bytes(workload), gradient_bytes(workload)
+    on_device_s = local * (2.0 * state + gradient + WEIGHT_BYTES) / hardware.rates.memory_bytes_per_s
+    crossing_s = local * max(gradient, WEIGHT_BYTES) / hardware.host_link_bytes_per_s
+    on_host_s = crossing_s + local * 2.0 * state / HOST_OPTIMIZER_BYTES_PER_S
+    return np.where(parallel.optimizer_offload > 0, on_host_s, on_device_s)
+
+
+def microbatch_s(
+    parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware, forward_s: Array, backward_s: Array
+) -> tuple[Array, Array]:
+    """Exposed ZeRO-2/3 traffic of one layer in one micro-batch, forward and backward: two arrays like ``parameters``."""
+    shards, stride = parallel.shards, parallel.stride
+    gather_s = collective_s("all_gather", parameters * WEIGHT_BYTES, shards, stride, hardware.levels)
+    scatter_s = collective_s("reduce_scatter", parameters * gradient_bytes(workload), shards, stride, hardware.levels)
+    forward = np.where(parallel.zero >= 3, exposed_s(gather_s, forward_s), 0.0)
+    traffic_s = np.where(parallel.zero >= 3, gather_s + scatter_s, scatter_s)
+    backward = np.where(parallel.zero >= 2, exposed_s(traffic_s, backward_s), 0.0)
+    return forward, backward
+
+
+def _once_a_step_s(
+    parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware
+) -> tuple[Array, Array]:
+    gradient = parameters * gradient_bytes(workload)
+    shards, stride = parallel.shards, parallel.stride
+    everyone_s = collective_s("all_reduce", gradient, parallel.ranks, stride, hardware.levels)
+    scatter_s = collective_s("reduce_scatter", gradient, shards, stride, hardware.levels)
+    gather_s = collective_s("all_gather", parameters * WEIGHT_BYTES, shards, stride, hardware.levels)
+    across_s = collective_s("all_reduce", gradient / shards, parallel.replicate, stride * shards, hardware.levels)
+    reduce_s = np.where(
+        parallel.zero == 0, everyone_s, across_s + np.where(parallel.zero == 1, scatter_s, 0.0)
+    )
+    return reduce_s, np.where((parallel.zero >= 1) & (parallel.zero <= 2), gather_s, 0.0)

@@ -1,0 +1,103 @@
+"""How long does one operator take on one device, when nobody has measured it?
+
+Roofline with an efficiency by operator class and size::
+
+    matmul      t = max( 2 m n k / (P * e_mm * f(m) f(n) f(k)),  bytes / (B * e_mem) ) + launch
+    attention   t = flops / (P * e_att * s / (s + s_half)) + launch,   backward 2.5 x the flops
+    point-wise  t = bytes / (B * e_mem) + launch
+
+``P`` dense peak, ``B`` memory bandwidth, ``f(x) = x / (x + x_half)`` (small and thin shapes waste tiles and waves).
+``e_mm`` is the device's best measured matmul rate over peak where the catalogue has it, else the class default.
+Every result of this module is a *datasheet* prediction; a measured profile replaces it operator by operator.
+
+Sources: utilisation of 35,742 measured bf16 matmuls a device (median .76 A100, .76 H100, .67 B200 for m, n, k >= 1024)
+and H100 attention rates by sequence length, both computed from AIConfigurator's published tables
+(ai-dynamo/aiconfigurator@095f58a51); 3 us + bytes / (0.8 B) for memory-bound operators is that project's own prior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiles.device import Device
+from profiles.errors import ProfileMissing
+
+Array = NDArray[np.float64]
+
+DEFAULT_MATMUL_FRACTION = 0.70
+"""Best matmul rate over peak where no measurement exists: the lower half of the measured devices (see module)."""
+SUSTAINED_FRACTION = 0.93
+"""Sustained rate in a training step over the best rate of a lone matmul (clocks and power under load); prior."""
+MEMORY_FRACTION = 0.80
+LAUNCH_S = 3e-6
+ATTENTION_FRACTION = 0.66
+ATTENTION_HALF_LENGTH = 1450.0
+"""Sequence length at which H100 attention reaches half of ATTENTION_FRACTION * peak; scales with the peak."""
+REFERENCE_PEAK_FLOPS_PER_S = 989e12
+ATTENTION_BACKWARD_FLOPS = 2.5
+"""Backward over forward FLOPs of fused attention (scores are recomputed): Dao, arXiv 2307.08691, section 3.1."""
+HALF_ROWS, HALF_COLUMNS, HALF_DEPTH = 96.0, 96.0, 128.0
+"""Sizes at which one dimension halves the matmul efficiency; about one output tile (128 x 256) deep."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRates:
+    """Peaks and efficiencies of one device at one precision; methods accept arrays and broadcast."""
+
+    matmul_flops_per_s: float
+    attention_flops_per_s: float
+    attention_half_length: float
+    memory_bytes_per_s: float
+    element_bytes: float
+
+    def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0) -> Array:
+        """Seconds of ``weights`` matmuls [m, k] x [k, n] run as one (grouped) kernel."""
+        flops = 2.0 * m * n * k * weights
+        shape = _saturate(m, HALF_ROWS) * _saturate(n, HALF_COLUMNS) * _saturate(k, HALF_DEPTH)
+        compute_s = flops / (self.matmul_flops_per_s * np.maximum(shape, 1e-6))
+        moved = weights * (m * k + k * n + m * n) * self.element_bytes
+        return np.where(flops > 0, np.maximum(compute_s, moved / self.memory_bytes_per_s) + LAUNCH_S, 0.0)
+
+    def attention_s(self, flops: Array, context: Array) -> Array:
+        """Seconds of fused attention of ``flops`` over sequences of ``context`` tokens (the longest row)."""
+        rate = self.attention_flops_per_s * _saturate(context, self.attention_half_length)
+        return np.where(flops > 0, flops / rate + LAUNCH_S, 0.0)
+
+    def memory_s(self, moved_bytes: Array) -> Array:
+        """Seconds of a memory-bound operator that moves ``moved_bytes`` through device memory."""
+        return np.where(moved_bytes > 0, moved_bytes / self.memory_bytes_per_s + LAUNCH_S, 0.0)
+
+
+def _saturate(x: Array, half: float) -> Array:
+    return x / (x + half)
+
+
+def device_rates(device: Device, precision: str) -> DeviceRates:
+    """Build the rates of ``device`` for ``precision`` (bf16, fp16, fp8: matmuls only, attention stays 16 bit).
+
+    Raises ProfileMissing when the catalogue has no peak for the precision: a throughput is never invented.
+    """
+    wide = "fp16" if precision == "fp16" else "bf16"
+    peaks = device.peak_flops_per_s
+    base = peaks.get(wide)
+    if base is None and wide == "bf16":
+        base = peaks.get("fp16") if precision == "fp8" else None
+    peak = peaks.get(precision)
+    if base is None or peak is None:
+        missing = precision if peak is None else wide
+        raise ProfileMissing(
+            f"{device.name} has no {missing} peak rate",
+            where=f"device {device.name} /peak_flops_per_s/{missing}",
+            hint=f"choose a precision among {', '.join(sorted(peaks)) or 'none known'}, or add the measured rate to the device file",
+        )
+    fraction = device.achievable_matmul_fraction.get(precision, DEFAULT_MATMUL_FRACTION)
+    return DeviceRates(
+        matmul_flops_per_s=peak * fraction * SUSTAINED_FRACTION,
+        attention_flops_per_s=base * ATTENTION_FRACTION,
+        attention_half_length=ATTENTION_HALF_LENGTH * base / REFERENCE_PEAK_FLOPS_PER_S,
+        memory_bytes_per_s=device.memory_bandwidth_bytes_per_s * MEMORY_FRACTION,
+        element_bytes=1.5 if precision == "fp8" else 2.0,
+    )

@@ -1,0 +1,182 @@
+"""What does one transformer layer cost on one device, for one micro-batch, under one sharding?
+
+Tokens of a device: ``T = micro_batch_size * sequence_length / cp``; under sequence parallelism the norms and the
+expert routing see ``T / tp`` of them.  Communication of a layer (Korthikanti et al., arXiv 2205.05198, section 4.2):
+each row-parallel matmul ends in one reduction over tp (all_reduce, or reduce_scatter + all_gather under sp), forward
+and backward; experts add two all_to_all over ep each way; context parallelism passes keys and values around.
+
+Shape letter: K keys (``planner.cost.layer_keys``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.collective import collective_s
+from planner.cost.efficiency import ATTENTION_BACKWARD_FLOPS
+from planner.cost.hardware import Hardware
+from planner.cost.layer_keys import LayerKeys
+from planner.cost.operator_time import operator_forward_s
+from planner.cost.overlap import exposed_s
+from planner.memory.activations import Relief, replayed_operators, saved_bytes, saved_bytes_of_operator
+from planner.model.operator import Operator
+
+Array = NDArray[np.float64]
+
+TP_OVERLAP_FRACTION = 0.75
+"""Part of the matmul next to a tp collective under which its chunks can hide (pipelined GEMM + collective)."""
+EP_OVERLAP_WINDOW = 0.5
+"""Part of a layer's compute that can run beside another micro-batch's all_to_all; prior."""
+
+
+@dataclass(slots=True)
+class OperatorSum:
+    """Running sums over the operators of one layer kind (or of one end of the model), each float64[K]."""
+
+    forward_s: Array
+    input_gradient_s: Array
+    weight_gradient_s: Array
+    communication_forward_s: Array
+    communication_backward_s: Array
+    tp_s: Array
+    cp_s: Array
+    ep_s: Array
+    dense_parameters: Array
+    expert_parameters: Array
+
+    @classmethod
+    def zeros(cls, count: int) -> OperatorSum:
+        """All sums zero for ``count`` keys."""
+        return cls(*(np.zeros(count) for _ in fields(cls)))
+
+    @property
+    def backward_s(self) -> Array:
+        """Compute of the backward pass."""
+        return self.input_gradient_s + self.weight_gradient_s
+
+    @property
+    def total_s(self) -> Array:
+        """Forward and backward, compute and exposed communication."""
+        return self.forward_s + self.backward_s + self.communication_forward_s + self.communication_backward_s
+
+
+def operator_sum(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> OperatorSum:
+    """Add up the operators of a layer for all keys."""
+    sums = OperatorSum.zeros(len(keys))
+    for operator in operators:
+        forward_s = operator_forward_s(operator, keys, hardware)
+        sums.forward_s += forward_s
+        _add_backward(sums, operator, forward_s)
+        _add_parameters(sums, operator, keys)
+        if operator.shard == "row":
+            _add_tp(sums, operator, keys, hardware, forward_s)
+        elif operator.op_class == "attention":
+            _add_cp(sums, operator, keys, hardware, forward_s)
+        elif operator.shard == "expert_row" and operator.op_class == "grouped_matmul":
+            _add_ep(sums, operator, keys, hardware)
+    overlapped = exposed_s(sums.ep_s, EP_OVERLAP_WINDOW * (sums.forward_s + sums.backward_s))
+    ep_s = np.where(keys.overlap_ep > 0, overlapped, sums.ep_s)
+    sums.communication_forward_s += 0.5 * ep_s
+    sums.communication_backward_s += 0.5 * ep_s
+    sums.ep_s = ep_s
+    return sums
+
+
+def saved_and_extra(
+    operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, relief: Relief, hidden_size: int, sums: OperatorSum
+) -> tuple[Array, Array]:
+    """Bytes that a layer keeps under a relief, and the seconds a micro-batch that the relief adds: two [K].
+
+    Recompute runs operators again (with their communication when the whole layer or the whole mixture is replayed);
+    offload moves what is kept to the host during the forward pass and back during the backward pass.
+    """
+    kept = saved_bytes(operators, keys, relief, hidden_size)
+    if relief.offload:
+        moved = sum((saved_bytes_of_operator(op, keys) for op in operators), start=np.zeros(len(keys)))
+        one_way_s = moved / hardware.host_link_bytes_per_s
+        return kept, exposed_s(one_way_s, sums.forward_s) + exposed_s(one_way_s, sums.backward_s)
+    replayed = replayed_operators(operators, relief)
+    extra_s = np.zeros(len(keys))
+    for operator in operators:
+        if operator.name in replayed:
+            extra_s = extra_s + operator_forward_s(operator, keys, hardware)
+    if relief.recompute == "full":
+        extra_s = extra_s + sums.communication_forward_s
+    elif "moe" in relief.modules:
+        extra_s = extra_s + 0.5 * sums.ep_s
+    return kept, extra_s
+
+
+def working_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:
+    """Tensors alive while one layer runs forward or is replayed: what it would keep without recompute: [K]."""
+    return sum((saved_bytes_of_operator(op, keys) for op in operators), start=np.zeros(len(keys)))
+
+
+def _add_backward(sums: OperatorSum, operator: Operator, forward_s: Array) -> None:
+    if operator.op_class == "attention":
+        sums.input_gradient_s += ATTENTION_BACKWARD_FLOPS * forward_s
+    elif operator.op_class in ("matmul", "grouped_matmul", "router"):
+        sums.input_gradient_s += forward_s
+        sums.weight_gradient_s += forward_s
+    else:
+        # Point-wise operators read the saved input and the incoming gradient, write one gradient.
+        sums.input_gradient_s += 1.5 * forward_s
+
+
+def _add_parameters(sums: OperatorSum, operator: Operator, keys: LayerKeys) -> None:
+    split = operator.parameters - operator.replicated_parameters
+    if operator.shard.startswith("expert"):
+        sums.expert_parameters += split / (keys.ep * keys.etp) + operator.replicated_parameters / keys.ep
+    elif operator.shard in ("column", "row", "heads", "features", "vocabulary"):
+        sums.dense_parameters += split / keys.tp + operator.replicated_parameters
+    else:
+        sums.dense_parameters += float(operator.parameters)
+
+
+def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, matmul_s: Array) -> None:
+    """One reduction forward, one backward, over the output of a row-parallel matmul."""
+    size = keys.tokens * operator.out_features * 2.0
+    reduce_s = collective_s("all_reduce", size, keys.tp, np.ones_like(size), hardware.levels)
+    gather_s = collective_s("all_gather", size, keys.tp, np.ones_like(size), hardware.levels)
+    # Under sp the all_reduce becomes reduce_scatter + all_gather, and the backward gathers the saved input once more
+    # beside the input-gradient matmul.
+    one_way_s = np.where(keys.sp > 0, 2.0 * gather_s, reduce_s)
+    regather_s = np.where(keys.sp > 0, exposed_s(gather_s, matmul_s), 0.0)
+    hidden_s = exposed_s(one_way_s, TP_OVERLAP_FRACTION * 2.0 * matmul_s)
+    shown_s = np.where(keys.overlap_tp > 0, hidden_s, one_way_s)
+    sums.communication_forward_s += shown_s
+    sums.communication_backward_s += shown_s + regather_s
+    sums.tp_s += 2.0 * shown_s + regather_s
+
+
+def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, attention_s: Array) -> None:
+    """Ring: keys and values travel cp-1 hops beside the attention.  All-to-all: q, k, v in, output out."""
+    kv_heads = np.maximum(operator.num_kv_heads / keys.tp, 1.0)
+    kv_bytes = keys.tokens * kv_heads * (operator.qk_dim + operator.v_dim) * 2.0
+    q_bytes = keys.tokens * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * 2.0
+    ring_s = collective_s("all_gather", kv_bytes * keys.cp, keys.cp, keys.tp, hardware.levels)
+    forward_ring_s = exposed_s(ring_s, attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0))
+    backward_ring_s = exposed_s(
+        2.0 * ring_s, ATTENTION_BACKWARD_FLOPS * attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0)
+    )
+    exchange_s = collective_s("all_to_all", q_bytes, keys.cp, keys.tp, hardware.levels) + collective_s(
+        "all_to_all", kv_bytes, keys.cp, keys.tp, hardware.levels
+    )
+    forward_s = np.where(keys.ring > 0, forward_ring_s, exchange_s)
+    backward_s = np.where(keys.ring > 0, backward_ring_s, exchange_s)
+    sums.communication_forward_s += forward_s
+    sums.communication_backward_s += backward_s
+    sums.cp_s += forward_s + backward_s
+
+
+def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware) -> None:
+    """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
+    rows = keys.tokens / keys.sequence_split * operator.tokens_per_token
+    size = rows * operator.out_features * 2.0
+    exchange_s = collective_s("all_to_all", size, keys.ep, keys.etp, hardware.levels)
+    gather_s = collective_s("all_gather", size * keys.etp, keys.etp, np.ones_like(size), hardware.levels)
+    sums.ep_s += 4.0 * exchange_s + 4.0 * gather_s

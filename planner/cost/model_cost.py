@@ -1,0 +1,252 @@
+"""What do the parts of the model cost, for every sharding key at once?
+
+``ModelCost`` holds, for each layer kind and for the two ends of the model, the times, parameters and bytes of one
+micro-batch on one device.  Shape letters: K keys, N layer kinds, R reliefs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.collective import collective_s
+from planner.cost.hardware import Hardware
+from planner.cost.layer import OperatorSum, operator_sum, saved_and_extra, working_bytes
+from planner.cost.layer_keys import LayerKeys
+from planner.memory.activations import Relief, layer_input_bytes, saved_bytes_of_operator
+from planner.model.operator import Operator
+from planner.model.operators import (
+    embedding_operators,
+    head_operators,
+    layer_operators,
+    mtp_operators,
+    vision_operators,
+)
+from planner.model.spec import ModelSpec
+from planner.problem import Workload
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTable:
+    """Costs of the layer kinds: float64[K, N], with a leading R where a relief matters."""
+
+    forward_s: Array
+    backward_s: Array
+    weight_gradient_s: Array
+    compute_s: Array
+    tp_s: Array
+    cp_s: Array
+    ep_s: Array
+    dense_parameters: Array
+    expert_parameters: Array
+    working_bytes: Array
+    saved_bytes: Array
+    relief_s: Array
+
+    @property
+    def total_s(self) -> Array:
+        """Forward and backward of one layer, exposed tp, cp and ep communication included: [K, N]."""
+        return self.forward_s + self.backward_s
+
+
+@dataclass(frozen=True, slots=True)
+class EndTable:
+    """Costs of one end of the model (embedding side or head side): float64[K]."""
+
+    forward_s: Array
+    backward_s: Array
+    weight_gradient_s: Array
+    compute_s: Array
+    tp_s: Array
+    cp_s: Array
+    ep_s: Array
+    dense_parameters: Array
+    expert_parameters: Array
+    saved_bytes: Array
+    transient_bytes: Array
+
+    @property
+    def total_s(self) -> Array:
+        """Forward and backward: [K]."""
+        return self.forward_s + self.backward_s
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCost:
+    """Everything the search needs to know about the model on this hardware."""
+
+    keys: LayerKeys
+    layers: LayerTable
+    embedding: EndTable
+    head: EndTable
+    entry_bytes: Array
+    """The tensor between two layers (and between two stages): [K]."""
+    dispatch_bytes: Array
+    """Buffers of the expert exchange, in and out: [K]."""
+
+
+def model_cost(
+    model: ModelSpec, workload: Workload, hardware: Hardware, keys: LayerKeys, reliefs: Sequence[Relief]
+) -> ModelCost:
+    """Cost every layer kind and both ends for all keys."""
+    kinds = [layer_operators(model, kind) for kind in range(len(model.layer_kinds))]
+    layers = _layer_table(kinds, keys, hardware, reliefs, model.hidden_size)
+    return ModelCost(
+        keys=keys,
+        layers=layers,
+        embedding=_embedding(model, workload, keys, hardware),
+        head=_head(model, kinds, keys, hardware),
+        entry_bytes=layer_input_bytes(keys, model.hidden_size),
+        dispatch_bytes=_dispatch_bytes(model, keys),
+    )
+
+
+def _layer_table(
+    kinds: Sequence[Sequence[Operator]],
+    keys: LayerKeys,
+    hardware: Hardware,
+    reliefs: Sequence[Relief],
+    hidden_size: int,
+) -> LayerTable:
+    sums = [operator_sum(operators, keys, hardware) for operators in kinds]
+    relieved = [
+        [saved_and_extra(operators, keys, hardware, relief, hidden_size, total) for relief in reliefs]
+        for operators, total in zip(kinds, sums, strict=True)
+    ]
+
+    def stack(name: str) -> Array:
+        return np.stack([getattr(total, name) for total in sums], axis=1)
+
+    return LayerTable(
+        forward_s=stack("forward_s") + stack("communication_forward_s"),
+        backward_s=stack("backward_s") + stack("communication_backward_s"),
+        weight_gradient_s=stack("weight_gradient_s"),
+        compute_s=stack("forward_s") + stack("backward_s"),
+        tp_s=stack("tp_s"),
+        cp_s=stack("cp_s"),
+        ep_s=stack("ep_s"),
+        dense_parameters=stack("dense_parameters"),
+        expert_parameters=stack("expert_parameters"),
+        working_bytes=np.stack([working_bytes(operators, keys) for operators in kinds], axis=1),
+        saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
+        relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
+    )
+
+
+def _end(sums: OperatorSum, saved: Array, transient: Array) -> EndTable:
+    return EndTable(
+        forward_s=sums.forward_s + sums.communication_forward_s,
+        backward_s=sums.backward_s + sums.communication_backward_s,
+        weight_gradient_s=sums.weight_gradient_s,
+        compute_s=sums.forward_s + sums.backward_s,
+        tp_s=sums.tp_s,
+        cp_s=sums.cp_s,
+        ep_s=sums.ep_s,
+        dense_parameters=sums.dense_parameters,
+        expert_parameters=sums.expert_parameters,
+        saved_bytes=saved,
+        transient_bytes=transient,
+    )
+
+
+def _add_vocabulary_reduction(sums: OperatorSum, keys: LayerKeys, hardware: Hardware, width: int) -> None:
+    """The vocabulary-split embedding (or head) sums hidden-wide rows over tp once, forward or backward."""
+    time_s = collective_s("all_reduce", keys.tokens * width * 2.0, keys.tp, np.ones(len(keys)), hardware.levels)
+    sums.communication_forward_s += time_s
+    sums.tp_s += time_s
+
+
+def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: Hardware) -> EndTable:
+    sums = operator_sum(embedding_operators(model), keys, hardware)
+    _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
+    saved = np.zeros(len(keys))
+    if model.vision is not None:
+        images = workload.images_per_sample
+        saved = _add_vision(sums, model, keys, hardware, images)
+    return _end(sums, saved, np.zeros(len(keys)))
+
+
+def _add_vision(sums: OperatorSum, model: ModelSpec, keys: LayerKeys, hardware: Hardware, images: int) -> Array:
+    """The vision tower runs on the first stage; its patches are a sequence of their own.  Returns kept bytes."""
+    vision = model.vision
+    if vision is None:
+        return np.zeros(len(keys))
+    ones = np.ones(len(keys))
+    patches = LayerKeys(
+        tp=keys.tp,
+        sp=keys.sp,
+        cp=ones,
+        ring=keys.ring,
+        ep=ones,
+        etp=ones,
+        micro_batch_size=keys.micro_batch_size * max(images, 1),
+        overlap_tp=keys.overlap_tp,
+        overlap_ep=keys.overlap_ep,
+        sequence_length=vision.patches_per_image,
+    )
+    operators = vision_operators(model)
+    one = operator_sum(operators, patches, hardware)
+    active = 1.0 if images else 0.0
+    for name in ("forward_s", "input_gradient_s", "weight_gradient_s", "communication_forward_s"):
+        getattr(sums, name)[:] += active * vision.num_layers * getattr(one, name)
+    sums.communication_backward_s += active * vision.num_layers * one.communication_backward_s
+    sums.tp_s += active * vision.num_layers * one.tp_s
+    sums.dense_parameters += vision.num_layers * one.dense_parameters + vision.extra_parameters
+    projector_s = vision.projector_flops_per_image * images * keys.micro_batch_size / hardware.rates.matmul_flops_per_s
+    sums.forward_s += projector_s
+    sums.input_gradient_s += projector_s
+    sums.weight_gradient_s += projector_s
+    return active * vision.num_layers * working_bytes(operators, patches)
+
+
+def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware) -> EndTable:
+    operators = head_operators(model)
+    sums = operator_sum(operators, keys, hardware)
+    _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
+    if model.tie_embeddings:
+        width = model.embedding_size or model.hidden_size
+        sums.dense_parameters += width * model.vocab_size / keys.tp
+    saved = working_bytes(operators, keys)
+    # The gradient of the logits exists beside the kept fp32 softmax while the head's backward runs.
+    transient = sum(
+        (saved_bytes_of_operator(op, keys) for op in operators if op.op_class == "cross_entropy"),
+        start=np.zeros(len(keys)),
+    )
+    if model.mtp is not None:
+        saved = saved + _add_mtp(sums, model, kinds, keys, hardware, saved)
+    return _end(sums, saved, transient)
+
+
+def _add_mtp(
+    sums: OperatorSum,
+    model: ModelSpec,
+    kinds: Sequence[Sequence[Operator]],
+    keys: LayerKeys,
+    hardware: Hardware,
+    head_saved: Array,
+) -> Array:
+    """Multi-token-prediction modules sit beside the head and run the head once more.  Returns kept bytes."""
+    mtp = model.mtp
+    if mtp is None:
+        return np.zeros(len(keys))
+    head = operator_sum(head_operators(model), keys, hardware)
+    layer_ops = kinds[mtp.kind]
+    parts = (operator_sum(layer_ops, keys, hardware), operator_sum(mtp_operators(model), keys, hardware))
+    times = ("forward_s", "input_gradient_s", "weight_gradient_s", "communication_forward_s", "communication_backward_s")
+    for name in times:
+        getattr(sums, name)[:] += mtp.num_layers * (getattr(head, name) + sum(getattr(part, name) for part in parts))
+    for name in ("tp_s", "cp_s", "ep_s", "dense_parameters", "expert_parameters"):
+        getattr(sums, name)[:] += mtp.num_layers * sum(getattr(part, name) for part in parts)
+    kept = working_bytes(layer_ops, keys) + working_bytes(mtp_operators(model), keys) + head_saved
+    return mtp.num_layers * kept
+
+
+def _dispatch_bytes(model: ModelSpec, keys: LayerKeys) -> Array:
+    """Send and receive buffers of the expert exchange, for the widest mixture of the model: [K]."""
+    rows = max((layer.moe.top_k for layer in model.layer_kinds if layer.moe is not None), default=0)
+    return np.where(keys.ep > 1, 2.0 * rows * layer_input_bytes(keys, model.hidden_size), 0.0)

@@ -1,0 +1,229 @@
+"""What does each strategy cost, before the layers are dealt to stages?
+
+Gathers the model's costs by sharding key and adds what depends on the rest of the strategy: ZeRO traffic, the hop
+between stages, bytes of state a parameter.  Everything that the bounds and the exact inner solve read is here, so
+both see the same numbers.  Shape letters: R rows, N layer kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.collective import collective_s
+from planner.cost.data_parallel import DataParallelism, microbatch_s, tail_s
+from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
+from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
+from planner.cost.model_cost import ModelCost, model_cost
+from planner.memory.activations import Relief
+from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
+from planner.model.spec import ModelSpec
+from planner.problem import Workload
+from planner.strategy_rows import StrategyRows
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RowCost:
+    """Costs by row; layer columns are [R, N], the rest [R].
+
+    ``layer_s`` counts forward, backward, exposed communication and ZeRO traffic of one layer and one micro-batch;
+    ``relief_s`` is what the row's memory relief adds to a layer that uses it.
+    """
+
+    layer_forward_s: Array
+    layer_backward_s: Array
+    layer_weight_gradient_s: Array
+    relief_s: Array
+    saved_bytes: Array
+    relieved_bytes: Array
+    layer_dense: Array
+    layer_expert: Array
+    working_bytes: Array
+    embedding_s: Array
+    head_s: Array
+    embedding_dense: Array
+    head_dense: Array
+    head_expert: Array
+    embedding_saved: Array
+    head_saved: Array
+    head_transient: Array
+    embedding_weight_gradient_s: Array
+    head_weight_gradient_s: Array
+    hop_s: Array
+    fixed_bytes: Array
+    gathered_bytes: Array
+    dense_state: StateBytes
+    expert_state: StateBytes
+    dense_parallel: DataParallelism
+    expert_parallel: DataParallelism
+    forward_window_s: Array
+    backward_window_s: Array
+    key: Ints
+
+    @property
+    def layer_s(self) -> Array:
+        """Seconds of one layer and one micro-batch without relief: [R, N]."""
+        return self.layer_forward_s + self.layer_backward_s
+
+
+class CostModel:
+    """Costs of one model under one workload on one pool; remembers the sharding keys it has seen."""
+
+    def __init__(
+        self, model: ModelSpec, workload: Workload, hardware: Hardware, reliefs: Sequence[Relief]
+    ) -> None:
+        self.model = model
+        self.workload = workload
+        self.hardware = hardware
+        self.reliefs = tuple(reliefs)
+        self.kind_counts = np.bincount(model.layer_kind_sequence(), minlength=len(model.layer_kinds)).astype(float)
+
+    def keyed(self, rows: StrategyRows) -> tuple[ModelCost, Ints]:
+        """Cost table of the distinct sharding keys of ``rows``, and each row's key."""
+        packed = np.zeros(len(rows), dtype=np.int64)
+        radix = 1
+        for name in KEY_COLUMNS:
+            column = getattr(rows, name)
+            packed += column * radix
+            radix *= int(column.max(initial=0)) + 1
+        if radix >= 2**62:  # falls back to a row-wise comparison on absurdly large degrees
+            stacked = np.stack([getattr(rows, name) for name in KEY_COLUMNS], axis=1)
+            _, first, key = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
+        else:
+            _, first, key = np.unique(packed, return_index=True, return_inverse=True)
+        columns = {name: getattr(rows, name)[first].astype(np.float64) for name in KEY_COLUMNS}
+        keys = LayerKeys(**columns, sequence_length=self.workload.sequence_length)
+        return model_cost(self.model, self.workload, self.hardware, keys, self.reliefs), key.reshape(-1)
+
+    def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
+        """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
+        cost, key = keyed or self.keyed(rows)
+        dense, expert = self._parallel(rows)
+        layers, at = cost.layers, rows.relief
+        dense_parameters, expert_parameters = layers.dense_parameters[key], layers.expert_parameters[key]
+        forward_s, backward_s = layers.forward_s[key], layers.backward_s[key]
+        if np.any(rows.zero >= 2):
+            forward_s, backward_s = self._add_zero_traffic(
+                forward_s, backward_s, dense_parameters, expert_parameters, dense, expert
+            )
+        stages = rows.pp.astype(float)
+        hop_s = np.where(
+            rows.pp > 1,
+            collective_s("send_recv", cost.entry_bytes[key], 2.0 + 0 * stages, self._hop_stride(rows), self.hardware.levels),
+            0.0,
+        )
+        window_f = (layers.forward_s[key] @ self.kind_counts) / stages
+        window_b = (layers.backward_s[key] @ self.kind_counts) / stages
+        gathered = self._gathered_bytes(rows, cost, key)
+        return RowCost(
+            layer_forward_s=forward_s,
+            layer_backward_s=backward_s,
+            layer_weight_gradient_s=layers.weight_gradient_s[key],
+            relief_s=layers.relief_s[at, key] if layers.relief_s.ndim == 3 else layers.relief_s,
+            saved_bytes=layers.saved_bytes[0, key],
+            relieved_bytes=layers.saved_bytes[at, key],
+            layer_dense=dense_parameters,
+            layer_expert=expert_parameters,
+            working_bytes=layers.working_bytes[key].max(axis=1),
+            embedding_s=cost.embedding.total_s[key],
+            head_s=cost.head.total_s[key],
+            embedding_dense=cost.embedding.dense_parameters[key],
+            head_dense=cost.head.dense_parameters[key],
+            head_expert=cost.head.expert_parameters[key],
+            embedding_saved=cost.embedding.saved_bytes[key],
+            head_saved=cost.head.saved_bytes[key],
+            head_transient=cost.head.transient_bytes[key],
+            embedding_weight_gradient_s=cost.embedding.weight_gradient_s[key],
+            head_weight_gradient_s=cost.head.weight_gradient_s[key],
+            hop_s=hop_s,
+            fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
+            gathered_bytes=gathered,
+            dense_state=state_bytes(self.workload, rows.zero, dense.shards, rows.optimizer_offload),
+            expert_state=state_bytes(self.workload, rows.zero, expert.shards, rows.optimizer_offload),
+            dense_parallel=dense,
+            expert_parallel=expert,
+            forward_window_s=window_f,
+            backward_window_s=window_b,
+            key=key,
+        )
+
+    def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
+        """Once-a-step seconds (exposed reduction and gathering plus optimizer) for dense and expert parameters."""
+        out = []
+        for parameters, parallel in ((dense, cost.dense_parallel), (expert, cost.expert_parallel)):
+            exposed, optimizer = tail_s(
+                parameters, parallel, self.workload, self.hardware, cost.forward_window_s, cost.backward_window_s
+            )
+            out.append(np.where(parameters > 0, exposed + optimizer, 0.0))
+        return out[0], out[1]
+
+    def _parallel(self, rows: StrategyRows) -> tuple[DataParallelism, DataParallelism]:
+        """Who shares the dense and the expert parameters."""
+        replicate = rows.dp_replicate.astype(float)
+        inner = rows.tp * np.where(rows.pp_inner > 0, rows.cp * rows.pp, 1)
+        columns = {
+            "zero": rows.zero,
+            "overlap_grad": rows.overlap_grad,
+            "overlap_param": rows.overlap_param,
+            "optimizer_offload": rows.optimizer_offload,
+        }
+        dense = DataParallelism(
+            ranks=(rows.dp * rows.cp).astype(float), replicate=replicate, stride=inner.astype(float), **columns
+        )
+        expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
+        expert = DataParallelism(
+            ranks=expert_ranks.astype(float),
+            replicate=np.minimum(replicate, expert_ranks),
+            stride=(rows.etp * rows.ep * np.where(rows.pp_inner > 0, rows.pp, 1)).astype(float),
+            **columns,
+        )
+        return dense, expert
+
+    def _hop_stride(self, rows: StrategyRows) -> Array:
+        return (rows.tp * rows.cp * np.where(rows.pp_inner > 0, 1, rows.dp)).astype(float)
+
+    def _add_zero_traffic(
+        self,
+        forward_s: Array,
+        backward_s: Array,
+        dense_parameters: Array,
+        expert_parameters: Array,
+        dense: DataParallelism,
+        expert: DataParallelism,
+    ) -> tuple[Array, Array]:
+        for parameters, parallel in ((dense_parameters, dense), (expert_parameters, expert)):
+            if not np.any(parameters):
+                continue
+            for kind in range(parameters.shape[1]):
+                extra_f, extra_b = microbatch_s(
+                    parameters[:, kind], parallel, self.workload, self.hardware, forward_s[:, kind], backward_s[:, kind]
+                )
+                forward_s[:, kind] += extra_f
+                backward_s[:, kind] += extra_b
+        return forward_s, backward_s
+
+    def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
+        """ZeRO-2/3 working copies: the unit in use and the next one gathered, and one unit's full gradient."""
+        unit = (cost.layers.dense_parameters + cost.layers.expert_parameters)[key].max(axis=1)
+        unit = np.maximum(unit, np.maximum(cost.embedding.dense_parameters[key], cost.head.dense_parameters[key]))
+        live = np.where(rows.zero >= 3, 2.0 * WEIGHT_BYTES, 0.0)
+        return unit * (live + np.where(rows.zero >= 2, gradient_bytes(self.workload), 0.0))
+
+    def _fixed_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
+        """Framework, communicators, dispatch buffers, stage hand-over and the transient tensors of one layer."""
+        expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
+        axes = (rows.tp > 1, rows.cp > 1, rows.dp > 1, rows.pp > 1, rows.ep > 1, (rows.ep > 1) & (expert_ranks > 1))
+        communicators = sum((axis.astype(float) for axis in axes), start=np.zeros(len(rows)))
+        hand_over = np.where(rows.pp > 1, 2.0 * rows.vpp, 0.0) + 4.0
+        return (
+            FRAMEWORK_BYTES
+            + COMMUNICATOR_BYTES * communicators
+            + cost.dispatch_bytes[key]
+            + hand_over * cost.entry_bytes[key]
+        )

@@ -1,0 +1,177 @@
+"""How fast could a strategy be at best, and can it fit at all?  For thousands of strategies at once.
+
+Lower bound of the step time of a strategy, over every way to deal its layers to stages and to relieve memory::
+
+    step >= makespan(sum, bottleneck, ...) + tail(mean parameters of a stage)
+
+* ``sum``: all layers and ends once, without relief: relief only adds time.
+* ``bottleneck``: the smallest tau for which the stages together can hold all layers, where stage r holds at most
+
+      N_r(tau) = floor min( (tau - e_r) / t,   room_r / (S + f_r a),
+                            (tau - e_r + rho room_r / (f_r d)) / (t + rho (S + f_r A) / (f_r d)) )
+
+  (time without relief; memory with every layer relieved; time with as many relieved layers as memory forces, a
+  fraction allowed), ``d = A - a``.  Without a relief the second term uses A and the third falls away.
+* ``makespan`` and ``tail`` never fall when an argument grows (tested), and the busiest stage has at least the mean
+  number of parameters.
+
+With several layer kinds, N_r counts the most frequent kind only: dropping the others loosens the bound and keeps it a
+bound; the mean stage time still counts all of them.  Shape letters: R rows, P stages.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.row_cost import CostModel, RowCost
+from planner.memory.stage import end_seconds, stage_memory
+from planner.schedule.closed_form import pipeline_makespan_s
+from planner.search.row_context import take
+from planner.strategy_rows import SCHEDULES, StrategyRows
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+BISECTIONS = 14
+"""Halvings of the bottleneck interval: the bound is within 2**-14 of the interval of its limit."""
+ROUNDING = 1e-9
+"""Relative slack that keeps floating-point rounding from cutting off a feasible split."""
+
+
+def makespan_s(rows: StrategyRows, total_s: Array, bottleneck_s: Array, weight_gradient_s: Array, hop_s: Array) -> Array:
+    """Pipeline makespan of every row by its own schedule: [R]."""
+    result = np.empty(len(rows))
+    for code in np.unique(rows.schedule).tolist():
+        at = rows.schedule == code
+        result[at] = pipeline_makespan_s(
+            SCHEDULES[code],
+            rows.num_microbatches[at],
+            rows.pp[at],
+            rows.vpp[at],
+            rows.group[at],
+            total_s[at],
+            bottleneck_s[at],
+            weight_gradient_s[at],
+            hop_s[at],
+        )
+    return result
+
+
+class BoundTerms:
+    """The pieces of the bound for one batch of rows."""
+
+    def __init__(self, costs: CostModel, rows: StrategyRows, cost: RowCost, *, with_tail: bool = True) -> None:
+        self.rows = rows
+        self.cost = cost
+        self.costs = costs
+        counts = costs.kind_counts
+        stages = rows.pp.astype(float)
+        self.total_s = cost.layer_s @ counts + cost.embedding_s + cost.head_s
+        self.weight_gradient_s = (
+            cost.layer_weight_gradient_s @ counts + cost.embedding_weight_gradient_s + cost.head_weight_gradient_s
+        )
+        self.major = int(np.argmax(counts))
+        self.major_count = float(counts[self.major])
+        self.mean_dense = (cost.layer_dense @ counts + cost.embedding_dense + cost.head_dense) / stages
+        self.mean_expert = (cost.layer_expert @ counts + cost.head_expert) / stages
+        self.tail_s = np.zeros(len(rows))
+        if with_tail:
+            tails = costs.tail_parts_s(cost, self.mean_dense, self.mean_expert)
+            self.tail_s = tails[0] + tails[1]
+
+    def without_memory_s(self) -> Array:
+        """Lower bound that ignores memory: mean stage time as bottleneck: [R]."""
+        bottleneck = self.total_s / self.rows.pp
+        return makespan_s(self.rows, self.total_s, bottleneck, self.weight_gradient_s, self.cost.hop_s) + self.tail_s
+
+    def step_s(self, bottleneck_s: Array, at: Mask | slice) -> Array:
+        """Lower bound of the rows ``at`` for a known bottleneck."""
+        rows = self.rows.take(at) if not isinstance(at, slice) else self.rows
+        return (
+            makespan_s(rows, self.total_s[at], bottleneck_s, self.weight_gradient_s[at], self.cost.hop_s[at])
+            + self.tail_s[at]
+        )
+
+
+def lower_bounds_s(terms: BoundTerms, limit_bytes: float, cutoff_s: float = np.inf) -> Array:
+    """Lower bound of every row; infinity where no split fits the memory, or where ``cutoff_s`` is surely exceeded."""
+    result = np.full(len(terms.rows), np.inf)
+    loose = terms.without_memory_s()
+    alive = loose < cutoff_s
+    for stages in np.unique(terms.rows.pp[alive]).tolist():
+        at = np.flatnonzero(alive & (terms.rows.pp == stages))
+        result[at] = _bounds_for_stages(terms, at, stages, limit_bytes, cutoff_s, loose[at])
+    return result
+
+
+def _bounds_for_stages(
+    terms: BoundTerms, at: NDArray[np.int64], stages: int, limit_bytes: float, cutoff_s: float, loose: Array
+) -> Array:
+    capacity = _Capacity(terms, at, stages, limit_bytes)
+    low = terms.total_s[at] / stages
+    high = np.maximum(low, capacity.seconds_of_everything())
+    result = np.full(len(at), np.inf)
+    # One test at the cutoff's own bottleneck discards most rows: makespan >= microbatches * bottleneck.
+    if np.isfinite(cutoff_s):
+        allowed = (cutoff_s - terms.tail_s[at]) / terms.rows.num_microbatches[at]
+        high = np.minimum(high, np.maximum(allowed, low))
+    fits = capacity.holds_all(high, slice(None))
+    index = np.flatnonzero(fits)
+    if len(index) == 0:
+        return result
+    lo, hi = low[index], high[index]
+    already = capacity.holds_all(lo, index)
+    hi = np.where(already, lo, hi)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (lo + hi)
+        ok = capacity.holds_all(middle, index)
+        hi = np.where(ok, middle, hi)
+        lo = np.where(ok, lo, middle)
+    bottleneck = np.where(already, low[index], lo)
+    picked = at[index]
+    mask = np.zeros(len(terms.rows), dtype=bool)
+    mask[picked] = True
+    result[index] = np.maximum(terms.step_s(bottleneck, mask), loose[index])
+    return result
+
+
+class _Capacity:
+    """N_r(tau) of the module docstring for rows with the same number of stages."""
+
+    def __init__(self, terms: BoundTerms, at: NDArray[np.int64], stages: int, limit_bytes: float) -> None:
+        rows, major = terms.rows.take(at), terms.major
+        cost = terms.cost
+        sub = take(cost, at)
+        memory = stage_memory(rows, sub, terms.costs.reliefs, stages)
+        self.needed = terms.major_count
+        self.layer_s = sub.layer_s[:, major, None]
+        self.ends_s = end_seconds(rows, sub, stages)
+        kept, relieved = sub.saved_bytes[:, major, None], sub.relieved_bytes[:, major, None]
+        state = memory.layer_state_bytes[:, major, None]
+        room = limit_bytes - memory.fixed_bytes
+        flight = memory.in_flight
+        saving = flight * (kept - relieved)
+        relief_s = sub.relief_s[:, major, None]
+        self.by_memory = np.where(room > 0, room / (state + flight * relieved), -1.0)
+        useful = saving > 0
+        price = np.divide(relief_s, saving, out=np.zeros_like(saving), where=useful)
+        self.credit_s = np.where(useful, price * room, np.inf)
+        self.unit_s = self.layer_s + price * (state + flight * kept)
+
+    def holds_all(self, tau: Array, index: NDArray[np.int64] | slice) -> Mask:
+        """Whether the stages together can hold every layer within ``tau`` seconds each."""
+        left = (tau[:, None] - self.ends_s[index]) * (1 + ROUNDING) + ROUNDING * self.layer_s[index]
+        count = np.minimum(left / self.layer_s[index], self.by_memory[index] * (1 + ROUNDING))
+        count = np.minimum(count, (left + self.credit_s[index]) / self.unit_s[index])
+        enough: Mask = np.floor(np.maximum(count, 0.0)).sum(axis=1) >= self.needed
+        # A stage may be empty of this kind of layer, but its ends and its buffers must fit all the same.
+        possible: Mask = (self.by_memory[index] >= 0).all(axis=1)
+        return enough & possible
+
+    def seconds_of_everything(self) -> Array:
+        """A bottleneck at which time no longer limits anything: [R]."""
+        relief_bound = np.where(np.isfinite(self.credit_s), self.unit_s * self.needed - self.credit_s, 0.0)
+        everything: Array = (self.ends_s + np.maximum(self.layer_s * self.needed, relief_bound)).max(axis=1)
+        return everything
+

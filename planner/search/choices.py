@@ -1,0 +1,162 @@
+"""Which values may each part of a strategy take?  The declared space, narrowed by pins, forbids and target.
+
+Degrees range over *all* divisors, not only powers of two.  Two switches are not enumerated because one value is never
+worse in the cost model (overlap costs at most what it hides): ``overlap_grad_reduce`` and ``overlap_param_gather``;
+pin them to see the other value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from planner.errors import DocumentInvalid
+from planner.memory.activations import Relief
+from planner.problem import Constraints, Target
+from planner.strategy import ScheduleName
+
+VIRTUAL_STAGES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20)
+"""Chunks a device that interleaving may use; more only adds hops."""
+GROUP_FACTORS = (1, 2)
+"""Interleaving group sizes, in units of pp."""
+
+RELIEFS: tuple[Relief, ...] = (
+    Relief(),
+    Relief("selective", ("norm", "activation")),
+    Relief("selective", ("norm", "mlp")),
+    Relief("selective", ("norm", "moe")),
+    Relief("full"),
+    Relief(offload=True),
+)
+"""Ways to keep less for the backward pass, ordered from cheap to thorough; the first is none."""
+
+ALIASES = {"mbs": "micro_batch_size", "zero": "zero_stage", "sequence_parallel": "sp", "offload": "optimizer_offload"}
+
+PINNABLE = (
+    "tp",
+    "sp",
+    "cp",
+    "cp_kind",
+    "ep",
+    "etp",
+    "pp",
+    "vpp",
+    "dp",
+    "dp_replicate",
+    "dp_shard",
+    "micro_batch_size",
+    "num_microbatches",
+    "schedule",
+    "microbatch_group_size",
+    "zero_stage",
+    "recompute",
+    "optimizer_offload",
+    "activation_offload",
+    "overlap_grad_reduce",
+    "overlap_param_gather",
+    "overlap_tp",
+    "overlap_ep",
+    "axis_order",
+)
+SWITCHES = ("sp", "optimizer_offload", "activation_offload", "overlap_grad_reduce", "overlap_param_gather", "overlap_tp", "overlap_ep")
+NAMES = {
+    "cp_kind": ("none", "ring", "all_to_all"),
+    "schedule": ("gpipe", "1f1b", "interleaved", "zb_h1", "zbv", "dualpipev"),
+    "recompute": ("none", "selective", "full"),
+    "axis_order": ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
+}
+NEUTRAL: dict[str, int | str | bool] = {
+    "cp_kind": "none",
+    "zero_stage": 0,
+    "recompute": "none",
+    "schedule": "1f1b",
+    "axis_order": "tp-cp-ep-dp-pp",
+}
+"""What forbidding a field means, where it is not 1 or False."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSpace:
+    """What a back-end can run, as far as whole columns go; its own rules decide the rest."""
+
+    schedules: tuple[ScheduleName, ...]
+    cp_kinds: tuple[str, ...] = ("ring", "all_to_all")
+    zero_stages: tuple[int, ...] = (0, 1, 2, 3)
+    zero_stages_with_pipeline: tuple[int, ...] = (0, 1, 2, 3)
+    axis_orders: tuple[int, ...] = (0, 1)
+    expert_tensor_parallel: bool = True
+    optimizer_offload: bool = True
+    activation_offload: bool = True
+    overlap_ep: bool = True
+    selective_recompute: bool = True
+    uniform_recompute: bool = False
+    """Whether every chunk recomputes the same number of layers (and a selective policy all of them)."""
+
+
+TARGET_SPACES: dict[Target, TargetSpace] = {
+    "any": TargetSpace(schedules=("1f1b", "gpipe", "interleaved", "zb_h1", "zbv", "dualpipev")),
+    "megatron": TargetSpace(schedules=("1f1b", "interleaved"), uniform_recompute=True),
+    "deepspeed": TargetSpace(
+        schedules=("1f1b",),
+        cp_kinds=("all_to_all",),
+        zero_stages_with_pipeline=(0, 1),
+        axis_orders=(0,),
+        expert_tensor_parallel=False,
+        activation_offload=False,
+        overlap_ep=False,
+        selective_recompute=False,
+        uniform_recompute=True,
+    ),
+    "native": TargetSpace(
+        schedules=("1f1b", "gpipe", "interleaved", "zbv", "dualpipev"),
+        axis_orders=(0,),
+        expert_tensor_parallel=False,
+        optimizer_offload=False,
+        activation_offload=False,
+        overlap_ep=False,
+    ),
+}
+
+
+def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
+    """Pins and forbids as one table field -> value.  Raises DocumentInvalid with every unknown or contradictory name."""
+    findings: list[str] = []
+    pins: dict[str, int | str | bool] = {}
+    for name, value in constraints.pins.items():
+        field = ALIASES.get(name, name)
+        if field not in PINNABLE:
+            findings.append(f"unknown strategy field {name!r}{_did_you_mean(field)}")
+            continue
+        problem = _value_problem(field, value)
+        if problem:
+            findings.append(problem)
+        pins[field] = value
+    for name in constraints.forbids:
+        field = ALIASES.get(name, name)
+        if field not in PINNABLE:
+            findings.append(f"unknown strategy field {name!r}{_did_you_mean(field)}")
+            continue
+        value = NEUTRAL.get(field, False if field in SWITCHES else 1)
+        if field in pins and pins[field] != value:
+            findings.append(f"{field} is pinned to {pins[field]} and forbidden at once")
+        pins[field] = value
+    if findings:
+        raise DocumentInvalid(
+            "; ".join(findings), where="/constraints", hint=f"fields that can be pinned: {', '.join(PINNABLE)}"
+        )
+    return pins
+
+
+def _value_problem(field: str, value: int | str | bool) -> str:
+    if field in NAMES:
+        return "" if value in NAMES[field] else f"{field}={value}: one of {', '.join(NAMES[field])}"
+    if field in SWITCHES:
+        return "" if isinstance(value, bool) else f"{field}={value}: true or false"
+    if isinstance(value, bool) or not isinstance(value, int) or value < (0 if field in ("zero_stage", "microbatch_group_size") else 1):
+        return f"{field}={value}: a positive whole number"
+    return f"zero_stage={value}: 0, 1, 2 or 3" if field == "zero_stage" and value > 3 else ""
+
+
+def _did_you_mean(name: str) -> str:
+    close = get_close_matches(name, (*PINNABLE, *ALIASES), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""

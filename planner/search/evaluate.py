@@ -1,0 +1,140 @@
+"""What does one fully decided configuration cost?  Strategy + split -> ``Candidate``.
+
+step = makespan(schedule; stage times)                       ``planner.schedule.closed_form``
+     + tail of the stage with the most dense parameters      ``planner.cost.data_parallel``
+     + tail of the stage with the most expert parameters
+
+Every number of a plan comes from here; the exact inner search minimises the same sum.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.candidate import Candidate, Split, StageBill
+from planner.cost.data_parallel import optimizer_s
+from planner.search.bound import makespan_s
+from planner.search.row_context import RowContext
+from planner.strategy_rows import SCHEDULES
+
+Array = NDArray[np.float64]
+Span = tuple[int, int]
+
+
+def evaluate_split(context: RowContext, split: Split) -> Candidate:
+    """Candidate of one strategy with its layers and relief dealt as ``split`` says."""
+    strategy, cost = context.strategy, context.cost
+    spans = [_spans(context, split, stage) for stage in range(strategy.pp)]
+    bills = tuple(_bill(context, stage, *spans[stage]) for stage in range(strategy.pp))
+    makespan = _makespan(context, bills, cost.hop_s)
+    dense = np.array([max(bill.dense_parameters for bill in bills)])
+    expert = np.array([max(bill.expert_parameters for bill in bills)])
+    tails = context.costs.tail_parts_s(cost, dense, expert)
+    tail_s = float(tails[0][0] + tails[1][0])
+    busiest = max(range(strategy.pp), key=lambda stage: bills[stage].total_s)
+    breakdown = _busiest_terms(context, busiest, spans[busiest])
+    no_hop = _makespan(context, bills, 0.0 * cost.hop_s)
+    optimizer = _optimizer_s(context, dense, expert)
+    breakdown["pp_bubble"] = no_hop - strategy.num_microbatches * bills[busiest].total_s
+    breakdown["pp_send"] = makespan - no_hop
+    breakdown["dp"] += tail_s - optimizer
+    breakdown["optimizer"] = optimizer
+    return Candidate(
+        strategy=strategy,
+        split=split,
+        stages=bills,
+        step_time_s=makespan + tail_s,
+        makespan_s=makespan,
+        hop_s=float(cost.hop_s[0]),
+        breakdown_s=breakdown,
+    )
+
+
+def chunk_starts(chunk_layers: tuple[int, ...]) -> tuple[int, ...]:
+    """First layer of each chunk."""
+    return tuple(int(start) for start in np.concatenate([[0], np.cumsum(chunk_layers)[:-1]]))
+
+
+def _spans(context: RowContext, split: Split, stage: int) -> tuple[list[Span], list[Span]]:
+    """Layer ranges of a stage's chunks, and the relieved part of each."""
+    starts = chunk_starts(split.chunk_layers)
+    held, relieved = [], []
+    for chunk, count in enumerate(split.chunk_layers):
+        if context.strategy.chunk_stage(chunk) == stage:
+            held.append((starts[chunk], starts[chunk] + count))
+            relieved.append((starts[chunk], starts[chunk] + min(split.relieved[stage], count)))
+    return held, relieved
+
+
+def _over(column: Array, spans: list[Span]) -> float:
+    return float(sum(column[stop] - column[start] for start, stop in spans))
+
+
+def _makespan(context: RowContext, bills: tuple[StageBill, ...], hop_s: Array) -> float:
+    total_s = np.array([sum(bill.total_s for bill in bills)])
+    bottleneck_s = np.array([max(bill.total_s for bill in bills)])
+    gradient_s = np.array([sum(bill.weight_gradient_s for bill in bills)])
+    return float(makespan_s(context.row, total_s, bottleneck_s, gradient_s, hop_s)[0])
+
+
+def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Span]) -> StageBill:
+    cost, prefix, key = context.cost, context.prefix, context.key
+    first, last = stage == 0, stage == context.head_stage
+    ends = [end for end, here in ((context.table.embedding, first), (context.table.head, last)) if here]
+    dense = _over(prefix.dense, spans) + sum(float(end.dense_parameters[key]) for end in ends)
+    expert = _over(prefix.expert, spans) + sum(float(end.expert_parameters[key]) for end in ends)
+    flight = float(context.memory.in_flight[0, stage])
+    gpipe = context.row.schedule[0] == SCHEDULES.index("gpipe")
+    waiting = float(context.strategy.num_microbatches) if gpipe else 1.0
+    saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)
+    activations = flight * (saved + first * float(cost.embedding_saved[0])) + last * waiting * float(cost.head_saved[0])
+    replays = float(context.memory.replay_bytes[0]) if any(stop > start for start, stop in relieved) else 0.0
+    states = (cost.dense_state, cost.expert_state)
+    offloaded = flight * _over(prefix.saving_bytes, relieved) if context.strategy.activation_offload else 0.0
+    return StageBill(
+        forward_s=_over(prefix.forward_s, spans) + sum(float(end.forward_s[key]) for end in ends),
+        backward_s=_over(prefix.backward_s, spans)
+        + _over(prefix.relief_s, relieved)
+        + sum(float(end.backward_s[key]) for end in ends),
+        weight_gradient_s=_over(prefix.weight_gradient_s, spans)
+        + sum(float(end.weight_gradient_s[key]) for end in ends),
+        dense_parameters=dense,
+        expert_parameters=expert,
+        weights_bytes=dense * float(states[0].weights[0]) + expert * float(states[1].weights[0]),
+        gradients_bytes=dense * float(states[0].gradients[0]) + expert * float(states[1].gradients[0]),
+        optimizer_bytes=dense * float(states[0].optimizer[0]) + expert * float(states[1].optimizer[0]),
+        activations_bytes=activations,
+        buffers_bytes=float(cost.fixed_bytes[0]) + replays + last * float(cost.head_transient[0]),
+        host_bytes=dense * float(states[0].host[0]) + expert * float(states[1].host[0]) + offloaded,
+    )
+
+
+def _busiest_terms(context: RowContext, stage: int, spans: tuple[list[Span], list[Span]]) -> dict[str, float]:
+    """Seconds of the busiest stage over all micro-batches, by cause; with bubble, hops and tails they make the step."""
+    held, relieved = spans
+    prefix, key, table = context.prefix, context.key, context.table
+    microbatches = context.strategy.num_microbatches
+    ends = [end for end, here in ((table.embedding, stage == 0), (table.head, stage == context.head_stage)) if here]
+    parts = {
+        name: _over(getattr(prefix, f"{name}_s"), held) + sum(float(getattr(end, f"{name}_s")[key]) for end in ends)
+        for name in ("compute", "tp", "cp", "ep")
+    }
+    relief = _over(prefix.relief_s, relieved)
+    total = _over(prefix.forward_s, held) + _over(prefix.backward_s, held) + sum(float(end.total_s[key]) for end in ends)
+    terms = {name: microbatches * seconds for name, seconds in parts.items()}
+    offload = context.strategy.activation_offload
+    terms["recompute"] = 0.0 if offload else microbatches * relief
+    terms["offload"] = microbatches * relief if offload else 0.0
+    # What is left of the stage's time is ZeRO-2/3 traffic, which data parallelism causes.
+    terms["dp"] = max(0.0, microbatches * (total - sum(parts.values())))
+    return terms
+
+
+def _optimizer_s(context: RowContext, dense: Array, expert: Array) -> float:
+    workload, hardware = context.costs.workload, context.costs.hardware
+    seconds = 0.0
+    for parameters, parallel in ((dense, context.cost.dense_parallel), (expert, context.cost.expert_parallel)):
+        if parameters[0] > 0:
+            seconds += float(optimizer_s(parameters, parallel, workload, hardware)[0])
+    return seconds

@@ -1,0 +1,194 @@
+"""Which strategies make sense at all, whatever the back-end?
+
+Each ``LegalityRule`` marks the rows that break it.  The same rules prune the search (counted by reason) and check a
+single strategy given by hand (all broken rules at once).  Rules of a back-end live with its emitter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.spec import ModelSpec
+from planner.problem import Workload
+from planner.strategy_rows import SCHEDULES, StrategyRows
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """The numbers of a model that legality depends on."""
+
+    num_layers: int
+    heads: tuple[int, ...]
+    kv_heads: tuple[int, ...]
+    intermediate_sizes: tuple[int, ...]
+    expert_intermediate_sizes: tuple[int, ...]
+    experts: tuple[int, ...]
+    sequence_length: int
+    global_batch_size: int
+    num_devices: int
+
+    @property
+    def is_moe(self) -> bool:
+        """Whether any layer has experts."""
+        return bool(self.experts)
+
+
+def model_shape(model: ModelSpec, workload: Workload, num_devices: int) -> ModelShape:
+    """Collect the shape once for all rules."""
+    kinds = model.layer_kinds
+    moes = [kind.moe for kind in kinds if kind.moe is not None]
+    widths = [kind.mlp.intermediate_size for kind in kinds if kind.mlp is not None]
+    widths += [moe.shared_intermediate_size for moe in moes if moe.shared_intermediate_size]
+    towers = [model.vision.layer.attention.num_heads] if model.vision is not None else []
+    return ModelShape(
+        num_layers=model.num_layers,
+        heads=tuple(sorted({kind.attention.num_heads for kind in kinds} | set(towers))),
+        kv_heads=tuple(sorted({kind.attention.num_kv_heads for kind in kinds if kind.attention.kind == "gqa"})),
+        intermediate_sizes=tuple(sorted(set(widths))),
+        expert_intermediate_sizes=tuple(sorted({moe.expert_intermediate_size for moe in moes})),
+        experts=tuple(sorted({moe.num_experts for moe in moes})),
+        sequence_length=workload.sequence_length,
+        global_batch_size=workload.global_batch_size,
+        num_devices=num_devices,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LegalityRule:
+    """``broken(rows, shape)`` marks rows that violate the rule named ``reason``."""
+
+    reason: str
+    message: str
+    broken: Callable[[StrategyRows, ModelShape], Mask]
+
+
+def _none(rows: StrategyRows) -> Mask:
+    return np.zeros(len(rows), dtype=bool)
+
+
+def _any_indivisible(values: Sequence[int], by: NDArray[np.int64], rows: StrategyRows) -> Mask:
+    mask = _none(rows)
+    for value in values:
+        mask |= value % by != 0
+    return mask
+
+
+def _kv_heads(rows: StrategyRows, shape: ModelShape) -> Mask:
+    mask = _none(rows)
+    for kv in shape.kv_heads:
+        mask |= (kv % rows.tp != 0) & (rows.tp % kv != 0)
+    return mask
+
+
+def _ulysses(rows: StrategyRows, shape: ModelShape) -> Mask:
+    ways = rows.tp * rows.cp
+    mask = _any_indivisible(shape.heads, ways, rows)
+    for kv in shape.kv_heads:
+        mask |= (kv % ways != 0) & (ways % kv != 0)
+    return (rows.cp > 1) & (rows.ring == 0) & mask
+
+
+def _sequence(rows: StrategyRows, shape: ModelShape) -> Mask:
+    pieces = np.where(rows.cp > 1, np.where(rows.ring > 0, 2 * rows.cp, rows.cp), 1) * np.where(rows.sp > 0, rows.tp, 1)
+    broken: Mask = shape.sequence_length % pieces != 0
+    return broken
+
+
+def _is(rows: StrategyRows, *names: str) -> Mask:
+    return np.isin(rows.schedule, [SCHEDULES.index(name) for name in names])  # type: ignore[arg-type]
+
+
+def _interleaved(rows: StrategyRows, shape: ModelShape) -> Mask:
+    group = np.maximum(rows.group, 1)
+    rest = rows.num_microbatches % group
+    bad = (rows.group < rows.pp) | (rows.group > rows.num_microbatches) | ((rest != 0) & (rest < rows.pp))
+    return _is(rows, "interleaved") & (bad | (rows.vpp < 2) | (rows.pp < 2))
+
+
+def _chunks(rows: StrategyRows, shape: ModelShape) -> Mask:
+    v_shaped = _is(rows, "zbv", "dualpipev")
+    wrong = (v_shaped & (rows.vpp != 2)) | (_is(rows, "1f1b", "gpipe", "zb_h1") & (rows.vpp != 1))
+    return wrong | (~_is(rows, "1f1b") & (rows.pp < 2))
+
+
+def _expert_grid(rows: StrategyRows, shape: ModelShape) -> Mask:
+    ways, parts = rows.tp * rows.cp * rows.dp, rows.etp * rows.ep
+    broken = (ways % parts != 0) | ((rows.dp_replicate > 1) & ((ways // np.maximum(parts, 1)) % rows.dp_replicate != 0))
+    return broken if shape.is_moe else (parts != 1)
+
+
+RULES: tuple[LegalityRule, ...] = (
+    LegalityRule(
+        "world_size",
+        "tp * cp * pp * dp must equal the number of devices",
+        lambda r, s: r.tp * r.cp * r.pp * r.dp != s.num_devices,
+    ),
+    LegalityRule(
+        "global_batch",
+        "global batch size must equal micro_batch_size * num_microbatches * dp",
+        lambda r, s: r.micro_batch_size * r.num_microbatches * r.dp != s.global_batch_size,
+    ),
+    LegalityRule("replicate", "dp_replicate must divide dp", lambda r, s: r.dp % np.maximum(r.dp_replicate, 1) != 0),
+    LegalityRule("heads", "attention heads must be divisible by tp", lambda r, s: _any_indivisible(s.heads, r.tp, r)),
+    LegalityRule("kv_heads", "key/value heads must divide tp or be divisible by it", _kv_heads),
+    LegalityRule(
+        "intermediate_size",
+        "the feed-forward width must be divisible by tp",
+        lambda r, s: _any_indivisible(s.intermediate_sizes, r.tp, r),
+    ),
+    LegalityRule("sequence", "the sequence must split evenly over 2*cp (ring) or cp, times tp under sp", _sequence),
+    LegalityRule("ulysses_heads", "all_to_all context parallelism needs heads divisible by tp * cp", _ulysses),
+    LegalityRule("sequence_parallel", "sequence parallelism needs tp > 1", lambda r, s: (r.sp > 0) & (r.tp == 1)),
+    LegalityRule(
+        "moe_sequence_parallel",
+        "experts with tp > 1 need sequence parallelism",
+        lambda r, s: (r.tp > 1) & (r.sp == 0) if s.is_moe else _none(r),
+    ),
+    LegalityRule("experts", "experts must be divisible by ep", lambda r, s: _any_indivisible(s.experts, r.ep, r)),
+    LegalityRule(
+        "expert_width",
+        "the expert width must be divisible by etp",
+        lambda r, s: _any_indivisible(s.expert_intermediate_sizes, r.etp, r),
+    ),
+    LegalityRule("expert_grid", "etp * ep must divide tp * cp * dp (and is 1 without experts)", _expert_grid),
+    LegalityRule(
+        "layers",
+        "every model chunk needs at least one layer: pp * vpp <= layers",
+        lambda r, s: r.pp * r.vpp > s.num_layers,
+    ),
+    LegalityRule("chunks", "the schedule fixes vpp: 1 for 1f1b, gpipe, zb_h1; 2 for zbv, dualpipev; pp > 1", _chunks),
+    LegalityRule(
+        "interleaved",
+        "interleaving needs vpp > 1 and pp <= group <= micro-batches, the last group 0 or >= pp",
+        _interleaved,
+    ),
+    LegalityRule(
+        "v_microbatches",
+        "zbv and dualpipev need at least 2 * pp micro-batches",
+        lambda r, s: _is(r, "zbv", "dualpipev") & (r.num_microbatches < 2 * r.pp),
+    ),
+    LegalityRule(
+        "hsdp", "dp_replicate > 1 only means something from ZeRO-1 on", lambda r, s: (r.dp_replicate > 1) & (r.zero == 0)
+    ),
+    LegalityRule(
+        "optimizer_offload",
+        "optimizer offload needs a sharded optimizer (ZeRO >= 1)",
+        lambda r, s: (r.optimizer_offload > 0) & (r.zero == 0),
+    ),
+    LegalityRule(
+        "axis_order",
+        "the order with pp inside dp needs etp * ep = tp * cp when cp > 1 or ep > 1",
+        lambda r, s: (r.pp_inner > 0) & ((r.cp > 1) | (r.ep > 1)) & (r.etp * r.ep != r.tp * r.cp),
+    ),
+)
+
+
+def broken_rules(rows: StrategyRows, shape: ModelShape) -> list[tuple[LegalityRule, Mask]]:
+    """Every rule with the rows that break it."""
+    return [(rule, rule.broken(rows, shape)) for rule in RULES]

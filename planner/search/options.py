@@ -1,0 +1,33 @@
+"""How long and how broadly to search, and what a caller hears while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """``top_k`` alternatives that differ in their degrees; ``time_limit_s`` None = until proved.
+
+    ``seed`` is part of the contract of reproducibility; the search uses no randomness.
+    """
+
+    top_k: int = 3
+    time_limit_s: float | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchProgress:
+    """A snapshot of a running search."""
+
+    phase: str
+    bounded: int
+    evaluated: int
+    incumbent_s: float | None
+    lower_bound_s: float | None
+
+
+Progress = Callable[[SearchProgress], None]
+"""May raise to cancel: the search stops at once and the exception goes to the caller."""

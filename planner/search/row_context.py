@@ -1,0 +1,108 @@
+"""What does the exact inner search know about one strategy?  Its row, its costs, and running sums along the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.model_cost import ModelCost
+from planner.cost.row_cost import CostModel, RowCost
+from planner.memory.stage import StageMemory, end_seconds, head_stage, stage_memory
+from planner.strategy import Strategy
+from planner.strategy_rows import StrategyRows
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Columns = TypeVar("Columns")
+
+
+def take(columns: Columns, at: Ints) -> Columns:
+    """Rows ``at`` of a dataclass of arrays, nested dataclasses included."""
+    picked = {}
+    for field in fields(columns):  # type: ignore[arg-type]
+        value = getattr(columns, field.name)
+        if is_dataclass(value) and not isinstance(value, type):
+            picked[field.name] = take(value, at)
+        else:
+            picked[field.name] = value[at]
+    return type(columns)(**picked)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Running sums of layer columns along the model: float64[L + 1] each."""
+
+    forward_s: Array
+    backward_s: Array
+    weight_gradient_s: Array
+    tp_s: Array
+    cp_s: Array
+    ep_s: Array
+    compute_s: Array
+    relief_s: Array
+    saved_bytes: Array
+    saving_bytes: Array
+    dense: Array
+    expert: Array
+
+
+@dataclass(frozen=True, slots=True)
+class RowContext:
+    """One row (arrays of length one) with everything derived from it; ``key`` indexes ``table``."""
+
+    costs: CostModel
+    table: ModelCost
+    row: StrategyRows
+    cost: RowCost
+    strategy: Strategy
+    memory: StageMemory
+    prefix: Prefix
+    ends_s: Array
+    head_stage: int
+
+    @property
+    def key(self) -> int:
+        """Sharding key in ``table``."""
+        return int(self.cost.key[0])
+
+
+def row_context(costs: CostModel, table: ModelCost, row: StrategyRows, cost: RowCost) -> RowContext:
+    """Derive the context of a single row from batch columns taken at that row."""
+    stages = int(row.pp[0])
+    return RowContext(
+        costs=costs,
+        table=table,
+        row=row,
+        cost=cost,
+        strategy=row.strategy(0, costs.reliefs),
+        memory=stage_memory(row, cost, costs.reliefs, stages),
+        prefix=_prefix(costs, table, cost),
+        ends_s=end_seconds(row, cost, stages)[0],
+        head_stage=int(head_stage(row, stages)[0]),
+    )
+
+
+def _prefix(costs: CostModel, table: ModelCost, cost: RowCost) -> Prefix:
+    kinds = np.array(costs.model.layer_kind_sequence())
+    layers, key = table.layers, int(cost.key[0])
+
+    def running(by_kind: Array) -> Array:
+        return np.concatenate([[0.0], np.cumsum(by_kind[kinds])])
+
+    return Prefix(
+        forward_s=running(cost.layer_forward_s[0]),
+        backward_s=running(cost.layer_backward_s[0]),
+        weight_gradient_s=running(cost.layer_weight_gradient_s[0]),
+        tp_s=running(layers.tp_s[key]),
+        cp_s=running(layers.cp_s[key]),
+        ep_s=running(layers.ep_s[key]),
+        compute_s=running(layers.compute_s[key]),
+        relief_s=running(cost.relief_s[0]),
+        saved_bytes=running(cost.saved_bytes[0]),
+        saving_bytes=running(cost.saved_bytes[0] - cost.relieved_bytes[0]),
+        dense=running(cost.layer_dense[0]),
+        expert=running(cost.layer_expert[0]),
+    )

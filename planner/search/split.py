@@ -1,0 +1,239 @@
+"""How are layers and memory relief best dealt for one strategy?  Exact.
+
+One chunk a device: every way to give consecutive layers to stages, by dynamic programming
+(``solver.stage_partition``); for each stage and span the fewest relieved layers that fit the memory.
+
+Several chunks a device: a declared family, every member of which is evaluated: layers spread evenly over the chunks,
+the first and the last chunk up to ``END_RELIEF`` layers shorter, the remainder on the first or on the last chunks.
+
+Back-ends that recompute the same number of layers in every chunk get that constraint (``uniform``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.candidate import Candidate, Split
+from planner.search.bound import makespan_s
+from planner.search.evaluate import evaluate_split
+from planner.search.row_context import RowContext
+from solver.check import check_partition
+from solver.stage_partition import PartitionTables, partition
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+END_RELIEF = 3
+SLACK = 1e-9
+"""Relative rounding slack of the memory comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRules:
+    """What the back-end allows beside memory."""
+
+    limit_bytes: float
+    uniform: bool = False
+
+
+def best_split(context: RowContext, rules: SplitRules, cutoff_s: float = float("inf")) -> Candidate | None:
+    """Best candidate of a strategy that is faster than ``cutoff_s`` and fits; None when there is none."""
+    if context.strategy.vpp > 1:
+        return _best_of_family(context, rules, cutoff_s)
+    best: Candidate | None = None
+    for fixed in _relief_choices(context, rules):
+        found = _best_line(context, rules, cutoff_s if best is None else min(cutoff_s, best.step_time_s), fixed)
+        if found is not None:
+            best = found
+    return best
+
+
+def _relief_choices(context: RowContext, rules: SplitRules) -> list[int | None]:
+    """None: every stage chooses for itself.  A number: every chunk relieves that many layers."""
+    if not rules.uniform or context.strategy.recompute == "none":
+        return [None]
+    layers = context.costs.model.num_layers
+    if context.strategy.recompute == "selective":
+        return [layers]
+    return list(range(layers - context.strategy.pp + 2))
+
+
+def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: int | None) -> Candidate | None:
+    """One chunk a device."""
+    layers, stages = context.costs.model.num_layers, context.strategy.pp
+    tail_floor = 0.0
+    longest = _longest_span(context, (cutoff_s - tail_floor) / context.strategy.num_microbatches)
+    high = min(layers - stages + 1, longest)
+    if high < 1 or high * stages < layers:
+        return None
+    tables, relieved = _tables(context, rules, high, fixed)
+
+    gradient_s = np.array([_total(context, "weight_gradient_s")])
+
+    def objective(total: float, peak: float, tail1: float, tail2: float) -> float:
+        span = makespan_s(context.row, np.array([total]), np.array([peak]), gradient_s, context.cost.hop_s)
+        return float(span[0]) + tail1 + tail2
+
+    answer = partition(tables, objective, cutoff_s)
+    if answer is None:
+        return None
+    check_partition(tables, answer.counts, objective, answer.objective)
+    starts = np.concatenate([[0], np.cumsum(answer.counts)[:-1]])
+    chosen = tuple(
+        int(relieved[stage, start, count - 1])
+        for stage, (start, count) in enumerate(zip(starts.tolist(), answer.counts, strict=True))
+    )
+    return evaluate_split(context, Split(chunk_layers=answer.counts, relieved=chosen))
+
+
+def _total(context: RowContext, name: str) -> float:
+    end_name, key = name, context.key
+    total = float(getattr(context.prefix, name)[-1])
+    return total + sum(float(getattr(end, end_name)[key]) for end in (context.table.embedding, context.table.head))
+
+
+def _longest_span(context: RowContext, seconds: float) -> int:
+    """Most layers whose time stays within ``seconds`` on any stage."""
+    layers = context.costs.model.num_layers
+    if not np.isfinite(seconds):
+        return layers
+    running = context.prefix.forward_s + context.prefix.backward_s
+    fewest = 0
+    for count in range(1, layers + 1):
+        if float((running[count:] - running[:-count]).min()) > seconds * (1 + SLACK):
+            break
+        fewest = count
+    return fewest
+
+
+def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None) -> tuple[PartitionTables, Ints]:
+    """Cost tables [S, A, C] of the dynamic program, and how many layers each entry relieves."""
+    prefix, memory = context.prefix, context.memory
+    layers, stages = context.costs.model.num_layers, context.strategy.pp
+    starts = np.arange(layers + 1)[:, None]
+    stops = np.minimum(starts + np.arange(1, high + 1)[None, :], layers)
+    inside = starts + np.arange(1, high + 1)[None, :] <= layers
+
+    def over(column: Array) -> Array:
+        return column[stops] - column[starts]
+
+    state = over(prefix.dense) * context.cost.dense_state.total[0] + over(prefix.expert) * context.cost.expert_state.total[0]
+    flight = memory.in_flight[0][:, None, None]
+    need = memory.fixed_bytes[0][:, None, None] + state + flight * over(prefix.saved_bytes) - rules.limit_bytes
+    relieved, possible = _relieved_layers(context, need, starts, stops, fixed)
+    relief_s = prefix.relief_s[np.minimum(starts + relieved, layers)] - prefix.relief_s[starts]
+    time_s = context.ends_s[:, None, None] + over(prefix.forward_s) + over(prefix.backward_s) + relief_s
+    ends_dense = np.zeros((stages, 1, 1))
+    ends_expert = np.zeros((stages, 1, 1))
+    ends_dense[0] += context.cost.embedding_dense[0]
+    ends_dense[context.head_stage] += context.cost.head_dense[0]
+    ends_expert[context.head_stage] += context.cost.head_expert[0]
+    tail1, tail2 = context.costs.tail_parts_s(
+        context.cost, over(prefix.dense) + ends_dense, over(prefix.expert) + ends_expert
+    )
+    add = np.where(possible & inside, time_s, np.inf)
+    return PartitionTables(add=add, peak=time_s, tail1=tail1, tail2=tail2, low=1), relieved
+
+
+def _relieved_layers(
+    context: RowContext, need: Array, starts: Ints, stops: Ints, fixed: int | None
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """Fewest relieved layers for every (stage, start, count), and whether memory then suffices."""
+    prefix, memory = context.prefix, context.memory
+    layers = context.costs.model.num_layers
+    tolerance = SLACK * context.costs.hardware.memory_bytes
+    counts = np.broadcast_to(stops - starts, need.shape)
+    flight = memory.in_flight[0][:, None, None]
+    if fixed is not None:
+        chosen = np.minimum(counts, fixed)
+        saved = flight * (prefix.saving_bytes[np.minimum(starts + chosen, layers)] - prefix.saving_bytes[starts])
+        replay = np.where(chosen > 0, memory.replay_bytes[0], 0.0)
+        return chosen, need - saved + replay <= tolerance
+    if prefix.saving_bytes[-1] <= 0:
+        return np.zeros(need.shape, dtype=np.int64), need <= tolerance
+    short = np.where(need > tolerance, need + memory.replay_bytes[0], 0.0)
+    target = prefix.saving_bytes[starts] + (short - tolerance) / flight
+    reach = np.searchsorted(prefix.saving_bytes, target.reshape(-1), side="left").reshape(need.shape)
+    chosen = np.where(short > 0, np.maximum(reach - starts, 1), 0)
+    return np.minimum(chosen, counts), chosen <= counts
+
+
+def _best_of_family(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:
+    """Several chunks a device: evaluate every member of the declared family."""
+    best: Candidate | None = None
+    cutoff = cutoff_s
+    for chunk_layers in chunk_family(context.costs.model.num_layers, context.strategy.num_chunks):
+        for relieved in _family_relief(context, rules, chunk_layers):
+            if _quick_bound_s(context, chunk_layers) >= cutoff:
+                continue
+            candidate = evaluate_split(context, Split(chunk_layers=chunk_layers, relieved=relieved))
+            if candidate.step_time_s < cutoff and candidate.peak_memory_bytes <= rules.limit_bytes * (1 + SLACK):
+                best, cutoff = candidate, candidate.step_time_s
+    return best
+
+
+def chunk_family(layers: int, chunks: int) -> list[tuple[int, ...]]:
+    """Declared layouts of several chunks a device: near-even, ends up to END_RELIEF shorter."""
+    found: dict[tuple[int, ...], None] = {}
+    for less_first in range(END_RELIEF + 1):
+        for less_last in range(END_RELIEF + 1):
+            base, rest = divmod(layers + less_first + less_last, chunks)
+            for front in (False, True):
+                sizes = [base + (index < rest if front else index >= chunks - rest) for index in range(chunks)]
+                sizes[0] -= less_first
+                sizes[-1] -= less_last
+                if min(sizes) >= 1:
+                    found[tuple(sizes)] = None
+    return list(found)
+
+
+def _device_sums(context: RowContext, chunk_layers: tuple[int, ...], column: Array) -> Array:
+    ends = np.cumsum((0, *chunk_layers))
+    sums = np.zeros(context.strategy.pp)
+    stages = [context.strategy.chunk_stage(chunk) for chunk in range(len(chunk_layers))]
+    np.add.at(sums, stages, column[ends[1:]] - column[ends[:-1]])
+    return sums
+
+
+def _quick_bound_s(context: RowContext, chunk_layers: tuple[int, ...]) -> float:
+    """Micro-batches times the busiest device, without relief."""
+    running = context.prefix.forward_s + context.prefix.backward_s
+    busiest = (_device_sums(context, chunk_layers, running) + context.ends_s).max()
+    return float(busiest) * context.strategy.num_microbatches
+
+
+def _family_relief(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Fewest relieved layers a chunk on each stage (or the same on all when ``uniform``); empty if nothing fits."""
+    prefix, memory = context.prefix, context.memory
+    stages, most = context.strategy.pp, max(chunk_layers)
+    state = (
+        _device_sums(context, chunk_layers, prefix.dense) * context.cost.dense_state.total[0]
+        + _device_sums(context, chunk_layers, prefix.expert) * context.cost.expert_state.total[0]
+    )
+    saved = _device_sums(context, chunk_layers, prefix.saved_bytes)
+    flight = memory.in_flight[0]
+    need = memory.fixed_bytes[0] + state + flight * saved - rules.limit_bytes
+    tolerance = SLACK * context.costs.hardware.memory_bytes
+    can_relieve = prefix.saving_bytes[-1] > 0
+    if not can_relieve:
+        return [(0,) * stages] if bool((need <= tolerance).all()) else []
+    starts = np.concatenate([[0], np.cumsum(chunk_layers)[:-1]])
+    owners = np.array([context.strategy.chunk_stage(chunk) for chunk in range(len(chunk_layers))])
+    chosen = np.full(stages, -1)
+    for count in range(most + 1):
+        stops = starts + np.minimum(count, chunk_layers)
+        saving = np.zeros(stages)
+        np.add.at(saving, owners, prefix.saving_bytes[stops] - prefix.saving_bytes[starts])
+        left = need - flight * saving + (memory.replay_bytes[0] if count else 0.0)
+        chosen = np.where((chosen < 0) & (left <= tolerance), count, chosen)
+        if (chosen >= 0).all():
+            break
+    if (chosen < 0).any():
+        return []
+    if rules.uniform and context.strategy.recompute != "none":
+        every = most if context.strategy.recompute == "selective" else int(chosen.max())
+        return [(every,) * stages]
+    return [tuple(int(count) for count in chosen)]

@@ -1,0 +1,138 @@
+"""How are millions of strategies held at once?  As columns.
+
+``StrategyRows`` is a structure of arrays, one row a strategy; ``strategy(i)`` gives the readable object.  Schedules
+and reliefs are coded by their index in ``SCHEDULES`` and in the problem's relief list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.memory.activations import Relief
+from planner.strategy import ScheduleName, Strategy
+
+Ints = NDArray[np.int64]
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+SCHEDULES: tuple[ScheduleName, ...] = ("1f1b", "gpipe", "interleaved", "zb_h1", "zbv", "dualpipev")
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyRows:
+    """Columns of strategies, each int64[R]; switches are 0 or 1."""
+
+    tp: Ints
+    sp: Ints
+    cp: Ints
+    ring: Ints
+    ep: Ints
+    etp: Ints
+    pp: Ints
+    vpp: Ints
+    group: Ints
+    schedule: Ints
+    dp: Ints
+    micro_batch_size: Ints
+    num_microbatches: Ints
+    pp_inner: Ints
+    overlap_tp: Ints
+    overlap_ep: Ints
+    dp_replicate: Ints
+    zero: Ints
+    relief: Ints
+    optimizer_offload: Ints
+    overlap_grad: Ints
+    overlap_param: Ints
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.tp)
+
+    def take(self, index: Ints | Mask) -> StrategyRows:
+        """Rows at ``index`` (positions or mask)."""
+        return StrategyRows(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def slice(self, start: int, stop: int) -> StrategyRows:
+        """Rows ``start`` to ``stop`` as views."""
+        return StrategyRows(*(getattr(self, field.name)[start:stop] for field in fields(self)))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[StrategyRows]) -> StrategyRows:
+        """All rows of ``parts`` in order."""
+        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+
+    def strategy(self, row: int, reliefs: Sequence[Relief]) -> Strategy:
+        """Row ``row`` as a ``Strategy``."""
+        relief = reliefs[int(self.relief[row])]
+        cp = int(self.cp[row])
+        kind = "none" if cp == 1 else ("ring" if self.ring[row] else "all_to_all")
+        replicate = int(self.dp_replicate[row])
+        return Strategy(
+            tp=int(self.tp[row]),
+            sp=bool(self.sp[row]),
+            cp=cp,
+            cp_kind=kind,  # type: ignore[arg-type]  # one of the three literals above
+            ep=int(self.ep[row]),
+            etp=int(self.etp[row]),
+            pp=int(self.pp[row]),
+            vpp=int(self.vpp[row]),
+            dp_replicate=replicate,
+            dp_shard=int(self.dp[row]) // replicate,
+            micro_batch_size=int(self.micro_batch_size[row]),
+            num_microbatches=int(self.num_microbatches[row]),
+            schedule=SCHEDULES[int(self.schedule[row])],
+            microbatch_group_size=int(self.group[row]),
+            zero_stage=int(self.zero[row]),
+            recompute=relief.recompute,
+            recompute_modules=relief.modules,
+            optimizer_offload=bool(self.optimizer_offload[row]),
+            activation_offload=relief.offload,
+            overlap_grad_reduce=bool(self.overlap_grad[row]),
+            overlap_param_gather=bool(self.overlap_param[row]),
+            overlap_tp=bool(self.overlap_tp[row]),
+            overlap_ep=bool(self.overlap_ep[row]),
+            axis_order="tp-cp-ep-pp-dp" if self.pp_inner[row] else "tp-cp-ep-dp-pp",
+        )
+
+    @classmethod
+    def of(cls, strategies: Sequence[Strategy], reliefs: Sequence[Relief]) -> StrategyRows:
+        """Inverse of ``strategy``: rows of readable strategies; their reliefs must be in ``reliefs``."""
+        columns = [_columns(strategy, reliefs) for strategy in strategies]
+        return cls(*(np.array(column, dtype=np.int64) for column in zip(*columns, strict=True)))
+
+
+def relief_of(strategy: Strategy) -> Relief:
+    """The memory relief that a strategy names."""
+    return Relief(strategy.recompute, strategy.recompute_modules, strategy.activation_offload)
+
+
+def _columns(strategy: Strategy, reliefs: Sequence[Relief]) -> tuple[int, ...]:
+    return (
+        strategy.tp,
+        int(strategy.sp),
+        strategy.cp,
+        int(strategy.cp_kind == "ring"),
+        strategy.ep,
+        strategy.etp,
+        strategy.pp,
+        strategy.vpp,
+        strategy.microbatch_group_size,
+        SCHEDULES.index(strategy.schedule),
+        strategy.dp,
+        strategy.micro_batch_size,
+        strategy.num_microbatches,
+        int(strategy.axis_order == "tp-cp-ep-pp-dp"),
+        int(strategy.overlap_tp),
+        int(strategy.overlap_ep),
+        strategy.dp_replicate,
+        strategy.zero_stage,
+        list(reliefs).index(relief_of(strategy)),
+        int(strategy.optimizer_offload),
+        int(strategy.overlap_grad_reduce),
+        int(strategy.overlap_param_gather),
+    )
