@@ -1,0 +1,117 @@
+"""``meshwright clusters``: which clusters are known, and what one looks like."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from planner.cli import options as flags
+from planner.cli.output import OutputFormat, write_answer
+from planner.cli.problem_inputs import whole_number
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from profiles.cluster import Cluster
+
+Reference = Annotated[str, typer.Argument(metavar="C", help="Cluster YAML or a built-in name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    help_text = "Clusters: list the built-in ones, show any."
+    group = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
+    group.command("list")(list_builtin)
+    group.command("show")(show)
+    app.add_typer(group, name="clusters")
+
+
+def list_builtin(output: flags.Output = OutputFormat.TABLE) -> None:
+    """Built-in clusters; `--devices N` of the other commands scales them."""
+    from profiles.catalogue import builtin_clusters, load_cluster
+
+    rows = [summary(load_cluster(name)) for name in builtin_clusters()]
+    write_answer(rows, output, lambda: _list_table(rows))
+
+
+def show(cluster: Reference, devices: flags.Devices = None, output: flags.Output = OutputFormat.TABLE) -> None:
+    """One cluster: pools, links and fabric, with the source of every number."""
+    whole_number(devices, "--devices")
+    from profiles.catalogue import load_cluster
+
+    the_cluster = load_cluster(cluster, devices)
+    data = {"num_devices": the_cluster.num_devices, **the_cluster.model_dump(mode="json")}
+    write_answer(data, output, lambda: _show_tables(the_cluster))
+
+
+def summary(cluster: Cluster) -> dict[str, Any]:
+    """What a person asks first about a cluster."""
+    pool = cluster.pools[0]
+    return {
+        "name": cluster.name,
+        "num_devices": cluster.num_devices,
+        "device": pool.device.name,
+        "devices_per_node": pool.devices_per_node,
+        "memory_bytes": pool.device.memory_bytes,
+        "scale_up": pool.scale_up.name or pool.scale_up.kind,
+        "scale_up_domain_size": pool.scale_up.domain_size,
+        "scale_up_bandwidth_bytes_per_s": pool.scale_up.bandwidth_bytes_per_s,
+        "nics_per_node": pool.nics_per_node,
+        "nic_bandwidth_bytes_per_s": pool.nic_bandwidth_bytes_per_s,
+    }
+
+
+def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:
+    from planner.cli.render.tables import table
+    from planner.cli.render.words import gib
+
+    cells = [
+        (
+            row["name"],
+            row["device"],
+            str(row["devices_per_node"]),
+            gib(row["memory_bytes"]),
+            f"{row['scale_up']} x {row['scale_up_domain_size']}",
+            _rate(row["scale_up_bandwidth_bytes_per_s"]),
+            f"{row['nics_per_node']} x {_rate(row['nic_bandwidth_bytes_per_s'])}",
+        )
+        for row in rows
+    ]
+    columns = ("name", "device", ">devices a node", ">memory", "scale-up", ">a device", "NICs a node")
+    return [table("", columns, cells)]
+
+
+def _show_tables(cluster: Cluster) -> list[RenderableType]:
+    from planner.cli.render.tables import facts, heading, table
+    from planner.cli.render.words import gib, seconds
+
+    parts: list[RenderableType] = [facts([("name", cluster.name), ("devices", f"{cluster.num_devices:,}")])]
+    for pool in cluster.pools:
+        link, host = pool.scale_up, pool.host
+        per_device = f"{_rate(link.bandwidth_bytes_per_s)} a device"
+        parts += [
+            heading(f"Pool {pool.name}"),
+            facts(
+                [
+                    ("device", f"{pool.device.name}, {gib(pool.device.memory_bytes)}"),
+                    ("nodes", f"{pool.num_nodes:,} of {pool.devices_per_node} devices"),
+                    ("scale-up", f"{link.name or link.kind}: {link.domain_size} devices, {per_device}"),
+                    ("NICs", f"{pool.nics_per_node} a node, {_rate(pool.nic_bandwidth_bytes_per_s)} each"),
+                    ("host", f"{gib(host.memory_bytes)} a node, {_rate(host.link_bandwidth_bytes_per_s)} a device"),
+                ]
+            ),
+        ]
+    if cluster.fabric:
+        rows = [
+            (level.name, f"{level.num_nodes:,}", f"{level.oversubscription:g}", seconds(level.latency_s))
+            for level in cluster.fabric
+        ]
+        parts += [heading("Fabric"), table("", ("level", ">nodes below", ">oversubscription", ">latency"), rows)]
+    sources = [(name, each.confidence, each.source) for name, each in cluster.provenance.items()]
+    return [*parts, heading("Sources"), table("", ("number", "confidence", "source"), sources)]
+
+
+def _rate(bytes_per_s: float) -> str:
+    """``450 GB/s``: decimal, one-way, as datasheets say it."""
+    return f"{bytes_per_s / 1e9:,.4g} GB/s"

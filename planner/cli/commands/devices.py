@@ -1,0 +1,105 @@
+"""``meshwright devices``: which accelerators are known, and where their numbers come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from planner.cli import options as flags
+from planner.cli.output import OutputFormat, write_answer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from profiles.device import Device
+
+Name = Annotated[str, typer.Argument(metavar="DEVICE", help="A name of devices list.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    help_text = "Devices: list the known accelerators, show one."
+    group = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
+    group.command("list")(list_builtin)
+    group.command("show")(show)
+    app.add_typer(group, name="devices")
+
+
+def list_builtin(output: flags.Output = OutputFormat.TABLE) -> None:
+    """Known accelerators, with their peak rates."""
+    from profiles.catalogue import builtin_devices, load_device
+
+    devices = [load_device(name) for name in builtin_devices()]
+    write_answer([summary(device) for device in devices], output, lambda: _list_table(devices))
+
+
+def show(device: Name, output: flags.Output = OutputFormat.TABLE) -> None:
+    """One accelerator, with the source of every number."""
+    from profiles.catalogue import load_device
+
+    the_device = load_device(device, "devices show")
+    write_answer(the_device.model_dump(mode="json"), output, lambda: _show_tables(the_device))
+
+
+def summary(device: Device) -> dict[str, Any]:
+    """What a person asks first about an accelerator."""
+    return {
+        "name": device.name,
+        "vendor": device.vendor,
+        "architecture": device.architecture,
+        "memory_bytes": device.memory_bytes,
+        "memory_bandwidth_bytes_per_s": device.memory_bandwidth_bytes_per_s,
+        "peak_flops_per_s": dict(device.peak_flops_per_s),
+    }
+
+
+def _list_table(devices: list[Device]) -> list[RenderableType]:
+    from planner.cli.render.tables import table
+    from planner.cli.render.words import gib
+
+    rows = [
+        (
+            device.name,
+            device.vendor,
+            gib(device.memory_bytes),
+            f"{device.memory_bandwidth_bytes_per_s / 1e12:.2f} TB/s",
+            *(_peak(device, dtype) for dtype in ("bf16", "fp8")),
+        )
+        for device in devices
+    ]
+    columns = ("name", "vendor", ">memory", ">bandwidth", ">bf16 TFLOP/s", ">fp8 TFLOP/s")
+    return [table("", columns, rows)]
+
+
+def _show_tables(device: Device) -> list[RenderableType]:
+    from planner.cli.render.tables import facts, heading, table
+    from planner.cli.render.words import gib, percent
+
+    peaks = [
+        (
+            dtype,
+            f"{rate / 1e12:,.4g} TFLOP/s",
+            percent(device.achievable_matmul_fraction[dtype]) if dtype in device.achievable_matmul_fraction else "",
+        )
+        for dtype, rate in device.peak_flops_per_s.items()
+    ]
+    sources = [(name, each.confidence, each.source) for name, each in device.provenance.items()]
+    return [
+        facts(
+            [
+                ("name", f"{device.name} ({device.vendor}, {device.architecture})"),
+                ("memory", f"{gib(device.memory_bytes)} ({device.memory_bytes:,} bytes)"),
+                ("bandwidth", f"{device.memory_bandwidth_bytes_per_s / 1e12:.3g} TB/s"),
+            ]
+        ),
+        heading("Peak rates, dense"),
+        table("", ("dtype", ">peak", ">reached by matmuls"), peaks),
+        heading("Sources"),
+        table("", ("number", "confidence", "source"), sources),
+    ]
+
+
+def _peak(device: Device, dtype: str) -> str:
+    rate = device.peak_flops_per_s.get(dtype)
+    return f"{rate / 1e12:,.4g}" if rate else ""

@@ -1,0 +1,93 @@
+"""``meshwright estimate``: the numbers of one given strategy, without any search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.cli import options as flags
+from planner.cli.output import OutputFormat, talk, write_answer
+from planner.cli.planning import announce, write_plan, write_trace
+from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, build_problem
+from planner.cli.strategy_text import complete_strategy, parse_assignments
+from planner.errors import NoFeasiblePlan
+
+StrategyText = Annotated[
+    list[str],
+    typer.Option("--strategy", "-s", metavar="K=V,...", help="The strategy, for example tp=8,pp=4,dp=2,mbs=1."),
+]
+Layers = Annotated[
+    str | None,
+    typer.Option("--layers", metavar="N,...", help="Layers of each model chunk along the model (default: best split)."),
+]
+PlanOut = Annotated[Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the whole plan document.")]
+Trace = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write the timeline for Perfetto.")]
+Full = Annotated[bool, typer.Option("--full", help="JSON and YAML: with the embedded problem.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("estimate")(estimate)
+
+
+def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
+    model: flags.Model,
+    cluster: flags.ClusterReference,
+    strategy: StrategyText,
+    devices: flags.Devices = None,
+    workload: flags.WorkloadFile = None,
+    global_batch_size: flags.GlobalBatchSize = None,
+    sequence_length: flags.SequenceLength = None,
+    precision: flags.Precision = None,
+    profile: flags.Profile = None,
+    memory_margin: flags.MemoryMargin = None,
+    layers: Layers = None,
+    plan_out: PlanOut = None,
+    trace: Trace = None,
+    full: Full = False,
+    quiet: flags.Quiet = False,
+    output: flags.Output = OutputFormat.TABLE,
+) -> None:
+    """Predict one strategy: time, memory, whether it fits.  Exit code 5 when it does not fit."""
+    values = parse_assignments(strategy, "--strategy")
+    chunk_layers = _parse_layers(layers)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
+    problem = build_problem(model, cluster, devices, work, SpaceFlags({}, memory_margin=memory_margin), profile)
+    announce(problem, quiet)
+    chosen, notes = complete_strategy(values, problem.cluster.num_devices, problem.workload.global_batch_size)
+    if notes:
+        talk(f"filled in: {', '.join(notes)}", quiet=quiet)
+
+    from planner.cli.plan_answer import answer_data, answer_tables
+    from planner.search.estimate import estimate as estimate_strategy
+
+    plan = estimate_strategy(problem, chosen, chunk_layers)
+    write_plan(plan, plan_out)
+    write_trace(plan, trace)
+    write_answer(answer_data(plan, full=full), output, lambda: answer_tables(plan))
+    if plan.status == "infeasible":
+        over = (plan.peak_memory_bytes - plan.memory_limit_bytes) / 2**30
+        raise NoFeasiblePlan(
+            f"the strategy does not fit: the worst device misses {over:.1f} GiB" if over > 0 else "a limit is broken",
+            binding="memory" if over > 0 else "limit",
+            relaxations=("change the strategy, or let `meshwright plan` search for one that fits",),
+            where="--strategy",
+        )
+
+
+def _parse_layers(text: str | None) -> tuple[int, ...] | None:
+    """``10,10,9`` as numbers.  Raises DocumentInvalid."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 7 for part in parts):
+        from planner.errors import DocumentInvalid
+
+        raise DocumentInvalid(
+            f"{text!r} is not a list of layer counts",
+            where="--layers",
+            hint="one number for each chunk: 10,10,9",
+        )
+    return tuple(int(part) for part in parts)

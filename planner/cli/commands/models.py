@@ -1,0 +1,107 @@
+"""``meshwright models``: which models are known, and what one consists of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from planner.cli import options as flags
+from planner.cli.output import OutputFormat, write_answer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from planner.model.spec import ModelSpec
+
+Reference = Annotated[str, typer.Argument(metavar="M", help="HF config.json, Megatron args, model YAML, or a name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(help="Models: list the built-in ones, show any.", no_args_is_help=True, rich_markup_mode=None)
+    group.command("list")(list_builtin)
+    group.command("show")(show)
+    app.add_typer(group, name="models")
+
+
+def list_builtin(output: flags.Output = OutputFormat.TABLE) -> None:
+    """Built-in models, with their sizes."""
+    from planner.model.load import builtin_models, load_model
+
+    rows = [summary(name, load_model(name)) for name in builtin_models()]
+    write_answer(rows, output, lambda: _list_table(rows))
+
+
+def show(model: Reference, output: flags.Output = OutputFormat.TABLE) -> None:
+    """One model: parameters by module, FLOPs, and the whole description in JSON."""
+    from planner.model.load import load_model
+    from planner.model.parameters import parameters_by_module
+
+    spec = load_model(model)
+    facts = summary(spec.name, spec)
+    data = {**facts, "parameters_by_module": parameters_by_module(spec), "spec": spec.model_dump(mode="json")}
+    write_answer(data, output, lambda: _show_tables(spec, data))
+
+
+def summary(name: str, spec: ModelSpec) -> dict[str, Any]:
+    """What a person asks first about a model."""
+    from planner.model.parameters import active_parameters, total_parameters
+
+    return {
+        "name": name,
+        "family": spec.family,
+        "parameters": total_parameters(spec),
+        "active_parameters": active_parameters(spec),
+        "num_layers": spec.num_layers,
+        "hidden_size": spec.hidden_size,
+        "vocab_size": spec.vocab_size,
+        "max_sequence_length": spec.max_sequence_length,
+        "num_experts": max((kind.moe.num_experts for kind in spec.layer_kinds if kind.moe), default=0),
+    }
+
+
+def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:
+    from planner.cli.render.tables import table
+    from planner.cli.render.words import count
+
+    cells = [
+        (
+            row["name"],
+            row["family"],
+            count(row["parameters"]),
+            count(row["active_parameters"]),
+            str(row["num_layers"]),
+            str(row["hidden_size"]),
+            str(row["num_experts"] or ""),
+            str(row["max_sequence_length"]),
+        )
+        for row in rows
+    ]
+    columns = ("name", "family", ">parameters", ">active", ">layers", ">hidden", ">experts", ">longest sequence")
+    return [table("", columns, cells)]
+
+
+def _show_tables(spec: ModelSpec, data: dict[str, Any]) -> list[RenderableType]:
+    from planner.cli.render.tables import facts, heading, table
+    from planner.cli.render.words import count, percent
+    from planner.model.flops import model_flops_per_token
+
+    sequence = min(spec.max_sequence_length, 8192)
+    total = data["parameters"]
+    modules = [(name, f"{number:,}", percent(number / total)) for name, number in data["parameters_by_module"].items()]
+    return [
+        facts(
+            [
+                ("name", spec.name),
+                ("family", spec.family),
+                ("parameters", f"{total:,}  ({data['active_parameters']:,} active for a token)"),
+                ("layers", f"{spec.num_layers}, {len(spec.layer_kinds)} kind{'s' * (len(spec.layer_kinds) > 1)}"),
+                ("hidden size", f"{spec.hidden_size:,}"),
+                ("vocabulary", f"{spec.vocab_size:,}{' (tied)' if spec.tie_embeddings else ''}"),
+                ("training", f"{count(model_flops_per_token(spec, sequence))}FLOPs a token at {sequence:,} tokens"),
+            ]
+        ),
+        heading("Parameters"),
+        table("", ("module", ">parameters", ">share"), modules),
+    ]

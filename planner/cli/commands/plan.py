@@ -1,0 +1,84 @@
+"""``meshwright plan``: search for the best plan, prove it, store it, write its launch files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.cli import options as flags
+from planner.cli.emitting import LauncherChoice, parse_targets
+from planner.cli.output import OutputFormat
+from planner.cli.planning import Place, Wanted, answer, search_options, search_target
+from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, build_problem, parse_forbids
+from planner.cli.strategy_text import parse_assignments, pinnable_keys
+
+Emit = Annotated[
+    str | None,
+    typer.Option("--emit", metavar="T,...", help="Write launch files: megatron, deepspeed, native."),
+]
+Launcher = Annotated[LauncherChoice, typer.Option("--launcher", help="Who starts the processes.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder of the launch files (with --emit).")]
+PlanOut = Annotated[Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the whole plan document.")]
+Trace = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write the timeline for Perfetto.")]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the plan in the database.")]
+Reuse = Annotated[bool, typer.Option("--reuse", help="Take a stored, proved answer to exactly this question.")]
+Full = Annotated[bool, typer.Option("--full", help="JSON and YAML: with the embedded problem.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plan")(plan)
+
+
+def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
+    model: flags.Model,
+    cluster: flags.ClusterReference,
+    devices: flags.Devices = None,
+    workload: flags.WorkloadFile = None,
+    global_batch_size: flags.GlobalBatchSize = None,
+    sequence_length: flags.SequenceLength = None,
+    precision: flags.Precision = None,
+    profile: flags.Profile = None,
+    objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
+    price: flags.Price = None,
+    max_step_time: flags.MaxStepTime = None,
+    min_tokens_per_s: flags.MinTokensPerSecond = None,
+    pin: flags.Pin = None,
+    forbid: flags.Forbid = None,
+    target: flags.Target = flags.TargetChoice.ANY,
+    memory_margin: flags.MemoryMargin = None,
+    top: flags.TopK = 3,
+    time_limit: flags.TimeLimit = None,
+    seed: flags.Seed = 0,
+    emit: Emit = None,
+    launcher: Launcher = LauncherChoice.TORCHRUN,
+    out: Out = None,
+    plan_out: PlanOut = None,
+    trace: Trace = None,
+    no_store: NoStore = False,
+    reuse: Reuse = False,
+    database: flags.Database = None,
+    full: Full = False,
+    quiet: flags.Quiet = False,
+    output: flags.Output = OutputFormat.TABLE,
+) -> None:
+    """Find the fastest way to train a model on a cluster, and prove it."""
+    targets = parse_targets(emit)
+    space = SpaceFlags(
+        pins=parse_assignments(pin or [], "--pin", pinnable_keys()),
+        forbids=parse_forbids(forbid),
+        target=search_target(target, targets),
+        memory_margin=memory_margin,
+        max_step_time_s=max_step_time,
+        min_tokens_per_s=min_tokens_per_s,
+        objective=objective,
+        price=price,
+    )
+    search = search_options(top, time_limit, seed)
+    wanted = Wanted(targets, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output)
+    wanted.check()
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
+    problem = build_problem(model, cluster, devices, work, space, profile)
+    answer(problem, search, wanted, database=None if no_store else Place(database), reuse=reuse)

@@ -1,0 +1,86 @@
+"""How do commands write launch files?  One folder a target, and what was given up said aloud."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.cli.output import talk
+from planner.cli.spelling import did_you_mean
+from planner.errors import DocumentInvalid
+
+if TYPE_CHECKING:
+    from planner.emit.for_target import TargetEmission
+    from planner.plan import Plan
+
+TARGET_NAMES = ("megatron", "deepspeed", "native")
+
+
+class LauncherChoice(StrEnum):
+    """Who starts the processes."""
+
+    TORCHRUN = "torchrun"
+    SLURM = "slurm"
+
+
+def parse_targets(text: str | None, where: str = "--emit") -> tuple[str, ...]:
+    """``megatron,native`` as names.  Raises DocumentInvalid for unknown ones."""
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(","))) if text is not None else ()
+    for name in names:
+        if name not in TARGET_NAMES:
+            raise DocumentInvalid(f"no emitter is called {name!r}", where=where, hint=did_you_mean(name, TARGET_NAMES))
+    return names
+
+
+def write_target(plan: Plan, target: str, launcher: LauncherChoice, directory: Path, *, quiet: bool) -> dict[str, Any]:
+    """Emit into ``directory``; returns what was written as plain data.  Raises TargetRefused, Conflict."""
+    from planner.emit.for_target import emit_for_target
+    from planner.emit.write import write_emission
+
+    made = emit_for_target(plan, target, launcher.value)
+    where = write_emission(made.emission, directory)
+    for projection in made.emission.projections:
+        talk(
+            f"{target} cannot express {projection.field}={projection.wanted}: emitted {projection.emitted} "
+            f"({projection.reason})",
+            quiet=quiet,
+        )
+    if made.emission.projections:
+        talk(f"the plan as {target} can run it is {made.slower_by:.1%} slower", quiet=quiet)
+    return emission_data(made, where)
+
+
+def emission_data(made: TargetEmission, directory: Path) -> dict[str, Any]:
+    """What a program wants to know about an emission."""
+    emission = made.emission
+    return {
+        "target": emission.target,
+        "launcher": emission.launcher,
+        "directory": str(directory),
+        "launch_command": emission.launch_command,
+        "environment": dict(emission.environment),
+        "files": sorted(emission.files),
+        "versions": dict(emission.versions),
+        "plan_id": emission.plan.plan_id,
+        "step_time_s": emission.plan.step_time_s,
+        "slower_by": made.slower_by,
+        "projections": [
+            {"field": each.field, "wanted": each.wanted, "emitted": each.emitted, "reason": each.reason}
+            for each in emission.projections
+        ],
+        "assumptions": list(emission.assumptions),
+    }
+
+
+def emission_lines(data: dict[str, Any]) -> list[str]:
+    """The same for a person: where it is and how to start it."""
+    lines = [
+        f"{data['target']} files for {data['launcher']} in {data['directory']}",
+        f"  start: {data['launch_command']}",
+    ]
+    for each in data["projections"]:
+        lines.append(f"  given up: {each['field']} {each['wanted']} -> {each['emitted']}: {each['reason']}")
+    if data["projections"]:
+        lines.append(f"  the emitted plan is {data['slower_by']:.1%} slower than the plan above")
+    return lines

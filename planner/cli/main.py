@@ -1,0 +1,104 @@
+"""What does ``meshwright`` do?  Reads a command line, runs one command, turns every failure into an exit code.
+
+    options, problem_inputs, strategy_text   flags -> checked documents
+    reading, plan_reference                  files and stored plans -> documents
+    commands/                                one command a file, each with ``register(app)``
+    render/                                  documents -> tables, bars, timelines
+    output, progress, failure                stdout, stderr, exit codes
+
+Nothing heavy is imported here: pydantic, numpy, SQLAlchemy and the solvers load inside the commands that need them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from planner.cli.failure import DEBUG_VARIABLE, failure_of, report, wants_json
+from planner.cli.output import PIPE_CLOSED_EXIT_CODE, make_streams_safe, silence_stdout, write_stdout
+from planner.version import __version__
+
+COMMANDS = (
+    "plan",
+    "estimate",
+    "explain",
+    "diff",
+    "sensitivity",
+    "emit",
+    "check",
+    "models",
+    "clusters",
+    "devices",
+    "plans",
+    "db",
+)
+"""Modules of ``planner.cli.commands`` in the order of ``--help``."""
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
+
+
+def build_app() -> typer.Typer:
+    """The whole command tree."""
+    app = typer.Typer(
+        name="meshwright",
+        help="Plan how a large model runs on a cluster: proved, explained, ready to launch.",
+        epilog="Exit codes: 0 done, 1 bug, 2 bad input, 3 not found, 4 conflict, 5 no feasible plan, 6 budget spent, "
+        "7 profile missing, 8 target refused.",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=True,
+        no_args_is_help=True,
+        context_settings=CONTEXT,
+    )
+    app.callback()(_root)
+    for name in COMMANDS:
+        import_module(f"planner.cli.commands.{name}").register(app)
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    make_streams_safe()
+    try:
+        return _run(arguments)
+    except BrokenPipeError:
+        silence_stdout()
+        return PIPE_CLOSED_EXIT_CODE
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get(DEBUG_VARIABLE) and not isinstance(error, TyperException):
+            import traceback
+
+            traceback.print_exc()
+        failure = failure_of(error, arguments)
+        report(failure, as_json=wants_json(arguments))
+        return failure.exit_code
+
+
+def _run(arguments: list[str]) -> int:
+    result = build_app()(arguments, prog_name="meshwright", standalone_mode=False)
+    return result if isinstance(result, int) else 0
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        write_stdout(f"meshwright {__version__}\n")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Plan how a large model runs on a cluster: proved, explained, ready to launch."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

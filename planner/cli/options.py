@@ -1,0 +1,97 @@
+"""Which flags do commands share?  One definition each, so that a flag means the same everywhere."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.cli.output import OutputFormat
+
+
+class PrecisionName(StrEnum):
+    """Precision of the matrix products."""
+
+    BF16 = "bf16"
+    FP16 = "fp16"
+    FP8 = "fp8"
+
+
+class ObjectiveChoice(StrEnum):
+    """What the search minimises."""
+
+    STEP_TIME = "step_time"
+    DEVICES = "devices"
+    COST = "cost"
+
+
+class TargetChoice(StrEnum):
+    """Back-end whose rules limit the search."""
+
+    ANY = "any"
+    MEGATRON = "megatron"
+    DEEPSPEED = "deepspeed"
+    NATIVE = "native"
+
+
+Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print the answer.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No notes and no progress on stderr.")]
+Model = Annotated[
+    str,
+    typer.Option("--model", "-m", metavar="M", help="HF config.json, Megatron args, model YAML, or a built-in name."),
+]
+ClusterReference = Annotated[
+    str, typer.Option("--cluster", "-c", metavar="C", help="Cluster YAML or a built-in name (see clusters list).")
+]
+Devices = Annotated[int | None, typer.Option("--devices", "-n", metavar="N", help="Scale the cluster to N devices.")]
+WorkloadFile = Annotated[
+    Path | None, typer.Option("--workload", "-w", metavar="FILE", help="Workload YAML; flags below override it.")
+]
+GlobalBatchSize = Annotated[int | None, typer.Option("--global-batch-size", metavar="B", help="Samples a step.")]
+SequenceLength = Annotated[int | None, typer.Option("--sequence-length", metavar="S", help="Tokens a sample.")]
+Precision = Annotated[PrecisionName | None, typer.Option("--precision", help="Matrix precision (default bf16).")]
+Objective = Annotated[ObjectiveChoice, typer.Option("--objective", help="What to minimise.")]
+Price = Annotated[
+    float | None, typer.Option("--price", metavar="X", help="Price of a device hour, for --objective cost.")
+]
+MaxStepTime = Annotated[
+    float | None, typer.Option("--max-step-time", metavar="SECONDS", help="Refuse plans that are slower a step.")
+]
+MinTokensPerSecond = Annotated[
+    float | None, typer.Option("--min-tokens-per-s", metavar="X", help="Refuse plans with a lower rate.")
+]
+Pin = Annotated[
+    list[str] | None,
+    typer.Option("--pin", metavar="K=V,...", help="Fix a strategy field, for example tp=8. Repeatable."),
+]
+Forbid = Annotated[
+    list[str] | None,
+    typer.Option("--forbid", metavar="K,...", help="Exclude an axis or switch, for example cp. Repeatable."),
+]
+Target = Annotated[TargetChoice, typer.Option("--target", help="Search only what this back-end can run.")]
+MemoryMargin = Annotated[
+    float | None,
+    typer.Option("--memory-margin", metavar="F", help="Part of device memory kept free, 0 to 1 (default 0.06)."),
+]
+Profile = Annotated[
+    Path | None, typer.Option("--profile", metavar="P", help="Measured profile table (JSON) instead of datasheets.")
+]
+TopK = Annotated[int, typer.Option("--top", metavar="K", help="Runners-up to report.")]
+TimeLimit = Annotated[
+    float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop searching and report the gap.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of every tie-break.")]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        help="Plan database (default: $MESHWRIGHT_DATABASE, else SQLite).",
+    ),
+]
+PlanReference = Annotated[
+    str,
+    typer.Argument(metavar="PLAN", help="Stored plan id, unique prefix or label; a plan JSON file; an emitted folder."),
+]

@@ -1,0 +1,72 @@
+"""Which plan is meant?  A stored id, a unique prefix, a label, a plan file, or the folder of an emission."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from planner.cli.reading import read_json
+from planner.errors import Conflict, DocumentInvalid, NotFound
+from planner.plan import Plan
+from profiles.validation import read_document
+
+PLAN_FILE = "plan.json"
+NOT_IN_THE_DOCUMENT = ("plan_id", "problem_id")
+"""Keys of the printed plan that are derived from the document, not part of it."""
+
+
+def load_plan(reference: str, database: str | None = None) -> Plan:
+    """The plan that ``reference`` names.  Raises NotFound, Conflict or DocumentInvalid."""
+    path = Path(reference)
+    if reference == "-" or _exists(path):
+        return read_plan_file(path / PLAN_FILE if reference != "-" and path.is_dir() else path)
+    if "/" in reference or path.suffix in {".json", ".yaml", ".yml"}:
+        raise NotFound(
+            "no such plan file", where=reference, hint="give a plan file, an emitted folder, or an id of plans list"
+        )
+    from planner.store import open_store
+
+    with open_store(database) as store:
+        return store.get_plan(reference)
+
+
+def read_plan_file(path: Path) -> Plan:
+    """A plan from a JSON file that ``--plan-out``, ``plans export`` or an emitter wrote."""
+    data = read_json(path)
+    if not isinstance(data, dict):
+        raise DocumentInvalid("this JSON is not a plan", where=str(path), hint="give a file that --plan-out wrote")
+    if "plan_id" in data and "problem" not in data:
+        raise DocumentInvalid(
+            "this is the short form of a plan, without its problem",
+            where=str(path),
+            hint="write it with --plan-out FILE, or print it with -o json --full",
+        )
+    plan = read_document(Plan, document_part(data), str(path))
+    said = data.get("plan_id")
+    if said is not None and said != plan.plan_id:
+        raise Conflict(
+            f"the file says plan {str(said)[:12]} but its content is plan {plan.plan_id[:12]}",
+            where=f"{path}#/plan_id",
+            hint="the file was edited after it was written; remove plan_id to use it as it is, or export it again",
+        )
+    return plan
+
+
+def full_document(plan: Plan) -> dict[str, Any]:
+    """The whole plan with its derived ids: what files hold."""
+    return {"plan_id": plan.plan_id, "problem_id": plan.problem.problem_id, **plan.model_dump(mode="json")}
+
+
+def document_part(data: dict[str, Any]) -> dict[str, Any]:
+    """The printed form without what only printing adds (ids, the wall clock)."""
+    document = {key: value for key, value in data.items() if key not in NOT_IN_THE_DOCUMENT}
+    if isinstance(document.get("search"), dict):
+        document["search"] = {key: value for key, value in document["search"].items() if key != "wall_s"}
+    return document
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,211 @@
+"""What happens after the question is checked?  Search, keep, write, print, in an order that loses nothing.
+
+The plan is printed even when storing it or writing its launch files fails: a long search is never thrown away.
+The failure is reported after it, with its own exit code.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.cli.emitting import LauncherChoice, emission_lines, write_target
+from planner.cli.options import TargetChoice
+from planner.cli.output import OutputFormat, talk, to_json, write_answer
+from planner.cli.problem_inputs import positive
+from planner.errors import Conflict, DocumentInvalid, MeshwrightError
+
+if TYPE_CHECKING:
+    from planner.plan import Plan
+    from planner.problem import Problem
+    from planner.search.find import SearchOptions
+    from planner.store.repository import Store
+
+MOST_ALTERNATIVES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The database to keep the plan in; None = the default one."""
+
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the user wants to get besides a plan: launch files, documents, the form of the answer."""
+
+    targets: tuple[str, ...]
+    launcher: LauncherChoice
+    out: Path | None
+    plan_out: Path | None
+    trace: Path | None
+    full: bool
+    quiet: bool
+    output: OutputFormat
+
+    def check(self) -> None:
+        """Refuse combinations that could only fail after the search.  Raises DocumentInvalid."""
+        if self.targets and self.out is None:
+            raise DocumentInvalid("launch files need a folder", where="--out", hint="add --out DIR")
+        if self.out is not None and not self.targets:
+            raise DocumentInvalid(
+                "a folder without launch files", where="--out", hint="add --emit megatron, or drop --out"
+            )
+
+    def directory(self, target: str) -> Path:
+        """One target is written to DIR, several to DIR/target."""
+        folder = self.out or Path()
+        return folder if len(self.targets) == 1 else folder / target
+
+
+@dataclass(slots=True)
+class _Afterwards:
+    """What happened after the search: notes for the answer, and the first failure."""
+
+    emissions: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failure: MeshwrightError | None = None
+
+    def attempt(self, step: Callable[[], None]) -> None:
+        """Run one step; keep the first failure for later."""
+        try:
+            step()
+        except MeshwrightError as error:
+            self.failure = self.failure or error
+
+
+def search_options(top: int, time_limit_s: float | None, seed: int) -> SearchOptions:
+    """Checked search options.  Raises DocumentInvalid."""
+    positive(time_limit_s, "--time-limit")
+    if not 0 <= top <= MOST_ALTERNATIVES:
+        raise DocumentInvalid(
+            f"{top} runners-up cannot be reported", where="--top", hint=f"give a number from 0 to {MOST_ALTERNATIVES}"
+        )
+    if not 0 <= seed < 2**31:
+        raise DocumentInvalid(f"{seed} is no seed", where="--seed", hint="give a whole number from 0 to 2147483647")
+    from planner.search.find import SearchOptions
+
+    return SearchOptions(top_k=top, time_limit_s=time_limit_s, seed=seed)
+
+
+def search_target(target: TargetChoice, targets: tuple[str, ...]) -> TargetChoice:
+    """One target to emit restricts the search to what it can run; several are projected from the full space."""
+    if len(targets) != 1:
+        return target
+    if target is not TargetChoice.ANY and target.value != targets[0]:
+        raise Conflict(
+            f"--emit {targets[0]} needs a plan that it can run, but --target says {target.value}",
+            where="--target",
+            hint=f"drop --target, or make it {targets[0]}",
+        )
+    return TargetChoice(targets[0])
+
+
+def answer(problem: Problem, search: SearchOptions, wanted: Wanted, *, database: Place | None, reuse: bool) -> None:
+    """Plan, keep, write and print.  Raises NoFeasiblePlan, BudgetSpent and everything that storing can raise."""
+    announce(problem, wanted.quiet)
+    if database is None:
+        _answer(problem, search, wanted, None, reuse=False)
+        return
+    from planner.store import open_store
+
+    with open_store(database.url) as store:
+        _answer(problem, search, wanted, store, reuse=reuse)
+
+
+def announce(problem: Problem, quiet: bool) -> None:
+    """Say what was understood."""
+    cluster, workload = problem.cluster, problem.workload
+    talk(
+        f"checked: {problem.model.name}, {cluster.num_devices:,} devices of {cluster.name}, "
+        f"{workload.global_batch_size:,} x {workload.sequence_length:,} tokens, {workload.precision}",
+        quiet=quiet,
+    )
+
+
+def _answer(problem: Problem, search: SearchOptions, wanted: Wanted, store: Store | None, *, reuse: bool) -> None:
+    stored = store.find_plan(problem.problem_id) if store is not None and reuse else None
+    wall_s: float | None = None
+    if stored is not None and stored.status == "optimal":
+        plan = stored
+        talk("found: a stored, proved answer to this question", quiet=wanted.quiet)
+    else:
+        plan, wall_s = _search(problem, search, quiet=wanted.quiet)
+    done = _Afterwards()
+    if store is not None and wall_s is not None:
+        done.attempt(lambda: _keep(store, plan, wall_s, done))
+    _write(plan, wanted, store if done.failure is None else None, done)
+    _print(plan, wall_s, wanted, done)
+    if done.failure is not None:
+        raise done.failure
+
+
+def _search(problem: Problem, search: SearchOptions, *, quiet: bool) -> tuple[Plan, float]:
+    from planner.cli.progress import search_progress
+    from planner.search.find import find_plan
+
+    start_s = time.perf_counter()
+    with search_progress(quiet=quiet) as progress:
+        plan = find_plan(problem, search, progress)
+    wall_s = time.perf_counter() - start_s
+    talk(f"searched: {plan.search.enumerated:,} strategies in {wall_s:.2f} s, gap {plan.gap:.2%}", quiet=quiet)
+    return plan, wall_s
+
+
+def _keep(store: Store, plan: Plan, wall_s: float, done: _Afterwards) -> None:
+    plan_id = store.save_plan(plan, wall_s)
+    done.notes.append(f"stored in {store.address}; next: meshwright explain {plan_id[:12]}")
+
+
+def _write(plan: Plan, wanted: Wanted, store: Store | None, done: _Afterwards) -> None:
+    """Every file that was asked for; one that fails does not stop the others."""
+    if wanted.plan_out is not None:
+        done.attempt(lambda: write_plan(plan, wanted.plan_out))
+    if wanted.trace is not None:
+        done.attempt(lambda: write_trace(plan, wanted.trace))
+    for target in wanted.targets:
+        done.attempt(lambda name=target: _emit(plan, name, wanted, store, done))  # type: ignore[misc]
+
+
+def _emit(plan: Plan, target: str, wanted: Wanted, store: Store | None, done: _Afterwards) -> None:
+    from planner.emit.write import read_manifest
+
+    directory = wanted.directory(target)
+    data = write_target(plan, target, wanted.launcher, directory, quiet=wanted.quiet)
+    done.emissions.append(data)
+    if store is not None:
+        store.save_emission(plan.plan_id, target, wanted.launcher.value, read_manifest(directory))
+
+
+def write_plan(plan: Plan, path: Path | None) -> None:
+    """The whole plan document, for ``explain``, ``emit``, ``diff`` and ``sensitivity``."""
+    from planner.cli.plan_reference import full_document
+    from planner.cli.reading import write_file
+
+    if path is not None:
+        write_file(path, to_json(full_document(plan)))
+
+
+def write_trace(plan: Plan, path: Path | None) -> None:
+    """The simulated timeline in the trace format that Perfetto opens."""
+    from planner.cli.reading import write_file
+    from planner.schedule.trace import trace_json
+    from planner.timeline import plan_timeline
+
+    if path is not None:
+        write_file(path, trace_json(plan_timeline(plan)))
+
+
+def _print(plan: Plan, wall_s: float | None, wanted: Wanted, done: _Afterwards) -> None:
+    from planner.cli.plan_answer import answer_data, answer_tables
+
+    data = answer_data(plan, wall_s=wall_s, full=wanted.full)
+    if done.emissions:
+        data["emissions"] = done.emissions
+    lines = [line for emission in done.emissions for line in emission_lines(emission)]
+    notes = ["", *lines, *done.notes] if lines or done.notes else []
+    write_answer(data, wanted.output, lambda: answer_tables(plan, wall_s=wall_s, notes=notes))

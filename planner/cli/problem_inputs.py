@@ -1,0 +1,166 @@
+"""Which problem do the flags describe?  Model, cluster, workload, constraints and objective, all checked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from planner.cli.options import ObjectiveChoice, PrecisionName, TargetChoice
+from planner.cli.spelling import did_you_mean
+from planner.cli.strategy_text import ALIASES, Value, pinnable_keys
+from planner.errors import DocumentInvalid, ProfileMissing
+
+if TYPE_CHECKING:
+    from planner.problem import Constraints, Objective, Problem, Workload
+
+LARGEST_COUNT = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadFlags:
+    """What the command line says about the workload; None = not said."""
+
+    file: Path | None
+    global_batch_size: int | None
+    sequence_length: int | None
+    precision: PrecisionName | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceFlags:
+    """What the command line says about constraints and objective."""
+
+    pins: dict[str, Value]
+    forbids: tuple[str, ...] = ()
+    target: TargetChoice = TargetChoice.ANY
+    memory_margin: float | None = None
+    max_step_time_s: float | None = None
+    min_tokens_per_s: float | None = None
+    objective: ObjectiveChoice = ObjectiveChoice.STEP_TIME
+    price: float | None = None
+
+
+def build_problem(
+    model: str,
+    cluster: str,
+    devices: int | None,
+    workload: WorkloadFlags,
+    space: SpaceFlags,
+    profile: Path | None = None,
+) -> Problem:
+    """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
+    from planner.model.load import load_model
+    from planner.problem import Problem
+    from profiles.catalogue import load_cluster
+
+    whole_number(devices, "--devices")
+    if profile is not None:
+        _refuse_profile(profile)
+    asked = read_workload(workload)
+    constraints, objective = read_constraints(space), read_objective(space)
+    the_model = load_model(model)
+    the_cluster = load_cluster(cluster, devices)
+    return Problem(model=the_model, cluster=the_cluster, workload=asked, constraints=constraints, objective=objective)
+
+
+def _refuse_profile(profile: Path) -> NoReturn:
+    """Measured profiles are read by a later release; silently planning without them would be a lie."""
+    from planner.cli.reading import read_json
+
+    read_json(profile)
+    raise ProfileMissing(
+        "this release cannot use measured profiles yet",
+        where=f"--profile {profile}",
+        hint="plan without --profile: the numbers then come from datasheets, and the plan says so",
+    )
+
+
+def read_workload(flags: WorkloadFlags) -> Workload:
+    """Workload file overlaid with flags.  Raises DocumentInvalid or NotFound."""
+    from planner.cli.reading import read_yaml
+    from planner.problem import Workload
+    from profiles.validation import read_document
+
+    whole_number(flags.global_batch_size, "--global-batch-size")
+    whole_number(flags.sequence_length, "--sequence-length")
+    said: dict[str, Any] = {
+        "global_batch_size": flags.global_batch_size,
+        "sequence_length": flags.sequence_length,
+        "precision": flags.precision.value if flags.precision else None,
+    }
+    overrides = {key: value for key, value in said.items() if value is not None}
+    if flags.file is not None:
+        data = read_yaml(flags.file)
+        return read_document(Workload, {**data, **overrides} if isinstance(data, dict) else data, str(flags.file))
+    missing = [f"--{key.replace('_', '-')}" for key in ("global_batch_size", "sequence_length") if key not in overrides]
+    if missing:
+        raise DocumentInvalid(
+            "the workload is not described",
+            where=" ".join(missing),
+            hint=f"give --workload FILE, or {' and '.join(missing)}",
+        )
+    return Workload(**overrides)
+
+
+def read_constraints(space: SpaceFlags) -> Constraints:
+    """Pins, forbids, target and limits.  Raises DocumentInvalid."""
+    from planner.problem import Constraints
+
+    if space.memory_margin is not None and not 0 <= space.memory_margin < 1:
+        raise DocumentInvalid(
+            f"the memory margin is a part of the memory, not {space.memory_margin}",
+            where="--memory-margin",
+            hint="give a number from 0 up to, not including, 1",
+        )
+    positive(space.max_step_time_s, "--max-step-time")
+    positive(space.min_tokens_per_s, "--min-tokens-per-s")
+    extra: dict[str, Any] = {}
+    if space.memory_margin is not None:
+        extra["memory_margin_fraction"] = space.memory_margin
+    return Constraints(
+        pins=space.pins,
+        forbids=space.forbids,
+        target=space.target.value,
+        max_step_time_s=space.max_step_time_s,
+        min_tokens_per_s=space.min_tokens_per_s,
+        **extra,
+    )
+
+
+def read_objective(space: SpaceFlags) -> Objective:
+    """What is minimised.  Raises DocumentInvalid for a price that is no price."""
+    from planner.problem import Objective
+
+    positive(space.price, "--price")
+    if space.price is not None and space.objective is not ObjectiveChoice.COST:
+        raise DocumentInvalid(
+            "a price matters only to the cost objective", where="--price", hint="add --objective cost, or drop --price"
+        )
+    return Objective(minimize=space.objective.value, price_per_device_hour=space.price)
+
+
+def parse_forbids(texts: list[str] | None) -> tuple[str, ...]:
+    """``["cp", "vpp,ep"]`` as field names.  Raises DocumentInvalid for a name that cannot be forbidden."""
+    known = pinnable_keys()
+    words = [part.strip() for text in texts or [] for part in text.split(",")]
+    names = [ALIASES.get(word, word) for word in words]
+    for word, name in zip(words, names, strict=True):
+        if name not in known:
+            raise DocumentInvalid(f"cannot forbid {word!r}", where="--forbid", hint=did_you_mean(word, known))
+    return tuple(sorted(set(names)))
+
+
+def whole_number(value: int | None, where: str) -> None:
+    """Refuse counts below one and absurd ones."""
+    if value is not None and not 1 <= value <= LARGEST_COUNT:
+        raise DocumentInvalid(
+            f"{value} is out of range", where=where, hint=f"give a whole number from 1 to {LARGEST_COUNT}"
+        )
+
+
+def positive(value: float | None, where: str) -> None:
+    """Refuse NaN, infinity, zero and negative numbers."""
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise DocumentInvalid(f"{value} is not a positive number", where=where, hint="give a finite number above 0")

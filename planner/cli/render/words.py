@@ -1,0 +1,65 @@
+"""How does a number look to a person?  GiB, ms, k and M; short ids; bars."""
+
+from __future__ import annotations
+
+import sys
+
+from planner.cli.output import can_encode
+
+GIB = 2**30
+BLOCKS = " ▏▎▍▌▋▊▉█"
+
+
+def gib(num_bytes: float) -> str:
+    """``71.3 GiB``."""
+    return f"{num_bytes / GIB:,.1f} GiB"
+
+
+def seconds(value_s: float) -> str:
+    """``5.81 s``, ``42.0 ms`` or ``310 us``: three digits in the unit that fits."""
+    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
+        if abs(value_s) >= scale:
+            value = value_s / scale
+            return f"{value:,.{_decimals(value)}f} {unit}"
+    return "0 s" if value_s == 0 else f"{value_s * 1e6:,.{_decimals(value_s * 1e6)}f} us"
+
+
+def count(value: float) -> str:
+    """``722 k``, ``1.45 M``."""
+    for scale, unit in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= scale:
+            scaled = value / scale
+            return f"{scaled:,.{_decimals(scaled)}f}{unit}"
+    return f"{value:,.{_decimals(value)}f}" if value != int(value) else f"{int(value)}"
+
+
+def percent(fraction: float, *, signed: bool = False) -> str:
+    """``47.9 %``; with a sign where a change is shown."""
+    return f"{fraction * 100:{'+' if signed else ''}.1f} %"
+
+
+def short_id(identity: str) -> str:
+    """The first 12 digits of a content hash: enough to name a plan."""
+    return identity[:12]
+
+
+def bar(fraction: float, width: int) -> str:
+    """A horizontal bar of ``width`` cells; block characters where the terminal has them, else ``#`` and ``.``."""
+    fraction = min(max(fraction, 0.0), 1.0)
+    if not can_encode(BLOCKS, sys.stdout):
+        filled = round(fraction * width)
+        return "#" * filled + "." * (width - filled)
+    eighths = round(fraction * width * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (BLOCKS[rest] if rest else "")).ljust(width, "░")
+
+
+def symbol(fancy: str, plain: str) -> str:
+    """``fancy`` where stdout can carry it, else ``plain``."""
+    return fancy if can_encode(fancy, sys.stdout) else plain
+
+
+def _decimals(value: float) -> int:
+    """Decimals that leave about three significant digits."""
+    magnitude = abs(value)
+    return 0 if magnitude >= 100 else 1 if magnitude >= 10 else 2

@@ -1,0 +1,191 @@
+"""What does ``tp=8,pp=4,mbs=1`` say?  Assignments of strategy fields, from flags to values.
+
+The same words serve ``--pin``, ``--why-not`` and ``--strategy``.  ``complete_strategy`` fills what a person leaves
+out in the way that Megatron-LM would (dp from the device count, sequence parallelism with tensor parallelism), and
+says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from planner.cli.spelling import did_you_mean
+from planner.errors import DocumentInvalid
+from planner.strategy import V_SCHEDULES, RecomputeModule, Strategy
+
+Value = int | str | bool
+
+ALIASES: dict[str, str] = {
+    "mbs": "micro_batch_size",
+    "zero": "zero_stage",
+    "vp": "vpp",
+    "num_stages": "pp",
+    "gradient_accumulation_steps": "num_microbatches",
+    "hsdp": "dp_replicate",
+    "fsdp": "dp_shard",
+}
+"""Short words that the field uses for strategy fields."""
+
+TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
+FALSE_WORDS = frozenset({"false", "no", "off", "0"})
+SMALLEST = {"microbatch_group_size": 0, "zero_stage": 0}
+LARGEST = {"zero_stage": 3}
+LARGEST_DEGREE = 10_000_000
+
+
+def strategy_keys() -> tuple[str, ...]:
+    """Every field that can be pinned, the derived ``dp`` included."""
+    return (*(each.name for each in fields(Strategy)), "dp")
+
+
+def pinnable_keys() -> tuple[str, ...]:
+    """Every field that the search can hold fast or leave out."""
+    return tuple(key for key in strategy_keys() if key != "recompute_modules")
+
+
+def parse_assignments(texts: Iterable[str], where: str, known: tuple[str, ...] = ()) -> dict[str, Value]:
+    """``["tp=8", "pp=4,sp=true"]`` as a dict.  Raises DocumentInvalid with all that is wrong."""
+    values: dict[str, Value] = {}
+    problems: list[tuple[str, str | None]] = []
+    for text in texts:
+        for part in text.split(","):
+            try:
+                key, value = _parse_assignment(part.strip(), known or strategy_keys())
+            except _BadAssignmentError as error:
+                problems.append((error.what, error.hint))
+                continue
+            if values.get(key, value) != value:
+                problems.append((f"{key} is given twice, as {values[key]} and as {value}", "keep one of them"))
+            values[key] = value
+    if problems:
+        hints = list(dict.fromkeys(hint for _, hint in problems if hint))
+        raise DocumentInvalid("; ".join(what for what, _ in problems), where=where, hint="; ".join(hints) or None)
+    return values
+
+
+def complete_strategy(
+    values: Mapping[str, Value], num_devices: int, global_batch_size: int
+) -> tuple[Strategy, list[str]]:
+    """A whole strategy from the fields that were given, and a sentence for each one that was filled in."""
+    given: dict[str, Any] = dict(values)
+    if "recompute_modules" in given:
+        given["recompute_modules"] = tuple(str(given["recompute_modules"]).split("+"))
+        given.setdefault("recompute", "selective")
+    notes: list[str] = []
+
+    def fill(key: str, value: Value) -> None:
+        if key not in given:
+            given[key] = value
+            notes.append(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+
+    _fill_data_parallel(given, fill, num_devices)
+    if given.get("tp", 1) > 1:
+        fill("sp", True)
+    if given.get("cp", 1) > 1:
+        fill("cp_kind", "ring")
+    if given.get("schedule") in V_SCHEDULES:
+        fill("vpp", 2)
+    if given.get("vpp", 1) > 1:
+        fill("schedule", "interleaved")
+    if given.get("schedule") == "interleaved":
+        fill("microbatch_group_size", given.get("pp", 1))
+    _fill_batch(given, fill, global_batch_size)
+    return Strategy(**given), notes
+
+
+def _fill_data_parallel(given: dict[str, Any], fill: Any, num_devices: int) -> None:
+    """Dp from what the other axes leave, then its two factors (all of it sharded unless said otherwise)."""
+    model_axes = given.get("tp", 1) * given.get("cp", 1) * given.get("pp", 1)
+    dp = given.pop("dp", None)
+    if dp is None and "dp_replicate" in given and "dp_shard" in given:
+        dp = given["dp_replicate"] * given["dp_shard"]
+    if dp is None:
+        if num_devices % model_axes:
+            raise DocumentInvalid(
+                f"tp * cp * pp = {model_axes} does not divide the {num_devices} devices",
+                where="--strategy",
+                hint="choose degrees whose product divides the device count, or set --devices",
+            )
+        dp = num_devices // model_axes
+    replicate = given.get("dp_replicate", dp // given["dp_shard"] if given.get("dp_shard") else 1)
+    if replicate < 1 or dp % replicate or given.get("dp_shard", dp // replicate) * replicate != dp:
+        raise DocumentInvalid(
+            f"dp = {dp} is not dp_replicate * dp_shard = {replicate} * {given.get('dp_shard', '?')}",
+            where="--strategy",
+            hint="give dp alone, or factors whose product is dp",
+        )
+    fill("dp_replicate", replicate)
+    fill("dp_shard", dp // replicate)
+
+
+def _fill_batch(given: dict[str, Any], fill: Any, global_batch_size: int) -> None:
+    """num_microbatches and micro_batch_size so that they make the global batch."""
+    dp = given["dp_replicate"] * given["dp_shard"]
+    known = dp * given.get("micro_batch_size", 1) * given.get("num_microbatches", 1)
+    if global_batch_size % known:
+        raise DocumentInvalid(
+            f"dp * micro_batch_size * num_microbatches = {known} does not divide the global batch {global_batch_size}",
+            where="--strategy",
+            hint="change mbs, dp or --global-batch-size so that they divide",
+        )
+    if "num_microbatches" in given:
+        fill("micro_batch_size", global_batch_size // known)
+    fill("micro_batch_size", 1)
+    fill("num_microbatches", global_batch_size // known)
+
+
+class _BadAssignmentError(Exception):
+    def __init__(self, what: str, hint: str | None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+
+def _parse_assignment(text: str, known: tuple[str, ...]) -> tuple[str, Value]:
+    name, equals, word = (part.strip() for part in text.partition("="))
+    if not equals or not name or not word:
+        raise _BadAssignmentError(f"{text!r} is not FIELD=VALUE", "write it as tp=8")
+    key = ALIASES.get(name, name)
+    if key not in known:
+        raise _BadAssignmentError(f"unknown strategy field {name!r}", did_you_mean(name, (*known, *ALIASES)))
+    return key, _parse_value(key, word)
+
+
+def _parse_value(key: str, word: str) -> Value:
+    kind = int if key == "dp" else get_type_hints(Strategy)[key]
+    if kind is bool:
+        return _parse_bool(key, word)
+    if kind is int:
+        return _parse_int(key, word)
+    if get_origin(kind) is Literal:
+        return _parse_choice(key, word, get_args(kind))
+    for module in word.split("+"):
+        _parse_choice(key, module, get_args(RecomputeModule))
+    return word
+
+
+def _parse_bool(key: str, word: str) -> bool:
+    if word.lower() in TRUE_WORDS:
+        return True
+    if word.lower() in FALSE_WORDS:
+        return False
+    raise _BadAssignmentError(f"{key} is true or false, not {word!r}", f"write {key}=true or {key}=false")
+
+
+def _parse_int(key: str, word: str) -> int:
+    low, high = SMALLEST.get(key, 1), LARGEST.get(key, LARGEST_DEGREE)
+    digits = word.lstrip("+-")
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 12:
+        raise _BadAssignmentError(f"{key} is a whole number, not {word!r}", f"write {key}={max(low, 1)} or more")
+    value = int(word)
+    if not low <= value <= high:
+        raise _BadAssignmentError(f"{key} = {value} is out of range", f"{key} goes from {low} to {high}")
+    return value
+
+
+def _parse_choice(key: str, word: str, choices: tuple[str, ...]) -> str:
+    if word not in choices:
+        raise _BadAssignmentError(f"{key} has no value {word!r}", did_you_mean(word, choices))
+    return word

@@ -1,0 +1,220 @@
+"""Why this plan?  Sentences from its numbers, a table of causes, and what stops the next faster plan."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from planner.diff import MEMORY_TERMS, worst_stage
+from planner.explain.neighbours import Neighbour, neighbours
+from planner.plan import Plan
+from planner.strategy import Strategy
+from profiles.document import Document
+
+GIB = 2**30
+
+
+class Cause(Document):
+    """One term of the step time: what it costs and which choice makes it."""
+
+    term: str
+    seconds: float
+    share: float = Field(description="of the step time")
+    choice: str = Field(description="the part of the strategy that causes it")
+    because: str
+
+
+class MemoryCause(Document):
+    """What fills the worst device."""
+
+    stage: int
+    total_bytes: int
+    limit_bytes: int
+    spare_bytes: int
+    terms_bytes: dict[str, int] = Field(description="weights, gradients, optimizer, activations, buffers")
+    binding: bool = Field(description="less than 5 % of the limit is left")
+    because: str
+
+
+class Explanation(Document):
+    """Three levels: ``sentences`` to read, ``causes`` and ``memory`` to look up, ``neighbours`` as the ledger."""
+
+    schema_version: int = 1
+    plan_id: str
+    problem_id: str
+    headline: str
+    sentences: tuple[str, ...]
+    causes: tuple[Cause, ...]
+    memory: MemoryCause
+    neighbours: tuple[Neighbour, ...] = ()
+
+
+def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
+    """Explain a plan; ``with_neighbours`` re-estimates every strategy one move away (some tens of estimates)."""
+    around = neighbours(plan) if with_neighbours else ()
+    causes = _causes(plan)
+    memory = _memory(plan)
+    return Explanation(
+        plan_id=plan.plan_id,
+        problem_id=plan.problem.problem_id,
+        headline=_headline(plan),
+        sentences=tuple(
+            sentence
+            for sentence in (
+                _proof_sentence(plan),
+                memory.because,
+                _time_sentence(causes),
+                _runner_up_sentence(plan),
+                _next_step_sentence(plan, causes, around) if with_neighbours else "",
+            )
+            if sentence
+        ),
+        causes=causes,
+        memory=memory,
+        neighbours=around,
+    )
+
+
+def _headline(plan: Plan) -> str:
+    problem = plan.problem
+    return (
+        f"{problem.model.name} on {problem.cluster.num_devices:,} devices of {problem.cluster.name}: "
+        f"{plan.step_time_s:.3f} s a step, {plan.model_flops_utilization:.1%} of the peak"
+    )
+
+
+def _proof_sentence(plan: Plan) -> str:
+    if plan.status == "infeasible":
+        over = (plan.peak_memory_bytes - plan.memory_limit_bytes) / GIB
+        return (
+            f"This strategy does not fit: the worst device misses {over:.1f} GiB."
+            if over > 0
+            else "This strategy breaks a limit of the problem."
+        )
+    if plan.status == "optimal":
+        return (
+            f"It is proved best: of {plan.search.enumerated:,} strategies, {plan.search.evaluated:,} were solved "
+            f"exactly, and for the rest a lower bound or a rule shows that they cannot be faster."
+        )
+    return f"It is not proved best: a plan that is up to {plan.gap:.1%} faster is not excluded."
+
+
+def _causes(plan: Plan) -> tuple[Cause, ...]:
+    strategy = plan.chosen()
+    total = sum(plan.breakdown_s.values()) or 1.0
+    causes = []
+    for term, value in sorted(plan.breakdown_s.items(), key=lambda item: -item[1]):
+        if value > 0:
+            choice, because = _reason(term, strategy, plan)
+            causes.append(Cause(term=term, seconds=value, share=value / total, choice=choice, because=because))
+    return tuple(causes)
+
+
+def _reason(term: str, strategy: Strategy, plan: Plan) -> tuple[str, str]:
+    """(choice, sentence) of a term of the breakdown."""
+    s = strategy
+    zero = f"dp={s.dp} zero={s.zero_stage}"
+    table = {
+        "compute": (f"recompute={s.recompute}", _compute_words(plan)),
+        "recompute": (f"recompute={s.recompute}", "layers are computed again in the backward pass to save memory"),
+        "tp": (
+            f"tp={s.tp}",
+            f"every layer exchanges its activations among {s.tp} devices; what compute hides is not counted",
+        ),
+        "cp": (f"cp={s.cp} {s.cp_kind}", f"attention exchanges keys and values among {s.cp} devices"),
+        "ep": (f"ep={s.ep}", f"tokens travel to their experts and back among {s.ep} devices"),
+        "dp": (
+            zero,
+            f"gradients and parameters of {s.dp} replicas meet once a step; what compute hides is not counted",
+        ),
+        "pp_bubble": (
+            f"pp={s.pp} {s.schedule}",
+            f"{s.num_microbatches} micro-batches fill {s.pp} stages; devices idle while the pipeline fills and drains",
+        ),
+        "pp_send": (f"pp={s.pp}", "activations travel between stages; only what nothing hides is counted"),
+        "optimizer": (zero, "every parameter is updated once a step"),
+        "offload": ("offload", "states travel between device and host"),
+    }
+    return table.get(term, (term, "see the cost model in docs/"))
+
+
+def _compute_words(plan: Plan) -> str:
+    """Balance of the stages, from their own times."""
+    times = [stage.forward_s + stage.backward_s for stage in plan.stages]
+    imbalance = max(times) / (sum(times) / len(times)) - 1
+    if len(times) == 1:
+        return "matrix products, attention and element-wise work of all layers"
+    return f"the slowest of {len(times)} stages is {imbalance:.1%} above their mean"
+
+
+def _memory(plan: Plan) -> MemoryCause:
+    stage = worst_stage(plan)
+    bill = stage.peak_memory_bytes
+    terms = {term: int(getattr(bill, term)) for term in MEMORY_TERMS if term != "total"}
+    spare = plan.memory_limit_bytes - bill.total
+    binding = spare < 0.05 * plan.memory_limit_bytes
+    largest = max(terms, key=lambda term: terms[term])
+    state = "binds" if binding else "does not bind"
+    rest = f"{spare / GIB:.1f} GiB are spare" if spare >= 0 else f"{-spare / GIB:.1f} GiB are missing"
+    because = (
+        f"Memory {state}: stage {stage.stage} uses {bill.total / GIB:.1f} of {plan.memory_limit_bytes / GIB:.1f} GiB, "
+        f"most of it {largest} ({terms[largest] / GIB:.1f} GiB); {rest}."
+    )
+    return MemoryCause(
+        stage=stage.stage,
+        total_bytes=bill.total,
+        limit_bytes=plan.memory_limit_bytes,
+        spare_bytes=spare,
+        terms_bytes=terms,
+        binding=binding,
+        because=because,
+    )
+
+
+def _time_sentence(causes: tuple[Cause, ...]) -> str:
+    overheads = [cause for cause in causes if cause.term != "compute"]
+    if not overheads:
+        return "Nothing but compute takes time."
+    first = overheads[0]
+    lost = sum(cause.share for cause in overheads)
+    return (
+        f"Everything that is not compute takes {lost:.1%} of the step; most of it is {first.term.replace('_', ' ')} "
+        f"({first.share:.1%}, from {first.choice}): {first.because}."
+    )
+
+
+def _runner_up_sentence(plan: Plan) -> str:
+    if not plan.alternatives:
+        return ""
+    other = plan.alternatives[0]
+    parts = [f"{field} {plan.strategy.get(field)} -> {other.strategy.get(field)}" for field in other.differs_in]
+    what = ", ".join(parts) or "an equal strategy"
+    if other.slower_by <= 0:
+        return f"The runner-up ({what}) is as fast; the plan wins by the tie-break."
+    return (
+        f"The runner-up ({what}) is {other.slower_by:.1%} slower and peaks at {other.peak_memory_bytes / GIB:.1f} GiB."
+    )
+
+
+def _next_step_sentence(plan: Plan, causes: tuple[Cause, ...], around: tuple[Neighbour, ...]) -> str:
+    """What would have to change for a faster step."""
+    blocked = [each for each in around if each.outcome == "does_not_fit" and (each.slower_by or 0.0) < 0]
+    if blocked:
+        best = min(blocked, key=lambda each: (each.slower_by or 0.0, each.move))
+        lack = (
+            f"{best.over_limit_bytes / GIB:.1f} GiB on stage {best.over_limit_stage}"
+            if best.over_limit_bytes
+            else "memory"
+        )
+        gain = f"Next step: {best.move} would be {-(best.slower_by or 0.0):.1%} faster"
+        return f"{gain}, but misses {lack}; memory limits the plan."
+    excluded = [each for each in around if each.outcome == "faster" and each.reason]
+    if excluded:
+        best = excluded[0]
+        return f"Next step: {best.move} would be {-(best.slower_by or 0.0):.1%} faster, but is {best.reason}."
+    overheads = [cause for cause in causes if cause.term != "compute"]
+    if overheads and overheads[0].share > 0.02:
+        return (
+            f"Next step: no single move is faster and blocked by memory only; {overheads[0].term.replace('_', ' ')} "
+            f"({overheads[0].seconds:.3g} s) is the largest cost that is not compute."
+        )
+    return "Next step: compute limits the plan; only faster kernels or more devices shorten the step."
