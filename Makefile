@@ -17,7 +17,7 @@ DEEPSPEED_VERSION := 0.19.8
 WORKERS ?= 2
 OUT ?= out
 
-.PHONY: help setup plan test lint bench serve targets postgres clean
+.PHONY: help setup plan test style lint bench serve targets postgres clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -50,11 +50,13 @@ plan: $(VENV)/.light
 
 # --- Checks --------------------------------------------------------------------------------------------------------
 
-lint: $(VENV)/.dev
+style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+lint: style
 	$(BIN)/python -m pytest -q tests/contract
 
 # The targets' own parsers, which emitted files are checked against.  A failed install fails the build.
@@ -81,8 +83,9 @@ postgres:
 	    echo "postgres: install the PostgreSQL server programs (Debian: apt-get install postgresql)" >&2; exit 1; \
 	fi
 
-test: setup targets postgres lint
-	MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+# One thread a process: the workers and the ranks that tests start share the cores.
+test: setup targets postgres style
+	OMP_NUM_THREADS=1 MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 $(BIN)/python -m pytest -q -n $(WORKERS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
