@@ -7,9 +7,9 @@ from it by ``planner.model.operators`` and ``planner.model.parameters``; importe
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from profiles.document import Document
 
@@ -44,6 +44,16 @@ class AttentionSpec(Document):
     )
     logit_softcap: float | None = Field(default=None, gt=0, description="tanh cap on attention logits (gemma2)")
 
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.num_heads % self.num_kv_heads:
+            raise ValueError(f"num_kv_heads = {self.num_kv_heads} must divide num_heads = {self.num_heads}")
+        if self.kind == "mla" and (self.kv_lora_rank is None or self.qk_rope_head_dim is None):
+            raise ValueError("latent attention needs kv_lora_rank and qk_rope_head_dim")
+        if self.qk_rope_head_dim is not None and self.qk_rope_head_dim > self.head_dim:
+            raise ValueError(f"qk_rope_head_dim = {self.qk_rope_head_dim} exceeds head_dim = {self.head_dim}")
+        return self
+
 
 class MlpSpec(Document):
     """Dense feed-forward network of one layer kind."""
@@ -69,6 +79,12 @@ class MoeSpec(Document):
     num_groups: int = Field(default=1, gt=0, description="expert groups of group-limited routing; 1 = none")
     top_k_groups: int = Field(default=1, gt=0, description="groups that one token may reach")
 
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.top_k > self.num_experts:
+            raise ValueError(f"top_k = {self.top_k} exceeds num_experts = {self.num_experts}")
+        return self
+
 
 class LayerSpec(Document):
     """One kind of transformer layer: attention, then an MLP or a mixture of experts.
@@ -86,6 +102,12 @@ class LayerSpec(Document):
     num_norms: int = Field(default=2, ge=0)
     norm_placement: NormPlacement = "pre"
     parallel_residual: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.mlp is not None and self.moe is not None:
+            raise ValueError("a layer has an mlp or a moe, not both")
+        return self
 
 
 class LayerRun(Document):
@@ -151,6 +173,15 @@ class ModelSpec(Document):
     position: PositionKind = "rope"
     rotary_base: float = Field(default=10000.0, gt=0)
     norm_epsilon: float = Field(default=1e-5, gt=0)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        last = len(self.layer_kinds) - 1
+        if any(run.kind > last for run in self.layer_runs):
+            raise ValueError(f"layer_runs name a kind above {last}, the last of layer_kinds")
+        if self.mtp is not None and self.mtp.kind > last:
+            raise ValueError(f"mtp.kind = {self.mtp.kind} is above {last}, the last of layer_kinds")
+        return self
 
     @property
     def num_layers(self) -> int:

@@ -12,10 +12,10 @@ from planner.model.hf_config.layers import (
     read_rope_base,
     read_vocabulary,
     read_width,
-    runs_of,
 )
 from planner.model.hf_config.moe_family import read_experts, read_groups
 from planner.model.hf_config.reader import ConfigReader
+from planner.model.layer_runs import runs_of
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec
 
 

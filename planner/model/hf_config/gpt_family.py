@@ -12,9 +12,9 @@ from planner.model.hf_config.layers import (
     read_rope_base,
     read_vocabulary,
     read_width,
-    runs_of,
 )
 from planner.model.hf_config.reader import ConfigReader
+from planner.model.layer_runs import runs_of
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec
 
 _OPT_POSITION_OFFSET = 2  # OPTLearnedPositionalEmbedding keeps two rows before position 0
@@ -152,9 +152,10 @@ def import_mpt(reader: ConfigReader, name: str) -> ModelSpec:
     """Read an MPT: ALiBi positions, no biases at all, tied embeddings."""
     hidden = read_width(reader, "d_model", "hidden_size", default=2048)
     heads = reader.integer("n_heads", "num_attention_heads", default=16)
-    kind = reader.child("attn_config").text("attn_type", default="multihead_attention")
+    attention = reader.child("attn_config")
+    kind = attention.text("attn_type", default="multihead_attention")
     if kind != "multihead_attention":
-        reader.refuse("attn_config/attn_type", f"{kind!r} is not supported; the transformers class runs multihead")
+        attention.refuse("attn_type", f"{kind!r} is not supported", "the transformers class runs multihead_attention")
     ratio = reader.integer("expansion_ratio", default=4)
     if ratio != 4:
         reader.refuse("expansion_ratio", f"must be 4, the only one that the transformers class builds; is {ratio}")

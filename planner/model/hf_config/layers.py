@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.model.hf_config.reader import MAX_LAYERS, ConfigReader
-from planner.model.spec import AttentionSpec, LayerRun, LayerSpec
+from planner.model.spec import AttentionSpec
 
 _MAX_VOCABULARY = 10_000_000
 _MAX_WIDTH = 10_000_000
-
-
-def runs_of(layers: Sequence[LayerSpec]) -> tuple[tuple[LayerSpec, ...], tuple[LayerRun, ...]]:
-    """Fold a list of layers into its distinct kinds (in order of appearance) and runs of equal ones."""
-    kinds: dict[LayerSpec, int] = {}
-    runs: list[LayerRun] = []
-    for layer in layers:
-        kind = kinds.setdefault(layer, len(kinds))
-        if runs and runs[-1].kind == kind:
-            runs[-1] = LayerRun(kind=kind, count=runs[-1].count + 1)
-        else:
-            runs.append(LayerRun(kind=kind, count=1))
-    return tuple(kinds), tuple(runs)
 
 
 def read_num_layers(reader: ConfigReader, *keys: str, default: int) -> int:

@@ -12,11 +12,11 @@ from planner.model.hf_config.layers import (
     read_rope_base,
     read_vocabulary,
     read_width,
-    runs_of,
     windowed,
 )
 from planner.model.hf_config.llama_family import DenseDefaults, read_attention
 from planner.model.hf_config.reader import ConfigReader
+from planner.model.layer_runs import runs_of
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec
 
 MIXTRAL = DenseDefaults(kv_heads=8, qkv_bias=False)

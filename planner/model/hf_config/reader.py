@@ -11,7 +11,7 @@ import difflib
 import math
 from typing import Any, cast
 
-from profiles.errors import DocumentInvalid
+from profiles.validation import Finding, pointer_to, require
 
 MAX_LAYERS = 10_000
 MAX_INTEGER = 10**9
@@ -25,14 +25,15 @@ class ConfigReader:
         self.data = data
         self.where = where
         self.pointer = pointer
-        self._findings: list[tuple[str, str]] = root._findings if root is not None else []
+        self._findings: list[Finding] = root._findings if root is not None else []
         self._readers: list[ConfigReader] = root._readers if root is not None else []
         self._readers.append(self)
         self._read: list[tuple[str, ...]] = []
 
-    def refuse(self, key: str, message: str) -> None:
-        """Record one finding at ``key``."""
-        self._findings.append((f"{self.pointer}/{key}", message))
+    def refuse(self, key: str, message: str, hint: str | None = None) -> None:
+        """Record one finding at ``key``; ``message`` continues the key's name ("must be ...")."""
+        hint = f"correct {key}" if hint is None else hint
+        self._findings.append(Finding(self.pointer + pointer_to(key), f"{key} {message}", hint))
 
     def child(self, key: str) -> ConfigReader:
         """Reader of the nested object at ``key``; an absent one reads as empty (all defaults)."""
@@ -41,7 +42,7 @@ class ConfigReader:
         if value is not None and not isinstance(value, dict):
             self.refuse(key, f"must be an object, is {_kind(value)}")
             value = None
-        return ConfigReader(value or {}, self.where, f"{self.pointer}/{key}", self)
+        return ConfigReader(value or {}, self.where, self.pointer + pointer_to(key), self)
 
     def _look(self, keys: tuple[str, ...], default: object) -> tuple[str, object]:
         self._read.append(keys)
@@ -137,18 +138,10 @@ class ConfigReader:
         return cast(list[int], value)
 
     def finish(self) -> None:
-        """Raise ``DocumentInvalid`` with every finding of this reader and its children, if there is any."""
+        """Raise ``FindingsInvalid`` with every finding of this reader and its children, if there is any."""
         for reader in self._readers:
             reader._refuse_misspellings()
-        if not self._findings:
-            return
-        count = len(self._findings)
-        lines = [f"#{pointer}: {message}" for pointer, message in self._findings]
-        raise DocumentInvalid(
-            f"the model config has {count} impossible value{'s' if count > 1 else ''}: " + "; ".join(lines),
-            where=f"{self.where}#{self._findings[0][0]}",
-            hint="correct the values named above; keys that are left out take the defaults of the transformers class",
-        )
+        require(self._findings, self.where)
 
     def _refuse_misspellings(self) -> None:
         known = {key for keys in self._read for key in keys}
@@ -158,7 +151,7 @@ class ConfigReader:
                 continue
             close = difflib.get_close_matches(key, absent, n=1, cutoff=_TYPO_CUTOFF)
             if close:
-                self.refuse(key, f"is not a known key; did you mean '{close[0]}'?")
+                self.refuse(key, "is not a known key", f"did you mean '{close[0]}'?")
 
 
 def _kind(value: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -35,6 +34,7 @@ from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.vision_family import import_gemma3, import_llava, import_qwen_vl
 from planner.model.spec import ModelSpec
 from profiles.errors import DocumentInvalid
+from profiles.spelling import nearest_name
 
 Importer = Callable[[ConfigReader, str], ModelSpec | None]
 
@@ -79,7 +79,9 @@ def _import_text(reader: ConfigReader, name: str, default_type: str) -> ModelSpe
     kind = reader.text("model_type", default=default_type)
     importer = TEXT_IMPORTERS.get(kind)
     if importer is None:
-        reader.refuse("model_type", f"{kind!r} is not supported{_suggestion(kind, TEXT_IMPORTERS)}")
+        reader.refuse(
+            "model_type", f"{kind[:80]!r} is not supported here", _supported(kind, tuple(sorted(TEXT_IMPORTERS)))
+        )
         return None
     return importer(reader, name)
 
@@ -123,24 +125,22 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
     return spec
 
 
-def _suggestion(kind: str, known: dict[str, Importer]) -> str:
-    close = difflib.get_close_matches(kind.lower().replace("-", "_"), list(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+def _supported(kind: str, known: tuple[str, ...]) -> str:
+    match = nearest_name(kind[:80], known)
+    start = f"did you mean '{match}'? " if match else ""
+    return f"{start}Supported: {', '.join(known)}; or describe the model in Meshwright's own model YAML"
 
 
 def _unsupported(kind: object, architectures: object, where: str) -> DocumentInvalid:
-    supported = ", ".join(supported_model_types())
     classes = ""
     if isinstance(architectures, list) and architectures:
         classes = f" (architectures: {', '.join(str(item)[:80] for item in architectures[:4])})"
+    where = f"{where}#/model_type"
     if not isinstance(kind, str):
-        return DocumentInvalid(
-            f"the model config has no model_type{classes}",
-            where=f"{where}#/model_type",
-            hint=f"add a model_type; supported: {supported}",
-        )
+        hint = f"add one; supported: {', '.join(supported_model_types())}"
+        return DocumentInvalid(f"the model config has no model_type{classes}", where=where, hint=hint)
     return DocumentInvalid(
-        f"model_type {kind[:80]!r}{classes} is not supported{_suggestion(kind[:80], IMPORTERS)}",
-        where=f"{where}#/model_type",
-        hint=f"supported: {supported}; or describe the model in Meshwright's own model YAML",
+        f"model_type {kind[:80]!r}{classes} is not supported",
+        where=where,
+        hint=_supported(kind, supported_model_types()),
     )

@@ -86,7 +86,7 @@ def _read_tower(
 ) -> VisionSpec:
     kind = tower.text("model_type", default="clip_vision_model" if tokens is None else "siglip_vision_model")
     if kind not in _CONTRASTIVE:
-        reader.refuse("vision_config/model_type", f"{kind!r} is not supported; supported: {', '.join(_CONTRASTIVE)}")
+        tower.refuse("model_type", f"{kind!r} is not supported here", f"supported: {', '.join(_CONTRASTIVE)}")
         kind = _CONTRASTIVE[0]
     return read_contrastive_tower(
         tower, kind=kind, projector_parameters=parameters, projector_flops=flops, tokens_per_image=tokens

@@ -1,0 +1,90 @@
+"""Which model does the user mean?
+
+A reference is a built-in name, a Hugging Face ``config.json`` (or the folder that holds one), a Megatron-LM launch
+script or argument file (``.sh``, ``.args``, ``.txt``), our model YAML, or a saved ``ModelSpec``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from planner.model.builtin import builtin_model, builtin_models
+from planner.model.hf_config import model_from_hf_config
+from planner.model.megatron_args import megatron_job
+from planner.model.model_yaml import model_from_description
+from planner.model.spec import ModelSpec
+from profiles.errors import DocumentInvalid, NotFound
+from profiles.safe_yaml import load_document_file
+from profiles.spelling import nearest_name
+from profiles.text_limits import check_size
+from profiles.validation import read_document
+
+_SCRIPT_SUFFIXES = frozenset({".sh", ".args", ".txt", ".bash", ".slurm", ".sbatch"})
+_DOCUMENT_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
+
+
+def load_model(reference: str) -> ModelSpec:
+    """Read the model that ``reference`` names.
+
+    A built-in name wins unless the reference looks like a path (a slash or a known suffix).
+    Raises ``NotFound`` (unknown name or file, with the nearest name) and ``DocumentInvalid`` (all findings at once).
+    """
+    path = Path(reference)
+    looks_like_path = "/" in reference or path.suffix.lower() in _SCRIPT_SUFFIXES | _DOCUMENT_SUFFIXES
+    if not looks_like_path and reference.strip().lower() in builtin_models():
+        return builtin_model(reference)
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except (OSError, ValueError):
+        is_folder = exists = False
+    if is_folder:
+        path = path / "config.json"
+        if not path.is_file():
+            raise NotFound(f"{reference} holds no config.json", where=reference, hint="name the file itself")
+        return read_model_file(path)
+    if exists:
+        return read_model_file(path)
+    if looks_like_path:
+        raise NotFound(f"there is no file {reference}", where=reference, hint="check the path, or use a built-in name")
+    raise _unknown(reference)
+
+
+def read_model_file(path: Path) -> ModelSpec:
+    """Read a model from an existing file of any supported kind."""
+    if path.suffix.lower() in _SCRIPT_SUFFIXES:
+        return megatron_job(_read_text(path), path.stem, str(path)).model
+    name = path.resolve().parent.name if path.name == "config.json" else path.stem
+    return model_from_data(load_document_file(path), name or "model", str(path))
+
+
+def model_from_data(data: Any, name: str, where: str) -> ModelSpec:
+    """Recognise plain data as a saved ``ModelSpec``, a Hugging Face config, or our model description."""
+    if not isinstance(data, dict):
+        raise DocumentInvalid("a model document must be a mapping", where=where, hint="see docs for the model YAML")
+    if "layer_kinds" in data:
+        return read_document(ModelSpec, data, where)
+    if "model_type" in data or "architectures" in data:
+        return model_from_hf_config(data, name, where)
+    return model_from_description(data, name, where)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DocumentInvalid("the file is not UTF-8 text", where=str(path), hint="is it a launch script?") from None
+    except OSError as error:
+        raise DocumentInvalid(f"the file cannot be read: {error.strerror}", where=str(path)) from None
+    check_size(text, str(path))
+    return text
+
+
+def _unknown(reference: str) -> NotFound:
+    match = nearest_name(reference, builtin_models())
+    hint = f"did you mean '{match}'?" if match else f"built-in models: {', '.join(builtin_models())}"
+    return NotFound(
+        f"there is no model '{reference[:200]}'",
+        where="--model",
+        hint=f"{hint} Or give the path of a config.json, a Megatron script or a model YAML",
+    )

@@ -1,0 +1,142 @@
+"""Which job does a Megatron-LM launch script (or argument string) describe?
+
+``megatron_job`` reads the text that you run today: continuation lines, comments and the script's own variables are
+resolved (``planner.model.shell_words``), nothing is executed.  It returns the model, what of the workload is given,
+and the strategy's degrees and switches as given.
+
+Shapes follow Megatron-Core ``GPTModel``: pre-norm layers, biases unless ``--disable-bias-linear``, tied embeddings
+unless ``--untie-embeddings-and-output-weights``, a vocabulary padded to a multiple of
+``make_vocab_size_divisible_by * tp``.  The latent norms of MLA are always counted; Megatron builds them with
+``--qk-layernorm``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from planner.model.layer_runs import runs_of
+from planner.model.megatron_flags import MegatronFlags
+from planner.model.megatron_layers import read_layers
+from planner.model.megatron_strategy import read_strategy, read_workload
+from planner.model.shell_words import script_words
+from planner.model.spec import ModelSpec, MtpSpec, PositionKind
+from profiles.errors import DocumentInvalid
+from profiles.text_limits import check_size
+
+_GPT2_VOCABULARY = 50257
+_POSITIONS: dict[str, PositionKind] = {
+    "learned_absolute": "learned",
+    "rope": "rope",
+    "yarn": "rope",
+    "mrope": "rope",
+    "none": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MegatronJob:
+    """What a launch script says.
+
+    ``workload``: keyword arguments of ``Workload`` that are given (global_batch_size, sequence_length, precision...).
+    ``strategy``: fields of ``Strategy`` that are given (tp, pp, ...), as for ``Constraints.pins``.
+    ``num_devices``: nodes times processes a node, where both are given.
+    ``skipped``: arguments that the script adds only on a condition; they are not used.
+    """
+
+    model: ModelSpec
+    workload: dict[str, Any] = field(default_factory=dict)
+    strategy: dict[str, Any] = field(default_factory=dict)
+    num_devices: int | None = None
+    skipped: tuple[str, ...] = ()
+
+
+def megatron_job(text: str, name: str, where: str) -> MegatronJob:
+    """Read a launch script or argument string.
+
+    Raises ``FindingsInvalid`` with every argument that is missing, impossible or not decided by the text.
+    """
+    check_size(text, where)
+    script = script_words(text)
+    flags = MegatronFlags(script.words, where)
+    workload = read_workload(flags)
+    strategy, num_devices = read_strategy(flags)
+    try:
+        model = _model(flags, name, tp=int(strategy.get("tp", 1)), sequence_length=workload.get("sequence_length"))
+    except ValidationError as error:
+        flags.finish()
+        message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise DocumentInvalid(f"the arguments do not describe a possible model: {message}", where=where) from None
+    flags.finish()
+    return MegatronJob(model, workload, strategy, num_devices, script.skipped)
+
+
+def _model(flags: MegatronFlags, name: str, *, tp: int, sequence_length: int | None) -> ModelSpec:
+    hidden = flags.required("hidden-size")
+    num_layers = min(flags.required("num-layers"), 10_000)
+    layers = read_layers(flags, hidden, num_layers)
+    kinds, runs = runs_of(layers)
+    positions = flags.integer("max-position-embeddings") or sequence_length or 1
+    position = _position(flags)
+    if position == "learned" and not flags.has("max-position-embeddings"):
+        flags.refuse("max-position-embeddings", "is missing", "add it: learned positions need a table size")
+    mtp = flags.integer("mtp-num-layers", minimum=0)
+    return ModelSpec(
+        name=name or "megatron",
+        family="megatron",
+        hidden_size=hidden,
+        vocab_size=_vocabulary(flags, tp),
+        layer_kinds=kinds,
+        layer_runs=runs,
+        tie_embeddings=not flags.has("untie-embeddings-and-output-weights"),
+        learned_positions=positions if position == "learned" else 0,
+        max_sequence_length=positions,
+        mtp=MtpSpec(num_layers=mtp, kind=kinds.index(layers[-1]), count_in_parameters=True) if mtp else None,
+        activation_function=_activation(flags),
+        position=position,
+        rotary_base=flags.number("rotary-base", default=10000.0),
+        norm_epsilon=flags.number("norm-epsilon", "layernorm-epsilon", default=1e-5),
+    )
+
+
+def _position(flags: MegatronFlags) -> PositionKind:
+    text = flags.text("position-embedding-type") or "learned_absolute"
+    if flags.has("use-rotary-position-embeddings"):
+        return "rope"
+    if flags.has("no-position-embedding") and text == "learned_absolute":
+        return "none"
+    if text not in _POSITIONS:
+        flags.refuse("position-embedding-type", f"'{text}' is not supported", f"use one of {', '.join(_POSITIONS)}")
+    return _POSITIONS.get(text, "rope")
+
+
+def _activation(flags: MegatronFlags) -> str:
+    if flags.has("swiglu"):
+        return "silu"
+    if flags.has("squared-relu"):
+        return "relu2"
+    return "quick_gelu" if flags.has("quick-geglu") else "gelu"
+
+
+def _vocabulary(flags: MegatronFlags, tp: int) -> int:
+    """Padded vocabulary: given, or rounded up to a multiple of ``divisible_by * tp``.
+
+    ``NullTokenizer`` adds one end token to ``--vocab-size`` (megatron/training/tokenizer).
+    """
+    multiple = (flags.integer("make-vocab-size-divisible-by") or 128) * tp
+    padded = flags.integer("padded-vocab-size")
+    size = flags.integer("vocab-size")
+    tokenizer = flags.text("tokenizer-type")
+    if padded is not None:
+        return padded
+    if size is None and tokenizer == "GPT2BPETokenizer":
+        size = _GPT2_VOCABULARY
+    if size is None:
+        if not flags.has("vocab-size"):
+            flags.refuse("vocab-size", "is missing: the tokenizer's file decides it", "add --vocab-size to the text")
+        return multiple
+    if tokenizer == "NullTokenizer":
+        size += 1
+    return -(-size // multiple) * multiple

@@ -1,0 +1,127 @@
+"""Which workload and strategy do Megatron-LM's arguments name?
+
+Flags: ``megatron/training/arguments.py`` (Megatron-Core 0.12 to 0.18).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.model.megatron_flags import MegatronFlags
+
+_DEGREES = {
+    "tp": ("tensor-model-parallel-size",),
+    "pp": ("pipeline-model-parallel-size",),
+    "cp": ("context-parallel-size",),
+    "ep": ("expert-model-parallel-size",),
+    "etp": ("expert-tensor-parallel-size",),
+    "micro_batch_size": ("micro-batch-size",),
+}
+_SHARDING = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
+_RECOMPUTE_MODULES = {
+    "core_attn": "attention_core",
+    "layernorm": "norm",
+    "mlp": "mlp",
+    "moe": "moe",
+    "moe_act": "activation",
+}
+
+
+def read_workload(flags: MegatronFlags) -> dict[str, Any]:
+    """Keyword arguments of ``Workload`` that the arguments give."""
+    workload: dict[str, Any] = {}
+    if (batch := flags.integer("global-batch-size")) is not None:
+        workload["global_batch_size"] = batch
+    if (length := flags.integer("seq-length", "encoder-seq-length")) is not None:
+        workload["sequence_length"] = length
+    if flags.has("fp8-format", "fp8"):
+        workload["precision"] = "fp8"
+    elif flags.has("bf16", "fp16"):
+        workload["precision"] = "bf16" if flags.has("bf16") else "fp16"
+    if flags.has("optimizer") and flags.text("optimizer") in ("adam", "sgd", "muon"):
+        workload["optimizer"] = flags.text("optimizer")
+    if flags.has("grad-reduce-in-bf16"):
+        workload["gradient_dtype"] = "bf16"
+    return workload
+
+
+def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], int | None]:
+    """Fields of ``Strategy`` that the arguments give, and the number of devices where the launcher says it."""
+    strategy: dict[str, Any] = {}
+    for name, names in _DEGREES.items():
+        if (degree := flags.integer(*names)) is not None:
+            strategy[name] = degree
+    if flags.has("sequence-parallel"):
+        strategy["sp"] = True
+    if strategy.get("cp", 1) > 1:
+        kind = flags.text("cp-comm-type") or "p2p"
+        strategy["cp_kind"] = "all_to_all" if kind == "a2a" else "ring"
+    strategy.update(_pipeline(flags, strategy.get("pp", 1)))
+    strategy.update(_sharding(flags))
+    strategy.update(_recompute(flags))
+    for name, flag in (
+        ("overlap_grad_reduce", "overlap-grad-reduce"),
+        ("overlap_param_gather", "overlap-param-gather"),
+        ("overlap_tp", "tp-comm-overlap"),
+        ("overlap_ep", "overlap-moe-expert-parallel-comm"),
+        ("optimizer_offload", "optimizer-cpu-offload"),
+        ("activation_offload", "fine-grained-activation-offloading"),
+    ):
+        if flags.has(flag):
+            strategy[name] = True
+    if flags.has("use-tp-pp-dp-mapping"):
+        strategy["axis_order"] = "tp-cp-ep-pp-dp"
+    return strategy, _num_devices(flags)
+
+
+def _pipeline(flags: MegatronFlags, pp: int) -> dict[str, Any]:
+    vpp = flags.integer("num-virtual-stages-per-pipeline-rank")
+    layers = flags.integer("num-layers-per-virtual-pipeline-stage")
+    total = flags.integer("num-layers")
+    if vpp is None and layers is not None and total is not None:
+        if total % (pp * layers):
+            flags.refuse(
+                "num-layers-per-virtual-pipeline-stage",
+                f"{layers} times {pp} stages must divide {total} layers",
+                "correct it",
+            )
+        vpp = max(total // (pp * layers), 1)
+    if vpp is None or vpp == 1:
+        return {}
+    result: dict[str, Any] = {"vpp": vpp, "schedule": "interleaved"}
+    group = flags.integer("microbatch-group-size-per-virtual-pipeline-stage")
+    result["microbatch_group_size"] = group or pp
+    return result
+
+
+def _sharding(flags: MegatronFlags) -> dict[str, Any]:
+    if flags.has("use-megatron-fsdp", "use-custom-fsdp"):
+        kind = flags.text("data-parallel-sharding-strategy") or "no_shard"
+        return {"zero_stage": _SHARDING.get(kind, 0)}
+    if flags.has("use-torch-fsdp2"):
+        return {"zero_stage": 3}
+    return {"zero_stage": 1 if flags.has("use-distributed-optimizer") else 0}
+
+
+def _recompute(flags: MegatronFlags) -> dict[str, Any]:
+    granularity = flags.text("recompute-granularity")
+    if granularity is None and flags.has("recompute-activations"):
+        granularity = "selective"
+    if granularity is None:
+        return {}
+    if granularity not in ("full", "selective"):
+        flags.refuse("recompute-granularity", f"'{granularity}' is not known", "write full or selective")
+        return {}
+    result: dict[str, Any] = {"recompute": granularity}
+    if granularity == "selective":
+        words = flags.words("recompute-modules") or ["core_attn"]
+        known = [_RECOMPUTE_MODULES[word] for word in words if word in _RECOMPUTE_MODULES]
+        result["recompute_modules"] = tuple(dict.fromkeys(known))
+    return result
+
+
+def _num_devices(flags: MegatronFlags) -> int | None:
+    """Nodes times processes a node, as the launcher's arguments say; None where the script leaves it open."""
+    per_node = flags.decided_integer("nproc-per-node")
+    nodes = flags.decided_integer("nnodes") if flags.has("nnodes") else 1
+    return per_node * nodes if per_node and nodes else None
