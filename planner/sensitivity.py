@@ -21,7 +21,7 @@ from profiles.cluster import Pool
 from profiles.document import Document
 
 if TYPE_CHECKING:
-    from planner.search.find import SearchOptions
+    from planner.search.options import SearchOptions
 
 DEFAULT_CHANGES = (-0.2, -0.1, 0.1, 0.2)
 NEGLIGIBLE_REGRET = 1e-3
@@ -200,7 +200,8 @@ def _point(plan: Plan, case: _Case, replan: bool, options: SearchOptions | None)
 
 
 def _replanned(case: _Case, kept: Plan | None, options: SearchOptions | None) -> dict[str, Any]:
-    from planner.search.find import SearchOptions, find_plan
+    from planner.search.find import find_plan
+    from planner.search.options import SearchOptions
 
     try:
         best = find_plan(case.problem, options or SearchOptions(top_k=0))

@@ -98,10 +98,9 @@ def report(failure: Failure, *, as_json: bool) -> None:
 
 def wants_json(argv: Sequence[str]) -> bool:
     """Did the command line ask for JSON, even where the rest of it cannot be parsed?"""
-    joined = zip(argv, [*argv[1:], ""], strict=True)
     return any(
         word in {"-ojson", "-o=json", "--output=json"} or (word in {"-o", "--output"} and value == "json")
-        for word, value in joined
+        for word, value in zip(argv, [*argv[1:], ""], strict=False)
     )
 
 

@@ -21,7 +21,7 @@ from planner.errors import Conflict, DocumentInvalid, MeshwrightError
 if TYPE_CHECKING:
     from planner.plan import Plan
     from planner.problem import Problem
-    from planner.search.find import SearchOptions
+    from planner.search.options import SearchOptions
     from planner.store.repository import Store
 
 MOST_ALTERNATIVES = 100
@@ -87,7 +87,7 @@ def search_options(top: int, time_limit_s: float | None, seed: int) -> SearchOpt
         )
     if not 0 <= seed < 2**31:
         raise DocumentInvalid(f"{seed} is no seed", where="--seed", hint="give a whole number from 0 to 2147483647")
-    from planner.search.find import SearchOptions
+    from planner.search.options import SearchOptions
 
     return SearchOptions(top_k=top, time_limit_s=time_limit_s, seed=seed)
 

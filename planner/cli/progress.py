@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from planner.cli.output import console_for
 
 if TYPE_CHECKING:
-    from planner.search.find import SearchProgress
+    from planner.search.options import SearchProgress
 
 
 @contextmanager

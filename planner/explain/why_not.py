@@ -15,7 +15,7 @@ from planner.problem import Problem
 from profiles.document import Document
 
 if TYPE_CHECKING:
-    from planner.search.find import SearchOptions, SearchProgress
+    from planner.search.options import SearchOptions, SearchProgress
 
 GIB = 2**30
 
@@ -50,7 +50,8 @@ def why_not(
 
     Raises DocumentInvalid for pins that are no strategy fields, BudgetSpent when the time limit ends first.
     """
-    from planner.search.find import SearchOptions, find_plan
+    from planner.search.find import find_plan
+    from planner.search.options import SearchOptions
 
     if all(plan.strategy.get(key) == value for key, value in pins.items()):
         words = ", ".join(f"{key}={value}" for key, value in pins.items())
