@@ -55,6 +55,7 @@ def check_cluster(cluster: Cluster) -> list[Finding]:
         findings += _nics(pool, pointer)
         findings += _host(pool, pointer)
         findings += _latencies(pool, pointer)
+        findings += _tiers_split_domains(cluster, pool)
     return findings + list(_pool_names(cluster)) + list(_fabric(cluster))
 
 
@@ -200,12 +201,30 @@ def _fabric(cluster: Cluster) -> Iterator[Finding]:
                 f"tier {tier.name} joins {tier.num_nodes} nodes, no more than {below.name} below it",
                 "list the tiers from the innermost, each larger than the one before",
             )
+        elif below is not None and tier.num_nodes % below.num_nodes:
+            yield Finding(
+                f"{place}/num_nodes",
+                f"{tier.num_nodes} nodes do not hold whole groups of {below.num_nodes} ({below.name})",
+                f"use a multiple of {below.num_nodes}",
+            )
         if tier.name in names:
             yield Finding(f"{place}/name", f"two tiers are called '{tier.name}'", "give each tier its own name")
         names.add(tier.name)
         if tier.latency_s > LONGEST_LATENCY_S:
             hint = f"did you mean '{tier.latency_s:g} us'?"
             yield Finding(f"{place}/latency_s", f"a latency of {tier.latency_s:g} s is too long", hint)
+
+
+def _tiers_split_domains(cluster: Cluster, pool: Pool) -> Iterator[Finding]:
+    domain = pool.scale_up.domain_size
+    for index, tier in enumerate(cluster.fabric):
+        devices = tier.num_nodes * pool.devices_per_node
+        if pool.scale_up.kind != "none" and devices > domain and devices % domain:
+            yield Finding(
+                f"/fabric/{index}/num_nodes",
+                f"tier {tier.name} joins {devices} devices, which splits scale-up domains of {domain}",
+                f"use a multiple of {domain} devices",
+            )
 
 
 def _implausible_bytes(place: str, size_bytes: int, limits: tuple[int, int]) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 
 from profiles.errors import DocumentInvalid
 
@@ -27,7 +28,7 @@ def parse_bytes(text: str, where: str = "value") -> int:
     scale = 1.0 if unit == "" else _size_in_bytes(unit)
     if scale is None or unit.rstrip("s").endswith(("b", "bit")):
         raise _unknown_unit(text, unit, where, "B, kB, MB, GB, TB, KiB, MiB, GiB or TiB")
-    return round(number * scale)
+    return round(_exact(number, scale))
 
 
 def parse_bytes_per_s(text: str, where: str = "value") -> float:
@@ -37,12 +38,12 @@ def parse_bytes_per_s(text: str, where: str = "value") -> float:
     """
     number, unit = _split(text, where, "400 Gbit/s")
     if unit == "":
-        return number
+        return float(number)
     rate = _PER_SECOND.match(unit)
     scale = _size_in_bytes(rate.group(1)) if rate else None
     if scale is None:
         raise _unknown_unit(text, unit, where, "GB/s (bytes), Gbit/s or Gbps (bits), GiB/s")
-    return number * scale
+    return _exact(number, scale)
 
 
 def parse_seconds(text: str, where: str = "value") -> float:
@@ -50,9 +51,7 @@ def parse_seconds(text: str, where: str = "value") -> float:
     number, unit = _split(text, where, "3 us")
     if unit and unit not in _SECONDS:
         raise _unknown_unit(text, unit, where, "ns, us, ms, s, min or h")
-    scale = _SECONDS.get(unit, 1.0)
-    # 1 / 1e-6 is exact and 1.9 * 1e-6 is not: divide, so that "1.9 us" is the same number as 1.9e-6.
-    return number * scale if scale >= 1 else number / round(1 / scale)
+    return _exact(number, _SECONDS.get(unit, 1.0))
 
 
 def parse_flops_per_s(text: str, where: str = "value") -> float:
@@ -61,7 +60,7 @@ def parse_flops_per_s(text: str, where: str = "value") -> float:
     match = _FLOPS.match(unit)
     if unit and not match:
         raise _unknown_unit(text, unit, where, "GFLOP/s, TFLOP/s or PFLOP/s")
-    return number * (_PREFIX[match.group(1) or ""] if match else 1.0)
+    return _exact(number, _PREFIX[match.group(1) or ""] if match else 1.0)
 
 
 def quantity_parser(name: str) -> Callable[[str, str], float] | None:
@@ -103,14 +102,19 @@ def format_seconds(time_s: float) -> str:
     return f"{_three_digits(time_s / 1e-9)} ns"
 
 
-def _split(text: str, where: str, example: str) -> tuple[float, str]:
+def _split(text: str, where: str, example: str) -> tuple[Decimal, str]:
     match = _QUANTITY.match(text)
     if not match:
         raise DocumentInvalid(f"'{text}' is not a number with a unit", where=where, hint=f"write it like '{example}'")
-    number = float(match.group(1).replace("_", ""))
-    if not math.isfinite(number):
+    digits = match.group(1).replace("_", "")
+    if not math.isfinite(float(digits)):
         raise DocumentInvalid(f"'{text}' is not a finite number", where=where, hint=f"write it like '{example}'")
-    return number, match.group(2)
+    return Decimal(digits), match.group(2)
+
+
+def _exact(number: Decimal, scale: float) -> float:
+    """The product rounded once: "1.9 us" is the same number as 1.9e-6, which 1.9 * 1e-6 in floats is not."""
+    return float(number * Decimal(repr(scale)))
 
 
 def _size_in_bytes(unit: str) -> float | None:
