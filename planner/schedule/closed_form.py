@@ -106,13 +106,21 @@ def pipeline_makespan_s(  # noqa: PLR0917  (sizes, then times, in the order of t
         raise DocumentInvalid(
             f"unknown schedule {schedule!r}; known: {', '.join(_FORMULAS)}", where="strategy#/schedule"
         )
-    m, p, v, g = (np.asarray(x, np.float64) for x in (num_microbatches, num_stages, vpp, microbatch_group_size))
-    total, longest = np.asarray(sum_stage_s, np.float64), np.asarray(max_stage_s, np.float64)
+    sizes = [np.asarray(x, np.float64) for x in (num_microbatches, num_stages, vpp, microbatch_group_size)]
+    times = [np.asarray(x, np.float64) for x in (sum_stage_s, max_stage_s, sum_weight_gradient_s, hop_s)]
+    terms = _terms(sizes, times, None if sum_forward_s is None else np.asarray(sum_forward_s, np.float64))
+    return np.asarray(terms.m * terms.max_s + formula(terms), dtype=np.float64)[()]
+
+
+def _terms(sizes: list[FloatArray], times: list[FloatArray], sum_forward_s: FloatArray | None) -> _Terms:
+    """The averages and shares that the formulas share."""
+    m, p, v, g = sizes
+    total, longest, weight, hop = times
     other = _plus(total - longest) / np.maximum(p - 1, 1)
-    raw_weight = np.asarray(sum_weight_gradient_s, np.float64) / p
+    raw_weight = weight / p
     even_split = _plus(other - raw_weight) / 2
-    forward = even_split if sum_forward_s is None else np.minimum(np.asarray(sum_forward_s, np.float64) / p, even_split)
-    terms = _Terms(
+    forward = even_split if sum_forward_s is None else np.minimum(sum_forward_s / p, even_split)
+    return _Terms(
         m=m,
         p=p,
         n=p - 1,
@@ -124,10 +132,9 @@ def pipeline_makespan_s(  # noqa: PLR0917  (sizes, then times, in the order of t
         input_gradient_s=_plus(other - raw_weight) - forward,
         weight_s=np.minimum(raw_weight, forward),
         raw_weight_s=raw_weight,
-        hop_s=np.asarray(hop_s, np.float64),
+        hop_s=hop,
         slack_s=(m - 1) * _plus(longest - total / p),
     )
-    return np.asarray(m * longest + formula(terms), dtype=np.float64)[()]
 
 
 def in_flight_chunks(

@@ -30,6 +30,10 @@ IntArray = NDArray[np.int64]
 KINDS: tuple[Kind, ...] = (Kind.FORWARD, Kind.BACKWARD, Kind.INPUT_GRADIENT, Kind.WEIGHT_GRADIENT)
 """Kind of each integer code in the arrays."""
 FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT = range(4)
+KIND_NAMES: dict[Kind, str] = dict(
+    zip(KINDS, ("forward", "backward", "input gradient", "weight gradient"), strict=True)
+)
+"""Words for people."""
 
 _SHOWN = 8
 

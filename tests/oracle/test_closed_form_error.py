@@ -1,6 +1,6 @@
 """How far are the closed forms from the simulator when stages are uneven?  A table, and bounds on it.
 
-Run ``pytest -s`` to see the table.  Every chunk is drawn on its own in 1 +- u (F, I and W equal parts of it), hops are c
+Run ``pytest -s`` to see it.  Every chunk is drawn on its own in 1 +- u (F, I and W equal parts of it), hops are c
 of the mean stage time, p in 2..16, m in p..8p, g in {p, 2p}; error = formula / simulator - 1.
 """
 
