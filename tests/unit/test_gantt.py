@@ -11,7 +11,7 @@ from planner.schedule.simulate import simulate
 
 
 def test_small_chart_exactly() -> None:
-    """1F1B, two ranks, three micro-batches, F 1, B 2: ten time units, drawn two columns a unit... 12 units in 24."""
+    """1F1B, two ranks, three micro-batches, F 1, B 2: 12 time units, two columns each."""
     ran = simulate(build_order("1f1b", 2, 1, 3), 1.0, 2.0, 1.0)
     assert ran.makespan_s == 12.0
     chart = text_gantt(ran, width=8 + 24 + len("|  75 % busy, holds 2")).splitlines()

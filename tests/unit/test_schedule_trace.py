@@ -1,13 +1,14 @@
 """Is the exported trace one that Perfetto and chrome://tracing can open, and does it say what the timeline says?
 
-Rules checked: the Trace Event Format's required fields by phase, slices of one thread never overlap, every arrow has one
-start and one end and each lies in a slice of its thread, counters are numbers.
+Rules checked: the Trace Event Format's required fields by phase, slices of one thread never overlap, every arrow has
+one start and one end and each lies in a slice of its thread, counters are numbers.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -56,10 +57,11 @@ def test_trace_is_valid(schedule: ScheduleName, vpp: int, hop_s: float) -> None:
     trace = json.loads(trace_json(run(schedule, vpp, hop_s)))
     for event in trace["traceEvents"]:
         assert REQUIRED[event["ph"]] <= set(event), event
+        assert event["pid"] >= 1
         assert event.get("ts", 0) >= 0
         assert event.get("dur", 0) >= 0
     for mine in slices(trace).values():
-        for before, after in zip(mine, mine[1:], strict=False):
+        for before, after in pairwise(mine):
             assert after["ts"] >= before["ts"] + before["dur"] - 1e-6
     named = {(e["pid"], e["tid"]) for e in trace["traceEvents"] if e["name"] == "thread_name"}
     assert named == set(slices(trace))
@@ -81,16 +83,14 @@ def test_arrows_join_slices_of_different_ranks(schedule: ScheduleName, vpp: int,
         assert pair["s"]["pid"] != pair["f"]["pid"]
         assert pair["s"]["ts"] <= pair["f"]["ts"]
         for end in pair.values():
-            around = [
-                s for s in by_thread[end["pid"], end["tid"]] if s["ts"] - 1e-6 <= end["ts"] <= s["ts"] + s["dur"] + 1e-6
-            ]
-            assert around
+            mine, at = by_thread[end["pid"], end["tid"]], end["ts"]
+            assert any(s["ts"] - 1e-6 <= at <= s["ts"] + s["dur"] + 1e-6 for s in mine)
 
 
 def test_trace_repeats_the_timeline() -> None:
     ran = run("interleaved", 2, 0.001)
     trace = chrome_trace(ran)
-    compute = [s for (_, thread), mine in slices(trace).items() if thread == 0 for s in mine]
+    compute = [s for (_, thread), mine in slices(trace).items() if thread == 1 for s in mine]
     assert len(compute) == len(ran.start_s)
     assert sum(s["dur"] for s in compute) / 1e6 == pytest.approx(float(ran.busy_s.sum()), rel=1e-6)
     assert max(s["ts"] + s["dur"] for s in compute) / 1e6 == pytest.approx(ran.makespan_s, rel=1e-6)
@@ -98,10 +98,10 @@ def test_trace_repeats_the_timeline() -> None:
     colours = {(s["args"]["kind"], s["cname"]) for s in compute}
     assert len(colours) == len({kind for kind, _ in colours}) == len({colour for _, colour in colours}) == 2
     for rank in range(4):
-        counts = [e["args"]["chunks"] for e in trace["traceEvents"] if e["ph"] == "C" and e["pid"] == rank]
+        counts = [e["args"]["chunks"] for e in trace["traceEvents"] if e["ph"] == "C" and e["pid"] == rank + 1]
         assert max(counts) == ran.peak_in_flight[rank]
         assert counts[-1] == 0
 
 
 def test_without_hops_there_is_no_communication_thread() -> None:
-    assert {thread for _, thread in slices(chrome_trace(run("dualpipev", 2, 0.0)))} == {0}
+    assert {thread for _, thread in slices(chrome_trace(run("dualpipev", 2, 0.0)))} == {1}
