@@ -1,0 +1,11 @@
+"""DeepSpeed (0.19.8): rules, projection, emission, reading back."""
+
+from __future__ import annotations
+
+from planner.emit.deepspeed.emit import emit
+from planner.emit.deepspeed.project import project
+from planner.emit.deepspeed.read_back import read_back
+from planner.emit.deepspeed.rule_input import RuleInput, rule_input
+from planner.emit.deepspeed.rules import rules, violations
+
+__all__ = ["RuleInput", "emit", "project", "read_back", "rule_input", "rules", "violations"]

@@ -1,0 +1,202 @@
+"""What do DeepSpeed's config, engines, AutoTP, AutoEP and Ulysses refuse, or get wrong in silence?"""
+
+from __future__ import annotations
+
+from planner.emit.deepspeed.rule_input import DEEPSPEED_VERSION, DeepSpeedRule, RuleInput, mixtures, used_kinds
+
+_DS = f"deepspeed {DEEPSPEED_VERSION}"
+_ULYSSES = f"{_DS} runtime/sequence_parallel/ulysses_sp.py"
+_FOLDING = f"{_DS} module_inject/auto_ep_folding.py"
+
+AUTOEP_PRESETS: dict[str, str] = {
+    "mixtral": "mixtral",
+    "qwen2_moe": "qwen3_moe",
+    "qwen3_moe": "qwen3_moe",
+    "deepseek_v2": "deepseek_v2",
+    "deepseek_v3": "deepseek_v3",
+    "kimi_k2": "deepseek_v3",
+}
+"""HF model type -> AutoEP preset (module_inject/auto_ep_presets/)."""
+
+
+def _batch(given: RuleInput) -> str | None:
+    s, samples = given.strategy, given.workload.global_batch_size
+    if samples == s.global_batch_size:
+        return None
+    return (
+        f"train_batch_size {samples} is not micro-batch {s.micro_batch_size} x {s.num_microbatches} accumulation"
+        f" steps x dp {s.dp}"
+    )
+
+
+def _zero_stage(given: RuleInput) -> str | None:
+    stage = given.strategy.zero_stage
+    return None if 0 <= stage <= 3 else f"zero_optimization.stage must be 0 to 3, is {stage}"
+
+
+def _zero_with_pipeline(given: RuleInput) -> str | None:
+    s = given.strategy
+    return f"ZeRO-{s.zero_stage} cannot run with pp={s.pp}; use zero_stage 0 or 1" if s.pp > 1 < s.zero_stage else None
+
+
+def _plain_with_fp32_gradients(given: RuleInput) -> str | None:
+    if given.strategy.zero_stage == 0 and given.workload.gradient_dtype == "fp32":
+        return "zero_stage 0 accumulates gradients only in the model's dtype; use zero_stage 1 or bf16 gradients"
+    return None
+
+
+def _v_schedule_microbatches(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.schedule == "dualpipev" and s.num_microbatches < 2 * s.pp:
+        return f"DualPipeV needs at least 2 x pp = {2 * s.pp} micro-batches, has {s.num_microbatches}"
+    return None
+
+
+def _query_heads(given: RuleInput) -> str | None:
+    cp = given.strategy.cp
+    bad = sorted({k.attention.num_heads for k in used_kinds(given.model) if k.attention.num_heads % cp})
+    return f"Ulysses splits heads: {bad[0]} heads are not a multiple of cp={cp}" if bad else None
+
+
+def _kv_heads(given: RuleInput) -> str | None:
+    cp = given.strategy.cp
+    counts = {kind.attention.num_kv_heads for kind in used_kinds(given.model)}
+    bad = sorted(count for count in counts if count % cp and cp % count)
+    return f"Ulysses: {bad[0]} key/value heads and cp={cp} do not divide each other" if bad else None
+
+
+def _sequence_shards(given: RuleInput) -> str | None:
+    tokens, cp = given.workload.sequence_length, given.strategy.cp
+    return f"sequence length {tokens} is not a multiple of cp={cp}" if tokens % cp else None
+
+
+def _ulysses_latent(given: RuleInput) -> str | None:
+    if given.strategy.cp > 1 and any(kind.attention.kind == "mla" for kind in used_kinds(given.model)):
+        return "Ulysses assumes one width for queries, keys and values; latent attention has two: use cp=1"
+    return None
+
+
+def _ulysses_window(given: RuleInput) -> str | None:
+    windows = [kind.attention.sliding_window for kind in used_kinds(given.model)]
+    if given.strategy.cp > 1 and any(window and window < given.workload.sequence_length for window in windows):
+        return "Ulysses drops the attention mask, and a sliding window with it: use cp=1"
+    return None
+
+
+def _muon(given: RuleInput) -> str | None:
+    s = given.strategy
+    if given.workload.optimizer != "muon":
+        return None
+    if max(s.tp, s.cp, s.pp, s.ep) > 1 or mixtures(given.model):
+        return "Muon runs only on a dense model with plain data parallelism: tp, cp, pp and ep must be 1"
+    return None
+
+
+def _muon_offload(given: RuleInput) -> str | None:
+    if given.workload.optimizer in {"muon", "sgd"} and given.strategy.optimizer_offload:
+        return f"offload of {given.workload.optimizer} states has no CPU optimizer in DeepSpeed; use adam"
+    return None
+
+
+def _reduced_states(given: RuleInput) -> str | None:
+    if given.workload.optimizer == "adam_bf16_states":
+        return "bf16 Adam states come only with bf16 master weights, which loses small updates; use optimizer adam"
+    return None
+
+
+def _expert_count(given: RuleInput) -> str | None:
+    ep = given.strategy.ep
+    if ep == 1:
+        return None
+    bad = sorted({moe.num_experts for moe in mixtures(given.model) if moe.num_experts % ep})
+    if not mixtures(given.model):
+        return f"ep={ep} on a model without experts"
+    return f"{bad[0]} experts cannot be split over ep={ep}" if bad else None
+
+
+def _expert_grid(given: RuleInput) -> str | None:
+    s = given.strategy
+    ranks = s.tp * s.cp * s.dp
+    return f"ep x etp = {s.ep * s.etp} does not divide the {ranks} ranks of a stage" if ranks % (s.ep * s.etp) else None
+
+
+def _expert_preset(given: RuleInput) -> str | None:
+    family = given.model.family
+    if given.strategy.ep > 1 and mixtures(given.model) and family not in AUTOEP_PRESETS:
+        return f"AutoEP has no preset for {family}; use ep=1 (presets: {', '.join(sorted(AUTOEP_PRESETS))})"
+    return None
+
+
+def _folding_offload(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.ep > 1 and s.tp > 1 and s.optimizer_offload:
+        return "AutoEP with AutoTP refuses optimizer offload; drop one of tp, ep, optimizer_offload"
+    return None
+
+
+def _expert_sharded_ulysses(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.ep > 1 and s.zero_stage == 3 and s.cp > 1:
+        return "AutoEP with ZeRO-3 refuses sequence parallelism; use zero_stage 2 or cp=1"
+    return None
+
+
+def _offload_needs_zero(given: RuleInput) -> str | None:
+    s = given.strategy
+    return (
+        "optimizer_offload is ignored without ZeRO; use zero_stage 1"
+        if s.optimizer_offload and not s.zero_stage
+        else None
+    )
+
+
+def _tensor_shards(given: RuleInput) -> str | None:
+    tp = given.strategy.tp
+    for kind in used_kinds(given.model):
+        sizes = {"heads": kind.attention.num_heads, "key/value heads": kind.attention.num_kv_heads}
+        if kind.mlp is not None:
+            sizes["MLP width"] = kind.mlp.intermediate_size
+        for name, size in sizes.items():
+            if size % tp:
+                return f"AutoTP splits {size} {name} over tp={tp} unevenly and leaves ranks with less or nothing to do"
+    return None
+
+
+def _tensor_experts(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.tp > 1 and s.ep == 1 and mixtures(given.model):
+        return "AutoTP does not shard fused experts and would copy them to every rank; combine tp with ep > 1"
+    return None
+
+
+def _positions(given: RuleInput) -> str | None:
+    rows, tokens = given.model.learned_positions, given.workload.sequence_length
+    if rows and rows < tokens:
+        return f"the position table has {rows} rows, fewer than the {tokens} tokens of a sample"
+    return None
+
+
+ENGINE_RULES: tuple[DeepSpeedRule, ...] = (
+    DeepSpeedRule("C1", f"{_DS} runtime/config.py:602", _batch),
+    DeepSpeedRule("C2", f"{_DS} runtime/zero/config.py (ZeroStageEnum)", _zero_stage),
+    DeepSpeedRule("E1", f"{_DS} runtime/pipe/engine.py:76", _zero_with_pipeline),
+    DeepSpeedRule("E2", f"{_DS} runtime/engine.py:2323", _plain_with_fp32_gradients),
+    DeepSpeedRule("E3", f"{_DS} runtime/pipe/dualpipev.py:102", _v_schedule_microbatches),
+    DeepSpeedRule("E4", f"{_ULYSSES}:148", _query_heads),
+    DeepSpeedRule("E5", f"{_ULYSSES}:150", _kv_heads),
+    DeepSpeedRule("E6", f"{_ULYSSES} (required_query_shape)", _sequence_shards),
+    DeepSpeedRule("E7", f"{_ULYSSES} (required_key_value_shape)", _ulysses_latent),
+    DeepSpeedRule("T1", f"{_ULYSSES} (uattn_wrapper)", _ulysses_window),
+    DeepSpeedRule("E8", f"{_DS} runtime/bf16_optimizer.py:61", _muon),
+    DeepSpeedRule("E9", f"{_DS} runtime/engine.py (_configure_basic_optimizer)", _muon_offload),
+    DeepSpeedRule("E10", f"{_DS} runtime/precision_config.py:68, runtime/config.py:701-714", _reduced_states),
+    DeepSpeedRule("E11", f"{_DS} module_inject/auto_ep_config.py:371-380", _expert_count),
+    DeepSpeedRule("E12", f"{_FOLDING}:112", _expert_grid),
+    DeepSpeedRule("E13", f"{_DS} module_inject/auto_ep_presets/registry.py", _expert_preset),
+    DeepSpeedRule("E14", f"{_FOLDING}:249", _folding_offload),
+    DeepSpeedRule("E15", f"{_DS} runtime/engine.py:2219", _expert_sharded_ulysses),
+    DeepSpeedRule("T2", f"{_DS} runtime/engine.py (_do_optimizer_sanity_check)", _offload_needs_zero),
+    DeepSpeedRule("T3", f"{_DS} runtime/engine.py:1037, module_inject/tp_shard.py", _tensor_shards),
+    DeepSpeedRule("T4", f"{_DS} module_inject/auto_tp.py", _tensor_experts),
+    DeepSpeedRule("E16", "transformers 5 (position embedding table)", _positions),
+)
