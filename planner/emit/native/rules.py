@@ -1,0 +1,291 @@
+"""Which strategies does the native trainer refuse?  Small functions over a ``RuleInput``.
+
+Letters: M the model itself (``model_rules``), G rank grid and batch, T tensor and sequence parallelism, C context
+parallelism, E experts, P pipeline, Z data parallelism, R recompute and offload, L layout of the stages.  Integer
+arithmetic on a few fields, so that the search can ask it for every strategy.
+"""
+
+from __future__ import annotations
+
+from planner.emit.emission import Finding, Rule
+from planner.emit.layout import chunks_in_model_order
+from planner.emit.native.model_rules import MODEL_RULES
+from planner.emit.native.rule_input import NativeRule, RuleInput, mixtures, rule_input, used_kinds
+from planner.native.capabilities import RECOMPUTE_MODULES, SCHEDULE_NAMES, interleaved_group_size
+from planner.plan import Plan
+from planner.strategy import V_SCHEDULES
+
+_SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
+_STAGE = "torch 2.13.0 distributed/pipelining/stage.py"
+_TENSOR = "planner/native/tensor_parallel.py"
+
+
+def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
+    """All rules that the strategy breaks; ``model_too=False`` leaves out those that depend on the model alone."""
+    found = []
+    for rule in (*MODEL_RULES, *STRATEGY_RULES) if model_too else STRATEGY_RULES:
+        message = rule.check(given)
+        if message is not None:
+            found.append(Finding(f"native.{rule.id}", message, rule.source))
+    return found
+
+
+def violations_of_plan(plan: Plan) -> list[Finding]:
+    """All rules that a whole plan breaks."""
+    return violations(rule_input(plan))
+
+
+def rules() -> tuple[Rule, ...]:
+    """The same rules over a whole plan."""
+    return tuple(_adapt(rule) for rule in (*MODEL_RULES, *STRATEGY_RULES))
+
+
+def _adapt(rule: NativeRule) -> Rule:
+    def check(plan: Plan) -> str | None:
+        return rule.check(rule_input(plan))
+
+    return Rule(f"native.{rule.id}", rule.source, check)
+
+
+def _batch(given: RuleInput) -> str | None:
+    s, samples = given.strategy, given.workload.global_batch_size
+    if samples == s.global_batch_size:
+        return None
+    return (
+        f"global batch {samples} is not micro-batch {s.micro_batch_size} x {s.num_microbatches} micro-batches x"
+        f" dp {s.dp}"
+    )
+
+
+def _heads(given: RuleInput) -> str | None:
+    tp = given.strategy.tp
+    for kind in used_kinds(given.model):
+        for count, name in ((kind.attention.num_heads, "attention"), (kind.attention.num_kv_heads, "key-value")):
+            if count % tp:
+                return f"{count} {name} heads do not divide over tp={tp}"
+    return None
+
+
+def _widths(given: RuleInput) -> str | None:
+    tp = given.strategy.tp
+    for kind in used_kinds(given.model):
+        if kind.mlp and kind.mlp.intermediate_size % tp:
+            return f"MLP width {kind.mlp.intermediate_size} does not divide over tp={tp}"
+        if kind.moe and kind.moe.shared_intermediate_size % tp:
+            return f"shared expert width {kind.moe.shared_intermediate_size} does not divide over tp={tp}"
+    return None
+
+
+def _query_norm(given: RuleInput) -> str | None:
+    wide = any(kind.attention.qk_norm == "full_width" for kind in used_kinds(given.model))
+    return "a query norm over all heads needs tp = 1" if wide and given.strategy.tp > 1 else None
+
+
+def _sequence_parallel(given: RuleInput) -> str | None:
+    return "sp needs tp > 1" if given.strategy.sp and given.strategy.tp == 1 else None
+
+
+def _overlap_tp(given: RuleInput) -> str | None:
+    return "overlap_tp is not built: torch has it only under torch.compile" if given.strategy.overlap_tp else None
+
+
+def _tokens_divide(given: RuleInput) -> str | None:
+    s, tokens = given.strategy, given.workload.sequence_length
+    parts = s.cp * (2 if s.cp_kind == "ring" and s.cp > 1 else 1)
+    if tokens % parts:
+        return f"sequence length {tokens} does not divide into {parts} parts over cp={s.cp} ({s.cp_kind})"
+    if s.sp and tokens // s.cp % s.tp:
+        return f"the {tokens // s.cp} tokens of a cp rank do not divide over tp={s.tp}, which sp needs"
+    return None
+
+
+def _context_kind(given: RuleInput) -> str | None:
+    s = given.strategy
+    if (s.cp > 1) == (s.cp_kind != "none"):
+        return None
+    return f"cp={s.cp} and cp_kind={s.cp_kind} contradict each other"
+
+
+def _context_heads(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.cp == 1 or s.cp_kind != "all_to_all":
+        return None
+    for kind in used_kinds(given.model):
+        for count, name in ((kind.attention.num_heads, "attention"), (kind.attention.num_kv_heads, "key-value")):
+            if count % (s.tp * s.cp):
+                return f"all-to-all cp: {count} {name} heads do not divide over tp x cp = {s.tp * s.cp}"
+    return None
+
+
+def _experts_divide(given: RuleInput) -> str | None:
+    s, moes = given.strategy, mixtures(given.model)
+    if s.ep > 1 and not moes:
+        return f"ep={s.ep} needs a model with experts"
+    for moe in moes:
+        if moe.num_experts % s.ep:
+            return f"{moe.num_experts} experts do not divide over ep={s.ep}"
+    return None
+
+
+def _expert_grid(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.etp != 1:
+        return f"etp={s.etp} is not built: routed experts are split over ep only"
+    replicas = s.dp_replicate if s.zero_stage == 0 else 1
+    block = s.tp * s.cp * s.dp_shard * replicas
+    if block % s.ep:
+        what = "tp x cp x dp" if s.zero_stage == 0 else "tp x cp x dp_shard"
+        return f"ep={s.ep} does not divide {what} = {block}"
+    return None
+
+
+def _experts_need_sequence_parallel(given: RuleInput) -> str | None:
+    s = given.strategy
+    return "experts with tp > 1 train only with sp" if mixtures(given.model) and s.tp > 1 and not s.sp else None
+
+
+def _overlap_ep(given: RuleInput) -> str | None:
+    return "overlap_ep is not built" if given.strategy.overlap_ep else None
+
+
+def _schedule(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.pp == 1 or s.schedule in SCHEDULE_NAMES:
+        return None
+    return f"torch has no schedule {s.schedule}; it has {', '.join(sorted(SCHEDULE_NAMES))}"
+
+
+def _chunks_a_rank(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.pp == 1:
+        return f"vpp={s.vpp} needs pp > 1" if s.vpp > 1 else None
+    if s.schedule in V_SCHEDULES:
+        return f"{s.schedule} needs exactly 2 chunks a rank, not {s.vpp}" if s.vpp != 2 else None
+    if s.schedule == "interleaved":
+        return "interleaved needs vpp > 1" if s.vpp == 1 else None
+    return f"{s.schedule} runs one chunk a rank, not {s.vpp}" if s.vpp > 1 else None
+
+
+def _microbatches(given: RuleInput) -> str | None:
+    s = given.strategy
+    needed = {"1f1b": s.pp, "dualpipev": 2 * s.pp}.get(s.schedule, 1)
+    if s.pp == 1 or s.num_microbatches >= needed:
+        return None
+    return f"{s.schedule} needs at least {needed} micro-batches, not {s.num_microbatches}; gpipe takes fewer"
+
+
+def _microbatch_rounds(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.pp == 1:
+        return None
+    wanted = s.microbatch_group_size
+    if s.schedule != "interleaved":
+        return f"microbatch_group_size is {wanted}, only interleaved has one" if wanted else None
+    rounds = max(1, s.num_microbatches // s.pp)
+    if s.num_microbatches % rounds:
+        return f"interleaved needs a multiple of {rounds} micro-batches, not {s.num_microbatches}"
+    group = interleaved_group_size(s.pp, s.num_microbatches)
+    return None if (wanted or s.pp) == group else f"torch derives a micro-batch group of {group}, not {wanted or s.pp}"
+
+
+def _tied(given: RuleInput) -> str | None:
+    if given.model.tie_embeddings and given.strategy.pp > 1:
+        return "tied embedding and head need pp = 1: torch's stages share no parameters"
+    return None
+
+
+def _zero_pipeline(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.pp == 1 or s.zero_stage <= 1:
+        return None
+    return (
+        f"zero_stage {s.zero_stage} with pp > 1 saves nothing over 1: torch's stages keep whole gradients, and gather"
+        " whole chunks, until the last micro-batch"
+    )
+
+
+def _overlap_grad_reduce(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.pp > 1 and s.overlap_grad_reduce and s.dp * s.cp > 1:
+        return "overlap_grad_reduce needs pp = 1: torch's stages reduce gradients after the last micro-batch"
+    return None
+
+
+def _recompute_modules(given: RuleInput) -> str | None:
+    modules: set[str] = set()
+    if given.strategy.recompute == "selective":
+        modules.update(given.strategy.recompute_modules)
+    for stage in given.layout or ():
+        modules |= set(stage.recompute.modules)
+    unknown = ", ".join(sorted(modules - RECOMPUTE_MODULES))
+    return f"recomputing {unknown} alone frees nothing here: the next matmul keeps its output" if unknown else None
+
+
+def _offload(given: RuleInput) -> str | None:
+    s, stages = given.strategy, given.layout or ()
+    if s.optimizer_offload or any(stage.offload.optimizer for stage in stages):
+        return "optimizer offload is not built: FSDP2's CPUOffloadPolicy moves the parameters as well"
+    if s.activation_offload or any(stage.offload.activation_layers for stage in stages):
+        return "activation offload is not built: torch's save_on_cpu also moves the weights that FSDP gathered"
+    return None
+
+
+def _placement(given: RuleInput) -> str | None:
+    if given.layout is None:
+        return None
+    s, model = given.strategy, given.model
+    chunks = chunks_in_model_order(given.layout)
+    if [chunk.chunk for chunk in chunks] != list(range(s.num_chunks)) or len(given.layout) != s.pp:
+        return f"the stages must hold the {s.num_chunks} chunks of pp x vpp once each"
+    for rank, stage in enumerate(given.layout):
+        if any(s.chunk_stage(chunk.chunk) != rank for chunk in stage.chunks):
+            return f"{s.schedule} does not run chunks {[chunk.chunk for chunk in stage.chunks]} on rank {rank}"
+        counts = stage.recompute.num_layers_per_chunk
+        if counts and len(counts) != len(stage.chunks):
+            return f"stage {rank} gives {len(counts)} recompute counts for {len(stage.chunks)} chunks"
+    expected = 0
+    for chunk in chunks:
+        if chunk.first_layer != expected:
+            return f"chunk {chunk.chunk} starts at layer {chunk.first_layer}, the one before it ends at {expected}"
+        expected += chunk.num_layers
+    return None if expected == model.num_layers else f"the chunks hold {expected} of {model.num_layers} layers"
+
+
+def _ends(given: RuleInput) -> str | None:
+    if given.layout is None:
+        return None
+    chunks = chunks_in_model_order(given.layout)
+    for chunk in chunks:
+        if chunk.has_embedding != (chunk.chunk == 0) or chunk.has_head != (chunk.chunk == len(chunks) - 1):
+            return "the embedding must be on the first chunk and the head on the last"
+        if not (chunk.num_layers or chunk.has_embedding or chunk.has_head):
+            return f"chunk {chunk.chunk} holds nothing to compute"
+    return None
+
+
+STRATEGY_RULES: tuple[NativeRule, ...] = (
+    NativeRule("G1", "planner/native/data.py: sample_indices", _batch),
+    NativeRule("T1", _TENSOR, _heads),
+    NativeRule("T2", _TENSOR, _widths),
+    NativeRule("T3", _TENSOR, _query_norm),
+    NativeRule("T4", _TENSOR, _sequence_parallel),
+    NativeRule("T5", "torch 2.13.0 _inductor: micro_pipeline_tp", _overlap_tp),
+    NativeRule("C1", "planner/native/positions.py: local_positions", _tokens_divide),
+    NativeRule("C2", "planner/native/context_parallel.py", _context_kind),
+    NativeRule("C3", "arXiv 2309.14509, section 3", _context_heads),
+    NativeRule("E1", "planner/native/mixture.py: Experts", _experts_divide),
+    NativeRule("E2", "planner/native/mesh.py: expert_grid", _expert_grid),
+    NativeRule("E3", f"{_TENSOR}: routed tokens are sequence-split", _experts_need_sequence_parallel),
+    NativeRule("E4", "planner/native/expert_parallel.py: not built", _overlap_ep),
+    NativeRule("P1", _SCHEDULES, _schedule),
+    NativeRule("P2", f"{_SCHEDULES}: ZBV and DualPipeV want two stages a rank", _chunks_a_rank),
+    NativeRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", _microbatches),
+    NativeRule("P4", f"{_SCHEDULES}:2930-2936", _microbatch_rounds),
+    NativeRule("P5", "planner/native/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157", _tied),
+    NativeRule("Z1", f"{_STAGE}: backward_maybe_with_nosync, perform_reduce_grad", _zero_pipeline),
+    NativeRule("Z2", f"{_STAGE}: perform_reduce_grad", _overlap_grad_reduce),
+    NativeRule("R1", "torch 2.13.0 utils/checkpoint.py", _recompute_modules),
+    NativeRule("R2", "torch 2.13.0 distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy", _offload),
+    NativeRule("L1", "planner/native/assemble.py", _placement),
+    NativeRule("L2", "planner/native/model.py: DecoderChunk", _ends),
+)

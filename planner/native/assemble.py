@@ -1,0 +1,85 @@
+"""How does this rank become its part of the plan?  Build, split, wrap, fill and connect its chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from planner.native.context_parallel import context_core
+from planner.native.data_parallel import precision_policy, shard_chunk
+from planner.native.expert_parallel import spread_experts
+from planner.native.initialize import initialize
+from planner.native.loss import TokenLoss
+from planner.native.mesh import Meshes
+from planner.native.model import DecoderChunk, on_meta
+from planner.native.pipeline import SequentialRunner, StepRunner, build_pipeline, hidden_shape
+from planner.native.positions import local_positions
+from planner.native.recompute import layer_choices
+from planner.native.settings import TrainSettings
+from planner.native.tensor_parallel import split_chunk
+from planner.plan import ChunkPlan, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    """This rank's chunks, how to run them, and which tokens of a sequence they see."""
+
+    chunks: tuple[DecoderChunk, ...]
+    runner: StepRunner
+    positions: torch.Tensor
+
+
+def assemble(plan: Plan, meshes: Meshes, settings: TrainSettings, device: torch.device) -> LocalModel:
+    """Everything this rank trains.
+
+    Order matters: tp cuts meta tensors, recompute is inside the layer, FSDP wraps the result, and only then does
+    memory exist, so that no rank ever holds more than its own part.
+    """
+    strategy, workload = plan.chosen(), plan.problem.workload
+    stage = plan.stages[meshes.here.pp]
+    choices = layer_choices(stage)
+    policy = precision_policy(workload, settings)
+    positions = local_positions(
+        workload.sequence_length, strategy.cp, meshes.here.cp, head_tail=strategy.cp_kind == "ring"
+    ).to(device)
+    core = context_core(strategy.cp_kind, meshes.context, workload.sequence_length)
+    chunks: list[tuple[int, DecoderChunk]] = []
+    for part in stage.chunks:
+        chunk = _split(plan, part, meshes)
+        for index, block in chunk.blocks().items():
+            block.set_recompute(choices[index])
+        shard_chunk(chunk, meshes, policy)
+        chunk.to_empty(device=device)
+        initialize(chunk, device, settings.seed)
+        chunk.place(positions, core)
+        chunks.append((part.chunk, chunk))
+    tensor_group = meshes.dense["tp"].get_group() if strategy.tp > 1 else None
+    loss = TokenLoss(plan.problem.model.vocab_size, strategy.num_microbatches, tensor_group)
+    runner: StepRunner
+    if strategy.pp == 1:
+        runner = SequentialRunner(chunks[0][1], loss, strategy)
+    else:
+        runner = build_pipeline(
+            chunks,
+            strategy,
+            loss,
+            hidden=hidden_shape(strategy, workload.sequence_length, plan.problem.model.hidden_size),
+            dtype=policy.param_dtype or torch.float32,
+            device=device,
+            group=meshes.dense["pp"].get_group(),
+        )
+    return LocalModel(tuple(chunk for _, chunk in chunks), runner, positions)
+
+
+def _split(plan: Plan, part: ChunkPlan, meshes: Meshes) -> DecoderChunk:
+    """One chunk on the meta device, experts spread over ep and matrices split over tp."""
+    strategy = meshes.strategy
+    ep_group = meshes.expert["ep"].get_group() if meshes.expert is not None and strategy.ep > 1 else None
+    ep_rank = 0 if ep_group is None else torch.distributed.get_rank(ep_group)
+    chunk = on_meta(plan.problem.model, part, ep=strategy.ep, ep_rank=ep_rank, rows_multiple=strategy.tp)
+    if ep_group is not None:
+        spread_experts(chunk, ep_group)
+    if strategy.tp > 1:
+        split_chunk(chunk, meshes.dense["tp"], sequence_parallel=strategy.sp)
+    return chunk

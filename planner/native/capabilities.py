@@ -1,0 +1,22 @@
+"""What can the trainer do, for code that must not import torch?  Tests hold these names against the trainer itself."""
+
+from __future__ import annotations
+
+TORCH_VERSION = "2.13.0"
+"""The release that the trainer is tested with and that the rules quote."""
+
+ACTIVATION_NAMES: frozenset[str] = frozenset(
+    {"silu", "swish", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "quick_gelu", "relu"}
+)
+
+RECOMPUTE_MODULES: frozenset[str] = frozenset({"attention_core", "activation", "mlp", "moe"})
+"""Selective modules that free here what the planner says they free.  ``norm`` does not: the next matmul keeps the
+norm's output whatever happens to the norm."""
+
+SCHEDULE_NAMES: frozenset[str] = frozenset({"gpipe", "1f1b", "interleaved", "zbv", "dualpipev"})
+"""zb_h1 has no class in torch."""
+
+
+def interleaved_group_size(pp: int, num_microbatches: int) -> int:
+    """Micro-batches that torch's Interleaved1F1B runs on one chunk before the next (schedules.py:2930-2931)."""
+    return num_microbatches // max(1, num_microbatches // pp)

@@ -1,0 +1,49 @@
+"""Is this file a plan that this launch can run?  Every refusal is one clear error, before any process group exists."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from planner.emit.native.rules import violations_of_plan
+from planner.errors import DocumentInvalid, NotFound, TargetRefused
+from planner.plan import Plan
+
+
+def load_plan(path: Path) -> Plan:
+    """Read one plan document.  Raises NotFound or DocumentInvalid."""
+    try:
+        plan = Plan.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        plan.chosen()
+    except FileNotFoundError as error:
+        raise NotFound(f"no plan file {path}", where=str(path)) from error
+    except (OSError, ValueError, ValidationError, KeyError, TypeError, RecursionError) as error:
+        raise DocumentInvalid(
+            f"not a plan: {str(error).splitlines()[0]}",
+            where=str(path),
+            hint="use the plan.json that `meshwright emit --target native` wrote",
+        ) from error
+    return plan
+
+
+def check_world_size(plan: Plan, world_size: int) -> None:
+    """Raise DocumentInvalid unless exactly as many processes run as the plan has ranks."""
+    wanted = plan.chosen().world_size
+    if world_size != wanted:
+        raise DocumentInvalid(
+            f"the plan is for {wanted} ranks, and {world_size} {'was' if world_size == 1 else 'were'} started",
+            where="WORLD_SIZE",
+            hint=f"start {wanted} ranks with torchrun, or plan for {world_size} devices",
+        )
+
+
+def refuse_unrunnable(plan: Plan) -> None:
+    """Raise TargetRefused with every rule of the native trainer that the plan breaks."""
+    findings = violations_of_plan(plan)
+    if findings:
+        raise TargetRefused(
+            "the native trainer cannot run this plan: " + "; ".join(f"[{f.rule}] {f.message}" for f in findings),
+            hint="emit the plan with `meshwright emit --target native`, which projects what it can",
+        )

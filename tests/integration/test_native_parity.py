@@ -1,0 +1,149 @@
+"""Does the native trainer compute the same losses and gradients on every layout?  Real processes, gloo, CPU.
+
+All plans of one world size run in one torchrun launch, because starting processes costs more than training.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.emit.native import violations
+from planner.emit.native.rule_input import rule_input
+from planner.plan import Plan
+from planner.strategy import Strategy
+from tests.native_models import tiny_gpt2, tiny_llama, tiny_plan, tiny_qwen3_moe
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")
+
+ROOT = Path(__file__).parents[2]
+TOLERANCE = 1e-4
+BF16_TOLERANCE = 2e-2
+
+
+def _strategy(**switches: Any) -> Strategy:
+    """Fill up to 8 samples with micro-batches of one."""
+    dp = switches.get("dp_shard", 1) * switches.get("dp_replicate", 1)
+    # DTensor dispatch on the CPU costs per call, so tp runs few larger micro-batches.
+    size = switches.setdefault("micro_batch_size", 2 if switches.get("tp", 1) > 1 else 1)
+    late = switches.get("pp", 1) > 1 and dp * switches.get("cp", 1) > 1
+    return Strategy(**{"num_microbatches": 8 // dp // size, "overlap_grad_reduce": not late, **switches})
+
+
+MOE, SHARED_MOE = tiny_qwen3_moe(), tiny_qwen3_moe(shared=32)
+SELECTIVE: dict[str, Any] = {"recompute": "selective", "recompute_modules": ("attention_core", "activation")}
+
+PLANS: dict[str, Plan] = {
+    "tp2": tiny_plan(_strategy(tp=2)),
+    "tp2-sp": tiny_plan(_strategy(tp=2, sp=True)),
+    "tp2-sp-gpt2-tied": tiny_plan(_strategy(tp=2, sp=True), tiny_gpt2()),
+    "tp2-gpt2-tied": tiny_plan(_strategy(tp=2), tiny_gpt2()),
+    "dp2-zero0": tiny_plan(_strategy(dp_shard=2, zero_stage=0)),
+    "dp2-zero1": tiny_plan(_strategy(dp_shard=2, zero_stage=1)),
+    "dp2-zero2": tiny_plan(_strategy(dp_shard=2, zero_stage=2)),
+    "dp2-zero3-full-recompute": tiny_plan(
+        _strategy(dp_shard=2, zero_stage=3, recompute="full"), recompute_layers_per_chunk=(2,)
+    ),
+    "dp2-zero3-selective": tiny_plan(_strategy(dp_shard=2, zero_stage=3, **SELECTIVE)),
+    "dp2-tied": tiny_plan(_strategy(dp_shard=2), tiny_llama(tie_embeddings=True)),
+    "pp2-1f1b-uneven": tiny_plan(_strategy(pp=2), layers_per_chunk=(1, 3)),
+    "pp2-gpipe": tiny_plan(_strategy(pp=2, schedule="gpipe", micro_batch_size=2)),
+    "pp2-interleaved-uneven": tiny_plan(
+        _strategy(pp=2, vpp=2, schedule="interleaved", microbatch_group_size=2), layers_per_chunk=(2, 1, 1, 0)
+    ),
+    "pp2-zbv": tiny_plan(_strategy(pp=2, vpp=2, schedule="zbv")),
+    "pp2-zbv-recompute": tiny_plan(
+        _strategy(pp=2, vpp=2, schedule="zbv", recompute="full"), recompute_layers_per_chunk=(1, 0, 1, 0)
+    ),
+    "pp2-dualpipev": tiny_plan(_strategy(pp=2, vpp=2, schedule="dualpipev")),
+    "pp2-moe": tiny_plan(_strategy(pp=2), MOE),
+    "cp2-ring": tiny_plan(_strategy(cp=2, cp_kind="ring")),
+    "cp2-ring-window": tiny_plan(_strategy(cp=2, cp_kind="ring"), tiny_llama(sliding_window=9)),
+    "cp2-all-to-all": tiny_plan(_strategy(cp=2, cp_kind="all_to_all")),
+    "cp2-all-to-all-window": tiny_plan(_strategy(cp=2, cp_kind="all_to_all"), tiny_llama(sliding_window=9)),
+    "ep2-dp2-moe": tiny_plan(_strategy(ep=2, dp_shard=2), MOE),
+    "ep2-dp2-moe-recompute": tiny_plan(_strategy(ep=2, dp_shard=2, recompute="full", zero_stage=3), MOE),
+    "ep2-dp2-moe-selective": tiny_plan(
+        _strategy(ep=2, dp_shard=2, recompute="selective", recompute_modules=("moe", "mlp")), MOE
+    ),
+    "ep2-tp2-moe": tiny_plan(_strategy(ep=2, tp=2, sp=True), MOE),
+    "tp2-moe": tiny_plan(_strategy(tp=2, sp=True), SHARED_MOE),
+    "bf16-tp2-sp": tiny_plan(_strategy(tp=2, sp=True)),
+    "bf16-dp2-moe": tiny_plan(_strategy(dp_shard=2, ep=2, zero_stage=3), MOE),
+    "bf16-pp2-zbv": tiny_plan(_strategy(pp=2, vpp=2, schedule="zbv")),
+    "hsdp-2x2": tiny_plan(_strategy(dp_replicate=2, dp_shard=2, zero_stage=2)),
+    "tp2-dp2-zero3": tiny_plan(_strategy(tp=2, sp=True, dp_shard=2, zero_stage=3)),
+    "tp2-pp2": tiny_plan(_strategy(tp=2, sp=True, pp=2)),
+    "tp2-pp2-zbv-full-recompute": tiny_plan(_strategy(tp=2, sp=True, pp=2, vpp=2, schedule="zbv", recompute="full")),
+    "tp2-cp2-ring": tiny_plan(_strategy(tp=2, sp=True, cp=2, cp_kind="ring")),
+    "tp2-cp2-all-to-all": tiny_plan(_strategy(tp=2, cp=2, cp_kind="all_to_all")),
+    "cp2-dp2-zero0": tiny_plan(_strategy(cp=2, cp_kind="ring", dp_shard=2, zero_stage=0)),
+    "pp2-dp2-interleaved": tiny_plan(
+        _strategy(pp=2, vpp=2, schedule="interleaved", microbatch_group_size=2, dp_shard=2)
+    ),
+    "pp2-dp2-dp-outermost": tiny_plan(_strategy(pp=2, dp_shard=2, axis_order="tp-cp-ep-pp-dp"), None, (3, 1)),
+    "ep4-dp2-tp2-moe": tiny_plan(_strategy(ep=4, tp=2, sp=True, dp_shard=2), SHARED_MOE),
+    "ep2-hsdp-moe": tiny_plan(_strategy(ep=2, dp_replicate=2, dp_shard=2), MOE),
+    "ep2-dp4-zero0-moe": tiny_plan(_strategy(ep=2, dp_shard=4, zero_stage=0), MOE),
+    "ep2-pp2-dp2-zbv-moe": tiny_plan(_strategy(ep=2, pp=2, vpp=2, schedule="zbv", dp_shard=2), MOE),
+    "ep2-cp2-dp2-moe": tiny_plan(_strategy(ep=2, cp=2, cp_kind="all_to_all", dp_shard=2), MOE),
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Loss, gradient norm and reference of every plan."""
+    found: dict[str, Any] = {}
+    for world_size in sorted({plan.chosen().world_size for plan in PLANS.values()}):
+        folder = tmp_path_factory.mktemp(f"world{world_size}")
+        for name, plan in PLANS.items():
+            if plan.chosen().world_size == world_size:
+                (folder / f"{name}.json").write_text(plan.canonical_json(), encoding="utf-8")
+        _launch(folder, world_size)
+        for path in folder.glob("*.result"):
+            found[path.stem] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _launch(folder: Path, world_size: int) -> None:
+    worker = str(ROOT / "tests" / "integration" / "native_parity_worker.py")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world_size}"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*command, worker, str(folder)], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    if done.returncode:
+        pytest.fail(f"world size {world_size}:\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}")
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_plan_obeys_the_rules(name: str) -> None:
+    assert violations(rule_input(PLANS[name])) == []
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_losses_and_gradient_norms_equal_one_process(name: str, results: dict[str, Any]) -> None:
+    tolerance = BF16_TOLERANCE if name.startswith("bf16") else TOLERANCE
+    records, reference = results[name]["records"], results[name]["reference"]
+    assert len(records) == len(reference) == 3
+    for record, wanted in zip(records, reference, strict=True):
+        assert record["loss"] == pytest.approx(wanted["loss"], rel=tolerance)
+        assert record["gradient_norm"] == pytest.approx(wanted["gradient_norm"], rel=5 * tolerance)
+
+
+def test_reference_learns(results: dict[str, Any]) -> None:
+    losses = [record["loss"] for record in results["tp2"]["reference"]]
+    assert len(set(losses)) == 3
+    assert all(4 < loss < 6 for loss in losses)
+
+
+def test_memory_of_every_stage_is_reported(results: dict[str, Any]) -> None:
+    assert len(results["pp2-zbv"]["records"][0]["peak_memory_bytes"]) == 2
+    assert min(results["pp2-zbv"]["records"][0]["peak_memory_bytes"]) > 0
