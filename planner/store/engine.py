@@ -22,7 +22,7 @@ from planner.store.address import display
 from planner.store.faults import translated
 
 BUSY_TIMEOUT_MS = 10_000
-CONNECT_TIMEOUT_S = 5
+CONNECT_TIMEOUT_S = 10
 _WRITES = "meshwright_writes"
 
 
