@@ -19,9 +19,11 @@ LAYER_FORWARD_S = 0.001
 LAYER_BYTES = 64 * 2**20
 
 
-def make_model(num_layers: int = 8, *, num_kv_heads: int = 8, tie_embeddings: bool = False) -> ModelSpec:
+def make_model(
+    num_layers: int = 8, *, num_heads: int = 16, num_kv_heads: int = 8, tie_embeddings: bool = False
+) -> ModelSpec:
     """A small llama: 16 heads of 64, gated MLP, RMS norm."""
-    attention = AttentionSpec(num_heads=16, num_kv_heads=num_kv_heads, head_dim=64, v_head_dim=64)
+    attention = AttentionSpec(num_heads=num_heads, num_kv_heads=num_kv_heads, head_dim=64, v_head_dim=64)
     layer = LayerSpec(attention=attention, mlp=MlpSpec(intermediate_size=4096, gated=True))
     return ModelSpec(
         name="small-llama",

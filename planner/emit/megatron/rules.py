@@ -138,12 +138,6 @@ def _layout_count(given: RuleInput) -> str | None:
     return None
 
 
-def _layout_mtp(given: RuleInput) -> str | None:
-    if given.model.mtp and given.strategy.pp > 1 and given.strategy.schedule in ("zbv", "dualpipev"):
-        return "MTP layers may not sit on the first pipeline rank, where V schedules put the head"
-    return None
-
-
 def _overlap_ep(given: RuleInput) -> str | None:
     s = given.strategy
     if not s.overlap_ep:
@@ -297,7 +291,6 @@ STRATEGY_RULES: tuple[MegatronRule, ...] = (
     MegatronRule("B2", f"{_CONFIG}:1323", _heads),
     MegatronRule("B2b", f"{_CONFIG}:1338", _kv_heads),
     MegatronRule("B8", "megatron-core 0.19.2 core/transformer/pipeline_parallel_layer_layout.py:86", _layout_count),
-    MegatronRule("B8b", "megatron-core 0.19.2 core/transformer/pipeline_parallel_layer_layout.py:140", _layout_mtp),
     MegatronRule("B11", f"{_CONFIG}:2279", _expert_bias),
     MegatronRule("B13", f"{_CONFIG}:2669", _overlap_ep),
     MegatronRule("C1", f"{_GROUPS}:882", _expert_grid),

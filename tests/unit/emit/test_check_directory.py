@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.emit.catalogue import TARGETS, target_module
+from planner.emit.check import check_directory
+from planner.emit.write import write_emission
+from planner.errors import DocumentInvalid, NotFound
+from planner.strategy import Strategy
+from tests.plan_factory import make_plan
+
+STRATEGY = Strategy(tp=2, sp=True, pp=2, dp_shard=2, num_microbatches=4, recompute="full")
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    plan = make_plan(STRATEGY, layers_per_chunk=(3, 5), recompute_layers_per_chunk=(3, 4))
+    return write_emission(target_module("megatron").emit(plan, "torchrun"), tmp_path / "out")
+
+
+def rehash(out: Path, name: str) -> None:
+    """Make the manifest agree with an edited file, as a careful forger would."""
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["files"][name]["sha256"] = hashlib.sha256((out / name).read_bytes()).hexdigest()
+    (out / "manifest.json").write_text(json.dumps(manifest))
+
+
+def edit(out: Path, name: str, old: str, new: str) -> None:
+    text = (out / name).read_text()
+    assert old in text
+    (out / name).write_text(text.replace(old, new))
+
+
+def test_what_was_emitted_is_right(out: Path) -> None:
+    assert check_directory(out) == []
+
+
+def test_results_of_a_run_are_not_a_finding(out: Path) -> None:
+    (out / "job-1.log").write_text("step 1\n")
+    assert check_directory(out) == []
+
+
+def test_an_edited_flag_is_found_twice(out: Path) -> None:
+    edit(out, "megatron.args", "--micro-batch-size 1", "--micro-batch-size 2")
+    findings = check_directory(out)
+    assert [finding.rule for finding in findings] == ["emission.hash"] + ["emission.read_back"] * 2
+    assert "micro_batch_size=2" in findings[1].message
+
+
+def test_a_forged_manifest_does_not_help(out: Path) -> None:
+    edit(out, "megatron.args", "Et*3|t*5L", "Et*4|t*4L")
+    rehash(out, "megatron.args")
+    findings = check_directory(out)
+    assert {finding.rule for finding in findings} == {"emission.read_back"}
+    assert len(findings) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("Et*3|t*5L", "Et*3|t*4L", "does not place all 8 layers"),
+        ("Et*3|t*5L", "Et*3|t*99999999L", "repeats more than"),
+        ("Et*3|t*5L", "Et*3|x*5L", "unknown signs"),
+        ("--num-layers 8", "--num-layers eight", "takes a whole number"),
+        ("--num-layers 8", "", "--num-layers is missing"),
+        ("--bf16", "bf16", "is not a flag"),
+        ("--bf16", "--bf16\n--bf16", "given twice"),
+        ("--global-batch-size 8", "--global-batch-size 7", "not a multiple"),
+        ("--recompute-granularity full", "--recompute-granularity half", "not a recompute granularity"),
+        ("--tensor-model-parallel-size 2", "--tensor-model-parallel-size 0", "do not divide"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_one_finding(out: Path, old: str, new: str, words: str) -> None:
+    edit(out, "megatron.args", old, new)
+    rehash(out, "megatron.args")
+    (finding,) = check_directory(out)
+    assert finding.rule == "emission.read_back"
+    assert words in finding.message
+
+
+def test_a_missing_file_is_found(out: Path) -> None:
+    (out / "launch.sh").unlink()
+    rules = [finding.rule for finding in check_directory(out)]
+    assert rules == ["emission.hash", "emission.read_back"]
+
+
+def test_another_plan_is_found(out: Path) -> None:
+    edit(out, "plan.json", '"zero_stage": 1', '"zero_stage": 2')
+    rehash(out, "plan.json")
+    rules = {finding.rule for finding in check_directory(out)}
+    assert {"emission.plan", "emission.read_back"} == rules
+
+
+def test_a_plan_that_breaks_a_rule_is_found(out: Path) -> None:
+    edit(out, "plan.json", '"sequence_length": 4096', '"sequence_length": 4095')
+    rehash(out, "plan.json")
+    assert "megatron.U1" in {finding.rule for finding in check_directory(out)}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"strategy": {}}'])
+def test_a_broken_plan_is_a_finding(out: Path, text: str) -> None:
+    (out / "plan.json").write_text(text)
+    assert [finding.rule for finding in check_directory(out)] == ["emission.hash", "emission.plan"]
+
+
+def test_no_manifest_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DocumentInvalid, match=r"no readable manifest\.json"):
+        check_directory(tmp_path)
+
+
+def test_an_unknown_target_is_an_error(out: Path) -> None:
+    manifest = json.loads((out / "manifest.json").read_text())
+    (out / "manifest.json").write_text(json.dumps({**manifest, "target": "caffe"}))
+    with pytest.raises(NotFound, match="caffe") as caught:
+        check_directory(out)
+    assert all(target in str(caught.value.hint) for target in TARGETS)
+
+
+def test_a_manifest_of_the_future_is_an_error(out: Path) -> None:
+    manifest = json.loads((out / "manifest.json").read_text())
+    (out / "manifest.json").write_text(json.dumps({**manifest, "schema_version": 2}))
+    with pytest.raises(DocumentInvalid, match="schema_version 2"):
+        check_directory(out)

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from planner.emit.megatron import emit, project
+from planner.emit.megatron.arguments import argument_vector, parse_arguments
+from planner.emit.megatron.model_flags import list_pattern, model_flags, moe_flags
+from planner.emit.write import write_emission
+from planner.model.spec import ModelSpec
+from planner.problem import Workload
+from planner.strategy import Strategy
+from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
+
+WORKLOAD = Workload(global_batch_size=8, sequence_length=4096)
+
+
+def flags(model: ModelSpec) -> dict[str, tuple[str, ...]]:
+    return {**model_flags(model, WORKLOAD), **moe_flags(model)}
+
+
+def test_dense_flags() -> None:
+    given = flags(make_model(12, num_kv_heads=4))
+    assert given["--num-layers"] == ("12",)
+    assert given["--ffn-hidden-size"] == ("4096",)
+    assert given["--num-query-groups"] == ("4",)
+    assert given["--kv-channels"] == ("64",)
+    assert given["--normalization"] == ("RMSNorm",)
+    assert given["--max-position-embeddings"] == ("8192",)
+    assert {"--swiglu", "--disable-bias-linear", "--untie-embeddings-and-output-weights"} <= set(given)
+    assert "--num-experts" not in given
+
+
+def test_tied_embeddings_and_multi_head() -> None:
+    given = flags(make_model(num_kv_heads=16, tie_embeddings=True))
+    assert not {"--untie-embeddings-and-output-weights", "--group-query-attention"} & set(given)
+
+
+def test_expert_flags() -> None:
+    given = flags(make_moe_model(8, num_dense=2, shared=512))
+    assert given["--num-experts"] == ("16",)
+    assert given["--moe-ffn-hidden-size"] == ("512",)
+    assert given["--ffn-hidden-size"] == ("4096",)
+    assert given["--moe-layer-freq"] == ("([0]*2+[1]*6)",)
+    assert given["--moe-shared-expert-intermediate-size"] == ("512",)
+    assert "--moe-layer-freq" not in flags(make_moe_model(8))
+
+
+def test_latent_attention_flags() -> None:
+    given = flags(make_mla_model(8, num_mtp_layers=1))
+    assert given["--qk-head-dim"] == ("64",)
+    assert given["--qk-pos-emb-head-dim"] == ("32",)
+    assert given["--q-lora-rank"] == ("256",)
+    assert given["--mtp-num-layers"] == ("1",)
+    assert given["--moe-router-score-function"] == ("sigmoid",)
+    assert "--num-query-groups" not in given
+
+
+def test_layer_patterns_are_python_lists() -> None:
+    values = [True, False, False, True]
+    assert [bool(item) for item in eval(list_pattern(values))] == values
+
+
+def test_an_expressible_plan_is_not_projected() -> None:
+    plan = make_plan(Strategy(tp=2, sp=True, pp=2, dp_shard=2, num_microbatches=4, recompute="full"))
+    assert project(plan) == (plan, ())
+    assert emit(plan, "torchrun").plan == plan
+
+
+def test_a_v_schedule_becomes_interleaved_and_says_so() -> None:
+    plan = make_plan(Strategy(pp=2, vpp=2, schedule="zbv", num_microbatches=4), layers_per_chunk=(1, 3, 2, 2))
+    projected, notes = project(plan)
+    assert projected.chosen().schedule == "interleaved"
+    assert [chunk.chunk for chunk in projected.stages[0].chunks] == [0, 2]
+    assert projected.stages[1].chunks[-1].has_head
+    assert [stage.layers for stage in projected.stages] == [3, 5]
+    assert {note.field for note in notes} == {"schedule", "microbatch_group_size"}
+
+
+def test_a_v_schedule_with_odd_micro_batches_becomes_one_chunk() -> None:
+    plan = make_plan(Strategy(pp=2, vpp=2, schedule="zbv", num_microbatches=3), layers_per_chunk=(1, 3, 2, 2))
+    projected, _ = project(plan)
+    assert (projected.chosen().schedule, projected.chosen().vpp) == ("1f1b", 1)
+    assert [stage.layers for stage in projected.stages] == [4, 4]
+    assert projected.stages[0].chunks[0].has_embedding
+    assert projected.stages[1].chunks[0].has_head
+
+
+def test_unequal_recompute_takes_the_largest_count() -> None:
+    plan = make_plan(
+        Strategy(pp=2, num_microbatches=4, recompute="full"),
+        layers_per_chunk=(2, 6),
+        recompute_layers_per_chunk=(1, 4),
+    )
+    emission = emit(plan, "torchrun")
+    assert parse_arguments(emission.files["megatron.args"])["--recompute-num-layers"] == ("4",)
+    assert [stage.recompute.num_layers_per_chunk for stage in emission.plan.stages] == [(2,), (4,)]
+    (note,) = emission.projections
+    assert note.wanted == "full (1 layers), full (4 layers)"
+    assert note.emitted == "full (2 layers), full (4 layers)"
+    assert "## Given up" in emission.files["PLAN.md"]
+
+
+def test_a_module_that_cannot_be_recomputed_is_dropped_with_its_reason() -> None:
+    strategy = Strategy(recompute="selective", recompute_modules=("norm", "mlp"))
+    projected, (note,) = project(make_plan(strategy))
+    assert projected.chosen().recompute_modules == ("mlp",)
+    assert "fuses the norm" in note.reason
+    moe = make_plan(Strategy(ep=2, dp_shard=2, recompute="selective", recompute_modules=("norm",)), make_moe_model())
+    assert project(moe) == (moe, ())
+
+
+def test_activation_offload_covers_every_layer_of_a_pipeline() -> None:
+    plan = make_plan(Strategy(pp=2, num_microbatches=4, activation_offload=True), activation_offload_layers=[2, 0])
+    emission = emit(plan, "torchrun")
+    given = parse_arguments(emission.files["megatron.args"])
+    assert "core_attn" in given["--offload-modules"]
+    assert [stage.offload.activation_layers for stage in emission.plan.stages] == [4, 4]
+    assert emission.environment["NVTE_CPU_OFFLOAD_V1"] == "1"
+    assert emission.projections
+
+
+@pytest.mark.parametrize(("architecture", "recipe"), [("hopper", "tensorwise"), ("blackwell", "mxfp8")])
+def test_fp8_recipe_follows_the_device(architecture: str, recipe: str) -> None:
+    workload = WORKLOAD.model_copy(update={"precision": "fp8", "global_batch_size": 1})
+    plan = make_plan(cluster=make_cluster(1, architecture=architecture), workload=workload)
+    assert parse_arguments(emit(plan, "torchrun").files["megatron.args"])["--fp8-recipe"] == (recipe,)
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "slurm"])
+def test_the_script_passes_every_argument_to_megatron(tmp_path: Path, launcher: str) -> None:
+    plan = make_plan(Strategy(pp=2, num_microbatches=4), layers_per_chunk=(3, 5))
+    emission = emit(plan, launcher)  # type: ignore[arg-type]
+    out = write_emission(emission, tmp_path / "out")
+    for script in ("train.sh", "launch.sh"):
+        assert subprocess.run(["bash", "-n", str(out / script)], check=False).returncode == 0
+    megatron = tmp_path / "Megatron-LM"
+    megatron.mkdir()
+    (megatron / "pretrain_gpt.py").write_text("import sys\nprint('\\n'.join(sys.argv[1:]))\n")
+    done = subprocess.run(
+        [str(out / "train.sh"), "--seed", "7"],
+        env={**os.environ, "MEGATRON_PATH": str(megatron)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    wanted = argument_vector(emission.files["megatron.args"]) + argument_vector(emission.files["data.args"])
+    assert done.stdout.split("\n")[:-1] == [*wanted, "--seed", "7"]
+    assert "Et*3|t*5L" in wanted
+
+
+def test_own_data_arguments_take_the_place_of_mock_data(tmp_path: Path) -> None:
+    out = write_emission(emit(make_plan(), "torchrun"), tmp_path / "out")
+    (tmp_path / "pretrain_gpt.py").write_text("import sys\nprint(' '.join(sys.argv[1:]))\n")
+    mine = tmp_path / "mine.args"
+    mine.write_text("# mine\n--data-path /data/x\n--lr 3e-4")
+    done = subprocess.run(
+        [str(out / "train.sh")],
+        env={**os.environ, "MEGATRON_PATH": str(tmp_path), "DATA_ARGS": str(mine)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.endswith("--data-path /data/x --lr 3e-4\n")
+    assert "--mock-data" not in done.stdout
+
+
+def test_a_run_without_megatron_says_what_is_missing(tmp_path: Path) -> None:
+    out = write_emission(emit(make_plan(), "torchrun"), tmp_path / "out")
+    environ = {name: value for name, value in os.environ.items() if name != "MEGATRON_PATH"}
+    done = subprocess.run([str(out / "train.sh")], env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "MEGATRON_PATH" in done.stderr
+
+
+def test_the_page_for_people_has_what_they_ask_for() -> None:
+    plan = make_plan(Strategy(tp=2, sp=True, pp=2, dp_shard=2, num_microbatches=4))
+    page = emit(plan, "slurm").files["PLAN.md"]
+    for words in ("# small-llama on 8 devices", plan.plan_id, "tp=2+sp", plan.search.proof, "sbatch job.sbatch"):
+        assert words in page
+    for heading in ("## Why", "## Stages", "## Assumptions", "## Launch"):
+        assert heading in page
+    assert "## Given up" not in page
+    assert page.count("\n| 0 |") == 1
+    assert page.count("\n| 1 |") == 1
