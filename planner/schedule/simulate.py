@@ -50,6 +50,14 @@ def simulate(
     offset_s = _durations("start_offset_s", start_offset_s, ranks)
     extra_s = _durations("end_extra_s", end_extra_s, ranks)
     start_s, end_s = _run(graph, duration.tolist(), hop_s.tolist(), hold_s, offset_s.tolist())
+    return _timeline(graph, (start_s, end_s, hop_s), duration, extra_s)
+
+
+def _timeline(
+    graph: OrderGraph, times: tuple[FloatArray, FloatArray, FloatArray], duration: FloatArray, extra_s: FloatArray
+) -> Timeline:
+    """Makespan, busy and idle time from starts, ends and hops."""
+    start_s, end_s, hop_s = times
     last = np.array([end_s[offset - 1] for offset in graph.offsets[1:]]) + extra_s
     busy = np.add.reduceat(duration, np.array(graph.offsets[:-1])) + extra_s
     makespan_s = float(last.max())
