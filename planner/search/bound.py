@@ -24,8 +24,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.data_parallel import optimizer_s
 from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import end_seconds, stage_memory
+from planner.memory.states import WEIGHT_BYTES, gradient_bytes
 from planner.schedule.closed_form import pipeline_makespan_s
 from planner.search.row_context import take
 from planner.strategy_rows import SCHEDULES, StrategyRows
@@ -79,6 +81,32 @@ class BoundTerms:
         if with_tail:
             tails = costs.tail_parts_s(cost, self.mean_dense, self.mean_expert)
             self.tail_s = tails[0] + tails[1]
+
+    def leanest_tail_s(self) -> Array:
+        """What no leaf of a layout can go below once a step: the optimizer on fully sharded states: [R]."""
+        seconds = np.zeros(len(self.rows))
+        for parameters, parallel in (
+            (self.mean_dense, self.cost.dense_parallel),
+            (self.mean_expert, self.cost.expert_parallel),
+        ):
+            local = parameters / np.maximum(parallel.ranks, 1.0)
+            seconds += optimizer_s(local, parallel, self.costs.workload, self.costs.hardware)
+        return seconds
+
+    def leanest_bytes(self) -> Array:
+        """What some device needs under every leaf of a core: [R].
+
+        Weights, gradients and optimizer sharded over all ranks and offloaded; of the activations the head's, or one
+        layer either kept or replayed.
+        """
+        cost, workload = self.cost, self.costs.workload
+        per_parameter = WEIGHT_BYTES + gradient_bytes(workload)
+        states = per_parameter * (
+            self.mean_dense / np.maximum(cost.dense_parallel.ranks, 1.0)
+            + self.mean_expert / np.maximum(cost.expert_parallel.ranks, 1.0)
+        )
+        one_layer = cost.saved_bytes.min(axis=1)
+        return cost.fixed_bytes + states + np.maximum(one_layer, cost.head_saved + cost.head_transient)
 
     def without_memory_s(self) -> Array:
         """Lower bound that ignores memory: mean stage time as bottleneck: [R]."""

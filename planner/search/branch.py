@@ -1,7 +1,7 @@
 """Which strategy is best, with proof?  Best-bound-first over columns of strategies, for one number of devices.
 
-1. Bound every layout (``planner.search.space``) by what all its leaves share.
-2. In order of that bound, write out the leaves of the next layouts and bound each with memory.
+1. Bound every core (``planner.search.space``) by what everything under it shares.
+2. In order of that bound, write out layouts, bound them, then their leaves, and bound each leaf with memory.
 3. In order of the leaf bounds, solve the inner problem exactly (``planner.search.split``).
 4. Stop when the next bound is not below the incumbent: nothing left can be faster.
 
@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidate import Candidate
-from planner.cost.data_parallel import optimizer_s
 from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
-from planner.cost.row_cost import CostModel
+from planner.cost.row_cost import CostModel, RowCost
 from planner.problem import Problem
-from planner.search.bound import BoundTerms, lower_bounds_s, makespan_s
+from planner.search.bound import BoundTerms, lower_bounds_s
 from planner.search.options import Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context, take
 from planner.search.space import Space
@@ -34,10 +33,13 @@ from planner.strategy_rows import StrategyRows
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FIRST_BATCH = 20_000
-NEXT_BATCH = 120_000
-"""Leaves written out at a time: the first batch finds an incumbent, later ones finish the proof; bounds memory use."""
-LAYOUT_BATCH = 250_000
+FIRST_BATCH = 200_000
+NEXT_BATCH = 4_000_000
+"""Declared leaves under the cores written out at a time: the first batch finds an incumbent."""
+CORE_BATCH = 100_000
+FIRST_LAYOUTS = 48
+MOST_LAYOUTS = 2_000
+"""Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent."""
 
 
 @dataclass(slots=True)
@@ -81,18 +83,17 @@ class Search:
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
         """Search for a candidate faster than ``cutoff_s``."""
-        layouts = self.space.layouts
-        result = self.result
-        if len(layouts):
-            table, key = self.costs.keyed(layouts)
-            bounds = self._layout_bounds(layouts, table, key)
-            counts = self.space.leaf_counts(layouts)
+        cores, result = self.space.cores, self.result
+        if len(cores):
+            table, key = self.costs.keyed(cores)
+            counts = self.space.leaf_counts(cores)
             result.bounded = int(counts.sum())
-            self._descend(layouts, bounds, counts, table, key, cutoff_s)
+            bounds = self._core_bounds(cores, table, key)
+            self._descend(cores, bounds, counts, table, key, cutoff_s)
         else:
             result.complete = True
         result.pruned = self.space.pruned + result.pruned
-        result.enumerated = result.bounded + sum(self.space.pruned.values())
+        result.enumerated = result.bounded
         if result.best is not None:
             result.lower_bound_s = min(result.lower_bound_s, result.best.step_time_s)
         return result
@@ -107,28 +108,25 @@ class Search:
             if candidate is not None and degrees(candidate) not in found:
                 found[degrees(candidate)] = candidate
 
-    def _layout_bounds(self, layouts: StrategyRows, table: ModelCost, key: Ints) -> Array:
-        """Lower bound of every layout over all its leaves: no relief, no ZeRO traffic, fully sharded optimizer."""
+    def _core_bounds(self, cores: StrategyRows, table: ModelCost, key: Ints) -> Array:
+        """Lower bound of every core over all its leaves; infinity where even the leanest leaf cannot fit."""
         parts = []
-        for start in range(0, len(layouts), LAYOUT_BATCH):
-            rows = layouts.slice(start, start + LAYOUT_BATCH)
-            cost = self.costs.rows(rows, (table, key[start : start + LAYOUT_BATCH]))
+        for start in range(0, len(cores), CORE_BATCH):
+            rows = cores.slice(start, start + CORE_BATCH)
+            cost = self.costs.rows(rows, (table, key[start : start + CORE_BATCH]))
             terms = BoundTerms(self.costs, rows, cost, with_tail=False)
-            shared = np.zeros(len(rows))
-            for parameters, parallel in (
-                (terms.mean_dense, cost.dense_parallel),
-                (terms.mean_expert, cost.expert_parallel),
-            ):
-                local = parameters / np.maximum(parallel.ranks, 1.0)
-                shared += optimizer_s(local, parallel, self.problem.workload, self.costs.hardware)
-            bottleneck = terms.total_s / rows.pp
-            parts.append(makespan_s(rows, terms.total_s, bottleneck, terms.weight_gradient_s, cost.hop_s) + shared)
-        return np.concatenate(parts)
+            busy_s = rows.num_microbatches * terms.total_s / rows.pp + terms.leanest_tail_s()
+            parts.append(np.where(terms.leanest_bytes() <= self.rules.limit_bytes, busy_s, np.inf))
+        bounds = np.concatenate(parts)
+        self.result.pruned["memory"] += int(np.isinf(bounds).sum())
+        return bounds
 
     def _descend(
-        self, layouts: StrategyRows, bounds: Array, counts: Ints, table: ModelCost, key: Ints, cutoff_s: float
+        self, cores: StrategyRows, bounds: Array, counts: Ints, table: ModelCost, key: Ints, cutoff_s: float
     ) -> None:
+        """Write out cores in order of their bounds, a batch at a time, until none can beat the incumbent."""
         order = np.argsort(bounds, kind="stable")
+        order = order[: int(np.isfinite(bounds).sum())]
         running = np.cumsum(counts[order])
         position, batch = 0, FIRST_BATCH
         while position < len(order):
@@ -142,36 +140,68 @@ class Search:
             stop = max(position + 1, int(np.searchsorted(running, done + batch, side="right")))
             picked = order[position:stop]
             picked = picked[bounds[picked] < best]
-            self._leaves(layouts.take(picked), key[picked], table, cutoff_s)
-            if self.result.lower_bound_s < self._cutoff(cutoff_s):
-                return  # out of time inside the batch
+            if not self._layouts(cores.take(picked), key[picked], table, cutoff_s):
+                return
             position, batch = stop, NEXT_BATCH
         self.result.complete = True
 
-    def _leaves(self, layouts: StrategyRows, key: Ints, table: ModelCost, cutoff_s: float) -> None:
-        """Bound the leaves of some layouts and solve the promising ones."""
-        rows, leaf_key = self.space.leaves_with_key(layouts, key)
+    def _layouts(self, cores: StrategyRows, key: Ints, table: ModelCost, cutoff_s: float) -> bool:
+        """Bound the layouts of some cores, then their leaves, a batch at a time; False when out of time."""
+        layouts, key = self.space.layouts(cores, key)
+        if len(layouts) == 0:
+            return True
+        cost = self.costs.rows(layouts, (table, key))
+        terms = BoundTerms(self.costs, layouts, cost, with_tail=False)
+        bounds = terms.without_memory_s() + terms.leanest_tail_s()
+        order = np.argsort(bounds, kind="stable")
+        start, size = 0, FIRST_LAYOUTS
+        while start < len(order):
+            picked = order[start : start + size]
+            picked = picked[bounds[picked] < self._cutoff(cutoff_s)]
+            if len(picked) == 0:
+                break
+            if not self._leaves(layouts.take(picked), key[picked], table, cutoff_s):
+                return False
+            start, size = start + size, min(4 * size, MOST_LAYOUTS)
+        return True
+
+    def _leaves(self, layouts: StrategyRows, key: Ints, table: ModelCost, cutoff_s: float) -> bool:
+        """Bound shardings and then leaves of some layouts, and solve the promising ones; False when out of time."""
+        rows, key = self.space.shardings(layouts, key)
         if len(rows) == 0:
-            return
-        cost = self.costs.rows(rows, (table, leaf_key))
-        terms = BoundTerms(self.costs, rows, cost)
-        bounds = lower_bounds_s(terms, self.rules.limit_bytes, self._cutoff(cutoff_s))
-        self.result.pruned["bound or memory"] += int(np.isinf(bounds).sum())
+            return True
+        loose = BoundTerms(self.costs, rows, self.costs.rows(rows, (table, key))).without_memory_s()
+        hopeful = loose < self._cutoff(cutoff_s)
+        rows, key = self.space.leaves(rows.take(hopeful), key[hopeful])
+        if len(rows) == 0:
+            return True
+        cost = self.costs.rows(rows, (table, key))
+        bounds = lower_bounds_s(
+            BoundTerms(self.costs, rows, cost), self.rules.limit_bytes, self._cutoff(cutoff_s)
+        )
+        self.result.pruned["memory or bound"] += int(np.isinf(bounds).sum())
+        return self._solve_in_order(rows, cost, table, bounds, cutoff_s)
+
+    def _solve_in_order(
+        self, rows: StrategyRows, cost: RowCost, table: ModelCost, bounds: Array, cutoff_s: float
+    ) -> bool:
+        """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""
         order = np.argsort(bounds, kind="stable")
         for count, index in enumerate(order.tolist()):
             bound = float(bounds[index])
             if bound >= self._cutoff(cutoff_s):
                 self.result.pruned["bound"] += int(np.isfinite(bounds[order[count:]]).sum())
                 self._remember(rows, cost, table, bounds, order[count:])
-                return
+                return True
             if self._late():
                 self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
-                return
+                return False
             at = np.array([index])
             context = row_context(self.costs, table, rows.take(at), take(cost, at))
             candidate = self._solve(context, self._cutoff(cutoff_s))
             if candidate is not None:
                 self._record(candidate)
+        return True
 
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
         if self.target.refuses(context.strategy):
@@ -200,7 +230,7 @@ class Search:
             self.result.best = candidate
             self._tell("improved")
 
-    def _remember(self, rows: StrategyRows, cost: object, table: ModelCost, bounds: Array, order: Ints) -> None:
+    def _remember(self, rows: StrategyRows, cost: RowCost, table: ModelCost, bounds: Array, order: Ints) -> None:
         """Keep the most promising unsolved strategy of each set of degrees, for the alternatives."""
         if len(self._waiting) > 64:
             return

@@ -1,14 +1,15 @@
 """Which strategies are there?  The declared space, enumerated as columns.
 
-Two levels keep memory small: a *layout* fixes everything that the time of a layer and the schedule depend on (degrees,
-micro-batch, schedule, overlap of tp and ep); its *leaves* add dp_replicate, ZeRO level, memory relief and optimizer
-offload.  A layout's bound holds for all its leaves, so leaves of a hopeless layout are never written out, but counted.
+Four levels keep memory and time small.  A *core* fixes what the time of a layer depends on: degrees, micro-batch,
+sequence and context parallelism, overlap.  Its *layouts* add the schedule, virtual stages and the axis order; their
+*shardings* add dp_replicate and the ZeRO level; *leaves* add memory relief and optimizer offload and are complete
+strategies.  A bound holds for everything under it, so what is hopeless is never written out, but counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cached_property
 
@@ -17,22 +18,34 @@ from numpy.typing import NDArray
 
 from planner.problem import Problem
 from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES, checked_pins
-from planner.search.legality import RULES, ModelShape, model_shape
+from planner.search.legality import RULES, LegalityRule, ModelShape, model_shape
+from planner.strategy import V_SCHEDULES
 from planner.strategy_rows import SCHEDULES, StrategyRows
 
 Ints = NDArray[np.int64]
-LEAF_RULES = tuple(rule for rule in RULES if rule.reason in ("expert_grid", "replicate", "hsdp", "optimizer_offload"))
-"""Rules that a leaf can break although its layout keeps them all."""
-LEAF_COLUMNS = ("dp_replicate", "zero", "relief", "optimizer_offload")
-PIN_COLUMNS = {
-    "sp": "sp",
-    "micro_batch_size": "micro_batch_size",
-    "num_microbatches": "num_microbatches",
-    "microbatch_group_size": "group",
-    "zero_stage": "zero",
-    "overlap_grad_reduce": "overlap_grad",
-    "overlap_param_gather": "overlap_param",
-}
+
+CORE_COLUMNS = (
+    "tp",
+    "cp",
+    "pp",
+    "dp",
+    "ep",
+    "etp",
+    "micro_batch_size",
+    "num_microbatches",
+    "sp",
+    "ring",
+    "overlap_tp",
+    "overlap_ep",
+)
+SCHEDULE_COLUMNS = ("schedule", "vpp", "group", "pp_inner")
+SHARDING_COLUMNS = ("dp_replicate", "zero")
+RELIEF_COLUMNS = ("relief", "optimizer_offload")
+_SHARDING_REASONS = ("replicate", "hsdp")
+_LAYOUT_REASONS = ("layers", "chunks", "interleaved", "v_microbatches", "axis_order")
+SHARDING_RULES = tuple(rule for rule in RULES if rule.reason in (*_SHARDING_REASONS, "expert_grid"))
+LAYOUT_RULES = tuple(rule for rule in RULES if rule.reason in _LAYOUT_REASONS)
+CORE_RULES = tuple(rule for rule in RULES if rule.reason not in (*_SHARDING_REASONS, *_LAYOUT_REASONS))
 
 
 def divisors(number: int) -> list[int]:
@@ -42,7 +55,7 @@ def divisors(number: int) -> list[int]:
 
 
 class Space:
-    """All strategies of a problem for a given number of devices."""
+    """All strategies of a problem for a given number of devices, level by level."""
 
     def __init__(self, problem: Problem, num_devices: int) -> None:
         self.problem = problem
@@ -51,82 +64,96 @@ class Space:
         self.shape: ModelShape = model_shape(problem.model, problem.workload, num_devices)
         self.reliefs = RELIEFS
         self.pruned: Counter[str] = Counter()
+        self._tables: dict[tuple[int, ...], Ints] = {}
 
     @cached_property
-    def layouts(self) -> StrategyRows:
-        """Every legal layout; what legality removes is counted in ``pruned`` (in leaves)."""
-        parts = [part for grid in self._grids() for part in self._with_schedule(grid)]
-        if not parts:
+    def cores(self) -> StrategyRows:
+        """Every legal core; what legality removes is counted in ``pruned`` (in cores)."""
+        columns = [part for grid in self._grids() for part in self._with_batch(grid)]
+        if not columns:
             return self._empty()
-        rows = StrategyRows.concatenate(parts)
-        keep = self._pinned(rows)
-        self.pruned["pinned or forbidden"] += int((~keep).sum()) * self.leaves_per_layout
-        rows = rows.take(keep)
-        for rule in RULES:
-            broken = rule.broken(rows, self.shape)
-            if broken.any():
-                self.pruned[rule.reason] += int(broken.sum()) * self.leaves_per_layout
-                rows = rows.take(~broken)
-        return rows
+        rows = core_rows(np.concatenate(columns), self.pins)
+        return self._legal(rows, np.zeros(len(rows), dtype=np.int64), CORE_RULES)[0]
 
-    @property
-    def leaves_per_layout(self) -> int:
-        """Leaves of a layout with one dp_replicate choice; legality counts removed layouts in this unit."""
-        return len(self._zero_stages(1)) * len(self._relief_codes()) * len(self._offloads())
+    def layouts(self, cores: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
+        """Write out the legal layouts of some cores, each with the ``key`` of its core."""
+        grown = self._expand(cores, key, ("pp", "num_microbatches", "dp"), self._schedule_table, SCHEDULE_COLUMNS)
+        return self._legal(*grown, LAYOUT_RULES)
 
-    def leaf_counts(self, layouts: StrategyRows) -> Ints:
-        """Number of leaves of each layout (dp_replicate divisors included): [R]."""
-        counts = np.zeros(len(layouts), dtype=np.int64)
-        keys, index = np.unique(np.stack([layouts.dp, layouts.pp > 1], axis=1), axis=0, return_inverse=True)
-        for position, (dp, piped) in enumerate(keys.tolist()):
-            counts[index.reshape(-1) == position] = len(self._leaf_table(dp, bool(piped)))
-        return counts
+    def shardings(self, layouts: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
+        """Write out the legal shardings of some layouts, each with the ``key`` of its layout."""
+        grown = self._expand(layouts, key, ("pp", "dp"), self._sharding_table, SHARDING_COLUMNS)
+        return self._legal(*grown, SHARDING_RULES)
 
-    def leaves_with_key(self, layouts: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
-        """Write out the legal leaves of some layouts, each with the ``key`` of its layout."""
+    def leaves(self, shardings: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
+        """Write out the leaves of some shardings, each with the ``key`` of its sharding."""
+        return self._expand(shardings, key, ("zero",), self._relief_table, RELIEF_COLUMNS)
+
+    def leaf_counts(self, cores: StrategyRows) -> Ints:
+        """Declared strategies under each core: [R]."""
+        columns = np.stack([cores.pp, cores.num_microbatches, cores.dp], axis=1)
+        distinct, index = np.unique(columns, axis=0, return_inverse=True)
+        sizes = [
+            len(self._schedule_table(pp, count, dp))
+            * sum(len(self._relief_table(zero)) for zero in self._sharding_table(pp, dp)[:, 1].tolist())
+            for pp, count, dp in distinct.tolist()
+        ]
+        return np.array(sizes, dtype=np.int64)[index.reshape(-1)]
+
+    def _expand(
+        self,
+        rows: StrategyRows,
+        key: Ints,
+        by: tuple[str, ...],
+        table_of: Callable[..., Ints],
+        names: tuple[str, ...],
+    ) -> tuple[StrategyRows, Ints]:
+        """Cross every row with the table of its group; ``names`` are the columns that the table fills."""
+        distinct, index = np.unique(np.stack([getattr(rows, name) for name in by], axis=1), axis=0, return_inverse=True)
         parts: list[StrategyRows] = []
-        key_parts: list[Ints] = []
-        keys, index = np.unique(np.stack([layouts.dp, layouts.pp > 1], axis=1), axis=0, return_inverse=True)
-        for position, (dp, piped) in enumerate(keys.tolist()):
-            here = index.reshape(-1) == position
-            group = layouts.take(here)
-            table = self._leaf_table(dp, bool(piped))
+        keys: list[Ints] = []
+        for position, values in enumerate(distinct.tolist()):
+            table = table_of(*values)
             if len(table) == 0:
                 continue
-            key_parts.append(np.repeat(key[here], len(table)))
-            repeated = {f.name: np.repeat(getattr(group, f.name), len(table)) for f in fields(StrategyRows)}
-            for column, name in enumerate(LEAF_COLUMNS):
-                repeated[name] = np.tile(table[:, column], len(group))
+            here = np.flatnonzero(index.reshape(-1) == position)
+            repeated = {f.name: np.repeat(getattr(rows, f.name)[here], len(table)) for f in fields(StrategyRows)}
+            for column, name in enumerate(names):
+                repeated[name] = np.tile(table[:, column], len(here))
             parts.append(StrategyRows(**repeated))
+            keys.append(np.repeat(key[here], len(table)))
         if not parts:
             return self._empty(), np.zeros(0, dtype=np.int64)
-        rows, keys_of_rows = StrategyRows.concatenate(parts), np.concatenate(key_parts)
-        for rule in LEAF_RULES:
+        return StrategyRows.concatenate(parts), np.concatenate(keys)
+
+    def _legal(self, rows: StrategyRows, key: Ints, rules: Sequence[LegalityRule]) -> tuple[StrategyRows, Ints]:
+        for rule in rules:
             broken = rule.broken(rows, self.shape)
             if broken.any():
-                rows, keys_of_rows = rows.take(~broken), keys_of_rows[~broken]
-        return rows, keys_of_rows
+                self.pruned[rule.reason] += int(broken.sum())
+                rows, key = rows.take(~broken), key[~broken]
+        return rows, key
 
     def _grids(self) -> list[tuple[int, int, int, int, int, int]]:
         """(tp, cp, pp, dp, ep, etp) whose product fills the devices; hopeless degrees are counted and dropped."""
         shape, found = self.shape, []
         for tp in self._degrees("tp", shape.num_devices, self._tp_allowed):
             for cp in self._degrees("cp", shape.num_devices // tp, self._cp_allowed):
-                for pp in self._degrees("pp", shape.num_devices // (tp * cp), lambda p: p <= shape.num_layers):
+                for pp in self._degrees("pp", shape.num_devices // (tp * cp), self._pp_allowed):
                     dp = shape.num_devices // (tp * cp * pp)
-                    if shape.global_batch_size % dp != 0:
-                        self.pruned["global_batch"] += self.leaves_per_layout
-                        continue
-                    found += [(tp, cp, pp, dp, ep, etp) for ep, etp in self._expert_degrees(tp, cp, dp)]
+                    if self._off("dp", dp):
+                        self.pruned["pinned or forbidden"] += 1
+                    elif shape.global_batch_size % dp != 0:
+                        self.pruned["global_batch"] += 1
+                    else:
+                        found += [(tp, cp, pp, dp, ep, etp) for ep, etp in self._expert_degrees(tp, cp, dp)]
         return found
 
-    def _degrees(self, name: str, limit: int, allowed: object) -> list[int]:
-        pinned = self.pins.get(name)
-        values = [d for d in divisors(limit) if pinned is None or d == pinned]
-        kept = [d for d in values if allowed(d)]  # type: ignore[operator]
-        self.pruned[{"tp": "heads", "cp": "sequence", "pp": "layers"}[name]] += (
-            len(values) - len(kept)
-        ) * self.leaves_per_layout
+    def _degrees(self, name: str, limit: int, allowed: Callable[[int], bool]) -> list[int]:
+        values = [degree for degree in divisors(limit) if not self._off(name, degree)]
+        self.pruned["pinned or forbidden"] += len(divisors(limit)) - len(values)
+        kept = [degree for degree in values if allowed(degree)]
+        self.pruned[{"tp": "heads", "cp": "sequence", "pp": "layers"}[name]] += len(values) - len(kept)
         return kept
 
     def _tp_allowed(self, tp: int) -> bool:
@@ -137,83 +164,92 @@ class Space:
     def _cp_allowed(self, cp: int) -> bool:
         return self.shape.sequence_length % cp == 0
 
+    def _pp_allowed(self, pp: int) -> bool:
+        return pp <= self.shape.num_layers
+
     def _expert_degrees(self, tp: int, cp: int, dp: int) -> list[tuple[int, int]]:
         if not self.shape.is_moe:
             return [(1, 1)]
-        pairs = []
-        smallest = min(self.shape.experts)
-        for ep in divisors(smallest):
-            if self.pins.get("ep", ep) != ep:
-                continue
-            for etp in divisors(tp) if self.target.expert_tensor_parallel else [1]:
-                if self.pins.get("etp", etp) == etp and (tp * cp * dp) % (ep * etp) == 0:
-                    pairs.append((ep, etp))
-        return pairs
+        etps = divisors(tp) if self.target.expert_tensor_parallel else [1]
+        pairs = [(ep, etp) for ep in divisors(min(self.shape.experts)) for etp in etps]
+        return [
+            (ep, etp)
+            for ep, etp in pairs
+            if (tp * cp * dp) % (ep * etp) == 0 and not self._off("ep", ep) and not self._off("etp", etp)
+        ]
 
-    def _with_schedule(self, grid: tuple[int, int, int, int, int, int]) -> list[StrategyRows]:
-        """All micro-batch, schedule and switch choices of one grid, as columns."""
+    def _with_batch(self, grid: tuple[int, int, int, int, int, int]) -> list[Ints]:
+        """Micro-batch sizes and switches of one grid, as rows of ``CORE_COLUMNS``."""
         tp, cp, pp, dp, ep, etp = grid
         per_replica = self.shape.global_batch_size // dp
-        inner = self._schedules(pp, per_replica)
-        if len(inner) == 0:
-            self.pruned["schedule"] += self.leaves_per_layout
-            return []
-        switches = [
-            (sp, ring, order, overlap_ep)
-            for sp in ([1] if self.shape.is_moe else [1, 0]) if tp > 1 or sp == 1
-            for ring in self._cp_codes(cp)
-            for order in (self.target.axis_orders if pp > 1 and dp > 1 else (0,))
-            for overlap_ep in ((0, 1) if ep > 1 and self.target.overlap_ep else (0,))
+        sizes = [
+            size
+            for size in divisors(per_replica)
+            if not self._off("micro_batch_size", size) and not self._off("num_microbatches", per_replica // size)
         ]
-        if self._off("cp", cp) or self._off("dp", dp) or self._off("pp", pp) or not switches:
+        switches = [
+            (sp, ring, overlap_tp, overlap_ep)
+            for sp in self._sp_codes(tp)
+            for ring in self._cp_codes(cp)
+            for overlap_tp in [int(self.pins.get("overlap_tp", bool(sp)))]
+            for overlap_ep in self._overlap_ep_codes(ep)
+        ]
+        if not sizes or not switches:
+            self.pruned["pinned or forbidden"] += 1
             return []
-        count = len(inner)
-        parts = []
-        for sp, ring, order, overlap_ep in switches:
-            split = 1 if tp > 1 and sp else 0
-            overlap_tp = int(self.pins.get("overlap_tp", bool(split)))
-            parts.append(_rows(count, inner, (tp, split, cp, ring, ep, etp, pp, dp), order, overlap_tp, overlap_ep, self.pins))
-        return parts
+        degrees = (tp, cp, pp, dp, ep, etp)
+        return [
+            np.array([(*degrees, size, per_replica // size, *switch) for size in sizes for switch in switches], dtype=np.int64)
+        ]
 
-    def _off(self, name: str, value: int) -> bool:
+    def _off(self, name: str, value: int | str) -> bool:
         return self.pins.get(name, value) != value
 
-    def _cp_codes(self, cp: int) -> Sequence[int]:
+    def _sp_codes(self, tp: int) -> list[int]:
+        codes = [0] if tp == 1 else ([1] if self.shape.is_moe else [1, 0])
+        return [code for code in codes if not self._off("sp", code)]
+
+    def _cp_codes(self, cp: int) -> list[int]:
         if cp == 1:
-            return (0,)
-        kinds = [kind for kind in self.target.cp_kinds if self.pins.get("cp_kind", kind) == kind]
-        return [int(kind == "ring") for kind in kinds]
+            return [] if self._off("cp_kind", "none") else [0]
+        return [int(kind == "ring") for kind in self.target.cp_kinds if not self._off("cp_kind", kind)]
 
-    def _schedules(self, pp: int, per_replica: int) -> Ints:
-        """(micro_batch_size, num_microbatches, schedule, vpp, group) choices for one pipeline: [C, 5]."""
-        key = (pp, per_replica)
-        if key not in self._schedule_cache:
-            self._schedule_cache[key] = self._make_schedules(pp, per_replica)
-        return self._schedule_cache[key]
+    def _overlap_ep_codes(self, ep: int) -> list[int]:
+        codes = [0, 1] if ep > 1 and self.target.overlap_ep else [0]
+        return [code for code in codes if not self._off("overlap_ep", code)]
 
-    @cached_property
-    def _schedule_cache(self) -> dict[tuple[int, int], Ints]:
-        return {}
+    def _schedule_table(self, pp: int, count: int, dp: int) -> Ints:
+        """(schedule, vpp, group, pp_inner) choices for ``count`` micro-batches: [C, 4]."""
+        cached = self._tables.get((0, pp, count, dp))
+        if cached is not None:
+            return cached
+        orders = [order for order in (self.target.axis_orders if pp > 1 and dp > 1 else (0,)) if self._order_allowed(order)]
+        choices = [
+            (SCHEDULES.index(name), vpp, group, order)
+            for name in self.target.schedules
+            if not self._off("schedule", name)
+            for vpp, group in self._chunk_choices(name, pp, count)
+            if not self._off("vpp", vpp) and not self._off("microbatch_group_size", group)
+            for order in orders
+        ]
+        table = np.array(choices, dtype=np.int64).reshape(-1, len(SCHEDULE_COLUMNS))
+        self._tables[(0, pp, count, dp)] = table
+        return table
 
-    def _make_schedules(self, pp: int, per_replica: int) -> Ints:
-        choices = []
-        allowed = [name for name in self.target.schedules if self.pins.get("schedule", name) == name]
-        for size in divisors(per_replica):
-            count = per_replica // size
-            if self._off("micro_batch_size", size) or self._off("num_microbatches", count):
-                continue
-            for name in allowed:
-                code = SCHEDULES.index(name)
-                if name == "interleaved":
-                    groups = [pp * factor for factor in GROUP_FACTORS if pp * factor <= count]
-                    chunks = [v for v in VIRTUAL_STAGES if v * pp <= self.shape.num_layers]
-                    choices += [(size, count, code, v, g) for v in chunks for g in groups if pp > 1 and _group_fits(count, g, pp)]
-                elif name in ("zbv", "dualpipev"):
-                    if pp > 1 and count >= 2 * pp and 2 * pp <= self.shape.num_layers:
-                        choices.append((size, count, code, 2, 0))
-                elif pp > 1 or name == "1f1b":
-                    choices.append((size, count, code, 1, 0))
-        return np.array(choices, dtype=np.int64).reshape(-1, 5)
+    def _order_allowed(self, order: int) -> bool:
+        return not self._off("axis_order", "tp-cp-ep-pp-dp" if order else "tp-cp-ep-dp-pp")
+
+    def _chunk_choices(self, name: str, pp: int, count: int) -> list[tuple[int, int]]:
+        """(vpp, micro-batch group) choices of one schedule."""
+        layers = self.shape.num_layers
+        if pp == 1:
+            return [(1, 0)] if name == "1f1b" else []
+        if name == "interleaved":
+            groups = [pp * factor for factor in GROUP_FACTORS if pp * factor <= count and _group_fits(count, pp * factor, pp)]
+            return [(vpp, group) for vpp in VIRTUAL_STAGES if vpp * pp <= layers for group in groups]
+        if name in V_SCHEDULES:
+            return [(2, 0)] if count >= 2 * pp and 2 * pp <= layers else []
+        return [(1, 0)]
 
     def _zero_stages(self, pp: int) -> list[int]:
         stages = self.target.zero_stages_with_pipeline if pp > 1 else self.target.zero_stages
@@ -241,37 +277,25 @@ class Space:
         pinned = self.pins.get("optimizer_offload")
         return [value for value in allowed if pinned is None or value == int(pinned)]
 
-    def _leaf_table(self, dp: int, piped: bool) -> Ints:
-        key = (dp, piped)
-        if key not in self._leaf_cache:
+    def _sharding_table(self, pp: int, dp: int) -> Ints:
+        """(dp_replicate, zero) choices: [C, 2]."""
+        cached = self._tables.get((1, pp, dp))
+        if cached is None:
             rows = [
-                (replicate, zero, relief, offload)
-                for zero in self._zero_stages(2 if piped else 1)
+                (replicate, zero)
+                for zero in self._zero_stages(pp)
                 for replicate in (divisors(dp) if zero else [1])
                 if not self._off("dp_replicate", replicate) and not self._off("dp_shard", dp // replicate)
-                # ZeRO over a single rank is plain data parallelism; cp still gives it ranks to shard over.
-                for offload in (self._offloads() if zero else [0])
-                for relief in self._relief_codes()
             ]
-            self._leaf_cache[key] = np.array(rows, dtype=np.int64).reshape(-1, len(LEAF_COLUMNS))
-        return self._leaf_cache[key]
+            cached = np.array(rows, dtype=np.int64).reshape(-1, len(SHARDING_COLUMNS))
+            self._tables[(1, pp, dp)] = cached
+        return cached
 
-    @cached_property
-    def _leaf_cache(self) -> dict[tuple[int, bool], Ints]:
-        return {}
-
-    def _pinned(self, rows: StrategyRows) -> NDArray[np.bool_]:
-        keep = np.ones(len(rows), dtype=bool)
-        for name, value in self.pins.items():
-            if name in ("tp", "cp", "ep", "etp", "pp", "vpp", "dp") or name in PIN_COLUMNS and PIN_COLUMNS[name] not in LEAF_COLUMNS:
-                keep &= getattr(rows, PIN_COLUMNS.get(name, name)) == int(value)
-            elif name == "axis_order":
-                keep &= rows.pp_inner == int(value == "tp-cp-ep-pp-dp")
-            elif name == "cp_kind" and value == "none":
-                keep &= rows.cp == 1
-            elif name == "overlap_ep":
-                keep &= rows.overlap_ep == int(value)
-        return keep
+    def _relief_table(self, zero: int) -> Ints:
+        """(relief, optimizer_offload) choices: [C, 2]; only sharded optimizers are offloaded."""
+        offloads = self._offloads() if zero else [value for value in self._offloads() if value == 0]
+        rows = [(relief, offload) for offload in offloads for relief in self._relief_codes()]
+        return np.array(rows, dtype=np.int64).reshape(-1, len(RELIEF_COLUMNS))
 
     def _empty(self) -> StrategyRows:
         return StrategyRows(*(np.zeros(0, dtype=np.int64) for _ in fields(StrategyRows)))
@@ -282,34 +306,16 @@ def _group_fits(count: int, group: int, pp: int) -> bool:
     return rest == 0 or rest >= pp
 
 
-def _rows(
-    count: int,
-    inner: Ints,
-    grid: tuple[int, int, int, int, int, int, int, int],
-    order: int,
-    overlap_tp: int,
-    overlap_ep: int,
-    pins: dict[str, int | str | bool],
-) -> StrategyRows:
-    tp, sp, cp, ring, ep, etp, pp, dp = (np.full(count, value, dtype=np.int64) for value in grid)
-    zeros = np.zeros(count, dtype=np.int64)
+def core_rows(columns: Ints, pins: dict[str, int | str | bool]) -> StrategyRows:
+    """Rows of ``CORE_COLUMNS`` as strategies on the plainest schedule."""
+    named = dict(zip(CORE_COLUMNS, columns.T, strict=True))
+    zeros = np.zeros(len(columns), dtype=np.int64)
     return StrategyRows(
-        tp=tp,
-        sp=sp,
-        cp=cp,
-        ring=ring,
-        ep=ep,
-        etp=etp,
-        pp=pp,
-        vpp=inner[:, 3],
-        group=inner[:, 4],
-        schedule=inner[:, 2],
-        dp=dp,
-        micro_batch_size=inner[:, 0],
-        num_microbatches=inner[:, 1],
-        pp_inner=zeros + order,
-        overlap_tp=zeros + overlap_tp,
-        overlap_ep=zeros + overlap_ep,
+        **named,
+        vpp=zeros + 1,
+        group=zeros,
+        schedule=zeros,
+        pp_inner=zeros,
         dp_replicate=zeros + 1,
         zero=zeros,
         relief=zeros,

@@ -21,7 +21,7 @@ from planner.search.bound import makespan_s
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import RowContext
 from solver.check import check_partition
-from solver.stage_partition import PartitionTables, partition
+from solver.stage_partition import Objective, PartitionTables, partition
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,9 +43,10 @@ def best_split(context: RowContext, rules: SplitRules, cutoff_s: float = float("
     """Best candidate of a strategy that is faster than ``cutoff_s`` and fits; None when there is none."""
     if context.strategy.vpp > 1:
         return _best_of_family(context, rules, cutoff_s)
-    best: Candidate | None = None
+    # A near-even dealing first: its time cuts the dynamic program down to spans that can still win.
+    best = _best_of_family(context, rules, cutoff_s)
     for fixed in _relief_choices(context, rules):
-        found = _best_line(context, rules, cutoff_s if best is None else min(cutoff_s, best.step_time_s), fixed)
+        found = _best_line(context, rules, cutoff_s if best is None else best.step_time_s, fixed)
         if found is not None:
             best = found
     return best
@@ -64,19 +65,11 @@ def _relief_choices(context: RowContext, rules: SplitRules) -> list[int | None]:
 def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: int | None) -> Candidate | None:
     """One chunk a device."""
     layers, stages = context.costs.model.num_layers, context.strategy.pp
-    tail_floor = 0.0
-    longest = _longest_span(context, (cutoff_s - tail_floor) / context.strategy.num_microbatches)
-    high = min(layers - stages + 1, longest)
+    objective = _objective(context)
+    high = min(layers - stages + 1, _longest_span(context, objective, cutoff_s))
     if high < 1 or high * stages < layers:
         return None
     tables, relieved = _tables(context, rules, high, fixed)
-
-    gradient_s = np.array([_total(context, "weight_gradient_s")])
-
-    def objective(total: float, peak: float, tail1: float, tail2: float) -> float:
-        span = makespan_s(context.row, np.array([total]), np.array([peak]), gradient_s, context.cost.hop_s)
-        return float(span[0]) + tail1 + tail2
-
     answer = partition(tables, objective, cutoff_s)
     if answer is None:
         return None
@@ -89,21 +82,37 @@ def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: i
     return evaluate_split(context, Split(chunk_layers=answer.counts, relieved=chosen))
 
 
+def _objective(context: RowContext) -> Objective:
+    """Step time from (sum of stage times, busiest stage, tail of dense, tail of expert parameters)."""
+    gradient_s = np.array([_total(context, "weight_gradient_s")])
+    remembered: dict[tuple[float, float], float] = {}
+
+    def objective(total: float, peak: float, tail1: float, tail2: float) -> float:
+        span = remembered.get((total, peak))
+        if span is None:
+            made = makespan_s(context.row, np.array([total]), np.array([peak]), gradient_s, context.cost.hop_s)
+            span = remembered[(total, peak)] = float(made[0])
+        return span + tail1 + tail2
+
+    return objective
+
+
 def _total(context: RowContext, name: str) -> float:
-    end_name, key = name, context.key
-    total = float(getattr(context.prefix, name)[-1])
-    return total + sum(float(getattr(end, end_name)[key]) for end in (context.table.embedding, context.table.head))
+    ends = (context.table.embedding, context.table.head)
+    return float(getattr(context.prefix, name)[-1]) + sum(float(getattr(end, name)[context.key]) for end in ends)
 
 
-def _longest_span(context: RowContext, seconds: float) -> int:
-    """Most layers whose time stays within ``seconds`` on any stage."""
+def _longest_span(context: RowContext, objective: Objective, cutoff_s: float) -> int:
+    """Most layers that a stage can hold in a dealing faster than the cutoff."""
     layers = context.costs.model.num_layers
-    if not np.isfinite(seconds):
+    if not np.isfinite(cutoff_s):
         return layers
     running = context.prefix.forward_s + context.prefix.backward_s
+    total_s = float(running[-1]) + float(context.ends_s.sum())
     fewest = 0
     for count in range(1, layers + 1):
-        if float((running[count:] - running[:-count]).min()) > seconds * (1 + SLACK):
+        shortest_s = float((running[count:] - running[:-count]).min())
+        if objective(total_s, max(shortest_s, total_s / context.strategy.pp), 0.0, 0.0) > cutoff_s:
             break
         fewest = count
     return fewest
