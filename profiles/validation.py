@@ -71,7 +71,7 @@ def read_document(kind: type[D], data: Any, where: str, *, human_units: bool = F
         document = kind.model_validate(data)
     except ValidationError as error:
         spoiled = {finding.pointer for finding in findings}
-        more = (_finding(kind, data, detail) for detail in error.errors(include_url=False))
+        more = (_finding(kind, data, detail) for detail in _own_errors(error))
         findings.extend(finding for finding in more if finding.pointer not in spoiled)
         raise FindingsInvalid(findings, where) from None
     require(findings, where)
@@ -81,6 +81,18 @@ def read_document(kind: type[D], data: Any, where: str, *, human_units: bool = F
 def pointer_to(*parts: str | int) -> str:
     """JSON pointer of a path, with ``~`` and ``/`` escaped."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def _own_errors(error: ValidationError) -> list[ErrorDetails]:
+    """Pydantic's errors without ``too_short`` of a list whose items are wrong: it counts only the sound ones."""
+    details = error.errors(include_url=False)
+    places = [detail["loc"] for detail in details]
+    return [
+        detail
+        for detail in details
+        if detail["type"] != "too_short"
+        or not any(len(loc) > len(detail["loc"]) and loc[: len(detail["loc"])] == detail["loc"] for loc in places)
+    ]
 
 
 def _finding(kind: type[BaseModel], data: Any, detail: ErrorDetails) -> Finding:
