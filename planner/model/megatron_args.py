@@ -75,7 +75,7 @@ def megatron_job(text: str, name: str, where: str) -> MegatronJob:
 
 def _model(flags: MegatronFlags, name: str, *, tp: int, sequence_length: int | None) -> ModelSpec:
     hidden = flags.required("hidden-size")
-    num_layers = min(flags.required("num-layers"), 10_000)
+    num_layers = flags.required("num-layers", maximum=10_000)
     layers = read_layers(flags, hidden, num_layers)
     kinds, runs = runs_of(layers)
     positions = flags.integer("max-position-embeddings") or sequence_length or 1

@@ -97,12 +97,15 @@ class MegatronFlags:
         values = next((self._values[flag] for flag in flags if self._values.get(flag)), [""])
         return int(values[0]) if values[0].isdecimal() and len(values[0]) < 10 else None
 
-    def required(self, flag: str) -> int:
-        """Integer that the model cannot do without; 1 where it is missing (a finding is recorded)."""
+    def required(self, flag: str, maximum: int = MAX_INTEGER) -> int:
+        """Integer that the model cannot do without; 1 where it is missing or impossible (a finding is recorded)."""
         given = self.has(flag)
         value = self.integer(flag)
         if value is None and not given:
             self.refuse(flag, "is missing", f"add --{flag}{self._unknown_hint()}")
+        if value is not None and value > maximum:
+            self.refuse(flag, f"must be at most {maximum:,}, is {value:,}", "write a possible number")
+            return 1
         return 1 if value is None else value
 
     def _unknown_hint(self) -> str:

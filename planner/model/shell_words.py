@@ -39,6 +39,8 @@ _TOKEN = re.compile(
 )
 _OPENING = frozenset({"if", "case", "for", "while", "until", "select"})
 _CLOSING = frozenset({"fi", "esac", "done"})
+_MAX_VALUE_LENGTH = 1_000_000
+_KEPT_SPACE = "\x01"
 _PREFIXES = frozenset({"then", "else", "do", "export", "local", "declare", "readonly"})
 _MAX_WORDS = 20_000
 
@@ -143,6 +145,8 @@ def _assign(statement: list[_Word], scope: _Scope, *, conditional: bool) -> list
 
 
 def _store(scope: _Scope, name: str, new: list[str], *, adds: bool, conditional: bool) -> None:
+    if sum(map(len, new)) > _MAX_VALUE_LENGTH:  # A=$A$A, forty times over
+        new = [_unknown(f"${name}")]
     if adds and conditional:
         scope.skipped += new
     elif adds:
@@ -180,40 +184,45 @@ def _expand(word: _Word, scope: _Scope) -> list[str]:
     if match is not None and match.group(1) in scope.values and match.group(1) not in scope.uncertain:
         return list(scope.values[match.group(1)])
     text = "".join(
-        _expand_text(piece, kind, scope).replace(" ", "\x01")
+        _expand_text(piece, kind, scope).replace(" ", _KEPT_SPACE)
         if kind in ("literal", "quoted")
         else _expand_text(piece, kind, scope)
         for piece, kind in word.pieces
     )
-    return [part.replace("\x01", " ") for part in text.split()]
+    return [part.replace(_KEPT_SPACE, " ") for part in text.split()]
 
 
 def _expand_text(text: str, kind: str, scope: _Scope) -> str:
     if kind in ("literal", "open", "close", "gap") or ("$" not in text and "`" not in text):
         return re.sub(r'\\(["\\$`])', r"\1", text) if kind == "quoted" else text
     if "`" in text:
-        text = re.sub(r"`[^`]*`", f"{UNKNOWN}command output{UNKNOWN}", text)
+        text = re.sub(r"`[^`]*`", _unknown("command output"), text)
     return _EXPANSION.sub(lambda match: _value(match, scope), text)
+
+
+def _unknown(shown: str) -> str:
+    """Mark for what the text does not decide; its spaces do not split the word."""
+    return f"{UNKNOWN}{shown.replace(' ', _KEPT_SPACE)}{UNKNOWN}"
 
 
 def _value(match: re.Match[str], scope: _Scope) -> str:
     if match.group("sum") is not None:
         return _arithmetic(match.group("sum"), scope)
     if match.group("command") is not None:
-        return f"{UNKNOWN}command output{UNKNOWN}"
+        return _unknown("command output")
     if match.group("odd") is not None:
-        return f"{UNKNOWN}${{{match.group('odd')}}}{UNKNOWN}"
+        return _unknown(f"${{{match.group('odd')}}}")
     name = match.group("braced") or match.group("plain")
     operator, default = match.group("operator"), match.group("default") or ""
     if name in scope.uncertain:
-        return f"{UNKNOWN}${name}{UNKNOWN}"
+        return _unknown(f"${name}")
     if operator == "+":
         return _expand_text(default, "bare", scope) if scope.values.get(name) else ""
     if scope.values.get(name):
         return " ".join(scope.values[name])
     if operator is not None:
         return _expand_text(default, "bare", scope)
-    return "" if name in scope.values else f"{UNKNOWN}${name}{UNKNOWN}"
+    return "" if name in scope.values else _unknown(f"${name}")
 
 
 def _arithmetic(expression: str, scope: _Scope) -> str:
@@ -223,7 +232,7 @@ def _arithmetic(expression: str, scope: _Scope) -> str:
     try:
         return str(_integer(ast.parse(names.strip(), mode="eval").body))
     except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
-        return f"{UNKNOWN}$(({expression.strip()})){UNKNOWN}"
+        return _unknown(f"$(({expression.strip()}))")
 
 
 def _integer(node: ast.expr) -> int:

@@ -43,9 +43,10 @@ def read_heads(
     head_dim: int | None = None
     if reads_head_dim:
         head_dim = reader.optional_integer("head_dim", default=default_head_dim, maximum=_MAX_WIDTH)
+    even_split = head_dim is not None or hidden_size % heads == 0
     if head_dim is None:
         head_dim = divided_heads(reader, "num_attention_heads", hidden_size, heads)
-    if head_dim % 2:
+    if even_split and head_dim % 2:
         reader.refuse("head_dim", f"must be even for rotary positions, is {head_dim}")
     return heads, kv_heads, head_dim
 
