@@ -20,15 +20,15 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _EXPANSION = re.compile(
     r"\$(?:\(\((?P<sum>[^()]*(?:\([^()]*\)[^()]*)*)\)\)"
     r"|\((?P<command>[^()]*(?:\([^()]*\)[^()]*)*)\)"
-    r"|\{(?P<braced>[A-Za-z_]\w*|[0-9@*#])(?:\[[@*]\])?(?::?(?P<operator>[-=+])(?P<default>[^}]*))?\}"
-    r"|\{(?P<odd>[^}]*)\}"
+    r"|\{(?P<braced>[A-Za-z_]\w*|[0-9@*#])(?:\[[@*]\])?(?::?(?P<operator>[-=+])(?P<default>[^}]{0,500}))?\}"
+    r"|\{(?P<odd>[^}]{0,500})\}"
     r"|(?P<plain>[A-Za-z_]\w*|[0-9@*#?!$]))"
 )
 _TOKEN = re.compile(
     r"(?P<comment>(?<![^\s;(])#[^\n]*)"
     r"|(?P<single>'[^']*')"
     r'|(?P<double>"(?:\\.|[^"\\])*")'
-    r"|(?P<expansion>\$\(\((?:[^()]|\([^()]*\))*\)\)|\$\((?:[^()]|\([^()]*\))*\)|\$\{[^}]*\}|`[^`]*`"
+    r"|(?P<expansion>\$\(\((?:[^()]|\([^()]*\))*\)\)|\$\((?:[^()]|\([^()]*\))*\)|\$\{[^}]{0,500}\}|`[^`]*`"
     r"|\$[A-Za-z_]\w*|\$[0-9@*#?!$])"
     r"|(?P<escape>\\.)"
     r"|(?P<separator>[\n;]|&&|\|\||[|&])"
@@ -180,7 +180,7 @@ def _expand_array(word: _Word, scope: _Scope) -> list[str]:
 def _expand(word: _Word, scope: _Scope) -> list[str]:
     """Fill in variables; unquoted ones split at spaces, and a whole array stays a list."""
     raw = word.raw()
-    match = re.fullmatch(r"\$\{([A-Za-z_]\w*)\[[@*]\](?::?[-=+][^}]*)?\}", raw)
+    match = re.fullmatch(r"\$\{([A-Za-z_]\w*)\[[@*]\](?::?[-=+][^}]{0,500})?\}", raw)
     if match is not None and match.group(1) in scope.values and match.group(1) not in scope.uncertain:
         return list(scope.values[match.group(1)])
     text = "".join(

@@ -177,7 +177,6 @@ def test_every_supported_model_type_is_checked() -> None:
 _CATALOGUE = [name for name in builtin_models() if "hf_config" in builtin_document(name)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", _CATALOGUE)
 def test_builtin_model_has_the_parameters_of_its_class(name: str) -> None:
     config = dict(builtin_document(name)["hf_config"])
