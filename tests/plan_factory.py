@@ -70,7 +70,16 @@ def make_mla_model(num_layers: int = 8, *, num_dense: int = 1, num_mtp_layers: i
         kv_lora_rank=128,
         qk_rope_head_dim=32,
     )
-    moe = MoeSpec(num_experts=16, top_k=4, expert_intermediate_size=256, router_bias=True, shared_intermediate_size=256)
+    moe = MoeSpec(
+        num_experts=16,
+        top_k=4,
+        expert_intermediate_size=256,
+        router_bias=True,
+        score_function="sigmoid",
+        num_groups=4,
+        top_k_groups=2,
+        shared_intermediate_size=256,
+    )
     dense = LayerSpec(attention=attention, mlp=MlpSpec(intermediate_size=2048, gated=True))
     runs = [LayerRun(kind=1, count=num_dense)] if num_dense else []
     return ModelSpec(

@@ -21,10 +21,12 @@ from planner.emit.megatron.arguments import argument_vector, write_arguments
 from planner.emit.megatron.emit import data_arguments, offloads_modules
 from planner.emit.megatron.environment import environment, is_blackwell_or_later
 from planner.emit.megatron.flags import sections
+from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.megatron_models import REFUSED_MODELS
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
 from tests.plan_strategies import plans
 
@@ -212,6 +214,17 @@ def test_our_rules_stop_at_the_same_place(megatron: Megatron, name: str) -> None
     findings = violations(rule_input(plan))
     assert f"megatron.{rule}" in {finding.rule for finding in findings}
     assert_same_verdict(megatron.ask(plan), plan, findings)
+
+
+@pytest.mark.parametrize("name", sorted(set(builtin_models()) - set(REFUSED_MODELS)))
+def test_models_that_ship(megatron: Megatron, name: str) -> None:
+    model = builtin_model(name)
+    experts = any(kind.moe for kind in model.layer_kinds)
+    strategy = Strategy(pp=2, dp_shard=4, ep=4 if experts else 1, num_microbatches=4)
+    workload = Workload(global_batch_size=16, sequence_length=min(model.max_sequence_length, 4096))
+    plan = make_plan(strategy, model, workload=workload)
+    assert violations(rule_input(plan)) == []
+    assert_accepted(megatron.ask(plan), plan)
 
 
 @pytest.mark.parametrize(

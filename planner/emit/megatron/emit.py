@@ -85,7 +85,7 @@ def data_arguments(plan: Plan) -> str:
     )
     data = Section("Data: yours, --data-path ... and --split ...", {"--mock-data": ()})
     training = Section(
-        "Training: yours, learning rate schedule, number of steps, checkpoints, rotary base, norm epsilon",
+        "Training: yours, learning rate schedule, number of steps, checkpoints, rope scaling",
         {"--train-iters": ("20",), "--lr": ("1e-4",), "--eval-iters": ("0",), "--log-interval": ("1",)},
     )
     head = f"# A copy of this file with your own values, named in DATA_ARGS, takes its place (see {TRAIN_SCRIPT}).\n\n"
@@ -97,8 +97,8 @@ def assumptions(plan: Plan, projections: tuple[Projection, ...]) -> tuple[str, .
     strategy, model, workload = plan.chosen(), plan.problem.model, plan.problem.workload
     lines = [
         f"Megatron-LM with megatron-core {MEGATRON_CORE_VERSION} and Transformer Engine >= 2.1 is installed.",
-        "Rotary base, norm epsilon and initialisation are not part of a plan: Megatron's defaults hold unless the file"
-        " in DATA_ARGS says otherwise.",
+        "Rope scaling, initialisation and learning rate are not part of a plan: Megatron's defaults hold unless the"
+        " file in DATA_ARGS says otherwise.",
     ]
     if any(projection.reason and "no difference" not in projection.reason for projection in projections):
         lines.append("The expected numbers are those of the plan before it was projected, unless it was costed again.")

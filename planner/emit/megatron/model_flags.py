@@ -1,7 +1,7 @@
 """Which flags describe the model?  ``ModelSpec`` -> architecture arguments of ``pretrain_gpt.py``.
 
-What a plan does not depend on (rotary base, norm epsilon, initialisation, learning rate) is not in a ``ModelSpec`` and
-stays at Megatron's default unless ``data.args`` says otherwise.
+What a plan does not depend on (rope scaling, initialisation, learning rate) is not in a ``ModelSpec`` and stays at
+Megatron's default unless the file in DATA_ARGS says otherwise.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import groupby
 from planner.emit.megatron.arguments import Words
 from planner.emit.megatron.model_rules import linear_biases
 from planner.emit.megatron.rule_input import mixture, used_kinds
-from planner.model.spec import AttentionSpec, ModelSpec
+from planner.model.spec import AttentionSpec, ModelSpec, MoeSpec
 from planner.problem import Workload
 
 VOCABULARY_MULTIPLE = 128
@@ -29,6 +29,7 @@ def model_flags(model: ModelSpec, workload: Workload) -> dict[str, Words]:
         **_attention_flags(kinds[0].attention),
         **_window_flags(model),
         "--normalization": ("RMSNorm" if kinds[0].norm == "rms" else "LayerNorm",),
+        "--norm-epsilon": (f"{model.norm_epsilon:g}",),
         **_activation_flags(model),
         **_bias_flags(model),
         **_position_flags(model, workload),
@@ -64,10 +65,23 @@ def moe_flags(model: ModelSpec) -> dict[str, Words]:
         flags["--moe-shared-expert-intermediate-size"] = (str(moe.shared_intermediate_size),)
     if moe.shared_gate:
         flags["--moe-shared-expert-gate"] = ()
-    if moe.router_bias and not moe.expert_bias:
-        flags |= {"--moe-router-score-function": ("sigmoid",), "--moe-router-enable-expert-bias": ()}
+    return flags | _router_flags(moe)
+
+
+def _router_flags(moe: MoeSpec) -> dict[str, Words]:
+    """Scores, their learned correction, and groups.  One expert a token demands the softmax before the choice."""
+    flags: dict[str, Words] = {}
+    if moe.score_function == "sigmoid":
+        flags["--moe-router-score-function"] = ("sigmoid",)
+        if moe.router_bias and not moe.expert_bias:
+            flags["--moe-router-enable-expert-bias"] = ()
     elif moe.top_k == 1:
         flags["--moe-router-pre-softmax"] = ()
+    if moe.num_groups > 1:
+        flags |= {
+            "--moe-router-num-groups": (str(moe.num_groups),),
+            "--moe-router-group-topk": (str(moe.top_k_groups),),
+        }
     return flags
 
 
@@ -136,5 +150,12 @@ def _bias_flags(model: ModelSpec) -> dict[str, Words]:
 def _position_flags(model: ModelSpec, workload: Workload) -> dict[str, Words]:
     """Without a table the number of positions only has to cover the sample (rule A15)."""
     rows = model.learned_positions or max(model.max_sequence_length, workload.sequence_length)
-    kind = "learned_absolute" if model.learned_positions else "rope"
-    return {"--position-embedding-type": (kind,), "--max-position-embeddings": (str(rows),)}
+    kind = "learned_absolute" if model.learned_positions else model.position
+    flags: dict[str, Words] = {"--position-embedding-type": (kind,), "--max-position-embeddings": (str(rows),)}
+    if kind == "rope":
+        flags["--rotary-base"] = (f"{model.rotary_base:.0f}",)
+        attention = used_kinds(model)[0].attention
+        rotated = attention.qk_rope_head_dim
+        if attention.kind == "gqa" and rotated is not None and rotated != attention.head_dim:
+            flags["--rotary-percent"] = (f"{rotated / attention.head_dim:g}",)
+    return flags

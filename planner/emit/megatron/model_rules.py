@@ -9,7 +9,6 @@ from planner.emit.megatron.rule_input import MegatronRule, RuleInput, used_kinds
 from planner.model.spec import LayerSpec
 
 _FLAGS = "megatron-core 0.19.2 training/arguments.py: no flag says it"
-ALIBI_FAMILIES = frozenset({"bloom", "mpt", "falcon"})
 GELU_NAMES = frozenset({"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python"})
 SILU_NAMES = frozenset({"silu", "swish"})
 
@@ -30,7 +29,8 @@ def _norms(given: RuleInput) -> str | None:
 
 
 def _post_norm(given: RuleInput) -> str | None:
-    return "norms after attention and MLP (olmo2)" if given.model.family in ("olmo2", "olmo3") else None
+    placements = {kind.norm_placement for kind in used_kinds(given.model)}
+    return "norms behind attention and MLP instead of before them" if placements != {"pre"} else None
 
 
 def _residual(given: RuleInput) -> str | None:
@@ -39,8 +39,12 @@ def _residual(given: RuleInput) -> str | None:
 
 
 def _positions(given: RuleInput) -> str | None:
-    alibi = given.model.family in ALIBI_FAMILIES and not given.model.learned_positions
-    return "ALiBi position biases" if alibi else None
+    model = given.model
+    if model.position == "alibi":
+        return "ALiBi position biases"
+    if model.position == "rope" and not model.learned_positions and model.rotary_base != int(model.rotary_base):
+        return "a rotary base that is not a whole number"
+    return None
 
 
 def _embedding(given: RuleInput) -> str | None:
@@ -79,6 +83,8 @@ def _attention_kind(given: RuleInput) -> str | None:
             return "attention that is not causal"
         if attention.kind == "gqa" and attention.v_head_dim != attention.head_dim:
             return "value heads of another width than query heads"
+        if attention.logit_softcap is not None:
+            return "a cap on attention logits"
         if attention.qk_norm == "full_width":
             return "one norm over all query heads together"
         if attention.qk_norm_bias and kind.norm == "rms":
@@ -103,6 +109,8 @@ def linear_biases(kind: LayerSpec) -> set[bool]:
         flags.add(kind.mlp.bias)
     if kind.moe:
         flags.add(kind.moe.expert_bias)
+        if kind.moe.shared_intermediate_size:
+            flags.add(kind.moe.shared_bias)
     return flags
 
 
@@ -119,10 +127,15 @@ def _activation(given: RuleInput) -> str | None:
 def _router(given: RuleInput) -> str | None:
     """A router's linear bias comes and goes with the bias of the linear layers (core/transformer/moe/router.py:64)."""
     for kind in used_kinds(given.model):
-        if kind.moe and kind.moe.top_k > kind.moe.num_experts:
-            return "more experts a token than there are"
-        if kind.moe and kind.moe.expert_bias and not kind.moe.router_bias:
+        moe = kind.moe
+        if moe is None:
+            continue
+        if moe.expert_bias and not moe.router_bias:
             return "experts with bias behind a router without"
+        if moe.router_bias and not moe.expert_bias and moe.score_function != "sigmoid":
+            return "a corrected softmax router; Megatron corrects sigmoid scores only"
+        if moe.num_experts % moe.num_groups or moe.top_k_groups > moe.num_groups:
+            return "expert groups that do not divide the experts"
     return None
 
 

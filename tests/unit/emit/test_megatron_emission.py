@@ -10,6 +10,7 @@ from planner.emit.megatron import emit, project
 from planner.emit.megatron.arguments import argument_vector, parse_arguments
 from planner.emit.megatron.model_flags import list_pattern, model_flags, moe_flags
 from planner.emit.write import write_emission
+from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
@@ -56,7 +57,25 @@ def test_latent_attention_flags() -> None:
     assert given["--q-lora-rank"] == ("256",)
     assert given["--mtp-num-layers"] == ("1",)
     assert given["--moe-router-score-function"] == ("sigmoid",)
+    assert "--moe-router-enable-expert-bias" in given
+    assert (given["--moe-router-num-groups"], given["--moe-router-group-topk"]) == (("4",), ("2",))
     assert "--num-query-groups" not in given
+
+
+def test_numbers_that_only_the_model_knows() -> None:
+    model = builtin_model("glm-4.5-air")
+    given = flags(model)
+    assert given["--rotary-base"] == ("1000000",)
+    assert given["--rotary-percent"] == ("0.5",)
+    assert flags(builtin_model("deepseek-v3"))["--norm-epsilon"] == ("1e-06",)
+
+
+def test_alternating_windows() -> None:
+    given = flags(builtin_model("gpt-oss-20b"))
+    assert given["--window-size"] == ("127,0",)
+    pattern = eval(given["--window-attn-skip-freq"][0])
+    assert pattern == [1, 0] * 12
+    assert "--disable-bias-linear" not in given
 
 
 def test_layer_patterns_are_python_lists() -> None:

@@ -98,9 +98,9 @@ VISION = VisionSpec(
 UNBUILDABLE: dict[str, list[ModelSpec]] = {
     "M1": [DENSE.model_copy(update={"vision": VISION})],
     "M2": [kind_with(DENSE, num_norms=4), kind_with(DENSE, norm="layer_no_bias")],
-    "M3": [DENSE.model_copy(update={"family": "olmo2"})],
+    "M3": [kind_with(DENSE, norm_placement="post_branch")],
     "M4": [kind_with(DENSE, parallel_residual=True)],
-    "M5": [DENSE.model_copy(update={"family": "bloom"})],
+    "M5": [DENSE.model_copy(update={"position": "alibi"}), DENSE.model_copy(update={"rotary_base": 10000.5})],
     "M6": [DENSE.model_copy(update={"embedding_norm": True}), DENSE.model_copy(update={"head_bias": True})],
     "M7": [
         two_kinds(
@@ -110,7 +110,7 @@ UNBUILDABLE: dict[str, list[ModelSpec]] = {
     "M8": [
         two_kinds(lambda kind: kind.model_copy(update={"mlp": MlpSpec(intermediate_size=8192, gated=True)})),
     ],
-    "M9": [attention_with(qk_norm="full_width"), attention_with(causal=False)],
+    "M9": [attention_with(qk_norm="full_width"), attention_with(causal=False), attention_with(logit_softcap=50.0)],
     "M10": [attention_with(output_bias=True)],
     "M11": [DENSE.model_copy(update={"activation_function": "gelu_pytorch_tanh"})],
 }
