@@ -15,6 +15,7 @@ from planner.emit.layout import layout_of
 from planner.emit.write import changed_files, read_manifest
 from planner.errors import MeshwrightError
 from planner.plan import Plan
+from planner.strategy import Strategy
 
 _OURS = "docs: meshwright check"
 
@@ -50,7 +51,7 @@ def _load_plan(path: Path, data: dict[str, Any], findings: list[Finding]) -> Pla
     where = path / PLAN_JSON
     try:
         plan = Plan.model_validate(json.loads(where.read_text(encoding="utf-8")))
-        plan.chosen()
+        _demand_positive(plan.chosen())
     except (OSError, ValueError, ValidationError, KeyError, TypeError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         findings.append(Finding("emission.plan", f"{PLAN_JSON} is not a plan: {reason}", _OURS, str(where)))
@@ -60,6 +61,14 @@ def _load_plan(path: Path, data: dict[str, Any], findings: list[Finding]) -> Pla
             Finding("emission.plan", f"{PLAN_JSON} is not the plan that the manifest names", _OURS, str(where))
         )
     return plan
+
+
+def _demand_positive(strategy: Strategy) -> None:
+    """Rules divide by degrees, so an edited plan must not bring zeros or text.  Raises ValueError."""
+    for name in ("tp", "cp", "ep", "etp", "pp", "vpp", "dp_replicate", "dp_shard", "micro_batch_size"):
+        value = getattr(strategy, name)
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(f"strategy/{name} is {value!r}, not a positive number")
 
 
 def _read_back(path: Path, data: dict[str, Any], target: TargetModule, plan: Plan) -> list[Finding]:

@@ -107,6 +107,15 @@ def test_a_broken_plan_is_a_finding(out: Path, text: str) -> None:
     assert [finding.rule for finding in check_directory(out)] == ["emission.hash", "emission.plan"]
 
 
+@pytest.mark.parametrize("value", ["0", "-1", '"two"', "null"])
+def test_an_impossible_degree_is_a_finding(out: Path, value: str) -> None:
+    edit(out, "plan.json", '"tp": 2', f'"tp": {value}')
+    rehash(out, "plan.json")
+    (finding,) = check_directory(out)
+    assert finding.rule == "emission.plan"
+    assert "strategy/tp" in finding.message
+
+
 def test_no_manifest_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DocumentInvalid, match=r"no readable manifest\.json"):
         check_directory(tmp_path)
