@@ -108,6 +108,7 @@ class Plan(Document):
     peak_memory_bytes: int
     memory_limit_bytes: int
     breakdown_s: dict[str, float]
+    pipeline_hop_s: float = Field(default=0.0, ge=0, description="one transfer between neighbouring stages")
     lower_bound_s: float
     gap: float
     search: SearchReport

@@ -53,6 +53,12 @@ class OperatorSum:
         """All sums zero for ``count`` keys."""
         return cls(*(np.zeros(count) for _ in fields(cls)))
 
+    def add_times(self, other: OperatorSum, count: float) -> None:
+        """Add ``count`` times the seconds of ``other``; parameters stay."""
+        for field in fields(self):
+            if field.name.endswith("_s"):
+                getattr(self, field.name)[:] += count * getattr(other, field.name)
+
     @property
     def backward_s(self) -> Array:
         """Compute of the backward pass."""

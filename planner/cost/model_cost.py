@@ -189,19 +189,25 @@ def _add_vision(sums: OperatorSum, model: ModelSpec, keys: LayerKeys, hardware: 
         overlap_ep=keys.overlap_ep,
         sequence_length=vision.patches_per_image,
     )
-    operators = vision_operators(model)
-    one = operator_sum(operators, patches, hardware)
-    active = 1.0 if images else 0.0
-    for name in ("forward_s", "input_gradient_s", "weight_gradient_s", "communication_forward_s"):
-        getattr(sums, name)[:] += active * vision.num_layers * getattr(one, name)
-    sums.communication_backward_s += active * vision.num_layers * one.communication_backward_s
-    sums.tp_s += active * vision.num_layers * one.tp_s
-    sums.dense_parameters += vision.num_layers * one.dense_parameters + vision.extra_parameters
+    kept = np.zeros(len(keys))
+    windowed = vision.num_windowed_layers
+    for count, operators in (
+        (vision.num_layers - windowed, vision_operators(model)),
+        (windowed, vision_operators(model, windowed=True)),
+    ):
+        if count == 0:
+            continue
+        one = operator_sum(operators, patches, hardware)
+        sums.dense_parameters += count * one.dense_parameters
+        if images:
+            sums.add_times(one, count)
+            kept = kept + count * working_bytes(operators, patches)
+    sums.dense_parameters += vision.extra_parameters
     projector_s = vision.projector_flops_per_image * images * keys.micro_batch_size / hardware.rates.matmul_flops_per_s
     sums.forward_s += projector_s
     sums.input_gradient_s += projector_s
     sums.weight_gradient_s += projector_s
-    return active * vision.num_layers * working_bytes(operators, patches)
+    return kept
 
 
 def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware) -> EndTable:
@@ -234,14 +240,13 @@ def _add_mtp(
     mtp = model.mtp
     if mtp is None:
         return np.zeros(len(keys))
-    head = operator_sum(head_operators(model), keys, hardware)
     layer_ops = kinds[mtp.kind]
-    parts = (operator_sum(layer_ops, keys, hardware), operator_sum(mtp_operators(model), keys, hardware))
-    times = ("forward_s", "input_gradient_s", "weight_gradient_s", "communication_forward_s", "communication_backward_s")
-    for name in times:
-        getattr(sums, name)[:] += mtp.num_layers * (getattr(head, name) + sum(getattr(part, name) for part in parts))
-    for name in ("tp_s", "cp_s", "ep_s", "dense_parameters", "expert_parameters"):
-        getattr(sums, name)[:] += mtp.num_layers * sum(getattr(part, name) for part in parts)
+    sums.add_times(operator_sum(head_operators(model), keys, hardware), mtp.num_layers)
+    for operators in (layer_ops, mtp_operators(model)):
+        one = operator_sum(operators, keys, hardware)
+        sums.add_times(one, mtp.num_layers)
+        sums.dense_parameters += mtp.num_layers * one.dense_parameters
+        sums.expert_parameters += mtp.num_layers * one.expert_parameters
     kept = working_bytes(layer_ops, keys) + working_bytes(mtp_operators(model), keys) + head_saved
     return mtp.num_layers * kept
 

@@ -175,12 +175,14 @@ def _best_of_family(context: RowContext, rules: SplitRules, cutoff_s: float) -> 
     best: Candidate | None = None
     cutoff = cutoff_s
     for chunk_layers in chunk_family(context.costs.model.num_layers, context.strategy.num_chunks):
-        for relieved in _family_relief(context, rules, chunk_layers):
-            if _quick_bound_s(context, chunk_layers) >= cutoff:
-                continue
-            candidate = evaluate_split(context, Split(chunk_layers=chunk_layers, relieved=relieved))
-            if candidate.step_time_s < cutoff and candidate.peak_memory_bytes <= rules.limit_bytes * (1 + SLACK):
-                best, cutoff = candidate, candidate.step_time_s
+        if _quick_bound_s(context, chunk_layers) >= cutoff:
+            continue
+        split = family_split(context, rules, chunk_layers)
+        if split is None:
+            continue
+        candidate = evaluate_split(context, split)
+        if candidate.step_time_s < cutoff:
+            best, cutoff = candidate, candidate.step_time_s
     return best
 
 
@@ -214,35 +216,54 @@ def _quick_bound_s(context: RowContext, chunk_layers: tuple[int, ...]) -> float:
     return float(busiest) * context.strategy.num_microbatches
 
 
-def _family_relief(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Fewest relieved layers a chunk on each stage (or the same on all when ``uniform``); empty if nothing fits."""
-    prefix, memory = context.prefix, context.memory
-    stages, most = context.strategy.pp, max(chunk_layers)
+def family_split(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> Split | None:
+    """The given dealing with the fewest relieved layers a chunk that fit each stage; None if nothing fits."""
+    need = _family_need(context, rules, chunk_layers)
+    chosen = _family_relief(context, chunk_layers, need)
+    if chosen is None:
+        return None
+    if rules.uniform and context.strategy.recompute != "none":
+        every = max(chunk_layers) if context.strategy.recompute == "selective" else int(chosen.max())
+        chosen = np.full_like(chosen, every)
+        saving = _family_saving(context, chunk_layers, every)
+        left = need - context.memory.in_flight[0] * saving + (context.memory.replay_bytes[0] if every else 0.0)
+        if (left > SLACK * context.costs.hardware.memory_bytes).any():
+            return None
+    return Split(chunk_layers=chunk_layers, relieved=tuple(int(count) for count in chosen))
+
+
+def _family_need(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> Array:
+    """Bytes over the limit on each stage without relief."""
+    prefix, memory, cost = context.prefix, context.memory, context.cost
     state = (
-        _device_sums(context, chunk_layers, prefix.dense) * context.cost.dense_state.total[0]
-        + _device_sums(context, chunk_layers, prefix.expert) * context.cost.expert_state.total[0]
+        _device_sums(context, chunk_layers, prefix.dense) * cost.dense_state.total[0]
+        + _device_sums(context, chunk_layers, prefix.expert) * cost.expert_state.total[0]
     )
     saved = _device_sums(context, chunk_layers, prefix.saved_bytes)
-    flight = memory.in_flight[0]
-    need = memory.fixed_bytes[0] + state + flight * saved - rules.limit_bytes
-    tolerance = SLACK * context.costs.hardware.memory_bytes
-    can_relieve = prefix.saving_bytes[-1] > 0
-    if not can_relieve:
-        return [(0,) * stages] if bool((need <= tolerance).all()) else []
+    need: Array = memory.fixed_bytes[0] + state + memory.in_flight[0] * saved - rules.limit_bytes
+    return need
+
+
+def _family_saving(context: RowContext, chunk_layers: tuple[int, ...], count: int) -> Array:
+    """Bytes a micro-batch that each stage saves when the first ``count`` layers of its chunks are relieved."""
     starts = np.concatenate([[0], np.cumsum(chunk_layers)[:-1]])
-    owners = np.array([context.strategy.chunk_stage(chunk) for chunk in range(len(chunk_layers))])
-    chosen = np.full(stages, -1)
+    stops = starts + np.minimum(count, chunk_layers)
+    owners = [context.strategy.chunk_stage(chunk) for chunk in range(len(chunk_layers))]
+    saving = np.zeros(context.strategy.pp)
+    np.add.at(saving, owners, context.prefix.saving_bytes[stops] - context.prefix.saving_bytes[starts])
+    return saving
+
+
+def _family_relief(context: RowContext, chunk_layers: tuple[int, ...], need: Array) -> Ints | None:
+    """Fewest relieved layers a chunk for each stage; None if even all of them are too few."""
+    memory = context.memory
+    tolerance = SLACK * context.costs.hardware.memory_bytes
+    chosen = np.full(context.strategy.pp, -1, dtype=np.int64)
+    most = max(chunk_layers) if context.prefix.saving_bytes[-1] > 0 else 0
     for count in range(most + 1):
-        stops = starts + np.minimum(count, chunk_layers)
-        saving = np.zeros(stages)
-        np.add.at(saving, owners, prefix.saving_bytes[stops] - prefix.saving_bytes[starts])
-        left = need - flight * saving + (memory.replay_bytes[0] if count else 0.0)
+        saving = _family_saving(context, chunk_layers, count) if count else 0.0
+        left = need - memory.in_flight[0] * saving + (memory.replay_bytes[0] if count else 0.0)
         chosen = np.where((chosen < 0) & (left <= tolerance), count, chosen)
         if (chosen >= 0).all():
-            break
-    if (chosen < 0).any():
-        return []
-    if rules.uniform and context.strategy.recompute != "none":
-        every = most if context.strategy.recompute == "selective" else int(chosen.max())
-        return [(every,) * stages]
-    return [tuple(int(count) for count in chosen)]
+            return chosen
+    return None

@@ -1,0 +1,172 @@
+"""How does a candidate become a plan?  Numbers rounded to whole bytes, stages spelled out, provenance attached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from planner.candidate import Candidate, StageBill
+from planner.cost.efficiency import DEFAULT_MATMUL_FRACTION
+from planner.cost.hardware import Hardware
+from planner.model.flops import model_flops_per_token, vision_flops_per_image
+from planner.plan import (
+    Alternative,
+    ChunkPlan,
+    MemoryBill,
+    Plan,
+    PlanStatus,
+    SearchReport,
+    StageOffload,
+    StagePlan,
+    StageRecompute,
+)
+from planner.problem import Problem
+from planner.search.branch import memory_limit_bytes
+from planner.search.evaluate import chunk_starts
+from planner.timeline import simulated_step_time_s
+from planner.uncertainty import step_interval_s
+from planner.version import __version__
+
+
+def assemble_plan(
+    problem: Problem,
+    hardware: Hardware,
+    candidate: Candidate,
+    *,
+    status: PlanStatus,
+    lower_bound_s: float,
+    report: SearchReport,
+    others: Sequence[Candidate] = (),
+) -> Plan:
+    """Write a candidate down as an immutable plan."""
+    workload, step_s = problem.workload, candidate.step_time_s
+    tokens = workload.global_batch_size * workload.sequence_length
+    flops = model_flops_per_token(problem.model, workload.sequence_length) * tokens
+    flops += vision_flops_per_image(problem.model) * workload.images_per_sample * workload.global_batch_size
+    peak = hardware.pool.device.peak_flops_per_s[workload.precision]
+    devices = candidate.strategy.world_size
+    stages = tuple(_stage(problem, candidate, index) for index in range(candidate.strategy.pp))
+    return Plan(
+        problem=problem,
+        status=status,
+        strategy=candidate.strategy.to_dict(),
+        stages=stages,
+        step_time_s=step_s,
+        step_time_interval_s=step_interval_s(candidate.breakdown_s),
+        simulated_step_time_s=simulated_step_time_s(candidate),
+        tokens_per_s=tokens / step_s,
+        tokens_per_s_per_device=tokens / step_s / devices,
+        model_flops_per_step=flops,
+        model_flops_utilization=flops / (step_s * devices * peak),
+        peak_memory_bytes=max(stage.peak_memory_bytes.total for stage in stages),
+        memory_limit_bytes=int(memory_limit_bytes(problem, hardware)),
+        breakdown_s=candidate.breakdown_s,
+        pipeline_hop_s=candidate.hop_s,
+        lower_bound_s=lower_bound_s,
+        gap=max(0.0, 1.0 - lower_bound_s / step_s),
+        search=report,
+        alternatives=tuple(_alternative(candidate, other) for other in others),
+        assumptions=_assumptions(problem, hardware, candidate),
+        provenance=_provenance(problem, hardware),
+        cost_per_step=_cost_per_step(problem, step_s, devices),
+    )
+
+
+def _stage(problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
+    strategy, split, bill = candidate.strategy, candidate.split, candidate.stages[stage]
+    starts = chunk_starts(split.chunk_layers)
+    last = strategy.num_chunks - 1
+    mtp = problem.model.mtp.num_layers if problem.model.mtp is not None else 0
+    chunks = tuple(
+        ChunkPlan(
+            chunk=chunk,
+            first_layer=starts[chunk],
+            num_layers=count,
+            has_embedding=chunk == 0,
+            has_head=chunk == last,
+            num_mtp_layers=mtp if chunk == last else 0,
+        )
+        for chunk, count in enumerate(split.chunk_layers)
+        if strategy.chunk_stage(chunk) == stage
+    )
+    relieved = tuple(min(split.relieved[stage], chunk.num_layers) for chunk in chunks)
+    offloads = strategy.activation_offload
+    replays = strategy.recompute != "none" and any(relieved)
+    return StagePlan(
+        stage=stage,
+        layers=sum(chunk.num_layers for chunk in chunks),
+        chunks=chunks,
+        recompute=StageRecompute(
+            policy=strategy.recompute if replays else "none",
+            modules=strategy.recompute_modules if replays else (),
+            num_layers_per_chunk=relieved if replays else tuple(0 for _ in chunks),
+        ),
+        offload=StageOffload(
+            optimizer=strategy.optimizer_offload, activation_layers=sum(relieved) if offloads else 0
+        ),
+        peak_memory_bytes=_memory(bill),
+        parameters_per_device=round(bill.dense_parameters + bill.expert_parameters),
+        forward_s=bill.forward_s,
+        backward_s=bill.backward_s,
+        weight_gradient_s=bill.weight_gradient_s,
+    )
+
+
+def _memory(bill: StageBill) -> MemoryBill:
+    parts = {
+        "weights": round(bill.weights_bytes),
+        "gradients": round(bill.gradients_bytes),
+        "optimizer": round(bill.optimizer_bytes),
+        "activations": round(bill.activations_bytes),
+        "buffers": round(bill.buffers_bytes),
+    }
+    return MemoryBill(**parts, total=sum(parts.values()))
+
+
+def _alternative(chosen: Candidate, other: Candidate) -> Alternative:
+    mine, theirs = chosen.strategy.to_dict(), other.strategy.to_dict()
+    return Alternative(
+        strategy=theirs,
+        step_time_s=other.step_time_s,
+        peak_memory_bytes=round(other.peak_memory_bytes),
+        slower_by=other.step_time_s / chosen.step_time_s - 1.0,
+        differs_in=tuple(name for name in mine if mine[name] != theirs[name]),
+    )
+
+
+def _assumptions(problem: Problem, hardware: Hardware, candidate: Candidate) -> tuple[str, ...]:
+    workload, device = problem.workload, hardware.pool.device
+    notes = [
+        f"operator and link times are datasheet predictions for {device.name}; import a measured profile to replace them",
+        "attention is causal and fused (flash); no dropout masks are kept",
+        f"gradients are accumulated and reduced in {workload.gradient_dtype}, optimizer {workload.optimizer}",
+        f"{problem.constraints.memory_margin_fraction:.0%} of device memory stays free for fragmentation and surprises",
+        "every node, device and link runs at its nominal speed; no stragglers, no checkpoint or data-loading stalls",
+    ]
+    if workload.precision not in device.achievable_matmul_fraction:
+        notes.append(f"best matmul rate of {device.name} is not measured; {DEFAULT_MATMUL_FRACTION:.0%} of peak assumed")
+    if candidate.strategy.ep > 1 or any(kind.moe for kind in problem.model.layer_kinds):
+        notes.append("tokens are spread evenly over the experts")
+    if problem.model.vision is not None and workload.images_per_sample == 0:
+        notes.append("no images in the samples: the vision tower holds memory but does no work")
+    return tuple(notes)
+
+
+def _provenance(problem: Problem, hardware: Hardware) -> dict[str, Any]:
+    device = hardware.pool.device
+    return {
+        "software": __version__,
+        "model": problem.model.content_hash(),
+        "cluster": problem.cluster.content_hash(),
+        "profile": problem.profile_id,
+        "inputs": "datasheet",
+        "device": {
+            name: {"confidence": source.confidence, "source": source.source} for name, source in device.provenance.items()
+        },
+        "engine": "best-bound-first over the declared space; stage dealing by exact dynamic programming",
+    }
+
+
+def _cost_per_step(problem: Problem, step_s: float, devices: int) -> float | None:
+    price = problem.objective.price_per_device_hour or problem.cluster.price_per_device_hour
+    return None if price is None else price * devices * step_s / 3600.0

@@ -1,0 +1,112 @@
+"""How many devices should be used?  Fewest for a target, cheapest per token, and the curve in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.plan import Plan
+from planner.problem import Problem
+from planner.search.options import Progress, SearchOptions
+from profiles.cluster import Cluster
+
+PlanOnAll = Callable[[Problem, SearchOptions, Progress | None], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class FrontPoint:
+    """The best plan for one number of devices; ``efficient`` when no other point is both faster and cheaper."""
+
+    num_devices: int
+    plan: Plan
+    efficient: bool
+
+
+def device_counts(cluster: Cluster) -> list[int]:
+    """Numbers of devices that the cluster can be cut to: node counts that halve, and the whole."""
+    per_node, nodes = cluster.pools[0].devices_per_node, cluster.pools[0].num_nodes
+    counts = {nodes}
+    step = 1
+    while step <= nodes:
+        counts |= {step, min(nodes, step * 3 // 2)} if step > 1 else {step}
+        step *= 2
+    return [count * per_node for count in sorted(counts)]
+
+
+def cut_to(problem: Problem, num_devices: int) -> Problem:
+    """The same question on the first ``num_devices`` devices of the cluster."""
+    pool = problem.cluster.pools[0]
+    cut = pool.model_copy(update={"num_nodes": num_devices // pool.devices_per_node})
+    if cut.scale_up.domain_size > cut.num_devices:
+        cut = cut.model_copy(update={"scale_up": cut.scale_up.model_copy(update={"domain_size": cut.num_devices, "torus_shape": None})})
+    cluster = problem.cluster.model_copy(update={"pools": (cut,)})
+    return problem.model_copy(update={"cluster": cluster})
+
+
+def pareto_front(
+    problem: Problem, options: SearchOptions, progress: Progress | None, plan_on_all: PlanOnAll
+) -> list[FrontPoint]:
+    """The best plan for every device count that has one, fewest devices first."""
+    plans: list[tuple[int, Plan]] = []
+    for count in device_counts(problem.cluster):
+        try:
+            plans.append((count, plan_on_all(cut_to(problem, count), options, progress)))
+        except NoFeasiblePlan:
+            continue
+    points = []
+    for count, plan in plans:
+        cost = count * plan.step_time_s
+        beaten = any(
+            other_count * other.step_time_s <= cost
+            and other.step_time_s <= plan.step_time_s
+            and (other_count * other.step_time_s, other.step_time_s) != (cost, plan.step_time_s)
+            for other_count, other in plans
+        )
+        points.append(FrontPoint(num_devices=count, plan=plan, efficient=not beaten))
+    return points
+
+
+def fewest_devices(
+    problem: Problem, options: SearchOptions, progress: Progress | None, plan_on_all: PlanOnAll
+) -> Plan:
+    """The plan with the fewest devices that reaches the step time or token rate of the constraints."""
+    constraints, workload = problem.constraints, problem.workload
+    tokens = workload.global_batch_size * workload.sequence_length
+    limits = []
+    if constraints.max_step_time_s is not None:
+        limits.append(constraints.max_step_time_s)
+    if constraints.min_tokens_per_s is not None:
+        limits.append(tokens / constraints.min_tokens_per_s)
+    if not limits:
+        raise DocumentInvalid(
+            "the objective 'devices' needs a target",
+            where="/constraints",
+            hint="give max_step_time_s or min_tokens_per_s",
+        )
+    target_s, fastest = min(limits), None
+    for count in device_counts(problem.cluster):
+        try:
+            plan = plan_on_all(cut_to(problem, count), options, progress)
+        except NoFeasiblePlan:
+            continue
+        if plan.step_time_s <= target_s:
+            return plan
+        if fastest is None or plan.step_time_s < fastest.step_time_s:
+            fastest = plan
+    if fastest is None:
+        return plan_on_all(problem, options, progress)  # raises NoFeasiblePlan with the reason
+    raise NoFeasiblePlan(
+        f"no number of devices reaches a step time of {target_s:.4g} s;"
+        f" the fastest plan takes {fastest.step_time_s:.4g} s on {fastest.problem.cluster.num_devices} devices",
+        binding="step time",
+        relaxations=(f"allow a step time of {fastest.step_time_s:.4g} s", "offer more devices"),
+    )
+
+
+def cheapest(problem: Problem, options: SearchOptions, progress: Progress | None, plan_on_all: PlanOnAll) -> Plan:
+    """The plan with the lowest cost per token (device seconds when no price is given)."""
+    points = pareto_front(problem, options, progress, plan_on_all)
+    if not points:
+        return plan_on_all(problem, options, progress)  # raises NoFeasiblePlan with the reason
+    return min(points, key=lambda point: point.num_devices * point.plan.step_time_s).plan
