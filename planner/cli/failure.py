@@ -143,7 +143,7 @@ def _choice_hint(error: TyperException, fallback: str) -> str:
     """The nearest choice for a value like ``'jsn' is not one of 'table', 'json', 'yaml'``."""
     from planner.cli.spelling import did_you_mean
 
-    match = re.search(r"'(.*)' is not one of (.*)", error.format_message())
+    match = re.search(r"'([^']*)' is not one of (.*)", error.format_message())
     if match is None:
         return fallback
     return did_you_mean(match[1], re.findall(r"'([^']*)'", match[2]), fallback=fallback)

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from planner.plan import Plan
+from planner.strategy import V_SCHEDULES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-GANTT_WIDTH = 96
+GANTT_WIDTH = 120
 
 
 def answer_data(plan: Plan, *, wall_s: float | None = None, full: bool = False) -> dict[str, Any]:
@@ -34,8 +35,24 @@ def answer_tables(
 
 
 def timeline_chart(plan: Plan) -> str:
-    """The text Gantt chart of the plan's simulated step."""
-    from planner.schedule.gantt import gantt
+    """The text Gantt chart of the plan's pipeline, with few enough micro-batches that its shape can be seen."""
+    from planner.schedule.gantt import text_gantt
     from planner.timeline import plan_timeline
 
-    return gantt(plan_timeline(plan), width=GANTT_WIDTH)
+    all_of_them = plan.chosen().num_microbatches
+    shown = drawn_microbatches(plan)
+    drawn = plan.model_copy(update={"strategy": {**plan.strategy, "num_microbatches": shown}})
+    chart = text_gantt(plan_timeline(drawn), GANTT_WIDTH)
+    if shown == all_of_them:
+        return chart
+    return f"{chart}\nShown with {shown:,} of {all_of_them:,} micro-batches; the middle repeats."
+
+
+def drawn_microbatches(plan: Plan) -> int:
+    """Micro-batches in a chart: what its columns can tell apart, but a full pipeline and whole groups at least."""
+    strategy = plan.chosen()
+    readable = GANTT_WIDTH // (2 * strategy.vpp * 2)
+    group = max(strategy.microbatch_group_size, 1)
+    # DualPipeV runs two directions at once and needs twice the stages.
+    needed = max(readable, 2 * strategy.pp if strategy.schedule in V_SCHEDULES else strategy.pp)
+    return min(-(-needed // group) * group, strategy.num_microbatches)

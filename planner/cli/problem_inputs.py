@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -51,6 +52,7 @@ def build_problem(
     profile: Path | None = None,
 ) -> Problem:
     """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
+    from planner.cli.megatron_script import megatron_script
     from planner.model.load import load_model
     from planner.problem import Problem
     from profiles.catalogue import load_cluster
@@ -58,10 +60,11 @@ def build_problem(
     whole_number(devices, "--devices")
     if profile is not None:
         _refuse_profile(profile)
-    asked = read_workload(workload)
+    script = megatron_script(model)
+    asked = read_workload(workload, script.workload if script else {})
     constraints, objective = read_constraints(space), read_objective(space)
-    the_model = load_model(model)
-    the_cluster = load_cluster(cluster, devices)
+    the_model = script.model if script else load_model(model)
+    the_cluster = load_cluster(cluster, devices or (script.num_devices if script else None))
     return Problem(model=the_model, cluster=the_cluster, workload=asked, constraints=constraints, objective=objective)
 
 
@@ -77,8 +80,8 @@ def _refuse_profile(profile: Path) -> NoReturn:
     )
 
 
-def read_workload(flags: WorkloadFlags) -> Workload:
-    """Workload file overlaid with flags.  Raises DocumentInvalid or NotFound."""
+def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None) -> Workload:
+    """What a launch script says, overlaid with the workload file, overlaid with flags.  Raises DocumentInvalid."""
     from planner.cli.reading import read_yaml
     from planner.problem import Workload
     from profiles.validation import read_document
@@ -93,7 +96,10 @@ def read_workload(flags: WorkloadFlags) -> Workload:
     overrides = {key: value for key, value in said.items() if value is not None}
     if flags.file is not None:
         data = read_yaml(flags.file)
-        return read_document(Workload, {**data, **overrides} if isinstance(data, dict) else data, str(flags.file))
+        if isinstance(data, dict):
+            data = {**(script or {}), **data, **overrides}
+        return read_document(Workload, data, str(flags.file))
+    overrides = {**(script or {}), **overrides}
     missing = [f"--{key.replace('_', '-')}" for key in ("global_batch_size", "sequence_length") if key not in overrides]
     if missing:
         raise DocumentInvalid(

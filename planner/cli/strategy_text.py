@@ -66,12 +66,13 @@ def parse_assignments(texts: Iterable[str], where: str, known: tuple[str, ...] =
 
 
 def complete_strategy(
-    values: Mapping[str, Value], num_devices: int, global_batch_size: int
+    values: Mapping[str, Any], num_devices: int, global_batch_size: int
 ) -> tuple[Strategy, list[str]]:
     """A whole strategy from the fields that were given, and a sentence for each one that was filled in."""
     given: dict[str, Any] = dict(values)
     if "recompute_modules" in given:
-        given["recompute_modules"] = tuple(str(given["recompute_modules"]).split("+"))
+        modules = given["recompute_modules"]
+        given["recompute_modules"] = tuple(modules.split("+") if isinstance(modules, str) else modules)
         given.setdefault("recompute", "selective")
     notes: list[str] = []
 

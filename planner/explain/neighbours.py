@@ -20,6 +20,7 @@ from profiles.document import Document
 
 Outcome = Literal["faster", "slower", "does_not_fit", "illegal"]
 
+EXPERT_FIELDS = frozenset({"ep", "etp"})
 RECOMPUTE_POLICIES: tuple[Literal["none", "selective", "full"], ...] = ("none", "selective", "full")
 SCHEDULES: tuple[Literal["1f1b", "interleaved", "zb_h1", "zbv", "dualpipev"], ...] = (
     "1f1b",
@@ -50,8 +51,9 @@ def neighbours(plan: Plan) -> tuple[Neighbour, ...]:
     """Every neighbour of the plan's strategy, fastest first; those that cannot be are last."""
     seen = {plan.chosen()}
     found = []
+    has_experts = any(kind.moe is not None for kind in plan.problem.model.layer_kinds)
     for move, strategy in moves(plan.chosen(), plan.problem.workload.global_batch_size):
-        if strategy not in seen:
+        if strategy not in seen and (has_experts or move.split()[0] not in EXPERT_FIELDS):
             seen.add(strategy)
             found.append(judge(plan, move, strategy))
     order = {"faster": 0, "does_not_fit": 1, "slower": 2, "illegal": 3}
@@ -86,7 +88,7 @@ def _excluded(plan: Plan, strategy: Strategy) -> str:
     """Which pin of the problem rules the strategy out, if any does."""
     fields = strategy.to_dict()
     pins = plan.problem.constraints.pins
-    broken = [f"{key}={_word(value)}" for key, value in pins.items() if key in fields and fields[key] != value]
+    broken = [f"{key}={word(value)}" for key, value in pins.items() if key in fields and fields[key] != value]
     return f"excluded by the pin {', '.join(broken)}" if broken else ""
 
 
@@ -95,7 +97,7 @@ def moves(base: Strategy, global_batch_size: int) -> Iterator[tuple[str, Strateg
     for field, value in _single_changes(base):
         strategy = adapt(base, {field: value}, base.world_size, global_batch_size)
         if strategy is not None:
-            yield f"{field} {_word(getattr(base, field))} -> {_word(value)}", strategy
+            yield f"{field} {word(getattr(base, field))} -> {word(value)}", strategy
 
 
 def adapt(base: Strategy, changes: Mapping[str, Any], world_size: int, global_batch_size: int) -> Strategy | None:
@@ -177,5 +179,8 @@ def _single_changes(base: Strategy) -> Iterator[tuple[str, Any]]:
         yield switch, not getattr(base, switch)
 
 
-def _word(value: object) -> str:
+def word(value: object) -> str:
+    """A strategy value as a person writes it."""
+    if isinstance(value, (list, tuple)):
+        return "+".join(value) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pydantic import Field
 
 from planner.diff import MEMORY_TERMS, worst_stage
-from planner.explain.neighbours import Neighbour, neighbours
+from planner.explain.neighbours import Neighbour, neighbours, word
 from planner.plan import Plan
 from planner.strategy import Strategy
 from profiles.document import Document
 
 GIB = 2**30
+
+DERIVED_FIELDS = frozenset({"dp", "num_microbatches", "microbatch_group_size"})
+"""Fields that follow from the others; a sentence leaves them out."""
 
 
 class Cause(Document):
@@ -186,7 +189,8 @@ def _runner_up_sentence(plan: Plan) -> str:
     if not plan.alternatives:
         return ""
     other = plan.alternatives[0]
-    parts = [f"{field} {plan.strategy.get(field)} -> {other.strategy.get(field)}" for field in other.differs_in]
+    fields = [field for field in other.differs_in if field not in DERIVED_FIELDS]
+    parts = [f"{field} {word(plan.strategy.get(field))} -> {word(other.strategy.get(field))}" for field in fields]
     what = ", ".join(parts) or "an equal strategy"
     if other.slower_by <= 0:
         return f"The runner-up ({what}) is as fast; the plan wins by the tie-break."

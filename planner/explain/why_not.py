@@ -122,13 +122,26 @@ def broken_rules(plan: Plan, pins: Mapping[str, Any]) -> tuple[str, ...]:
     workload = plan.problem.workload
     strategy = adapt(plan.chosen(), pins, plan.problem.cluster.num_devices, workload.global_batch_size)
     if strategy is None:
-        return (
-            f"the degrees do not divide {plan.problem.cluster.num_devices:,} devices "
-            f"and a global batch of {workload.global_batch_size:,} samples",
-        )
+        return (_indivisible(plan, pins),)
     try:
         other = estimate(plan.problem, strategy)
     except DocumentInvalid as error:
         return tuple(line.strip(" -") for line in error.what.splitlines() if line.strip(" -"))
     over = other.peak_memory_bytes - other.memory_limit_bytes
     return (f"the worst device misses {over / GIB:.1f} GiB",) if over > 0 else ()
+
+
+def _indivisible(plan: Plan, pins: Mapping[str, Any]) -> str:
+    """Which product does not divide what it has to divide."""
+    fields = {**plan.strategy, **pins}
+    devices, batch = plan.problem.cluster.num_devices, plan.problem.workload.global_batch_size
+    model_axes = fields["tp"] * fields["cp"] * fields["pp"]
+    if devices % model_axes:
+        return f"tp * cp * pp = {model_axes} does not divide the {devices:,} devices"
+    dp = devices // model_axes
+    if pins.get("dp", dp) != dp:
+        return f"tp * cp * pp * dp = {model_axes * pins['dp']} is not the {devices:,} devices"
+    samples = dp * fields["micro_batch_size"]
+    if batch % samples:
+        return f"dp * micro_batch_size = {samples} does not divide the global batch of {batch:,}"
+    return f"the micro-batches or replicas asked for do not make a global batch of {batch:,} on {devices:,} devices"

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from planner.cli import options as flags
+from planner.cli.megatron_script import megatron_script, script_strategy
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.cli.planning import announce, write_plan, write_trace
 from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, build_problem
 from planner.cli.strategy_text import complete_strategy, parse_assignments
-from planner.errors import NoFeasiblePlan
+from planner.errors import DocumentInvalid, NoFeasiblePlan
 
 StrategyText = Annotated[
-    list[str],
-    typer.Option("--strategy", "-s", metavar="K=V,...", help="The strategy, for example tp=8,pp=4,dp=2,mbs=1."),
+    list[str] | None,
+    typer.Option(
+        "--strategy",
+        "-s",
+        metavar="K=V,...",
+        help="The strategy, for example tp=8,pp=4,dp=2,mbs=1 (default: what a Megatron script says).",
+    ),
 ]
 Layers = Annotated[
     str | None,
@@ -35,7 +41,7 @@ def register(app: typer.Typer) -> None:
 def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     model: flags.Model,
     cluster: flags.ClusterReference,
-    strategy: StrategyText,
+    strategy: StrategyText = None,
     devices: flags.Devices = None,
     workload: flags.WorkloadFile = None,
     global_batch_size: flags.GlobalBatchSize = None,
@@ -51,7 +57,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Predict one strategy: time, memory, whether it fits.  Exit code 5 when it does not fit."""
-    values = parse_assignments(strategy, "--strategy")
+    values = given_strategy(model, strategy)
     chunk_layers = _parse_layers(layers)
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
     problem = build_problem(model, cluster, devices, work, SpaceFlags({}, memory_margin=memory_margin), profile)
@@ -77,14 +83,25 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
         )
 
 
+def given_strategy(model: str, texts: list[str] | None) -> dict[str, Any]:
+    """Fields of the launch script, overlaid with ``--strategy``.  Raises DocumentInvalid when nothing is said."""
+    script = megatron_script(model)
+    if texts is None and script is None:
+        raise DocumentInvalid(
+            "no strategy is given",
+            where="--strategy",
+            hint="write it as --strategy tp=8,pp=4,mbs=1, all fields optional",
+        )
+    said = parse_assignments(texts or [], "--strategy")
+    return {**(script_strategy(script) if script else {}), **said}
+
+
 def _parse_layers(text: str | None) -> tuple[int, ...] | None:
     """``10,10,9`` as numbers.  Raises DocumentInvalid."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 7 for part in parts):
-        from planner.errors import DocumentInvalid
-
         raise DocumentInvalid(
             f"{text!r} is not a list of layer counts",
             where="--layers",

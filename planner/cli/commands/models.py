@@ -27,7 +27,8 @@ def register(app: typer.Typer) -> None:
 
 def list_builtin(output: flags.Output = OutputFormat.TABLE) -> None:
     """Built-in models, with their sizes."""
-    from planner.model.load import builtin_models, load_model
+    from planner.model.builtin import builtin_models
+    from planner.model.load import load_model
 
     rows = [summary(name, load_model(name)) for name in builtin_models()]
     write_answer(rows, output, lambda: _list_table(rows))

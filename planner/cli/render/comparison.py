@@ -69,7 +69,7 @@ def sensitivity_report(result: Sensitivity) -> Iterator[RenderableType]:
     yield Text(result.summary, style="bold")
     yield heading(f"Time a token, plan {short_id(result.plan_id)}")
     scale = max((max(-row.lowest, row.highest) for row in result.tornado), default=0.0)
-    columns = ("input", ">fastest", "", ">slowest", "plan stays best")
+    columns = ("input", ">fastest", "|", ">slowest", "plan stays best")
     yield table("", columns, [_tornado_row(row, scale) for row in result.tornado])
     yield heading("Every case")
     cases = ("input", ">change", ">plan's step", ">time a token", ">best step", ">regret", "best differs in")

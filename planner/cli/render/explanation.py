@@ -9,8 +9,8 @@ from rich.text import Text
 
 from planner.cli.render.comparison import bytes_table, seconds_table
 from planner.cli.render.plan import strategy_line
-from planner.cli.render.tables import facts, heading, table
-from planner.cli.render.words import bar, gib, percent, seconds, short_id, symbol
+from planner.cli.render.tables import bullets, facts, heading, table
+from planner.cli.render.words import bar, gib, percent, seconds, short_id
 from planner.explain.neighbours import Neighbour
 from planner.explain.why import Explanation
 from planner.explain.why_not import WhyNot
@@ -26,11 +26,11 @@ def explanation_report(plan: Plan, explanation: Explanation) -> Iterator[Rendera
     """Why the plan is what it is."""
     yield Text(f"PLAN {short_id(plan.plan_id)}  {explanation.headline}", style="bold")
     yield Text(f"  {strategy_line(plan)}\n")
-    yield Text("\n".join(f"  {symbol('•', '-')} {sentence}" for sentence in explanation.sentences))
+    yield bullets(explanation.sentences)
     yield heading("What the step pays for")
     yield table(
         "",
-        ("term", ">time", ">share", "", "from", "because"),
+        ("term", ">time", ">share", "|", "from", "because"),
         [
             (
                 cause.term,
@@ -47,7 +47,7 @@ def explanation_report(plan: Plan, explanation: Explanation) -> Iterator[Rendera
     yield heading(f"What fills the worst device (stage {memory.stage}, limit {gib(memory.limit_bytes)})")
     yield table(
         "",
-        ("term", ">size", ">of limit", ""),
+        ("term", ">size", ">of limit", "|"),
         [
             (term, gib(size), percent(size / memory.limit_bytes), bar(size / memory.limit_bytes, BAR_WIDTH))
             for term, size in sorted(memory.terms_bytes.items(), key=lambda item: -item[1])

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from planner.cli.render.tables import facts, heading, table
-from planner.cli.render.words import bar, count, gib, percent, seconds, short_id, symbol
-from planner.diff import offload_words, recompute_words
-from planner.plan import Alternative, Plan, StagePlan
+from planner.cli.render.tables import bullets, facts, heading, table
+from planner.cli.render.words import GIB, bar, count, gib, percent, seconds, short_id, symbol
+from planner.diff import offload_words
+from planner.plan import Alternative, ChunkPlan, Plan, StagePlan
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MOST_STAGES = 16
 BAR_WIDTH = 24
+MEMORY_BAR_WIDTH = 16
 
 TERM_NAMES = {
     "compute": "compute",
@@ -48,6 +50,22 @@ def plan_report(plan: Plan, *, wall_s: float | None = None, timeline: str | None
     yield from _foot(plan, wall_s)
 
 
+def is_searched(plan: Plan) -> bool:
+    """Whether the plan is the answer of a search; an estimate of a given strategy bounds nothing."""
+    return plan.search.bounded > 0
+
+
+def verdict(plan: Plan) -> str:
+    """What the plan's status means."""
+    if plan.status == "infeasible":
+        return "it does not fit"
+    if not is_searched(plan):
+        return "an estimate: it fits"
+    if plan.status == "optimal":
+        return "optimal: proved best in the searched space"
+    return f"feasible: within {percent(plan.gap)} of the bound"
+
+
 def strategy_line(plan: Plan) -> str:
     """The strategy in one line."""
     from planner.emit.describe import strategy_words
@@ -73,7 +91,7 @@ def breakdown(plan: Plan) -> RenderableType:
     terms = sorted(plan.breakdown_s.items(), key=lambda item: -item[1])
     return table(
         "",
-        ("", ">time", ">share", ""),
+        ("", ">time", ">share", "|"),
         [
             (
                 TERM_NAMES.get(term, term.replace("_", " ")),
@@ -88,32 +106,34 @@ def breakdown(plan: Plan) -> RenderableType:
 
 
 def stages(plan: Plan) -> RenderableType:
-    """One line a pipeline rank; equal neighbours are folded when there are many."""
-    groups = _fold(plan.stages) if len(plan.stages) > MOST_STAGES else [(stage, stage) for stage in plan.stages]
-    rows: list[tuple[str | Text, ...]] = []
-    for first, last in groups:
-        bill = first.peak_memory_bytes
-        used = bill.total / plan.memory_limit_bytes
-        mark = Text(bar(used, BAR_WIDTH), style="red" if used > 1 else "yellow" if used > 0.95 else "green")
-        rows.append(
-            (
-                str(first.stage) if first is last else f"{first.stage}-{last.stage}",
-                _layers(first),
-                recompute_words(first),
-                offload_words(first),
-                mark,
-                gib(bill.total),
-                percent(used),
-                *(
-                    f"{getattr(bill, term) / 2**30:.1f}"
-                    for term in ("weights", "gradients", "optimizer", "activations", "buffers")
-                ),
-                f"{seconds(first.forward_s)} / {seconds(first.backward_s)}",
-            )
-        )
-    columns = (">stage", "layers", "recompute", "offload", "memory", ">peak", ">of limit")
+    """One line a pipeline rank; in long pipelines one line a run of equal ranks, with the worst memory of the run."""
+    runs = _runs(plan.stages) if len(plan.stages) > MOST_STAGES else [(stage,) for stage in plan.stages]
+    columns = (">stage", "layers", "recompute", "offload", "|memory", ">peak", ">of limit")
     terms = (">weights", ">grads", ">optim.", ">activ.", ">buffers", ">fwd / bwd")
-    return table("", (*columns, *terms), rows)
+    names = (*columns, *terms)
+    rows = [_stage_row(run, plan.memory_limit_bytes) for run in runs]
+    if any(offload_words(stage) != "none" for stage in plan.stages):
+        return table("", names, rows)
+    unused = names.index("offload")
+    return table("", (*names[:unused], *names[unused + 1 :]), [(*row[:unused], *row[unused + 1 :]) for row in rows])
+
+
+def _stage_row(run: tuple[StagePlan, ...], limit_bytes: int) -> tuple[str | Text, ...]:
+    worst = max(run, key=lambda stage: stage.peak_memory_bytes.total)
+    bill = worst.peak_memory_bytes
+    used = bill.total / limit_bytes
+    items = (bill.weights, bill.gradients, bill.optimizer, bill.activations, bill.buffers)
+    return (
+        str(worst.stage) if len(run) == 1 else f"{run[0].stage}-{run[-1].stage}",
+        _layers(worst),
+        _recompute(worst),
+        offload_words(worst),
+        Text(bar(used, MEMORY_BAR_WIDTH), style="red" if used > 1 else "yellow" if used > 0.95 else "green"),
+        gib(bill.total),
+        percent(used),
+        *(f"{item / GIB:.1f}" for item in items),
+        f"{seconds(worst.forward_s)} / {seconds(worst.backward_s)}",
+    )
 
 
 def alternatives(others: tuple[Alternative, ...]) -> RenderableType:
@@ -133,15 +153,13 @@ def alternatives(others: tuple[Alternative, ...]) -> RenderableType:
 
 def _head(plan: Plan) -> Iterator[RenderableType]:
     low_s, high_s = plan.step_time_interval_s
-    verdict = {
-        "optimal": "optimal: proved best in the searched space",
-        "feasible": f"feasible: within {percent(plan.gap)} of the bound",
-        "infeasible": "infeasible: it does not fit",
-    }[plan.status]
+    searched = is_searched(plan)
     margin = plan.memory_limit_bytes - plan.peak_memory_bytes
     spare = f"{gib(margin)} spare" if margin >= 0 else f"{gib(-margin)} too much"
     yield Text(headline(plan))
-    yield Text(f"PLAN {short_id(plan.plan_id)}  {verdict}", style="bold red" if plan.status == "infeasible" else "bold")
+    yield Text(
+        f"PLAN {short_id(plan.plan_id)}  {verdict(plan)}", style="bold red" if plan.status == "infeasible" else "bold"
+    )
     rows = [
         ("strategy", strategy_line(plan)),
         ("step", f"{seconds(plan.step_time_s)}  (interval {seconds(low_s)} to {seconds(high_s)})"),
@@ -154,8 +172,9 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
             "memory",
             f"{gib(plan.peak_memory_bytes)} of {gib(plan.memory_limit_bytes)} usable on the worst device, {spare}",
         ),
-        ("bound", f"no plan can be faster than {seconds(plan.lower_bound_s)} (gap {percent(plan.gap)})"),
     ]
+    if searched:
+        rows.append(("bound", f"no plan is faster than {seconds(plan.lower_bound_s)} (gap {percent(plan.gap)})"))
     if plan.cost_per_step is not None:
         rows.append(("cost", f"{plan.cost_per_step:,.4g} a step"))
     yield facts(rows)
@@ -166,13 +185,9 @@ def _foot(plan: Plan, wall_s: float | None) -> Iterator[RenderableType]:
     pruned = sorted(search.pruned.items(), key=lambda item: (-item[1], item[0]))
     dot = symbol(" · ", " | ")
     took = f" in {seconds(wall_s)}" if wall_s is not None else ""
-    yield heading("Searched")
-    rows = [
-        (
-            "strategies",
-            f"{search.enumerated:,} enumerated, {search.bounded:,} bounded, {search.evaluated:,} solved exactly{took}",
-        )
-    ]
+    yield heading("Searched" if is_searched(plan) else "Estimated")
+    looked_at = f"{search.enumerated:,} enumerated, {search.bounded:,} bounded, {search.evaluated:,} solved exactly"
+    rows = [("strategies", looked_at + took)]
     if pruned:
         rows.append(("pruned", dot.join(f"{reason} {number:,}" for reason, number in pruned)))
     if search.proof:
@@ -180,32 +195,37 @@ def _foot(plan: Plan, wall_s: float | None) -> Iterator[RenderableType]:
     yield facts(rows)
     if plan.assumptions:
         yield heading("Assumptions")
-        yield Text("\n".join(f"  {symbol('•', '-')} {line}" for line in plan.assumptions))
+        yield bullets(plan.assumptions)
 
 
-def _fold(all_stages: tuple[StagePlan, ...]) -> list[tuple[StagePlan, StagePlan]]:
-    """Runs of stages that look alike (same layers, recompute, offload; memory within 1 %), for long pipelines."""
-    groups: list[tuple[StagePlan, StagePlan]] = []
-    for stage in all_stages:
-        if groups and _alike(groups[-1][0], stage):
-            groups[-1] = (groups[-1][0], stage)
-        else:
-            groups.append((stage, stage))
-    return groups
+def _runs(all_stages: tuple[StagePlan, ...]) -> list[tuple[StagePlan, ...]]:
+    """Neighbouring stages that hold the same and save the same."""
 
+    def content(stage: StagePlan) -> tuple[str, str, str]:
+        return _layers(stage), _recompute(stage), offload_words(stage)
 
-def _alike(a: StagePlan, b: StagePlan) -> bool:
-    same = (_layers(a), recompute_words(a), offload_words(a)) == (_layers(b), recompute_words(b), offload_words(b))
-    return same and abs(a.peak_memory_bytes.total / b.peak_memory_bytes.total - 1) < 0.01
+    return [tuple(run) for _, run in groupby(all_stages, key=content)]
 
 
 def _layers(stage: StagePlan) -> str:
-    """``20``, ``10+10`` for two chunks, with ``E`` for the embedding and ``H`` for the head."""
-    parts = []
-    for chunk in stage.chunks:
-        extra = f"+{chunk.num_mtp_layers} MTP" if chunk.num_mtp_layers else ""
-        parts.append(f"{'E+' if chunk.has_embedding else ''}{chunk.num_layers}{extra}{'+H' if chunk.has_head else ''}")
-    return " | ".join(parts)
+    """``20``, or by chunk ``E+2, 6 of 3, 1+H`` (E embedding, H head), with extra prediction layers named."""
+    words = []
+    for text, run in groupby(_chunk_words(chunk) for chunk in stage.chunks):
+        repeats = len(list(run))
+        words.append(text if repeats == 1 else f"{repeats} of {text}")
+    return ", ".join(words)
+
+
+def _chunk_words(chunk: ChunkPlan) -> str:
+    extra = f"+{chunk.num_mtp_layers} MTP" if chunk.num_mtp_layers else ""
+    return f"{'E+' if chunk.has_embedding else ''}{chunk.num_layers}{extra}{'+H' if chunk.has_head else ''}"
+
+
+def _recompute(stage: StagePlan) -> str:
+    """Policy and layers; the modules stand in the strategy."""
+    recompute = stage.recompute
+    layers = sum(recompute.num_layers_per_chunk)
+    return "none" if recompute.policy == "none" else f"{recompute.policy} {layers}/{stage.layers}"
 
 
 def _plain(value: object) -> str:

@@ -15,20 +15,22 @@ Cell = str | Text
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
-    """A table; a column name that starts with ``>`` is right-aligned, one that ends with ``…`` may be cut."""
+    """A table; a column whose name starts with ``>`` is right-aligned, with ``|`` it is a picture and never cut."""
     style = box.SIMPLE_HEAD if can_encode("─", sys.stdout) else box.ASCII2
     made = Table(
         title=title or None, title_justify="left", title_style="bold", box=style, pad_edge=False, show_edge=False
     )
-    for column in columns:
-        right = column.startswith(">")
-        name = column.removeprefix(">")
+    for index, column in enumerate(columns):
+        name = column.lstrip(">|")
+        right, picture = column.startswith(">"), column.startswith("|")
+        widest = max((len(row[index]) for row in rows), default=0) if right or picture else 0
         made.add_column(
-            name.removesuffix("…"),
+            name,
             justify="right" if right else "left",
-            no_wrap=right,
+            no_wrap=right or picture,
             overflow="fold",
             header_style="dim",
+            min_width=max(widest, len(name)),
         )
     for row in rows:
         made.add_row(*row)
@@ -42,6 +44,16 @@ def facts(rows: Sequence[tuple[str, str]]) -> Table:
     made.add_column(overflow="fold")
     for name, value in rows:
         made.add_row(name, value)
+    return made
+
+
+def bullets(lines: Sequence[str]) -> Table:
+    """Sentences below each other; a long one continues under its own text."""
+    made = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 1))
+    made.add_column(no_wrap=True)
+    made.add_column(overflow="fold")
+    for line in lines:
+        made.add_row("•" if can_encode("•", sys.stdout) else "-", line)
     return made
 
 

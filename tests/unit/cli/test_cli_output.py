@@ -3,11 +3,11 @@ from __future__ import annotations
 import io
 import json
 import math
+import sys
 
 import pytest
 from rich.text import Text
 
-from planner.cli import output
 from planner.cli.output import OutputFormat, render_text, to_json, to_yaml, write_answer
 from planner.cli.render.tables import table
 from planner.cli.render.words import bar, count, gib, percent, seconds
@@ -49,7 +49,7 @@ def test_no_colours_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
 def test_colours_on_a_terminal_unless_the_user_says_no(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setattr(output.sys, "stdout", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
     assert "\x1b[" in render_text([Text("red", style="red")])
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[31m" not in render_text([Text("red", style="red")])
@@ -62,14 +62,14 @@ def test_user_text_is_never_markup(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_plain_characters_where_the_stream_has_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Terminal("ascii")
-    monkeypatch.setattr(output.sys, "stdout", plain)
+    monkeypatch.setattr(sys, "stdout", plain)
     assert bar(0.5, 4) == "##.."
     assert render_text([table("", ("a",), [("b",)])]).isascii()
     assert to_json({"a": "é"}).isascii()
 
 
 def test_bars_are_as_long_as_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output.sys, "stdout", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
     assert [len(bar(fraction, 10)) for fraction in (-1, 0, 0.013, 0.5, 0.99, 1, 7)] == [10] * 7
     assert bar(1, 3) == "███"
     assert bar(0, 3) == "░░░"
