@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from planner.emit.native import violations
+from planner.emit.native import emit, violations
 from planner.emit.native.rule_input import rule_input
+from planner.emit.write import write_emission
 from planner.plan import Plan
 from planner.strategy import Strategy
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_plan, tiny_qwen3_moe
@@ -25,14 +26,14 @@ pytest.importorskip("torch", reason="the native trainer needs the extra meshwrig
 
 ROOT = Path(__file__).parents[2]
 TOLERANCE = 1e-4
-BF16_TOLERANCE = 2e-2
 
 
 def _strategy(**switches: Any) -> Strategy:
     """Fill up to 8 samples with micro-batches of one."""
     dp = switches.get("dp_shard", 1) * switches.get("dp_replicate", 1)
-    # DTensor dispatch on the CPU costs per call, so tp runs few larger micro-batches.
-    size = switches.setdefault("micro_batch_size", 2 if switches.get("tp", 1) > 1 else 1)
+    # Dispatch on the CPU costs per call, so tp, cp and experts run few larger micro-batches.
+    few = max(switches.get(axis, 1) for axis in ("tp", "cp", "ep")) > 1
+    size = switches.setdefault("micro_batch_size", (2 if dp * switches.get("pp", 1) > 1 else 4) if few else 1)
     late = switches.get("pp", 1) > 1 and dp * switches.get("cp", 1) > 1
     return Strategy(**{"num_microbatches": 8 // dp // size, "overlap_grad_reduce": not late, **switches})
 
@@ -128,14 +129,44 @@ def test_every_plan_obeys_the_rules(name: str) -> None:
     assert violations(rule_input(PLANS[name])) == []
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", [name for name in PLANS if not name.startswith("bf16")])
 def test_losses_and_gradient_norms_equal_one_process(name: str, results: dict[str, Any]) -> None:
-    tolerance = BF16_TOLERANCE if name.startswith("bf16") else TOLERANCE
     records, reference = results[name]["records"], results[name]["reference"]
     assert len(records) == len(reference) == 3
     for record, wanted in zip(records, reference, strict=True):
-        assert record["loss"] == pytest.approx(wanted["loss"], rel=tolerance)
-        assert record["gradient_norm"] == pytest.approx(wanted["gradient_norm"], rel=5 * tolerance)
+        assert record["loss"] == pytest.approx(wanted["loss"], rel=TOLERANCE)
+        assert record["gradient_norm"] == pytest.approx(wanted["gradient_norm"], rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", [name for name in PLANS if name.startswith("bf16")])
+def test_bf16_stays_near_fp32(name: str, results: dict[str, Any]) -> None:
+    first, wanted = results[name]["records"][0], results[name]["reference"][0]
+    assert first["loss"] == pytest.approx(wanted["loss"], rel=1e-3)
+    assert first["gradient_norm"] == pytest.approx(wanted["gradient_norm"], rel=5e-3)
+    assert first["loss"] != pytest.approx(wanted["loss"], rel=1e-7)
+    # Adam's first steps have the size of the learning rate whatever the gradient, so rounding grows from here.
+    last, wanted = results[name]["records"][-1], results[name]["reference"][-1]
+    assert last["loss"] == pytest.approx(wanted["loss"], rel=1e-2)
+
+
+def test_an_emitted_directory_trains(tmp_path: Path) -> None:
+    plan = PLANS["pp2-1f1b-uneven"]
+    write_emission(emit(plan, "torchrun"), tmp_path / "out")
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(ROOT),
+        "PYTHON": sys.executable,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "MASTER_PORT": "29613",
+        "TRAIN_ARGS": "--device cpu --steps 2 --single-process-check",
+    }
+    launch = ["bash", str(tmp_path / "out" / "launch.sh")]
+    done = subprocess.run(launch, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["step"] for line in lines] == [0, 1]
+    assert all(line["tokens_per_s"] > 0 for line in lines)
 
 
 def test_reference_learns(results: dict[str, Any]) -> None:
