@@ -1,0 +1,85 @@
+"""How long from process start to a stored, proved plan?  A fresh process and a fresh database every time."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.child import ChildRun, run_meshwright
+from benchmarks.measurement import Measurement, Spec
+
+MOST_MEMORY_BYTES = 600e6
+LARGEST_GAP = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A planning question and the time that it may take."""
+
+    name: str
+    title: str
+    model: str
+    cluster: str
+    devices: int
+    global_batch_size: int
+    sequence_length: int
+    target_s: float
+
+    def words(self) -> list[str]:
+        """The command line."""
+        return [
+            *("plan", "--model", self.model, "--cluster", self.cluster, "--devices", str(self.devices)),
+            *("--global-batch-size", str(self.global_batch_size), "--sequence-length", str(self.sequence_length)),
+            *("--quiet", "-o", "json"),
+        ]
+
+
+JOBS = (
+    Job("llama-70b-64", "Llama-3.1-70B on 64 H100", "llama-3.1-70b", "dgx-h100", 64, 1024, 8192, 2.0),
+    Job("llama-405b-16k", "Llama-3.1-405B on 16,384 H100", "llama-3.1-405b", "dgx-h100", 16_384, 2048, 8192, 5.0),
+    Job("deepseek-v3-2048", "DeepSeek-V3 on 2,048 H800", "deepseek-v3", "dgx-h800", 2048, 15_360, 4096, 5.0),
+    Job("gpt3-4096", "GPT-3 175B on 4,096 A100", "gpt3-175b", "dgx-a100-80g", 4096, 1536, 2048, 5.0),
+    # 100,000 has the factor 5 five times; a batch of 10,000 samples is one that data parallelism can divide.
+    Job("llama-405b-100k", "Llama-3.1-405B on 100,000 H100", "llama-3.1-405b", "dgx-h100", 100_000, 10_000, 8192, 15.0),
+)
+
+
+def cold_plan(job: Job, repeats: int) -> list[Measurement]:
+    """Time and peak memory of the whole command.  Raises RuntimeError when it fails: nothing is measured then."""
+    runs = [_run_once(job) for _ in range(repeats)]
+    answer: dict[str, Any] = json.loads(runs[-1].stdout)
+    details = {
+        "command": "meshwright " + " ".join(job.words()),
+        "plan_id": answer["plan_id"],
+        "status": answer["status"],
+        "gap": answer["gap"],
+        "gap_allowed": answer["status"] == "optimal" or answer["gap"] < LARGEST_GAP,
+        "step_time_s": answer["step_time_s"],
+        "strategies": answer["search"]["enumerated"],
+        "solved_exactly": answer["search"]["evaluated"],
+    }
+    proof = "proved optimal" if answer["status"] == "optimal" else f"gap {answer['gap']:.2%}"
+    cpu_s = tuple(run.cpu_s for run in runs)
+    title = f"cold plan, {job.title} ({proof})"
+    peak = tuple(float(run.peak_bytes) for run in runs)
+    return [
+        Measurement(job.name, title, "s", job.target_s, tuple(run.wall_s for run in runs), cpu_s, details=details),
+        Measurement(f"{job.name}.memory", f"peak memory, {job.title}", "bytes", MOST_MEMORY_BYTES, peak),
+    ]
+
+
+def _run_once(job: Job) -> ChildRun:
+    with tempfile.TemporaryDirectory(prefix="meshwright-bench-") as folder:
+        database = Path(folder) / "plans.db"
+        run = run_meshwright(job.words(), database)
+        if run.exit_code != 0 or not database.exists():
+            raise RuntimeError(f"{job.name}: exit code {run.exit_code}\n{run.stderr}")
+    return run
+
+
+def cold_plan_specs() -> list[Spec]:
+    """One spec a job."""
+    return [Spec(job.name, lambda repeats, job=job: cold_plan(job, repeats)) for job in JOBS]  # type: ignore[misc]

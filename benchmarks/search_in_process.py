@@ -1,0 +1,122 @@
+"""How fast are the search's parts in a process that is already warm?
+
+``leaf-bounds``: complete strategies written out, costed and bounded, time and memory bound both, nothing shared but
+the cost table of the sharding keys.  ``space-rate``: strategies of the declared space that one whole search accounts
+for per second; most fall under the bound of their core or layout and are never written out.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from benchmarks.measurement import Measurement, Spec
+from planner.cost.hardware import hardware_of
+from planner.errors import NoFeasiblePlan
+from planner.model.load import load_model
+from planner.plan import Plan
+from planner.problem import Problem, Workload
+from planner.search.bound import BoundTerms, lower_bounds_s
+from planner.search.branch import Search
+from planner.search.find import find_plan
+from planner.search.options import SearchOptions
+from profiles.catalogue import load_cluster
+
+BOUNDS_TARGET_PER_S = 1_000_000.0
+REPLAN_TARGET_S = 0.3
+LAYOUTS_A_BATCH = 2_000
+MOST_LEAVES = 1_000_000
+
+
+def llama_70b(devices: int) -> Problem:
+    """Llama-3.1-70B, 1,024 samples of 8,192 tokens, on DGX H100."""
+    return Problem(
+        model=load_model("llama-3.1-70b"),
+        cluster=load_cluster("dgx-h100", devices),
+        workload=Workload(global_batch_size=1024, sequence_length=8192),
+    )
+
+
+def leaf_bounds(repeats: int) -> list[Measurement]:
+    """Leaves bounded per second, with the best plan's time as cutoff, as in a search that knows its answer."""
+    problem = llama_70b(64)
+    cutoff_s = find_plan(problem).step_time_s
+    samples, cpu_s, leaves = [], [], 0
+    for _ in range(repeats):
+        start_s, start_cpu_s = time.perf_counter(), time.process_time()
+        leaves = _bound_leaves(problem, cutoff_s)
+        samples.append(leaves / (time.perf_counter() - start_s))
+        cpu_s.append(time.process_time() - start_cpu_s)
+    task = "strategies bounded per second, each written out (Llama-3.1-70B on 64 H100)"
+    return [
+        Measurement(
+            *("leaf-bounds", task, "1/s", BOUNDS_TARGET_PER_S, tuple(samples), tuple(cpu_s)),
+            larger_is_better=True,
+            details={"strategies": leaves},
+        )
+    ]
+
+
+def _bound_leaves(problem: Problem, cutoff_s: float) -> int:
+    """Write out, cost and bound up to MOST_LEAVES leaves; returns how many."""
+    search = Search(problem, hardware_of(problem.cluster, "bf16"), SearchOptions())
+    cores = search.space.cores
+    table, key = search.costs.keyed(cores)
+    layouts, key = search.space.layouts(cores, key)
+    order = np.random.default_rng(0).permutation(len(layouts))
+    done = 0
+    for start in range(0, len(order), LAYOUTS_A_BATCH):
+        picked = order[start : start + LAYOUTS_A_BATCH]
+        rows, keys = search.space.leaves(*search.space.shardings(layouts.take(picked), key[picked]))
+        terms = BoundTerms(search.costs, rows, search.costs.rows(rows, (table, keys)))
+        done += len(lower_bounds_s(terms, search.rules.limit_bytes, cutoff_s))
+        if done >= MOST_LEAVES:
+            break
+    return done
+
+
+def space_rate(repeats: int) -> list[Measurement]:
+    """Strategies of the declared space accounted for per second of a whole search, proof included."""
+    problem = llama_70b(64)
+    samples, cpu_s, strategies = [], [], 0
+    for _ in range(repeats):
+        start_s, start_cpu_s = time.perf_counter(), time.process_time()
+        strategies = find_plan(problem).search.bounded
+        samples.append(strategies / (time.perf_counter() - start_s))
+        cpu_s.append(time.process_time() - start_cpu_s)
+    task = "strategies accounted for per second of a whole search (Llama-3.1-70B on 64 H100)"
+    return [
+        Measurement(
+            *("space-rate", task, "1/s", BOUNDS_TARGET_PER_S, tuple(samples), tuple(cpu_s)),
+            larger_is_better=True,
+            details={"strategies": strategies},
+        )
+    ]
+
+
+def replan(repeats: int) -> list[Measurement]:
+    """A node of eight leaves the cluster of 64: a new proved plan on 56, in a process that has planned on 64."""
+    find_plan(llama_70b(64))
+    samples, cpu_s, answer = [], [], ""
+    for _ in range(repeats):
+        start_s, start_cpu_s = time.perf_counter(), time.process_time()
+        answer = _answer(llama_70b(56))
+        samples.append(time.perf_counter() - start_s)
+        cpu_s.append(time.process_time() - start_cpu_s)
+    task = "re-plan after losing one node, warm (Llama-3.1-70B, 64 to 56 H100)"
+    return [Measurement("replan", task, "s", REPLAN_TARGET_S, tuple(samples), tuple(cpu_s), details={"answer": answer})]
+
+
+def _answer(problem: Problem) -> str:
+    """The plan in a few words; "no plan" is an answer too."""
+    try:
+        plan: Plan = find_plan(problem)
+    except NoFeasiblePlan as error:
+        return error.what
+    return f"{plan.status}, {plan.step_time_s:.4g} s, {plan.search.bounded} strategies"
+
+
+LEAF_BOUNDS = Spec("leaf-bounds", leaf_bounds)
+SPACE_RATE = Spec("space-rate", space_rate)
+REPLAN = Spec("replan", replan)
