@@ -1,8 +1,7 @@
-"""How fast is it, beside its targets?  Reports; never fails because of a time::
+"""How fast is it, beside its targets?  ``python -m benchmarks``.
 
-    python -m benchmarks                      everything, median of 5
-    python -m benchmarks --only replan        one (repeatable)
-    python -m benchmarks --write              also keep the figures in benchmarks/results/<date>.json
+``--only NAME`` (repeatable) chooses, ``--repeats N`` sets the samples of each (default 5), ``--write`` appends the figures to
+``benchmarks/results/<date>.json``.  Reports; never fails because of a time.
 """
 
 from __future__ import annotations
