@@ -1,7 +1,7 @@
 """How fast is it, beside its targets?  ``python -m benchmarks``.
 
-``--only NAME`` (repeatable) chooses, ``--repeats N`` sets the samples of each (default 5), ``--write`` appends the figures to
-``benchmarks/results/<date>.json``.  Reports; never fails because of a time.
+``--only NAME`` (repeatable) chooses, ``--repeats N`` sets the samples of each (default 5), ``--write`` appends the
+figures to ``benchmarks/results/<date>.json``.  Reports; never fails because of a time.
 """
 
 from __future__ import annotations
