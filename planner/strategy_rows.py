@@ -106,6 +106,24 @@ class StrategyRows:
         return cls(*(np.array(column, dtype=np.int64) for column in zip(*columns, strict=True)))
 
 
+def distinct_rows(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Distinct rows of non-negative integer columns: [D, C], and each row's index into them: [R].
+
+    Rows are packed into one integer each, which sorts much faster than rows do.
+    """
+    packed = np.zeros(len(columns[0]), dtype=np.int64)
+    radix = 1
+    for column in columns:
+        packed += column * radix
+        radix *= int(column.max(initial=0)) + 1
+    if radix >= 2**62:
+        stacked = np.stack(columns, axis=1)
+        distinct, index = np.unique(stacked, axis=0, return_inverse=True)
+        return distinct, index.reshape(-1)
+    _, first, index = np.unique(packed, return_index=True, return_inverse=True)
+    return np.stack([column[first] for column in columns], axis=1), index.reshape(-1)
+
+
 def relief_of(strategy: Strategy) -> Relief:
     """The memory relief that a strategy names."""
     return Relief(strategy.recompute, strategy.recompute_modules, strategy.activation_offload)

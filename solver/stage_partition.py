@@ -3,13 +3,14 @@
 Variables    c_r   items on stage r (r = 0 .. S-1), consecutive; a_r = c_0 + .. + c_{r-1} is where stage r starts.
 Objective    minimise  F( sum_r add[r, a_r, c_r],  max_r peak[r, a_r, c_r],  max_r tail1[..],  max_r tail2[..] )
              for any F that never falls when an argument grows.
-Constraints  (1) sum_r c_r = L                                          ``_reach``
+Constraints  (1) sum_r c_r = L                                          ``_finish_sum``
              (2) low <= c_r <= high                                     shape of the tables
              (3) feasible[r, a_r, c_r]: an infinite ``add`` forbids it  ``_extend``
 
 Method: forward dynamic programming over (stage, start) with Pareto labels (sum, peak, tail1, tail2): a label that is
-no better in any of the four is dropped (``_pareto``), which keeps an optimum because F is monotone.  ``cutoff`` drops
-labels whose F, completed by the cheapest way to finish, cannot beat it (``_finish_sum``).  Exact.
+no better in any of the four is dropped (``_pareto``), which keeps an optimum because F is monotone.  With a ``cutoff``,
+``_limits`` finds by bisection the largest peak and the largest sum that can still beat it; options and labels beyond
+are dropped.  Exact.
 
 Shape letters: S stages, L items, A = L + 1 starts, C = high - low + 1 counts.
 """
@@ -25,6 +26,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Objective = Callable[[float, float, float, float], float]
 Label = tuple[float, float, float, float, tuple[int, ...]]
+
+BISECTIONS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,17 @@ class Partition:
 
 def partition(tables: PartitionTables, objective: Objective, cutoff: float = float("inf")) -> Partition | None:
     """Best dealing with objective below ``cutoff``; None when there is none.  Exact."""
-    finish = _finish_sum(tables)
+    finish = _finish_sum(tables.add, tables.low)
+    if not np.isfinite(finish[0, 0]):
+        return None
+    peak_limit, sum_limit = _limits(tables, objective, cutoff, float(finish[0, 0]))
+    if peak_limit < 0:
+        return None
+    add = np.where(tables.peak <= peak_limit, tables.add, np.inf)
+    finish = _finish_sum(add, tables.low)
     labels: dict[int, list[Label]] = {0: [(0.0, 0.0, 0.0, 0.0, ())]}
     for stage in range(tables.num_stages):
-        labels = _extend(tables, stage, labels, finish, objective, cutoff)
+        labels = _extend(tables, add, stage, labels, finish, sum_limit)
         if not labels:
             return None
     best: Partition | None = None
@@ -72,36 +82,62 @@ def partition(tables: PartitionTables, objective: Objective, cutoff: float = flo
     return best
 
 
+def _limits(tables: PartitionTables, objective: Objective, cutoff: float, least_sum: float) -> tuple[float, float]:
+    """Largest peak and largest sum that can still beat ``cutoff``; peak -1 when nothing can."""
+    if not np.isfinite(cutoff):
+        return float("inf"), float("inf")
+    finite = np.isfinite(tables.add)
+    least_peak = least_sum / tables.num_stages if np.array_equal(tables.add, tables.peak) else 0.0
+    most_peak = float(tables.peak[finite].max())
+    most_sum = float(np.where(finite, tables.add, -np.inf).max(axis=(1, 2)).sum())
+    if objective(least_sum, least_peak, 0.0, 0.0) >= cutoff:
+        return -1.0, -1.0
+    peak_limit = _largest(lambda peak: objective(least_sum, peak, 0.0, 0.0) < cutoff, least_peak, most_peak)
+    sum_limit = _largest(lambda total: objective(total, least_peak, 0.0, 0.0) < cutoff, least_sum, most_sum)
+    return peak_limit, sum_limit
+
+
+def _largest(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Upper end of the interval in which a monotone test holds, rounded outwards; ``holds(low)`` is known."""
+    if high <= low or holds(high):
+        return max(low, high)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 def _extend(
-    tables: PartitionTables,
-    stage: int,
-    labels: dict[int, list[Label]],
-    finish: Array,
-    objective: Objective,
-    cutoff: float,
+    tables: PartitionTables, add: Array, stage: int, labels: dict[int, list[Label]], finish: Array, sum_limit: float
 ) -> dict[int, list[Label]]:
     """Labels after ``stage``, by where the next stage starts."""
     grown: dict[int, list[Label]] = {}
-    add, peak, tail1, tail2 = (
-        table[stage] for table in (tables.add, tables.peak, tables.tail1, tables.tail2)
-    )
     for start, here in labels.items():
-        for column in np.flatnonzero(np.isfinite(add[start])).tolist():
+        row = add[stage, start]
+        for column in np.flatnonzero(np.isfinite(row)).tolist():
             stop = start + tables.low + column
             if stop > tables.num_items or not np.isfinite(finish[stage + 1, stop]):
                 continue
-            a, p = float(add[start, column]), float(peak[start, column])
-            t1, t2 = float(tail1[start, column]), float(tail2[start, column])
-            rest = float(finish[stage + 1, stop])
-            for total, top, end1, end2, counts in here:
-                label = (total + a, max(top, p), max(end1, t1), max(end2, t2), (*counts, stop - start))
-                if objective(label[0] + rest, label[1], label[2], label[3]) < cutoff:
-                    grown.setdefault(stop, []).append(label)
+            a, p = float(row[column]), float(tables.peak[stage, start, column])
+            t1, t2 = float(tables.tail1[stage, start, column]), float(tables.tail2[stage, start, column])
+            most = sum_limit - float(finish[stage + 1, stop])
+            found = [
+                (total + a, max(top, p), max(end1, t1), max(end2, t2), (*counts, stop - start))
+                for total, top, end1, end2, counts in here
+                if total + a <= most
+            ]
+            if found:
+                grown.setdefault(stop, []).extend(found)
     return {stop: _pareto(found) for stop, found in grown.items()}
 
 
 def _pareto(labels: list[Label]) -> list[Label]:
     """Labels that no other one beats or equals in all four values; ties keep the first in sorted order."""
+    if len(labels) == 1:
+        return labels
     kept: list[Label] = []
     for label in sorted(labels):
         if not any(k[1] <= label[1] and k[2] <= label[2] and k[3] <= label[3] for k in kept):
@@ -109,17 +145,16 @@ def _pareto(labels: list[Label]) -> list[Label]:
     return kept
 
 
-def _finish_sum(tables: PartitionTables) -> Array:
+def _finish_sum(add: Array, low: int) -> Array:
     """Smallest ``add`` still to come after each (stage, start): [S + 1, A]; inf = cannot be finished."""
-    stages, items = tables.num_stages, tables.num_items
+    stages, items, width = add.shape[0], add.shape[1] - 1, add.shape[2]
     rest = np.full((stages + 1, items + 1), np.inf)
     rest[stages, items] = 0.0
-    width = tables.add.shape[2]
     for stage in range(stages - 1, -1, -1):
         for column in range(width):
-            step = tables.low + column
+            step = low + column
             if step > items:
                 break
-            via = tables.add[stage, : items + 1 - step, column] + rest[stage + 1, step:]
+            via = add[stage, : items + 1 - step, column] + rest[stage + 1, step:]
             rest[stage, : items + 1 - step] = np.minimum(rest[stage, : items + 1 - step], via)
     return rest

@@ -67,18 +67,15 @@ def collective_s(
 
 
 def members_within(level: NetworkLevel, group_size: Array, stride: Array) -> Array:
-    """Members of a group that share one instance of ``level``: min(size, devices / stride), at least one."""
-    return np.minimum(group_size, np.maximum(1.0, np.floor(level.devices_per_group / stride)))
+    """Members of the worst-placed group that share one instance of ``level``: at least one.
 
-
-def slowest_level(group_size: int, stride: int, levels: Sequence[NetworkLevel]) -> NetworkLevel | None:
-    """The outermost level that a group crosses; None for a group of one."""
-    if group_size <= 1:
-        return None
-    for level in levels:
-        if group_size * stride <= level.devices_per_group:
-            return level
-    return levels[-1] if levels else None
+    Groups are blocks of ``size * stride`` consecutive devices.  A block that divides the level's devices, or is a
+    multiple of them, is cut evenly; any other straddles a border, and the smaller part is the bottleneck: 6 devices on
+    nodes of 8 leave some group as 2 + 4.
+    """
+    block = (group_size * stride).astype(np.int64)
+    shared = np.gcd(block, level.devices_per_group)
+    return np.minimum(group_size, np.maximum(1.0, np.floor(shared / stride)))
 
 
 def _ring_s(

@@ -22,7 +22,7 @@ from planner.memory.activations import Relief
 from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
-from planner.strategy_rows import StrategyRows
+from planner.strategy_rows import StrategyRows, distinct_rows
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,20 +86,10 @@ class CostModel:
 
     def keyed(self, rows: StrategyRows) -> tuple[ModelCost, Ints]:
         """Cost table of the distinct sharding keys of ``rows``, and each row's key."""
-        packed = np.zeros(len(rows), dtype=np.int64)
-        radix = 1
-        for name in KEY_COLUMNS:
-            column = getattr(rows, name)
-            packed += column * radix
-            radix *= int(column.max(initial=0)) + 1
-        if radix >= 2**62:  # falls back to a row-wise comparison on absurdly large degrees
-            stacked = np.stack([getattr(rows, name) for name in KEY_COLUMNS], axis=1)
-            _, first, key = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
-        else:
-            _, first, key = np.unique(packed, return_index=True, return_inverse=True)
-        columns = {name: getattr(rows, name)[first].astype(np.float64) for name in KEY_COLUMNS}
+        distinct, key = distinct_rows([getattr(rows, name) for name in KEY_COLUMNS])
+        columns = {name: distinct[:, column].astype(np.float64) for column, name in enumerate(KEY_COLUMNS)}
         keys = LayerKeys(**columns, sequence_length=self.workload.sequence_length)
-        return model_cost(self.model, self.workload, self.hardware, keys, self.reliefs), key.reshape(-1)
+        return model_cost(self.model, self.workload, self.hardware, keys, self.reliefs), key
 
     def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
@@ -157,6 +147,9 @@ class CostModel:
         """Once-a-step seconds (exposed reduction and gathering plus optimizer) for dense and expert parameters."""
         out = []
         for parameters, parallel in ((dense, cost.dense_parallel), (expert, cost.expert_parallel)):
+            if not np.any(parameters):
+                out.append(np.zeros(np.shape(parameters)))
+                continue
             exposed, optimizer = tail_s(
                 parameters, parallel, self.workload, self.hardware, cost.forward_window_s, cost.backward_window_s
             )

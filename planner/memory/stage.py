@@ -21,7 +21,7 @@ from planner.cost.row_cost import RowCost
 from planner.memory.activations import Relief
 from planner.schedule.closed_form import in_flight_chunks
 from planner.strategy import V_SCHEDULES
-from planner.strategy_rows import SCHEDULES, StrategyRows
+from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,14 +39,13 @@ class StageMemory:
 
 def in_flight(rows: StrategyRows, num_stages: int) -> Array:
     """Micro-batches in flight on each stage, in units of a device's whole share of the layers: [R, P]."""
-    columns = np.stack([rows.schedule, rows.vpp, rows.num_microbatches, rows.group], axis=1)
-    distinct, index = np.unique(columns, axis=0, return_inverse=True)
+    distinct, index = distinct_rows([rows.schedule, rows.vpp, rows.num_microbatches, rows.group])
     stages = np.arange(num_stages)
     table = np.empty((len(distinct), num_stages))
     for position, (schedule, vpp, microbatches, group) in enumerate(distinct.tolist()):
         chunks = in_flight_chunks(SCHEDULES[schedule], num_stages, vpp, microbatches, group, stages)
         table[position] = np.asarray(chunks, dtype=np.float64) / vpp
-    return table[index.reshape(-1)]
+    return table[index]
 
 
 def head_stage(rows: StrategyRows, num_stages: int) -> Ints:

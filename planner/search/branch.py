@@ -28,7 +28,7 @@ from planner.search.row_context import RowContext, row_context, take
 from planner.search.space import Space
 from planner.search.split import SplitRules, best_split
 from planner.search.target_rules import TargetRules
-from planner.strategy_rows import StrategyRows
+from planner.strategy_rows import StrategyRows, distinct_rows
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,6 +37,9 @@ FIRST_BATCH = 200_000
 NEXT_BATCH = 4_000_000
 """Declared leaves under the cores written out at a time: the first batch finds an incumbent."""
 CORE_BATCH = 100_000
+DEGREES = ("tp", "cp", "pp", "ep", "etp", "dp")
+ALTERNATIVE_SLACK = 1.04
+"""Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""
 FIRST_LAYOUTS = 48
 MOST_LAYOUTS = 2_000
 """Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent."""
@@ -58,8 +61,7 @@ class SearchResult:
 
 def degrees(candidate: Candidate) -> tuple[int, ...]:
     """What makes two plans different in kind: their degrees."""
-    s = candidate.strategy
-    return (s.tp, s.cp, s.pp, s.ep, s.etp, s.dp)
+    return tuple(int(getattr(candidate.strategy, name)) for name in DEGREES)
 
 
 class Search:
@@ -79,7 +81,8 @@ class Search:
         self.target = TargetRules(problem)
         self.result = SearchResult()
         self.deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
-        self._waiting: dict[tuple[int, ...], tuple[float, RowContext]] = {}
+        self._incumbent_s = float("inf")
+        self._waiting: dict[tuple[int, ...], tuple[float, StrategyRows, RowCost, ModelCost]] = {}
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
         """Search for a candidate faster than ``cutoff_s``."""
@@ -98,14 +101,20 @@ class Search:
             result.lower_bound_s = min(result.lower_bound_s, result.best.step_time_s)
         return result
 
-    def more_alternatives(self) -> None:
-        """Fill up the alternatives with the most promising strategies of other degrees (solved, not proved)."""
-        found, wanted = self.result.by_degrees, self.options.top_k + 1
-        for _, (_, context) in sorted(self._waiting.items(), key=lambda item: item[1][0]):
-            if len(found) >= wanted or self._late():
+    def find_alternatives(self) -> None:
+        """Solve the most promising strategies of other degrees until no remembered bound can be an alternative."""
+        found, taken = self.result.by_degrees, degrees(self.result.best) if self.result.best else ()
+        for key, (bound, row, cost, table) in sorted(self._waiting.items(), key=lambda item: item[1][0]):
+            times = sorted(candidate.step_time_s for other, candidate in found.items() if other != taken)
+            enough = len(times) >= self.options.top_k
+            if self._late() or (enough and bound >= times[self.options.top_k - 1]):
                 return
-            candidate = self._solve(context, float("inf"))
-            if candidate is not None and degrees(candidate) not in found:
+            known = found.get(key)
+            if key == taken:
+                continue
+            cutoff_s = float("inf") if known is None else known.step_time_s
+            candidate = self._solve(row_context(self.costs, table, row, cost), cutoff_s)
+            if candidate is not None:
                 found[degrees(candidate)] = candidate
 
     def _core_bounds(self, cores: StrategyRows, table: ModelCost, key: Ints) -> Array:
@@ -130,7 +139,7 @@ class Search:
         running = np.cumsum(counts[order])
         position, batch = 0, FIRST_BATCH
         while position < len(order):
-            best = self._cutoff(cutoff_s)
+            best = self._worth_a_look(cutoff_s)
             if bounds[order[position]] >= best:
                 break
             if self._late():
@@ -157,7 +166,7 @@ class Search:
         start, size = 0, FIRST_LAYOUTS
         while start < len(order):
             picked = order[start : start + size]
-            picked = picked[bounds[picked] < self._cutoff(cutoff_s)]
+            picked = picked[bounds[picked] < self._worth_a_look(cutoff_s)]
             if len(picked) == 0:
                 break
             if not self._leaves(layouts.take(picked), key[picked], table, cutoff_s):
@@ -171,13 +180,13 @@ class Search:
         if len(rows) == 0:
             return True
         loose = BoundTerms(self.costs, rows, self.costs.rows(rows, (table, key))).without_memory_s()
-        hopeful = loose < self._cutoff(cutoff_s)
+        hopeful = loose < self._worth_a_look(cutoff_s)
         rows, key = self.space.leaves(rows.take(hopeful), key[hopeful])
         if len(rows) == 0:
             return True
         cost = self.costs.rows(rows, (table, key))
         bounds = lower_bounds_s(
-            BoundTerms(self.costs, rows, cost), self.rules.limit_bytes, self._cutoff(cutoff_s)
+            BoundTerms(self.costs, rows, cost), self.rules.limit_bytes, self._worth_a_look(cutoff_s)
         )
         self.result.pruned["memory or bound"] += int(np.isinf(bounds).sum())
         return self._solve_in_order(rows, cost, table, bounds, cutoff_s)
@@ -226,26 +235,31 @@ class Search:
         known = self.result.by_degrees.get(key)
         if known is None or candidate.step_time_s < known.step_time_s:
             self.result.by_degrees[key] = candidate
+        self._incumbent_s = min(self._incumbent_s, candidate.step_time_s)
         if self.result.best is None or candidate.step_time_s < self.result.best.step_time_s:
             self.result.best = candidate
             self._tell("improved")
 
     def _remember(self, rows: StrategyRows, cost: RowCost, table: ModelCost, bounds: Array, order: Ints) -> None:
-        """Keep the most promising unsolved strategy of each set of degrees, for the alternatives."""
-        if len(self._waiting) > 64:
+        """Keep the lowest-bounded unsolved strategy of each set of degrees, for the alternatives."""
+        order = order[np.isfinite(bounds[order])]
+        if len(order) == 0:
             return
-        for index in order[:200].tolist():
-            if not np.isfinite(bounds[index]):
-                return
-            at = np.array([index])
-            row = rows.take(at)
-            key = tuple(int(getattr(row, name)[0]) for name in ("tp", "cp", "pp", "ep", "etp", "dp"))
-            if key not in self._waiting:
-                context = row_context(self.costs, table, row, take(cost, at))
-                self._waiting[key] = (float(bounds[index]), context)
+        distinct, index = distinct_rows([getattr(rows, name)[order] for name in DEGREES])
+        first = np.full(len(distinct), len(order))
+        np.minimum.at(first, index, np.arange(len(order)))
+        for group, position in enumerate(first.tolist()):
+            key, at = tuple(distinct[group].tolist()), order[position : position + 1]
+            bound = float(bounds[at[0]])
+            if key not in self._waiting or bound < self._waiting[key][0]:
+                self._waiting[key] = (bound, rows.take(at), take(cost, at), table)
+
+    def _worth_a_look(self, cutoff_s: float) -> float:
+        """Bound up to which strategies are written out: the incumbent, and a little more when alternatives are asked."""
+        return self._cutoff(cutoff_s) * (ALTERNATIVE_SLACK if self.options.top_k else 1.0)
 
     def _cutoff(self, cutoff_s: float) -> float:
-        return cutoff_s if self.result.best is None else min(cutoff_s, self.result.best.step_time_s)
+        return min(cutoff_s, self._incumbent_s)
 
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() > self.deadline

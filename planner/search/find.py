@@ -48,7 +48,7 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
             )
         raise no_feasible_plan(problem, result)
     if options.top_k:
-        search.more_alternatives()
+        search.find_alternatives()
     best = result.best
     others = sorted(
         (candidate for key, candidate in result.by_degrees.items() if key != degrees(best)),

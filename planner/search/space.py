@@ -20,7 +20,7 @@ from planner.problem import Problem
 from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES, checked_pins
 from planner.search.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.strategy import V_SCHEDULES
-from planner.strategy_rows import SCHEDULES, StrategyRows
+from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
 
 Ints = NDArray[np.int64]
 
@@ -91,14 +91,13 @@ class Space:
 
     def leaf_counts(self, cores: StrategyRows) -> Ints:
         """Declared strategies under each core: [R]."""
-        columns = np.stack([cores.pp, cores.num_microbatches, cores.dp], axis=1)
-        distinct, index = np.unique(columns, axis=0, return_inverse=True)
+        distinct, index = distinct_rows([cores.pp, cores.num_microbatches, cores.dp])
         sizes = [
             len(self._schedule_table(pp, count, dp))
             * sum(len(self._relief_table(zero)) for zero in self._sharding_table(pp, dp)[:, 1].tolist())
             for pp, count, dp in distinct.tolist()
         ]
-        return np.array(sizes, dtype=np.int64)[index.reshape(-1)]
+        return np.array(sizes, dtype=np.int64)[index]
 
     def _expand(
         self,
@@ -109,14 +108,14 @@ class Space:
         names: tuple[str, ...],
     ) -> tuple[StrategyRows, Ints]:
         """Cross every row with the table of its group; ``names`` are the columns that the table fills."""
-        distinct, index = np.unique(np.stack([getattr(rows, name) for name in by], axis=1), axis=0, return_inverse=True)
+        distinct, index = distinct_rows([getattr(rows, name) for name in by])
         parts: list[StrategyRows] = []
         keys: list[Ints] = []
         for position, values in enumerate(distinct.tolist()):
             table = table_of(*values)
             if len(table) == 0:
                 continue
-            here = np.flatnonzero(index.reshape(-1) == position)
+            here = np.flatnonzero(index == position)
             repeated = {f.name: np.repeat(getattr(rows, f.name)[here], len(table)) for f in fields(StrategyRows)}
             for column, name in enumerate(names):
                 repeated[name] = np.tile(table[:, column], len(here))

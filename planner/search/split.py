@@ -12,6 +12,7 @@ Back-ends that recompute the same number of layers in every chunk get that const
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,16 +136,22 @@ def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None
     relieved, possible = _relieved_layers(context, need, starts, stops, fixed)
     relief_s = prefix.relief_s[np.minimum(starts + relieved, layers)] - prefix.relief_s[starts]
     time_s = context.ends_s[:, None, None] + over(prefix.forward_s) + over(prefix.backward_s) + relief_s
-    ends_dense = np.zeros((stages, 1, 1))
-    ends_expert = np.zeros((stages, 1, 1))
-    ends_dense[0] += context.cost.embedding_dense[0]
-    ends_dense[context.head_stage] += context.cost.head_dense[0]
-    ends_expert[context.head_stage] += context.cost.head_expert[0]
-    tail1, tail2 = context.costs.tail_parts_s(
-        context.cost, over(prefix.dense) + ends_dense, over(prefix.expert) + ends_expert
-    )
+    tail1, tail2 = _stage_tails(context, over(prefix.dense), over(prefix.expert))
     add = np.where(possible & inside, time_s, np.inf)
     return PartitionTables(add=add, peak=time_s, tail1=tail1, tail2=tail2, low=1), relieved
+
+
+def _stage_tails(context: RowContext, dense: Array, expert: Array) -> tuple[Array, Array]:
+    """Once-a-step seconds of every (stage, start, count); stages between the ends share one table: two [S, A, C]."""
+    cost, stages = context.cost, context.strategy.pp
+    first, last = np.arange(stages) == 0, np.arange(stages) == context.head_stage
+    kinds, index = np.unique(np.stack([first, last], axis=1), axis=0, return_inverse=True)
+    extra_dense = kinds[:, 0] * cost.embedding_dense[0] + kinds[:, 1] * cost.head_dense[0]
+    extra_expert = kinds[:, 1] * cost.head_expert[0]
+    tail1, tail2 = context.costs.tail_parts_s(
+        cost, dense + extra_dense[:, None, None], expert + extra_expert[:, None, None]
+    )
+    return tail1[index.reshape(-1)], tail2[index.reshape(-1)]
 
 
 def _relieved_layers(
@@ -171,12 +178,18 @@ def _relieved_layers(
 
 
 def _best_of_family(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:
-    """Several chunks a device: evaluate every member of the declared family."""
+    """Several chunks a device: the declared family in order of a bound, until no member can win."""
     best: Candidate | None = None
-    cutoff = cutoff_s
+    cutoff, objective = cutoff_s, _objective(context)
+    running = context.prefix.forward_s + context.prefix.backward_s
+    total_s = float(running[-1]) + float(context.ends_s.sum())
+    bounded = []
     for chunk_layers in chunk_family(context.costs.model.num_layers, context.strategy.num_chunks):
-        if _quick_bound_s(context, chunk_layers) >= cutoff:
-            continue
+        busiest_s = float((_device_sums(context, chunk_layers, running) + context.ends_s).max())
+        bounded.append((objective(total_s, busiest_s, 0.0, 0.0), chunk_layers))
+    for bound_s, chunk_layers in sorted(bounded):
+        if bound_s >= cutoff:
+            break
         split = family_split(context, rules, chunk_layers)
         if split is None:
             continue
@@ -186,7 +199,8 @@ def _best_of_family(context: RowContext, rules: SplitRules, cutoff_s: float) -> 
     return best
 
 
-def chunk_family(layers: int, chunks: int) -> list[tuple[int, ...]]:
+@lru_cache(maxsize=1024)
+def chunk_family(layers: int, chunks: int) -> tuple[tuple[int, ...], ...]:
     """Declared layouts of several chunks a device: near-even, ends up to END_RELIEF shorter."""
     found: dict[tuple[int, ...], None] = {}
     for less_first in range(END_RELIEF + 1):
@@ -198,22 +212,19 @@ def chunk_family(layers: int, chunks: int) -> list[tuple[int, ...]]:
                 sizes[-1] -= less_last
                 if min(sizes) >= 1:
                     found[tuple(sizes)] = None
-    return list(found)
+    return tuple(found)
+
+
+def _chunk_stages(context: RowContext) -> Ints:
+    """Stage of each chunk along the model."""
+    return np.array([context.strategy.chunk_stage(chunk) for chunk in range(context.strategy.num_chunks)])
 
 
 def _device_sums(context: RowContext, chunk_layers: tuple[int, ...], column: Array) -> Array:
-    ends = np.cumsum((0, *chunk_layers))
-    sums = np.zeros(context.strategy.pp)
-    stages = [context.strategy.chunk_stage(chunk) for chunk in range(len(chunk_layers))]
-    np.add.at(sums, stages, column[ends[1:]] - column[ends[:-1]])
-    return sums
-
-
-def _quick_bound_s(context: RowContext, chunk_layers: tuple[int, ...]) -> float:
-    """Micro-batches times the busiest device, without relief."""
-    running = context.prefix.forward_s + context.prefix.backward_s
-    busiest = (_device_sums(context, chunk_layers, running) + context.ends_s).max()
-    return float(busiest) * context.strategy.num_microbatches
+    """Sum of a running column over the layers of each device."""
+    edges = column[np.cumsum((0, *chunk_layers))]
+    stages = _chunk_stages(context)
+    return np.bincount(stages, weights=edges[1:] - edges[:-1], minlength=context.strategy.pp)
 
 
 def family_split(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> Split | None:
@@ -248,10 +259,8 @@ def _family_saving(context: RowContext, chunk_layers: tuple[int, ...], count: in
     """Bytes a micro-batch that each stage saves when the first ``count`` layers of its chunks are relieved."""
     starts = np.concatenate([[0], np.cumsum(chunk_layers)[:-1]])
     stops = starts + np.minimum(count, chunk_layers)
-    owners = [context.strategy.chunk_stage(chunk) for chunk in range(len(chunk_layers))]
-    saving = np.zeros(context.strategy.pp)
-    np.add.at(saving, owners, context.prefix.saving_bytes[stops] - context.prefix.saving_bytes[starts])
-    return saving
+    saved = context.prefix.saving_bytes[stops] - context.prefix.saving_bytes[starts]
+    return np.bincount(_chunk_stages(context), weights=saved, minlength=context.strategy.pp)
 
 
 def _family_relief(context: RowContext, chunk_layers: tuple[int, ...], need: Array) -> Ints | None:
