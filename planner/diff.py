@@ -13,6 +13,9 @@ from pydantic import Field
 from planner.plan import MemoryBill, Plan, StagePlan
 from profiles.document import Document
 
+DERIVED_FIELDS = frozenset({"dp", "num_microbatches", "microbatch_group_size"})
+"""Strategy fields that follow from the others; sentences leave them out."""
+
 MEMORY_TERMS = ("weights", "gradients", "optimizer", "activations", "buffers", "total")
 
 
@@ -97,6 +100,17 @@ def worst_stage(plan: Plan) -> StagePlan:
     return max(plan.stages, key=lambda stage: stage.peak_memory_bytes.total)
 
 
+def value_words(value: object) -> str:
+    """A strategy value as a person writes it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return "+".join(str(each) for each in value) or "none"
+    return str(value)
+
+
 def recompute_words(stage: StagePlan) -> str:
     """``none``, ``full 3/10`` (layers recomputed of layers held) or ``selective norm+mlp``."""
     recompute = stage.recompute
@@ -159,7 +173,8 @@ def _summary(a: Plan, b: Plan, strategy: tuple[FieldChange, ...], same_problem: 
         speed = f"Both take the same time {measure}"
     else:
         speed = f"Plan b takes {abs(ratio - 1):.1%} {'more' if ratio > 1 else 'less'} time {measure}"
-    fields = ", ".join(f"{each.field} {each.a} -> {each.b}" for each in strategy if each.field != "dp")
+    told = [each for each in strategy if each.field not in DERIVED_FIELDS]
+    fields = ", ".join(f"{each.field} {value_words(each.a)} -> {value_words(each.b)}" for each in told)
     question = "" if same_problem else "; they answer different problems"
     return f"{speed}{question}. " + (f"Strategy: {fields}." if fields else "The strategies are the same.")
 

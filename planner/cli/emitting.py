@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +41,9 @@ def write_target(plan: Plan, target: str, launcher: LauncherChoice, directory: P
 
     made = emit_for_target(plan, target, launcher.value)
     where = write_emission(made.emission, directory)
-    for projection in made.emission.projections:
-        talk(
-            f"{target} cannot express {projection.field}={projection.wanted}: emitted {projection.emitted} "
-            f"({projection.reason})",
-            quiet=quiet,
-        )
     if made.emission.projections:
-        talk(f"the plan as {target} can run it is {made.slower_by:.1%} slower", quiet=quiet)
+        change = f"{abs(made.slower_by):.1%} {'slower' if made.slower_by >= 0 else 'faster'}"
+        talk(f"{target} cannot express the whole plan; what it runs is {change} (see what was given up)", quiet=quiet)
     return emission_data(made, where)
 
 
@@ -74,13 +70,13 @@ def emission_data(made: TargetEmission, directory: Path) -> dict[str, Any]:
 
 
 def emission_lines(data: dict[str, Any]) -> list[str]:
-    """The same for a person: where it is and how to start it."""
-    lines = [
-        f"{data['target']} files for {data['launcher']} in {data['directory']}",
-        f"  start: {data['launch_command']}",
-    ]
-    for each in data["projections"]:
-        lines.append(f"  given up: {each['field']} {each['wanted']} -> {each['emitted']}: {each['reason']}")
+    """The same for a person: where it is, how to start it, what was given up and why."""
+    where = f"{data['target']} files for {data['launcher']} in {data['directory']}"
+    lines = [where, f"  start: {data['launch_command']}"]
+    for reason, run in groupby(data["projections"], key=lambda each: each["reason"]):
+        changes = ", ".join(f"{each['field']} {each['wanted']} -> {each['emitted']}" for each in run)
+        lines.append(f"  given up: {changes}: {reason}")
     if data["projections"]:
-        lines.append(f"  the emitted plan is {data['slower_by']:.1%} slower than the plan above")
+        change = f"{abs(data['slower_by']):.1%} {'slower' if data['slower_by'] >= 0 else 'faster'}"
+        lines.append(f"  the emitted plan is {change} than the wanted one")
     return lines

@@ -16,7 +16,7 @@ from planner.cli.emitting import LauncherChoice, emission_lines, write_target
 from planner.cli.options import TargetChoice
 from planner.cli.output import OutputFormat, talk, to_json, write_answer
 from planner.cli.problem_inputs import positive
-from planner.errors import Conflict, DocumentInvalid, MeshwrightError
+from planner.errors import Conflict, DocumentInvalid, NoFeasiblePlan
 
 if TYPE_CHECKING:
     from planner.plan import Plan
@@ -68,13 +68,13 @@ class _Afterwards:
 
     emissions: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    failure: MeshwrightError | None = None
+    failure: Exception | None = None
 
     def attempt(self, step: Callable[[], None]) -> None:
-        """Run one step; keep the first failure for later."""
+        """Run one step; keep the first failure, whatever it is, for later."""
         try:
             step()
-        except MeshwrightError as error:
+        except Exception as error:
             self.failure = self.failure or error
 
 
@@ -149,8 +149,12 @@ def _search(problem: Problem, search: SearchOptions, *, quiet: bool) -> tuple[Pl
     from planner.search.find import find_plan
 
     start_s = time.perf_counter()
-    with search_progress(quiet=quiet) as progress:
-        plan = find_plan(problem, search, progress)
+    try:
+        with search_progress(quiet=quiet) as progress:
+            plan = find_plan(problem, search, progress)
+    except NoFeasiblePlan as error:
+        error.where = error.where or f"{problem.model.name} on {problem.cluster.num_devices:,} x {problem.cluster.name}"
+        raise
     wall_s = time.perf_counter() - start_s
     talk(f"searched: {plan.search.enumerated:,} strategies in {wall_s:.2f} s, gap {plan.gap:.2%}", quiet=quiet)
     return plan, wall_s

@@ -122,6 +122,12 @@ def read_constraints(space: SpaceFlags) -> Constraints:
         )
     positive(space.max_step_time_s, "--max-step-time")
     positive(space.min_tokens_per_s, "--min-tokens-per-s")
+    if space.objective is ObjectiveChoice.DEVICES and space.max_step_time_s is None and space.min_tokens_per_s is None:
+        raise DocumentInvalid(
+            "the fewest devices for which speed?",
+            where="--objective devices",
+            hint="add --max-step-time SECONDS or --min-tokens-per-s X",
+        )
     extra: dict[str, Any] = {}
     if space.memory_margin is not None:
         extra["memory_margin_fraction"] = space.memory_margin

@@ -1,20 +1,29 @@
-"""How is a plan emitted for a target that cannot express all of it?  Projected, costed again, the loss reported."""
+"""How is a plan emitted for a target that cannot express all of it?  Honestly: with numbers of its own.
+
+1. The target expresses the plan: its files are the plan.
+2. The target's projection of the plan is legal and fits: it is estimated again inside the target's rules.
+3. Otherwise the problem is planned again inside the target's rules: the best plan that it can run.
+
+What was given up and what that costs is part of the answer.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from planner.diff import DERIVED_FIELDS, strategy_changes, value_words
 from planner.emit.assemble import PLAN_MARKDOWN
-from planner.emit.catalogue import target_module
+from planner.emit.catalogue import TARGETS, target_module
 from planner.emit.describe import plan_markdown
-from planner.emit.emission import Emission, LauncherName
-from planner.errors import DocumentInvalid, TargetRefused
+from planner.emit.emission import Emission, LauncherName, Projection, TargetName
+from planner.errors import DocumentInvalid, NoFeasiblePlan, NotFound, TargetRefused
 from planner.plan import Plan
+from planner.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
 class TargetEmission:
-    """An emission whose plan has honest numbers, and how much the target's limits cost."""
+    """An emission whose plan has numbers of its own, and how much the target's limits cost."""
 
     emission: Emission
     slower_by: float
@@ -22,37 +31,68 @@ class TargetEmission:
 
 
 def emit_for_target(plan: Plan, target: str, launcher: LauncherName) -> TargetEmission:
-    """Emit ``plan``; a projected plan is estimated again so that its files carry its own numbers.
+    """Emit ``plan`` for ``target``, or the nearest that it can run.
 
-    Raises NotFound for an unknown target, TargetRefused when neither the plan nor its projection can run there.
+    Raises NotFound for an unknown target, TargetRefused when the target can run no plan of the problem at all.
     """
-    module = target_module(target)
-    first = module.emit(plan, launcher)
-    if not first.projections:
-        return TargetEmission(first, 0.0)
-    costed = _cost_again(first.plan, target)
-    second = module.emit(costed, launcher)
-    emission = replace(second, projections=(*first.projections, *second.projections))
+    name = _target_name(target)
+    module = target_module(name)
+    projected, projections = module.project(plan)
+    if not projections:
+        return TargetEmission(module.emit(plan, launcher), 0.0)
+    problem = inside_target(plan.problem, name)
+    costed = _cost_again(problem, projected)
+    if costed is None:
+        costed = _plan_again(problem, name)
+        projections = _differences(plan, costed, name)
+    emission = module.emit(costed, launcher)
+    emission = replace(emission, projections=(*projections, *emission.projections))
     files = {**emission.files, PLAN_MARKDOWN: plan_markdown(emission)}
-    return TargetEmission(replace(emission, files=files), costed.step_time_s / plan.step_time_s - 1)
+    slower_by = emission.plan.step_time_s / plan.step_time_s - 1
+    return TargetEmission(replace(emission, files=files), slower_by)
 
 
-def _cost_again(projected: Plan, target: str) -> Plan:
-    """The projected plan with numbers of its own."""
+def inside_target(problem: Problem, target: TargetName) -> Problem:
+    """The same question, with the answer limited to what ``target`` can run."""
+    constraints = problem.constraints.model_copy(update={"target": target})
+    return problem.model_copy(update={"constraints": constraints})
+
+
+def _target_name(target: str) -> TargetName:
+    for known in TARGETS:
+        if known == target:
+            return known
+    raise NotFound(f"no emitter is called {target!r}", where="--target", hint=f"one of {', '.join(TARGETS)}")
+
+
+def _cost_again(problem: Problem, projected: Plan) -> Plan | None:
+    """The projected strategy with its layers dealt anew inside the target's rules; None when it cannot run."""
     from planner.search.estimate import estimate
 
-    chunks = sorted((chunk for stage in projected.stages for chunk in stage.chunks), key=lambda chunk: chunk.chunk)
-    hint = f"plan again with --target {target}, so that the search stays inside what it can run"
     try:
-        costed = estimate(projected.problem, projected.chosen(), tuple(chunk.num_layers for chunk in chunks))
-    except DocumentInvalid as error:
+        costed = estimate(problem, projected.chosen())
+    except DocumentInvalid:
+        return None
+    return None if costed.status == "infeasible" else costed
+
+
+def _plan_again(problem: Problem, target: TargetName) -> Plan:
+    """The best plan that the target can run."""
+    from planner.search.find import find_plan
+
+    try:
+        return find_plan(problem)
+    except NoFeasiblePlan as error:
         raise TargetRefused(
-            f"the nearest plan that {target} can express is not legal: {error.what}",
-            where=f"--target {target}",
-            hint=hint,
+            f"{target} can run no plan of this problem: {error.what}", where=f"--target {target}", hint=error.hint
         ) from error
-    if costed.status == "infeasible":
-        over = (costed.peak_memory_bytes - costed.memory_limit_bytes) / 2**30
-        lack = f"misses {over:.1f} GiB" if over > 0 else "breaks a limit of the problem"
-        raise TargetRefused(f"the nearest plan that {target} can express {lack}", where=f"--target {target}", hint=hint)
-    return costed
+
+
+def _differences(plan: Plan, other: Plan, target: TargetName) -> tuple[Projection, ...]:
+    """The fields in which the target's own best plan differs."""
+    reason = f"the nearest plan that {target} can express does not fit; this is the best one that it can run"
+    return tuple(
+        Projection(change.field, value_words(change.a), value_words(change.b), reason)
+        for change in strategy_changes(plan.strategy, other.strategy)
+        if change.field not in DERIVED_FIELDS
+    )

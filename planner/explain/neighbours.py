@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from planner.diff import TermChange, term_changes, worst_stage
+from planner.diff import TermChange, term_changes, value_words, worst_stage
 from planner.errors import DocumentInvalid
 from planner.plan import Plan
 from planner.strategy import V_SCHEDULES, Strategy
@@ -88,7 +88,7 @@ def _excluded(plan: Plan, strategy: Strategy) -> str:
     """Which pin of the problem rules the strategy out, if any does."""
     fields = strategy.to_dict()
     pins = plan.problem.constraints.pins
-    broken = [f"{key}={word(value)}" for key, value in pins.items() if key in fields and fields[key] != value]
+    broken = [f"{key}={value_words(value)}" for key, value in pins.items() if key in fields and fields[key] != value]
     return f"excluded by the pin {', '.join(broken)}" if broken else ""
 
 
@@ -97,7 +97,7 @@ def moves(base: Strategy, global_batch_size: int) -> Iterator[tuple[str, Strateg
     for field, value in _single_changes(base):
         strategy = adapt(base, {field: value}, base.world_size, global_batch_size)
         if strategy is not None:
-            yield f"{field} {word(getattr(base, field))} -> {word(value)}", strategy
+            yield f"{field} {value_words(getattr(base, field))} -> {value_words(value)}", strategy
 
 
 def adapt(base: Strategy, changes: Mapping[str, Any], world_size: int, global_batch_size: int) -> Strategy | None:
@@ -177,10 +177,3 @@ def _single_changes(base: Strategy) -> Iterator[tuple[str, Any]]:
             yield "schedule", schedule
     for switch in ("optimizer_offload", "activation_offload"):
         yield switch, not getattr(base, switch)
-
-
-def word(value: object) -> str:
-    """A strategy value as a person writes it."""
-    if isinstance(value, (list, tuple)):
-        return "+".join(value) or "none"
-    return str(value).lower() if isinstance(value, bool) else str(value)

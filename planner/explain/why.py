@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from planner.diff import MEMORY_TERMS, worst_stage
-from planner.explain.neighbours import Neighbour, neighbours, word
+from planner.diff import DERIVED_FIELDS, MEMORY_TERMS, value_words, worst_stage
+from planner.explain.neighbours import Neighbour, neighbours
 from planner.plan import Plan
 from planner.strategy import Strategy
 from profiles.document import Document
 
 GIB = 2**30
-
-DERIVED_FIELDS = frozenset({"dp", "num_microbatches", "microbatch_group_size"})
-"""Fields that follow from the others; a sentence leaves them out."""
 
 
 class Cause(Document):
@@ -190,7 +187,10 @@ def _runner_up_sentence(plan: Plan) -> str:
         return ""
     other = plan.alternatives[0]
     fields = [field for field in other.differs_in if field not in DERIVED_FIELDS]
-    parts = [f"{field} {word(plan.strategy.get(field))} -> {word(other.strategy.get(field))}" for field in fields]
+    parts = [
+        f"{field} {value_words(plan.strategy.get(field))} -> {value_words(other.strategy.get(field))}"
+        for field in fields
+    ]
     what = ", ".join(parts) or "an equal strategy"
     if other.slower_by <= 0:
         return f"The runner-up ({what}) is as fast; the plan wins by the tie-break."

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from planner.cli.render.tables import heading, table
 from planner.cli.render.words import gib, percent, seconds, short_id, symbol
-from planner.diff import PlanDiff, StageChange, TermChange
+from planner.diff import PlanDiff, StageChange, TermChange, value_words
 from planner.sensitivity import LeverSummary, Sensitivity, SensitivityPoint
 
 if TYPE_CHECKING:
@@ -26,13 +26,15 @@ def diff_report(diff: PlanDiff) -> Iterator[RenderableType]:
         return
     names = (f"a {short_id(diff.a)}", f"b {short_id(diff.b)}")
     if diff.problem:
-        shown = [(each.field, _word(each.a), _word(each.b)) for each in diff.problem[:MOST_PROBLEM_CHANGES]]
+        shown = [(each.field, value_words(each.a), value_words(each.b)) for each in diff.problem[:MOST_PROBLEM_CHANGES]]
         more = len(diff.problem) - len(shown)
         yield heading(f"Question{f' (first {len(shown)}, {more} more)' if more else ''}")
         yield table("", ("field", *names), shown)
     if diff.strategy:
         yield heading("Strategy")
-        yield table("", ("field", *names), [(each.field, _word(each.a), _word(each.b)) for each in diff.strategy])
+        yield table(
+            "", ("field", *names), [(each.field, value_words(each.a), value_words(each.b)) for each in diff.strategy]
+        )
     yield heading("Time by term")
     yield seconds_table((*diff.breakdown_s, diff.step_time_s), names)
     yield heading("Memory of the worst device by term")
@@ -127,18 +129,8 @@ def _stage_row(each: StageChange) -> tuple[str, str, str, str, str]:
 
 def _change(pair: tuple[object, ...]) -> str:
     a, b = pair
-    return _word(a) if a == b else f"{_word(a)} -> {_word(b)}"
+    return value_words(a) if a == b else f"{value_words(a)} -> {value_words(b)}"
 
 
 def _signed(text: str, change: float) -> str:
     return f"+{text}" if change > 0 else text
-
-
-def _word(value: object) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return "+".join(str(each) for each in value) or "none"
-    return str(value)

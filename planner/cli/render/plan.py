@@ -10,7 +10,7 @@ from rich.text import Text
 
 from planner.cli.render.tables import bullets, facts, heading, table
 from planner.cli.render.words import GIB, bar, count, gib, percent, seconds, short_id, symbol
-from planner.diff import offload_words
+from planner.diff import offload_words, value_words
 from planner.plan import Alternative, ChunkPlan, Plan, StagePlan
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def alternatives(others: tuple[Alternative, ...]) -> RenderableType:
             seconds(other.step_time_s),
             percent(other.slower_by, signed=True),
             gib(other.peak_memory_bytes),
-            ", ".join(f"{field}={_plain(other.strategy.get(field))}" for field in other.differs_in),
+            ", ".join(f"{field}={value_words(other.strategy.get(field))}" for field in other.differs_in),
         )
         for index, other in enumerate(others, start=1)
     ]
@@ -226,9 +226,3 @@ def _recompute(stage: StagePlan) -> str:
     recompute = stage.recompute
     layers = sum(recompute.num_layers_per_chunk)
     return "none" if recompute.policy == "none" else f"{recompute.policy} {layers}/{stage.layers}"
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "+".join(value) if isinstance(value, list) else str(value)

@@ -35,7 +35,9 @@ def count(value: float) -> str:
 
 def percent(fraction: float, *, signed: bool = False) -> str:
     """``47.9 %``; with a sign where a change is shown."""
-    return f"{fraction * 100:{'+' if signed else ''}.1f} %"
+    # A change that rounds to nothing has no sign.
+    shown = round(fraction * 100, 1) or 0.0
+    return f"{shown:{'+' if signed and shown else ''}.1f} %"
 
 
 def short_id(identity: str) -> str:
