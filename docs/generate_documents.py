@@ -1,0 +1,205 @@
+"""What is in each document, and what may each part of a strategy be?  Tables from the Pydantic models and the space."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from docs.generate import first_sentence, page, table
+
+STRATEGY_WORDS: dict[str, str] = {
+    "tp": "tensor parallelism: ways in which each matmul is split",
+    "sp": "sequence parallelism of norms and routing inside a tp group",
+    "cp": "context parallelism: ways in which the sequence is split",
+    "cp_kind": "how keys and values travel under cp: passed around a ring, or exchanged (Ulysses)",
+    "ep": "expert parallelism: ways in which the experts are dealt",
+    "etp": "tensor parallelism inside an expert",
+    "pp": "pipeline stages",
+    "vpp": "model chunks (virtual stages) a device",
+    "dp_replicate": "data-parallel replicas of the sharded group (HSDP)",
+    "dp_shard": "ranks over which ZeRO shards, besides cp",
+    "micro_batch_size": "samples of a micro-batch",
+    "num_microbatches": "micro-batches a step",
+    "schedule": "order of forward and backward work in the pipeline",
+    "microbatch_group_size": "interleaved only: micro-batches that a chunk runs before the next one; 0 = none",
+    "zero_stage": "0 replicated states, 1 optimizer sharded, 2 + gradients, 3 + parameters (FSDP)",
+    "recompute": "what the backward pass computes again",
+    "recompute_modules": "selective only: which modules",
+    "optimizer_offload": "optimizer states in host memory",
+    "activation_offload": "kept activations in host memory",
+    "overlap_grad_reduce": "gradient reduction beside the backward pass",
+    "overlap_param_gather": "parameter gathering beside the forward pass",
+    "overlap_tp": "tp communication beside the matmul next to it",
+    "overlap_ep": "expert exchange beside another micro-batch's compute",
+    "axis_order": "order of the axes over the ranks, innermost first",
+    "dp": "data parallelism, dp_replicate x dp_shard; derived",
+}
+
+
+def documents_page() -> str:
+    """Every document that is written to disk, database or wire, field by field."""
+    from planner.diff import PlanDiff
+    from planner.explain.why import Explanation
+    from planner.explain.why_not import WhyNot
+    from planner.model.model_yaml import ModelDescription
+    from planner.model.spec import ModelSpec
+    from planner.plan import Plan
+    from planner.problem import Problem, Workload
+    from planner.sensitivity import Sensitivity
+    from profiles.cluster import Cluster
+
+    roots = (Workload, Cluster, ModelDescription, ModelSpec, Problem, Plan, PlanDiff, Explanation, WhyNot, Sensitivity)
+    found: dict[str, type[BaseModel]] = {}
+    for root in roots:
+        for kind in _reachable(root):
+            found.setdefault(kind.__name__, kind)
+    intro = (
+        "Documents are closed: an unknown key is an error with the nearest known one. They are frozen, hold finite"
+        " numbers only, and are identified by the SHA-256 of their canonical JSON (sorted keys, no spaces, defaults"
+        " written out). In cluster and device files a number whose key ends with a unit may be text with a unit:"
+        ' `"400 Gbit/s"`, `"80 GiB"`, `"3 us"`, `"989 TFLOP/s"`. YAML is 1.2 without aliases and tags.'
+    )
+    return page("Documents", intro, *(_section(kind) for kind in found.values()))
+
+
+def strategy_page() -> str:
+    """Fields of a strategy: values, whether they can be pinned, what forbidding them means."""
+    from planner.cli.strategy_text import ALIASES
+    from planner.search.choices import NAMES, NEUTRAL, PINNABLE, SWITCHES
+    from planner.strategy import Strategy
+
+    short: dict[str, list[str]] = {}
+    for alias, name in ALIASES.items():
+        short.setdefault(name, []).append(f"`{alias}`")
+    rows = []
+    for name in (*(field.name for field in fields(Strategy)), "dp"):
+        values = ", ".join(NAMES[name]) if name in NAMES else "true, false" if name in SWITCHES else "whole number"
+        neutral = NEUTRAL.get(name, False if name in SWITCHES else 1)
+        forbidden = f"`{str(neutral).lower() if isinstance(neutral, bool) else neutral}`" if name in PINNABLE else ""
+        if name == "recompute_modules":
+            values = "attention_core, norm, activation, mlp, moe, joined by +"
+        alias = f" ({', '.join(short[name])})" if name in short else ""
+        rows.append((f"`{name}`{alias}", values, forbidden or "cannot be pinned", STRATEGY_WORDS[name]))
+    return page(
+        "Strategy",
+        "The words of `--pin`, `--forbid`, `--strategy` and `--why-not`. `--forbid X` holds X at the value in the third"
+        " column.",
+        table(("field", "values", "forbidden means", "meaning"), rows),
+        _space_tables(),
+    )
+
+
+def _space_tables() -> str:
+    """What is enumerated, and what each target can run."""
+    from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES
+    from planner.search.legality import RULES
+    from planner.search.split import END_RELIEF
+
+    reliefs = ", ".join(_relief_words(each) for each in RELIEFS)
+    targets = [
+        (
+            name,
+            ", ".join(space.schedules),
+            ", ".join(space.cp_kinds),
+            _numbers(space.zero_stages),
+            _numbers(space.zero_stages_with_pipeline),
+            *("yes" if switch else "no" for switch in (space.selective_recompute, space.optimizer_offload)),
+            *("yes" if switch else "no" for switch in (space.activation_offload, space.uniform_recompute)),
+        )
+        for name, space in TARGET_SPACES.items()
+    ]
+    head = (
+        *("target", "schedules", "cp kinds", "ZeRO", "ZeRO with pp > 1", "selective recompute", "optimizer offload"),
+        *("activation offload", "same recompute in every chunk"),
+    )
+    rules = [(f"`{rule.reason}`", rule.message) for rule in RULES]
+    lines = (
+        "## The declared space",
+        "Degrees: all divisors, not only powers of two. Micro-batch sizes: all divisors of the batch of a replica."
+        f" Chunks a device under interleaving: {_numbers(VIRTUAL_STAGES)}; micro-batch groups:"
+        f" {_numbers(GROUP_FACTORS)} times pp. Memory relief, one a strategy: {reliefs}. Layers: with one chunk a device"
+        " every way to deal consecutive layers; with several, near-even layouts whose first and last chunk are up to"
+        f" {END_RELIEF} layers shorter.",
+        "## What a target can run",
+        table(head, targets),
+        "## Legality",
+        "Strategies that break one of these are never costed; `search.pruned` of a plan counts them by name.",
+        table(("rule", "meaning"), rules),
+    )
+    return "\n\n".join(lines)
+
+
+def _relief_words(relief: Any) -> str:
+    """``selective norm+mlp``, ``activation offload``."""
+    return "activation offload" if relief.offload else f"{relief.recompute} {'+'.join(relief.modules)}".strip()
+
+
+def _numbers(values: tuple[int, ...]) -> str:
+    return ", ".join(str(value) for value in values)
+
+
+def _reachable(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """The document and every document inside it, outermost first."""
+    yield kind
+    for field in kind.model_fields.values():
+        for part in _models_in(field.annotation):
+            yield from _reachable(part)
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
+
+
+def _section(kind: type[BaseModel]) -> str:
+    rows = []
+    for name, field in kind.model_fields.items():
+        if field.is_required():
+            default = "required"
+        elif field.default is PydanticUndefined:
+            default = "empty"
+        else:
+            default = "" if field.default is None else f"`{_plain(field.default)}`"
+        limits = ", ".join(filter(None, (_limit(each) for each in field.metadata)))
+        words = "; ".join(filter(None, (field.description or "", limits)))
+        rows.append((f"`{name}`", _type_words(field.annotation), default, words))
+    return f"## {kind.__name__}\n\n{first_sentence(kind)}\n\n" + table(("key", "type", "default", "meaning"), rows)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "[]" if not value else str(list(value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _limit(constraint: Any) -> str:
+    """``> 0`` for ``Gt(0)``; lengths say so."""
+    for name, sign in (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<=")):
+        if hasattr(constraint, name):
+            return f"{sign} {getattr(constraint, name)}"
+    return f"at least {constraint.min_length} long" if hasattr(constraint, "min_length") else ""
+
+
+def _type_words(annotation: Any) -> str:
+    """A type in the words of JSON."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return ", ".join(f"`{value}`" for value in parts)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_type_words(part) for part in parts if part is not type(None))
+    if origin is dict:
+        return f"map to {_type_words(parts[1])}"
+    if origin is tuple:
+        whole = [part for part in parts if part is not Ellipsis]
+        return f"list of {', '.join(dict.fromkeys(_type_words(part) for part in whole))}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
+    names = {int: "whole number", float: "number", str: "text", bool: "true or false"}
+    return names.get(annotation, "any")
