@@ -18,6 +18,9 @@ AUTOEP_PRESETS: dict[str, str] = {
 }
 """HF model type -> AutoEP preset (module_inject/auto_ep_presets/)."""
 
+AUTOTP_FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3", "granite", "gpt_neox"})
+"""Classes whose own sharding plan (transformers 5.23 ``base_model_tp_plan``) AutoTP understands; no mixture is."""
+
 
 def _batch(given: RuleInput) -> str | None:
     s, samples = given.strategy, given.workload.global_batch_size
@@ -127,18 +130,9 @@ def _expert_preset(given: RuleInput) -> str | None:
     return None
 
 
-def _folding_offload(given: RuleInput) -> str | None:
+def _experts_with_ulysses(given: RuleInput) -> str | None:
     s = given.strategy
-    if s.ep > 1 and s.tp > 1 and s.optimizer_offload:
-        return "AutoEP with AutoTP refuses optimizer offload; drop one of tp, ep, optimizer_offload"
-    return None
-
-
-def _expert_sharded_ulysses(given: RuleInput) -> str | None:
-    s = given.strategy
-    if s.ep > 1 and s.zero_stage == 3 and s.cp > 1:
-        return "AutoEP with ZeRO-3 refuses sequence parallelism; use zero_stage 2 or cp=1"
-    return None
+    return f"AutoEP (ep={s.ep}) refuses Ulysses' groups; use cp=1" if s.ep > 1 and s.cp > 1 else None
 
 
 def _offload_needs_zero(given: RuleInput) -> str | None:
@@ -156,16 +150,20 @@ def _tensor_shards(given: RuleInput) -> str | None:
         sizes = {"heads": kind.attention.num_heads, "key/value heads": kind.attention.num_kv_heads}
         if kind.mlp is not None:
             sizes["MLP width"] = kind.mlp.intermediate_size
+        if given.model.tie_embeddings:
+            sizes["vocabulary rows"] = given.model.vocab_size
         for name, size in sizes.items():
             if size % tp:
                 return f"AutoTP splits {size} {name} over tp={tp} unevenly and leaves ranks with less or nothing to do"
     return None
 
 
-def _tensor_experts(given: RuleInput) -> str | None:
-    s = given.strategy
-    if s.tp > 1 and s.ep == 1 and mixtures(given.model):
-        return "AutoTP does not shard fused experts and would copy them to every rank; combine tp with ep > 1"
+def _tensor_family(given: RuleInput) -> str | None:
+    family = given.model.family
+    if given.strategy.tp > 1 and family not in AUTOTP_FAMILIES:
+        return (
+            f"AutoTP cannot use the sharding plan of {family}; use tp=1 (it can: {', '.join(sorted(AUTOTP_FAMILIES))})"
+        )
     return None
 
 
@@ -173,6 +171,14 @@ def _positions(given: RuleInput) -> str | None:
     rows, tokens = given.model.learned_positions, given.workload.sequence_length
     if rows and rows < tokens:
         return f"the position table has {rows} rows, fewer than the {tokens} tokens of a sample"
+    return None
+
+
+def _empty_chunk(given: RuleInput) -> str | None:
+    for stage in given.layout or ():
+        for chunk in stage.chunks:
+            if not (chunk.num_layers or chunk.has_embedding or chunk.has_head):
+                return f"chunk {chunk.chunk} on stage {stage.stage} is empty: an optimizer needs parameters"
     return None
 
 
@@ -193,10 +199,10 @@ ENGINE_RULES: tuple[DeepSpeedRule, ...] = (
     DeepSpeedRule("E11", f"{_DS} module_inject/auto_ep_config.py:371-380", _expert_count),
     DeepSpeedRule("E12", f"{_FOLDING}:112", _expert_grid),
     DeepSpeedRule("E13", f"{_DS} module_inject/auto_ep_presets/registry.py", _expert_preset),
-    DeepSpeedRule("E14", f"{_FOLDING}:249", _folding_offload),
-    DeepSpeedRule("E15", f"{_DS} runtime/engine.py:2219", _expert_sharded_ulysses),
+    DeepSpeedRule("E14", f"{_DS} module_inject/tp_plan_converter.py", _tensor_family),
+    DeepSpeedRule("E15", f"{_DS} runtime/engine.py:834", _experts_with_ulysses),
     DeepSpeedRule("T2", f"{_DS} runtime/engine.py (_do_optimizer_sanity_check)", _offload_needs_zero),
     DeepSpeedRule("T3", f"{_DS} runtime/engine.py:1037, module_inject/tp_shard.py", _tensor_shards),
-    DeepSpeedRule("T4", f"{_DS} module_inject/auto_tp.py", _tensor_experts),
+    DeepSpeedRule("E17", "torch 2.13 optim/optimizer.py (empty parameter list)", _empty_chunk),
     DeepSpeedRule("E16", "transformers 5 (position embedding table)", _positions),
 )
