@@ -27,7 +27,8 @@ Array = NDArray[np.float64]
 Objective = Callable[[float, float, float, float], float]
 Label = tuple[float, float, float, float, tuple[int, ...]]
 
-BISECTIONS = 40
+BISECTIONS = 24
+"""Halvings of the interval of a limit; what is left is kept, so fewer only cost time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,14 @@ def members_within(level: NetworkLevel, group_size: Array, stride: Array) -> Arr
     multiple of them, is cut evenly; any other straddles a border, and the smaller part is the bottleneck: 6 devices on
     nodes of 8 leave some group as 2 + 4.
     """
-    block = (group_size * stride).astype(np.int64)
-    shared = np.gcd(block, level.devices_per_group)
+    block, devices = group_size * stride, float(level.devices_per_group)
+    smaller, larger = np.minimum(block, devices), np.maximum(block, devices)
+    shared = smaller
+    uneven = np.floor(larger / smaller) * smaller != larger
+    if uneven.any():
+        gcd = np.gcd(np.broadcast_to(block, uneven.shape)[uneven].astype(np.int64), level.devices_per_group)
+        shared = shared.copy()
+        shared[uneven] = gcd
     return np.minimum(group_size, np.maximum(1.0, np.floor(shared / stride)))
 
 

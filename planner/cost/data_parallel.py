@@ -97,13 +97,22 @@ def microbatch_s(
 def _once_a_step_s(
     parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware
 ) -> tuple[Array, Array]:
-    gradient = parameters * gradient_bytes(workload)
-    shards, stride = parallel.shards, parallel.stride
-    everyone_s = collective_s("all_reduce", gradient, parallel.ranks, stride, hardware.levels)
-    scatter_s = collective_s("reduce_scatter", gradient, shards, stride, hardware.levels)
-    gather_s = collective_s("all_gather", parameters * WEIGHT_BYTES, shards, stride, hardware.levels)
-    across_s = collective_s("all_reduce", gradient / shards, parallel.replicate, stride * shards, hardware.levels)
-    reduce_s = np.where(
-        parallel.zero == 0, everyone_s, across_s + np.where(parallel.zero == 1, scatter_s, 0.0)
+    gradient, levels = parameters * gradient_bytes(workload), hardware.levels
+    shards, stride, zero = parallel.shards, parallel.stride, parallel.zero
+    nothing: Array = np.zeros(1)
+    # Whole collectives are left out where no row needs them: most calls ask about a few ZeRO levels only.
+    everyone_s = (
+        collective_s("all_reduce", gradient, parallel.ranks, stride, levels) if np.any(zero == 0) else nothing
     )
-    return reduce_s, np.where((parallel.zero >= 1) & (parallel.zero <= 2), gather_s, 0.0)
+    scatter_s = collective_s("reduce_scatter", gradient, shards, stride, levels) if np.any(zero == 1) else nothing
+    gathers = (zero >= 1) & (zero <= 2)
+    gather_s = (
+        collective_s("all_gather", parameters * WEIGHT_BYTES, shards, stride, levels) if np.any(gathers) else nothing
+    )
+    across_s = (
+        collective_s("all_reduce", gradient / shards, parallel.replicate, stride * shards, levels)
+        if np.any(parallel.replicate > 1)
+        else nothing
+    )
+    reduce_s = np.where(zero == 0, everyone_s, across_s + np.where(zero == 1, scatter_s, 0.0))
+    return reduce_s, np.where(gathers, gather_s, 0.0)

@@ -10,7 +10,7 @@ Shape letter: K keys (``planner.cost.layer_keys``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -70,11 +70,14 @@ class OperatorSum:
         return self.forward_s + self.backward_s + self.communication_forward_s + self.communication_backward_s
 
 
-def operator_sum(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> OperatorSum:
-    """Add up the operators of a layer for all keys."""
+def operator_sum(
+    operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, times_s: Mapping[str, Array] | None = None
+) -> OperatorSum:
+    """Add up the operators of a layer for all keys; ``times_s`` are their forward seconds where already known."""
     sums = OperatorSum.zeros(len(keys))
+    known = times_s or forward_times_s(operators, keys, hardware)
     for operator in operators:
-        forward_s = operator_forward_s(operator, keys, hardware)
+        forward_s = known[operator.name]
         sums.forward_s += forward_s
         _add_backward(sums, operator, forward_s)
         _add_parameters(sums, operator, keys)
@@ -92,8 +95,19 @@ def operator_sum(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardw
     return sums
 
 
+def forward_times_s(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> dict[str, Array]:
+    """Forward seconds of each operator by name: [K] each."""
+    return {operator.name: operator_forward_s(operator, keys, hardware) for operator in operators}
+
+
 def saved_and_extra(
-    operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, relief: Relief, hidden_size: int, sums: OperatorSum
+    operators: Sequence[Operator],
+    keys: LayerKeys,
+    hardware: Hardware,
+    relief: Relief,
+    hidden_size: int,
+    sums: OperatorSum,
+    times_s: Mapping[str, Array],
 ) -> tuple[Array, Array]:
     """Bytes that a layer keeps under a relief, and the seconds a micro-batch that the relief adds: two [K].
 
@@ -109,7 +123,7 @@ def saved_and_extra(
     extra_s = np.zeros(len(keys))
     for operator in operators:
         if operator.name in replayed:
-            extra_s = extra_s + operator_forward_s(operator, keys, hardware)
+            extra_s = extra_s + times_s[operator.name]
     if relief.recompute == "full":
         extra_s = extra_s + sums.communication_forward_s
     elif "moe" in relief.modules:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planner.cost.collective import collective_s
 from planner.cost.hardware import Hardware
-from planner.cost.layer import OperatorSum, operator_sum, saved_and_extra, working_bytes
+from planner.cost.layer import OperatorSum, forward_times_s, operator_sum, saved_and_extra, working_bytes
 from planner.cost.layer_keys import LayerKeys
 from planner.memory.activations import Relief, layer_input_bytes, saved_bytes_of_operator
 from planner.model.operator import Operator
@@ -113,10 +113,11 @@ def _layer_table(
     reliefs: Sequence[Relief],
     hidden_size: int,
 ) -> LayerTable:
-    sums = [operator_sum(operators, keys, hardware) for operators in kinds]
+    times = [forward_times_s(operators, keys, hardware) for operators in kinds]
+    sums = [operator_sum(operators, keys, hardware, known) for operators, known in zip(kinds, times, strict=True)]
     relieved = [
-        [saved_and_extra(operators, keys, hardware, relief, hidden_size, total) for relief in reliefs]
-        for operators, total in zip(kinds, sums, strict=True)
+        [saved_and_extra(operators, keys, hardware, relief, hidden_size, total, known) for relief in reliefs]
+        for operators, total, known in zip(kinds, sums, times, strict=True)
     ]
 
     def stack(name: str) -> Array:

@@ -1,8 +1,8 @@
 """Which values may each part of a strategy take?  The declared space, narrowed by pins, forbids and target.
 
-Degrees range over *all* divisors, not only powers of two.  Two switches are not enumerated because one value is never
-worse in the cost model (overlap costs at most what it hides): ``overlap_grad_reduce`` and ``overlap_param_gather``;
-pin them to see the other value.
+Degrees range over *all* divisors, not only powers of two.  Three switches take one value where the target can run it,
+because it is never worse in the cost model (overlap costs at most what it hides): ``overlap_tp`` (on with sp),
+``overlap_grad_reduce`` and ``overlap_param_gather``; pin them to see the other value.
 """
 
 from __future__ import annotations
@@ -88,6 +88,9 @@ class TargetSpace:
     optimizer_offload: bool = True
     activation_offload: bool = True
     overlap_ep: bool = True
+    overlap_tp: bool = True
+    overlap_data: tuple[tuple[bool, bool], ...] = ((True, True),)
+    """(overlap_grad_reduce, overlap_param_gather) to try; several where a back-end's rules tie them to other fields."""
     selective_recompute: bool = True
     uniform_recompute: bool = False
     """Whether every chunk recomputes the same number of layers (and a selective policy all of them)."""
@@ -104,6 +107,7 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
         expert_tensor_parallel=False,
         activation_offload=False,
         overlap_ep=False,
+        overlap_data=((True, True), (True, False), (False, False)),
         selective_recompute=False,
         uniform_recompute=True,
     ),
@@ -114,6 +118,8 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
         optimizer_offload=False,
         activation_offload=False,
         overlap_ep=False,
+        overlap_tp=False,
+        overlap_data=((True, True), (False, True)),
     ),
 }
 

@@ -2,7 +2,7 @@
 
 Four levels keep memory and time small.  A *core* fixes what the time of a layer depends on: degrees, micro-batch,
 sequence and context parallelism, overlap.  Its *layouts* add the schedule, virtual stages and the axis order; their
-*shardings* add dp_replicate and the ZeRO level; *leaves* add memory relief and optimizer offload and are complete
+*shardings* add dp_replicate, the ZeRO level and optimizer offload; *leaves* add memory relief and are complete
 strategies.  A bound holds for everything under it, so what is hopeless is never written out, but counted.
 """
 
@@ -39,9 +39,8 @@ CORE_COLUMNS = (
     "overlap_ep",
 )
 SCHEDULE_COLUMNS = ("schedule", "vpp", "group", "pp_inner")
-SHARDING_COLUMNS = ("dp_replicate", "zero")
-RELIEF_COLUMNS = ("relief", "optimizer_offload")
-_SHARDING_REASONS = ("replicate", "hsdp")
+SHARDING_COLUMNS = ("dp_replicate", "zero", "optimizer_offload", "overlap_grad", "overlap_param")
+_SHARDING_REASONS = ("replicate", "hsdp", "optimizer_offload")
 _LAYOUT_REASONS = ("layers", "chunks", "interleaved", "v_microbatches", "axis_order")
 SHARDING_RULES = tuple(rule for rule in RULES if rule.reason in (*_SHARDING_REASONS, "expert_grid"))
 LAYOUT_RULES = tuple(rule for rule in RULES if rule.reason in _LAYOUT_REASONS)
@@ -72,7 +71,7 @@ class Space:
         columns = [part for grid in self._grids() for part in self._with_batch(grid)]
         if not columns:
             return self._empty()
-        rows = core_rows(np.concatenate(columns), self.pins)
+        rows = core_rows(np.concatenate(columns))
         return self._legal(rows, np.zeros(len(rows), dtype=np.int64), CORE_RULES)[0]
 
     def layouts(self, cores: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
@@ -87,14 +86,13 @@ class Space:
 
     def leaves(self, shardings: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
         """Write out the leaves of some shardings, each with the ``key`` of its sharding."""
-        return self._expand(shardings, key, ("zero",), self._relief_table, RELIEF_COLUMNS)
+        return self._expand(shardings, key, (), self._relief_table, ("relief",))
 
     def leaf_counts(self, cores: StrategyRows) -> Ints:
         """Declared strategies under each core: [R]."""
         distinct, index = distinct_rows([cores.pp, cores.num_microbatches, cores.dp])
         sizes = [
-            len(self._schedule_table(pp, count, dp))
-            * sum(len(self._relief_table(zero)) for zero in self._sharding_table(pp, dp)[:, 1].tolist())
+            len(self._schedule_table(pp, count, dp)) * len(self._sharding_table(pp, dp)) * len(self._relief_codes())
             for pp, count, dp in distinct.tolist()
         ]
         return np.array(sizes, dtype=np.int64)[index]
@@ -108,11 +106,11 @@ class Space:
         names: tuple[str, ...],
     ) -> tuple[StrategyRows, Ints]:
         """Cross every row with the table of its group; ``names`` are the columns that the table fills."""
-        distinct, index = distinct_rows([getattr(rows, name) for name in by])
+        distinct, index = distinct_rows([getattr(rows, name) for name in by] or [np.zeros(len(rows), dtype=np.int64)])
         parts: list[StrategyRows] = []
         keys: list[Ints] = []
         for position, values in enumerate(distinct.tolist()):
-            table = table_of(*values)
+            table = table_of(*values[: len(by)])
             if len(table) == 0:
                 continue
             here = np.flatnonzero(index == position)
@@ -179,42 +177,48 @@ class Space:
 
     def _with_batch(self, grid: tuple[int, int, int, int, int, int]) -> list[Ints]:
         """Micro-batch sizes and switches of one grid, as rows of ``CORE_COLUMNS``."""
-        tp, cp, pp, dp, ep, etp = grid
-        per_replica = self.shape.global_batch_size // dp
-        sizes = [
-            size
-            for size in divisors(per_replica)
-            if not self._off("micro_batch_size", size) and not self._off("num_microbatches", per_replica // size)
-        ]
-        switches = [
-            (sp, ring, overlap_tp, overlap_ep)
-            for sp in self._sp_codes(tp)
-            for ring in self._cp_codes(cp)
-            for overlap_tp in [int(self.pins.get("overlap_tp", bool(sp)))]
-            for overlap_ep in self._overlap_ep_codes(ep)
-        ]
-        if not sizes or not switches:
+        tp, cp, _, dp, ep, _ = grid
+        choices = self._batch_table(self.shape.global_batch_size // dp, tp > 1, cp, ep > 1)
+        if len(choices) == 0:
             self.pruned["pinned or forbidden"] += 1
             return []
-        degrees = (tp, cp, pp, dp, ep, etp)
-        return [
-            np.array([(*degrees, size, per_replica // size, *switch) for size in sizes for switch in switches], dtype=np.int64)
-        ]
+        rows = np.empty((len(choices), len(CORE_COLUMNS)), dtype=np.int64)
+        rows[:, : len(grid)] = grid
+        rows[:, len(grid) :] = choices
+        return [rows]
+
+    def _batch_table(self, per_replica: int, has_tp: bool, cp: int, has_ep: bool) -> Ints:
+        """(micro_batch_size, num_microbatches, sp, ring, overlap_tp, overlap_ep) choices: [C, 6]."""
+        key = (2, per_replica, int(has_tp), min(cp, 2), int(has_ep))
+        if key not in self._tables:
+            rows = [
+                (size, per_replica // size, sp, ring, int(self.pins.get("overlap_tp", bool(sp) and self.target.overlap_tp)), overlap_ep)
+                for size in divisors(per_replica)
+                if not self._off("micro_batch_size", size) and not self._off("num_microbatches", per_replica // size)
+                for sp in self._sp_codes(has_tp)
+                for ring in self._cp_codes(cp)
+                for overlap_ep in self._overlap_ep_codes(has_ep)
+            ]
+            self._tables[key] = np.array(rows, dtype=np.int64).reshape(-1, 6)
+        return self._tables[key]
 
     def _off(self, name: str, value: int | str) -> bool:
         return self.pins.get(name, value) != value
 
-    def _sp_codes(self, tp: int) -> list[int]:
-        codes = [0] if tp == 1 else ([1] if self.shape.is_moe else [1, 0])
+    def _sp_codes(self, has_tp: bool) -> list[int]:
+        codes = [0] if not has_tp else ([1] if self.shape.is_moe else [1, 0])
         return [code for code in codes if not self._off("sp", code)]
+
+    def _overlap_tp_code(self, sp: int) -> int:
+        return int(self.pins.get("overlap_tp", bool(sp) and self.target.overlap_tp))
 
     def _cp_codes(self, cp: int) -> list[int]:
         if cp == 1:
             return [] if self._off("cp_kind", "none") else [0]
         return [int(kind == "ring") for kind in self.target.cp_kinds if not self._off("cp_kind", kind)]
 
-    def _overlap_ep_codes(self, ep: int) -> list[int]:
-        codes = [0, 1] if ep > 1 and self.target.overlap_ep else [0]
+    def _overlap_ep_codes(self, has_ep: bool) -> list[int]:
+        codes = [0, 1] if has_ep and self.target.overlap_ep else [0]
         return [code for code in codes if not self._off("overlap_ep", code)]
 
     def _schedule_table(self, pp: int, count: int, dp: int) -> Ints:
@@ -277,24 +281,42 @@ class Space:
         return [value for value in allowed if pinned is None or value == int(pinned)]
 
     def _sharding_table(self, pp: int, dp: int) -> Ints:
-        """(dp_replicate, zero) choices: [C, 2]."""
+        """``SHARDING_COLUMNS`` choices; only sharded optimizers are offloaded: [C, 5]."""
         cached = self._tables.get((1, pp, dp))
         if cached is None:
             rows = [
-                (replicate, zero)
+                (replicate, zero, offload, reduces, gathers)
                 for zero in self._zero_stages(pp)
                 for replicate in (divisors(dp) if zero else [1])
                 if not self._off("dp_replicate", replicate) and not self._off("dp_shard", dp // replicate)
+                for offload in self._offloads()
+                if zero or not offload
+                for reduces, gathers in self._overlap_data()
             ]
             cached = np.array(rows, dtype=np.int64).reshape(-1, len(SHARDING_COLUMNS))
             self._tables[(1, pp, dp)] = cached
         return cached
 
-    def _relief_table(self, zero: int) -> Ints:
-        """(relief, optimizer_offload) choices: [C, 2]; only sharded optimizers are offloaded."""
-        offloads = self._offloads() if zero else [value for value in self._offloads() if value == 0]
-        rows = [(relief, offload) for offload in offloads for relief in self._relief_codes()]
-        return np.array(rows, dtype=np.int64).reshape(-1, len(RELIEF_COLUMNS))
+    def _overlap_data(self) -> list[tuple[int, int]]:
+        """(overlap_grad_reduce, overlap_param_gather) choices; a pin replaces what the target would take."""
+        names = ("overlap_grad_reduce", "overlap_param_gather")
+        pairs = [
+            tuple(int(self.pins.get(name, value)) for name, value in zip(names, pair, strict=True))
+            for pair in self.target.overlap_data
+        ]
+        return sorted({(reduces, gathers) for reduces, gathers in pairs}, reverse=True)
+
+    def _overlap_codes(self) -> list[tuple[int, int]]:
+        pins = self.pins
+        pairs = [
+            (int(pins.get("overlap_grad_reduce", reduce)), int(pins.get("overlap_param_gather", gather)))
+            for reduce, gather in self.target.overlap_data
+        ]
+        return list(dict.fromkeys(pairs))
+
+    def _relief_table(self) -> Ints:
+        """Memory reliefs: [C, 1]."""
+        return np.array(self._relief_codes(), dtype=np.int64).reshape(-1, 1)
 
     def _empty(self) -> StrategyRows:
         return StrategyRows(*(np.zeros(0, dtype=np.int64) for _ in fields(StrategyRows)))
@@ -305,7 +327,7 @@ def _group_fits(count: int, group: int, pp: int) -> bool:
     return rest == 0 or rest >= pp
 
 
-def core_rows(columns: Ints, pins: dict[str, int | str | bool]) -> StrategyRows:
+def core_rows(columns: Ints) -> StrategyRows:
     """Rows of ``CORE_COLUMNS`` as strategies on the plainest schedule."""
     named = dict(zip(CORE_COLUMNS, columns.T, strict=True))
     zeros = np.zeros(len(columns), dtype=np.int64)
@@ -319,6 +341,6 @@ def core_rows(columns: Ints, pins: dict[str, int | str | bool]) -> StrategyRows:
         zero=zeros,
         relief=zeros,
         optimizer_offload=zeros,
-        overlap_grad=zeros + int(pins.get("overlap_grad_reduce", True)),
-        overlap_param=zeros + int(pins.get("overlap_param_gather", True)),
+        overlap_grad=zeros + 1,
+        overlap_param=zeros + 1,
     )

@@ -24,11 +24,12 @@ class TargetRules:
         if self.target == "any":
             return []
         rules = import_module(f"planner.emit.{self.target}.rules")
-        given = import_module(f"planner.emit.{self.target}.rule_input").RuleInput(
-            strategy=strategy,
-            model=self.problem.model,
-            workload=self.problem.workload,
-            architecture=self.problem.cluster.pools[0].device.architecture,
-            layers_per_chunk=chunk_layers,
-        )
+        make = import_module(f"planner.emit.{self.target}.rule_input").RuleInput
+        model, workload = self.problem.model, self.problem.workload
+        if self.target == "megatron":
+            architecture = self.problem.cluster.pools[0].device.architecture
+            given = make(strategy, model, workload, architecture, chunk_layers)
+        else:
+            # Their rules about single stages hold for every split that the search makes.
+            given = make(strategy, model, workload)
         return [f"{finding.rule}: {finding.message}" for finding in rules.violations(given)]
