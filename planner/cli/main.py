@@ -40,6 +40,8 @@ COMMANDS = (
 )
 """Modules of ``planner.cli.commands`` in the order of ``--help``."""
 
+INTERRUPTED_EXIT_CODE = 130
+
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
 
 
@@ -83,6 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     result = build_app()(arguments, prog_name="meshwright", standalone_mode=False)
+    # Typer swallows the interrupt and keeps only its exit code; the person should read that nothing was written.
+    if result == INTERRUPTED_EXIT_CODE:
+        raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 
 
