@@ -1,8 +1,8 @@
 """Which values may each part of a strategy take?  The declared space, narrowed by pins, forbids and target.
 
-Degrees range over *all* divisors, not only powers of two.  Three switches take one value where the target can run it,
+Degrees range over *all* divisors, not only powers of two.  Four switches take one value where the target can run it,
 because it is never worse in the cost model (overlap costs at most what it hides): ``overlap_tp`` (on with sp),
-``overlap_grad_reduce`` and ``overlap_param_gather``; pin them to see the other value.
+``overlap_ep``, ``overlap_grad_reduce`` and ``overlap_param_gather``; pin them to see the other value.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class TargetSpace:
     expert_tensor_parallel: bool = True
     optimizer_offload: bool = True
     activation_offload: bool = True
-    overlap_ep: bool = True
+    overlap_ep: tuple[bool, ...] = (True,)
     overlap_tp: bool = True
     overlap_data: tuple[tuple[bool, bool], ...] = ((True, True),)
     """(overlap_grad_reduce, overlap_param_gather) to try; several where a back-end's rules tie them to other fields."""
@@ -98,7 +98,7 @@ class TargetSpace:
 
 TARGET_SPACES: dict[Target, TargetSpace] = {
     "any": TargetSpace(schedules=("1f1b", "gpipe", "interleaved", "zb_h1", "zbv", "dualpipev")),
-    "megatron": TargetSpace(schedules=("1f1b", "interleaved"), uniform_recompute=True),
+    "megatron": TargetSpace(schedules=("1f1b", "interleaved"), overlap_ep=(True, False), uniform_recompute=True),
     "deepspeed": TargetSpace(
         schedules=("1f1b",),
         cp_kinds=("all_to_all",),
@@ -106,7 +106,7 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
         axis_orders=(0,),
         expert_tensor_parallel=False,
         activation_offload=False,
-        overlap_ep=False,
+        overlap_ep=(False,),
         overlap_data=((True, True), (True, False), (False, False)),
         selective_recompute=False,
         uniform_recompute=True,
@@ -117,7 +117,7 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
         expert_tensor_parallel=False,
         optimizer_offload=False,
         activation_offload=False,
-        overlap_ep=False,
+        overlap_ep=(False,),
         overlap_tp=False,
         overlap_data=((True, True), (False, True)),
     ),

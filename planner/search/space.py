@@ -218,8 +218,9 @@ class Space:
         return [int(kind == "ring") for kind in self.target.cp_kinds if not self._off("cp_kind", kind)]
 
     def _overlap_ep_codes(self, has_ep: bool) -> list[int]:
-        codes = [0, 1] if has_ep and self.target.overlap_ep else [0]
-        return [code for code in codes if not self._off("overlap_ep", code)]
+        pinned = self.pins.get("overlap_ep")
+        values = self.target.overlap_ep if pinned is None else (bool(pinned),)
+        return [int(value) for value in values] if has_ep else [0]
 
     def _schedule_table(self, pp: int, count: int, dp: int) -> Ints:
         """(schedule, vpp, group, pp_inner) choices for ``count`` micro-batches: [C, 4]."""
