@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from planner.cli.options import ObjectiveChoice, PrecisionName, TargetChoice
 from planner.cli.spelling import did_you_mean
 from planner.cli.strategy_text import ALIASES, Value, pinnable_keys
-from planner.errors import DocumentInvalid, ProfileMissing
+from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
     from planner.problem import Constraints, Objective, Problem, Workload
@@ -59,7 +59,7 @@ def build_problem(
 
     whole_number(devices, "--devices")
     if profile is not None:
-        _refuse_profile(profile)
+        read_profile(profile)
     script = megatron_script(model)
     asked = read_workload(workload, script.workload if script else {})
     constraints, objective = read_constraints(space), read_objective(space)
@@ -68,16 +68,22 @@ def build_problem(
     return Problem(model=the_model, cluster=the_cluster, workload=asked, constraints=constraints, objective=objective)
 
 
-def _refuse_profile(profile: Path) -> NoReturn:
-    """Measured profiles are read by a later release; silently planning without them would be a lie."""
-    from planner.cli.reading import read_json
+def read_profile(path: Path) -> None:
+    """Check a profile table.  Raises DocumentInvalid, NotFound; and for one with points, which no cost uses yet.
 
-    read_json(profile)
-    raise ProfileMissing(
-        "this release cannot use measured profiles yet",
-        where=f"--profile {profile}",
-        hint="plan without --profile: the numbers then come from datasheets, and the plan says so",
-    )
+    Planning on datasheets while the user believes in measurements would be a lie, so points are refused.
+    """
+    from planner.cli.reading import read_json
+    from profiles.table import ProfileTable
+    from profiles.validation import read_document
+
+    table = read_document(ProfileTable, read_json(path), str(path))
+    if table.points:
+        raise DocumentInvalid(
+            f"this release cannot plan with measurements yet, and the table has {len(table.points):,}",
+            where=f"{path}#/points",
+            hint="plan without --profile: the numbers then come from datasheets, and the plan says so",
+        )
 
 
 def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None) -> Workload:

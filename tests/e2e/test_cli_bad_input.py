@@ -12,6 +12,13 @@ from planner.cli.plan_reference import full_document
 from tests.command_line import run_here
 from tests.plan_factory import make_plan
 
+POINT = {
+    "operator": "matmul",
+    "dtype": "bf16",
+    "shape": {"m": 4096, "n": 4096, "k": 4096},
+    "time_s": 2.1e-4,
+    "source": {"confidence": "measured", "source": "a log"},
+}
 WORKLOAD = "schema_version: 1\nglobal_batch_size: 64\nsequence_length: 4096\n"
 
 
@@ -85,6 +92,10 @@ CASES: dict[str, tuple[list[str], int, str, str]] = {
     "missing cluster": (plan(cluster="./no.yaml"), 3, "no file", "no.yaml"),
     "broken cluster": (plan(cluster="./list.yaml"), 2, "mapping", "list.yaml"),
     "missing profile": (plan("--profile", "no.json"), 3, "no such file", "no.json"),
+    "broken profile": (plan("--profile", "broken.json"), 2, "not valid JSON", "broken.json:"),
+    "foreign profile": (plan("--profile", "alien.json"), 2, "unknown key", "alien.json"),
+    "measured profile": (plan("--profile", "measured.json"), 2, "cannot plan with measurements yet", "#/points"),
+    "no target for devices": (plan("--objective", "devices"), 2, "fewest devices for which speed", "--objective"),
     "unknown plan": (["explain", "0123456789ab"], 3, "no plan '0123456789ab'", "0123456789ab"),
     "missing plan file": (["explain", "no/plan.json"], 3, "no such plan file", "no/plan.json"),
     "broken plan file": (["diff", "broken.json", "plan.json"], 2, "not valid JSON", "broken.json:"),
@@ -137,6 +148,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "negative.yaml": WORKLOAD.replace("64", "-64"),
         "broken.json": '{"model_type": "llama",,}',
         "alien.json": '{"model_type": "alien", "architectures": ["AlienForCausalLM"]}',
+        "measured.json": json.dumps({"device": "h100-sxm5-80gb", "points": [POINT]}),
         "plan.json": json.dumps(full_document(make_plan())),
     }
     for name, text in texts.items():
