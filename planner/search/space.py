@@ -209,9 +209,6 @@ class Space:
         codes = [0] if not has_tp else ([1] if self.shape.is_moe else [1, 0])
         return [code for code in codes if not self._off("sp", code)]
 
-    def _overlap_tp_code(self, sp: int) -> int:
-        return int(self.pins.get("overlap_tp", bool(sp) and self.target.overlap_tp))
-
     def _cp_codes(self, cp: int) -> list[int]:
         if cp == 1:
             return [] if self._off("cp_kind", "none") else [0]
@@ -306,14 +303,6 @@ class Space:
             for pair in self.target.overlap_data
         ]
         return sorted({(reduces, gathers) for reduces, gathers in pairs}, reverse=True)
-
-    def _overlap_codes(self) -> list[tuple[int, int]]:
-        pins = self.pins
-        pairs = [
-            (int(pins.get("overlap_grad_reduce", reduce)), int(pins.get("overlap_param_gather", gather)))
-            for reduce, gather in self.target.overlap_data
-        ]
-        return list(dict.fromkeys(pairs))
 
     def _relief_table(self) -> Ints:
         """Memory reliefs: [C, 1]."""
