@@ -29,8 +29,13 @@ Array = NDArray[np.float64]
 
 DEFAULT_MATMUL_FRACTION = 0.70
 """Best matmul rate over peak where no measurement exists: the lower half of the measured devices (see module)."""
-SUSTAINED_FRACTION = 0.93
-"""Sustained rate in a training step over the best rate of a lone matmul (clocks and power under load); prior."""
+SUSTAINED_FRACTION: dict[str, float] = {"ampere": 0.84, "hopper": 0.78, "blackwell": 0.63}
+OTHER_SUSTAINED_FRACTION = 0.75
+"""Matmul rate inside a training step over the best rate of a lone matmul: power, clocks, kernels without search.
+
+A100 and B200 from the operator efficiencies that SimuMax measured in training layers (.73 and .49 of peak,
+MooreThreads/SimuMax@4dcaae5) over the best rates in the device catalogue; the others are priors between them.
+"""
 MEMORY_FRACTION = 0.80
 LAUNCH_S = 3e-6
 ATTENTION_FRACTION = 0.66
@@ -95,7 +100,7 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
         )
     fraction = device.achievable_matmul_fraction.get(precision, DEFAULT_MATMUL_FRACTION)
     return DeviceRates(
-        matmul_flops_per_s=peak * fraction * SUSTAINED_FRACTION,
+        matmul_flops_per_s=peak * fraction * SUSTAINED_FRACTION.get(device.architecture, OTHER_SUSTAINED_FRACTION),
         attention_flops_per_s=base * ATTENTION_FRACTION,
         attention_half_length=ATTENTION_HALF_LENGTH * base / REFERENCE_PEAK_FLOPS_PER_S,
         memory_bytes_per_s=device.memory_bandwidth_bytes_per_s * MEMORY_FRACTION,

@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 
 TP_OVERLAP_FRACTION = 0.75
 """Part of the matmul next to a tp collective under which its chunks can hide (pipelined GEMM + collective)."""
+TP_EXPOSED_FRACTION = 0.25
+"""Part of an overlapped tp collective that stays visible: the first of four chunks has nothing to hide under."""
 EP_OVERLAP_WINDOW = 0.5
 """Part of a layer's compute that can run beside another micro-batch's all_to_all; prior."""
 
@@ -166,7 +168,7 @@ def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     # beside the input-gradient matmul.
     one_way_s = np.where(keys.sp > 0, 2.0 * gather_s, reduce_s)
     regather_s = np.where(keys.sp > 0, exposed_s(gather_s, matmul_s), 0.0)
-    hidden_s = exposed_s(one_way_s, TP_OVERLAP_FRACTION * 2.0 * matmul_s)
+    hidden_s = exposed_s(one_way_s, TP_OVERLAP_FRACTION * 2.0 * matmul_s, TP_EXPOSED_FRACTION)
     shown_s = np.where(keys.overlap_tp > 0, hidden_s, one_way_s)
     sums.communication_forward_s += shown_s
     sums.communication_backward_s += shown_s + regather_s
