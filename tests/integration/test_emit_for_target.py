@@ -32,9 +32,7 @@ def beyond_all() -> Plan:
     return find_plan(problem(pins={"pp": 2, "schedule": "zb_h1"})).model_copy(update={"problem": problem()})
 
 
-PLAIN = pytest.mark.xfail(
-    strict=False, reason="plans say (0,), the DeepSpeed projection () for no recompute"
-)
+PLAIN = pytest.mark.xfail(strict=False, reason="plans say (0,), the DeepSpeed projection () for no recompute")
 
 
 @pytest.mark.parametrize("target", ["megatron", "native", pytest.param("deepspeed", marks=PLAIN)])
