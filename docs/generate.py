@@ -247,6 +247,7 @@ def emitter_rules_page() -> str:
 
 def pages() -> dict[str, Callable[[], str]]:
     """File name -> what writes it."""
+    from docs.generate_constants import constants_page
     from docs.generate_documents import documents_page, strategy_page
 
     return {
@@ -258,6 +259,7 @@ def pages() -> dict[str, Callable[[], str]]:
         "devices.md": devices_page,
         "clusters.md": clusters_page,
         "emitter-rules.md": emitter_rules_page,
+        "constants.md": constants_page,
     }
 
 

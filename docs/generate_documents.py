@@ -123,8 +123,8 @@ def _space_tables() -> str:
         "Degrees: all divisors, not only powers of two. Micro-batch sizes: all divisors of the batch of a replica."
         f" Chunks a device under interleaving: {_numbers(VIRTUAL_STAGES)}; micro-batch groups:"
         f" {_numbers(GROUP_FACTORS)} times pp. Memory relief, one a strategy: {reliefs}. Layers: with one chunk a"
-        " device every way to deal consecutive layers; with several, near-even layouts whose first and last chunk are up to"
-        f" {END_RELIEF} layers shorter.",
+        " device every way to deal consecutive layers; with several, near-even layouts whose first and last chunk are"
+        f" up to {END_RELIEF} layers shorter.",
         "## What a target can run",
         table(head, targets),
         "## Legality",

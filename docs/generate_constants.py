@@ -1,0 +1,67 @@
+"""Which constants does the prediction rest on?  Read from the sources, with the sentence below each."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from docs.generate import page, table
+
+ROOT = Path(__file__).parents[1]
+MODULES = (
+    "planner/cost/efficiency.py",
+    "planner/cost/overlap.py",
+    "planner/cost/collective.py",
+    "planner/cost/layer.py",
+    "planner/cost/data_parallel.py",
+    "planner/cost/hardware.py",
+    "planner/memory/activations.py",
+    "planner/memory/states.py",
+    "planner/uncertainty.py",
+)
+
+
+def constants_page() -> str:
+    """Name, value and meaning of every constant of the cost and memory models."""
+    parts = [
+        "Inputs of every prediction besides the catalogue's numbers ([devices](devices.md), [clusters](clusters.md))."
+        " A measured profile is to replace most of them. Sources stand in the modules."
+    ]
+    for name in MODULES:
+        rows = [(f"`{constant}`", value, words) for constant, value, words in constants_of(ROOT / name)]
+        parts.append(f"## {name}\n\n{_first_line(ROOT / name)}\n\n" + table(("constant", "value", "meaning"), rows))
+    return page("Constants of the cost and memory models", *parts)
+
+
+def constants_of(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Upper-case names that hold numbers (or tables of them), their values, and the string that follows each."""
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    for statement, after in zip(body, [*body[1:], None], strict=True):
+        words = ""
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+            words = after.value.value
+        for name in _names(statement):
+            value = getattr(module, name)
+            if name.isupper() and isinstance(value, int | float | dict):
+                yield name, _shown(value), words
+
+
+def _names(statement: ast.stmt) -> list[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    if isinstance(statement, ast.AnnAssign):
+        targets = [statement.target]
+    flat = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return [each.id for each in flat if isinstance(each, ast.Name)]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_shown(each)}" for key, each in value.items())
+    return f"{value:,.6g}" if isinstance(value, int | float) else str(value)
+
+
+def _first_line(path: Path) -> str:
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0]
