@@ -137,7 +137,7 @@ def _alternative(chosen: Candidate, other: Candidate) -> Alternative:
 def _assumptions(problem: Problem, hardware: Hardware, candidate: Candidate) -> tuple[str, ...]:
     workload, device = problem.workload, hardware.pool.device
     notes = [
-        f"operator and link times are datasheet predictions for {device.name}; import a measured profile to replace them",
+        _input_note(problem, device.name),
         "attention is causal and fused (flash); no dropout masks are kept",
         f"gradients are accumulated and reduced in {workload.gradient_dtype}, optimizer {workload.optimizer}",
         f"{problem.constraints.memory_margin_fraction:.0%} of device memory stays free for fragmentation and surprises",
@@ -152,6 +152,15 @@ def _assumptions(problem: Problem, hardware: Hardware, candidate: Candidate) -> 
     return tuple(notes)
 
 
+def _input_note(problem: Problem, device: str) -> str:
+    if problem.profile is None or not problem.profile.points:
+        return f"operator and link times are datasheet predictions for {device}; a measured profile replaces them"
+    return (
+        f"{len(problem.profile.points)} measurements of profile {problem.profile_id} correct the datasheet predictions"
+        f" for {device}; shapes far from all of them stay datasheet predictions"
+    )
+
+
 def _provenance(problem: Problem, hardware: Hardware) -> dict[str, Any]:
     device = hardware.pool.device
     return {
@@ -159,7 +168,7 @@ def _provenance(problem: Problem, hardware: Hardware) -> dict[str, Any]:
         "model": problem.model.content_hash(),
         "cluster": problem.cluster.content_hash(),
         "profile": problem.profile_id,
-        "inputs": "datasheet",
+        "inputs": "datasheet" if problem.profile_id is None else "measured where the profile has points, else datasheet",
         "device": {
             name: {"confidence": source.confidence, "source": source.source} for name, source in device.provenance.items()
         },

@@ -9,6 +9,7 @@ from pydantic import Field
 from planner.model.spec import ModelSpec
 from profiles.cluster import Cluster
 from profiles.document import Document
+from profiles.table import ProfileTable
 
 Precision = Literal["bf16", "fp16", "fp8"]
 OptimizerName = Literal["adam", "adam_bf16_states", "sgd", "muon"]
@@ -66,7 +67,12 @@ class Problem(Document):
     workload: Workload
     constraints: Constraints = Field(default_factory=Constraints)
     objective: Objective = Field(default_factory=Objective)
-    profile_id: str | None = Field(default=None, description="content hash of the measured profile; None = datasheet")
+    profile: ProfileTable | None = Field(default=None, description="measurements; None = datasheet predictions only")
+
+    @property
+    def profile_id(self) -> str | None:
+        """Content hash of the measurements; None when there are none."""
+        return None if self.profile is None else self.profile.profile_id
 
     @property
     def problem_id(self) -> str:

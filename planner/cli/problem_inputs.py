@@ -15,6 +15,7 @@ from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
     from planner.problem import Constraints, Objective, Problem, Workload
+    from profiles.table import ProfileTable
 
 LARGEST_COUNT = 10**12
 
@@ -58,32 +59,29 @@ def build_problem(
     from profiles.catalogue import load_cluster
 
     whole_number(devices, "--devices")
-    if profile is not None:
-        read_profile(profile)
+    table = None if profile is None else read_profile(profile)
     script = megatron_script(model)
     asked = read_workload(workload, script.workload if script else {})
     constraints, objective = read_constraints(space), read_objective(space)
     the_model = script.model if script else load_model(model)
     the_cluster = load_cluster(cluster, devices or (script.num_devices if script else None))
-    return Problem(model=the_model, cluster=the_cluster, workload=asked, constraints=constraints, objective=objective)
+    return Problem(
+        model=the_model,
+        cluster=the_cluster,
+        workload=asked,
+        constraints=constraints,
+        objective=objective,
+        profile=table if table is not None and table.points else None,
+    )
 
 
-def read_profile(path: Path) -> None:
-    """Check a profile table.  Raises DocumentInvalid, NotFound; and for one with points, which no cost uses yet.
-
-    Planning on datasheets while the user believes in measurements would be a lie, so points are refused.
-    """
+def read_profile(path: Path) -> ProfileTable:
+    """The profile table of a file.  Raises DocumentInvalid, NotFound."""
     from planner.cli.reading import read_json
     from profiles.table import ProfileTable
     from profiles.validation import read_document
 
-    table = read_document(ProfileTable, read_json(path), str(path))
-    if table.points:
-        raise DocumentInvalid(
-            f"this release cannot plan with measurements yet, and the table has {len(table.points):,}",
-            where=f"{path}#/points",
-            hint="plan without --profile: the numbers then come from datasheets, and the plan says so",
-        )
+    return read_document(ProfileTable, read_json(path), str(path))
 
 
 def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None) -> Workload:

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.collective import collective_s
 from planner.cost.hardware import Hardware
 from planner.cost.overlap import exposed_s
 from planner.memory.states import WEIGHT_BYTES, gradient_bytes, optimizer_bytes
@@ -86,8 +85,8 @@ def microbatch_s(
 ) -> tuple[Array, Array]:
     """Exposed ZeRO-2/3 traffic of one layer in one micro-batch, forward and backward: two arrays like ``parameters``."""
     shards, stride = parallel.shards, parallel.stride
-    gather_s = collective_s("all_gather", parameters * WEIGHT_BYTES, shards, stride, hardware.levels)
-    scatter_s = collective_s("reduce_scatter", parameters * gradient_bytes(workload), shards, stride, hardware.levels)
+    gather_s = hardware.collective_s("all_gather", parameters * WEIGHT_BYTES, shards, stride)
+    scatter_s = hardware.collective_s("reduce_scatter", parameters * gradient_bytes(workload), shards, stride)
     forward = np.where(parallel.zero >= 3, exposed_s(gather_s, forward_s), 0.0)
     traffic_s = np.where(parallel.zero >= 3, gather_s + scatter_s, scatter_s)
     backward = np.where(parallel.zero >= 2, exposed_s(traffic_s, backward_s), 0.0)
@@ -97,20 +96,20 @@ def microbatch_s(
 def _once_a_step_s(
     parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware
 ) -> tuple[Array, Array]:
-    gradient, levels = parameters * gradient_bytes(workload), hardware.levels
+    gradient = parameters * gradient_bytes(workload)
     shards, stride, zero = parallel.shards, parallel.stride, parallel.zero
     nothing: Array = np.zeros(1)
     # Whole collectives are left out where no row needs them: most calls ask about a few ZeRO levels only.
     everyone_s = (
-        collective_s("all_reduce", gradient, parallel.ranks, stride, levels) if np.any(zero == 0) else nothing
+        hardware.collective_s("all_reduce", gradient, parallel.ranks, stride) if np.any(zero == 0) else nothing
     )
-    scatter_s = collective_s("reduce_scatter", gradient, shards, stride, levels) if np.any(zero == 1) else nothing
+    scatter_s = hardware.collective_s("reduce_scatter", gradient, shards, stride) if np.any(zero == 1) else nothing
     gathers = (zero >= 1) & (zero <= 2)
     gather_s = (
-        collective_s("all_gather", parameters * WEIGHT_BYTES, shards, stride, levels) if np.any(gathers) else nothing
+        hardware.collective_s("all_gather", parameters * WEIGHT_BYTES, shards, stride) if np.any(gathers) else nothing
     )
     across_s = (
-        collective_s("all_reduce", gradient / shards, parallel.replicate, stride * shards, levels)
+        hardware.collective_s("all_reduce", gradient / shards, parallel.replicate, stride * shards)
         if np.any(parallel.replicate > 1)
         else nothing
     )

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.measured import MeasuredOperators
 from profiles.device import Device
 from profiles.errors import ProfileMissing
 
@@ -57,6 +58,8 @@ class DeviceRates:
     attention_half_length: float
     memory_bytes_per_s: float
     element_bytes: float
+    measured_matmul: MeasuredOperators | None = None
+    measured_attention: MeasuredOperators | None = None
 
     def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0) -> Array:
         """Seconds of ``weights`` matmuls [m, k] x [k, n] run as one (grouped) kernel."""
@@ -64,12 +67,14 @@ class DeviceRates:
         shape = _saturate(m, HALF_ROWS) * _saturate(n, HALF_COLUMNS) * _saturate(k, HALF_DEPTH)
         compute_s = flops / (self.matmul_flops_per_s * np.maximum(shape, 1e-6))
         moved = weights * (m * k + k * n + m * n) * self.element_bytes
-        return np.where(flops > 0, np.maximum(compute_s, moved / self.memory_bytes_per_s) + LAUNCH_S, 0.0)
+        seconds = np.where(flops > 0, np.maximum(compute_s, moved / self.memory_bytes_per_s) + LAUNCH_S, 0.0)
+        return seconds if self.measured_matmul is None else seconds * self.measured_matmul.factor(m, n, k)
 
     def attention_s(self, flops: Array, context: Array) -> Array:
         """Seconds of fused attention of ``flops`` over sequences of ``context`` tokens (the longest row)."""
         rate = self.attention_flops_per_s * _saturate(context, self.attention_half_length)
-        return np.where(flops > 0, flops / rate + LAUNCH_S, 0.0)
+        seconds = np.where(flops > 0, flops / rate + LAUNCH_S, 0.0)
+        return seconds if self.measured_attention is None else seconds * self.measured_attention.factor(flops, context)
 
     def memory_s(self, moved_bytes: Array) -> Array:
         """Seconds of a memory-bound operator that moves ``moved_bytes`` through device memory."""

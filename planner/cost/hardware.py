@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.collective import Collective, collective_s
 from planner.cost.efficiency import DeviceRates, device_rates
+from planner.cost.measured import MATMUL_SHAPE, MeasuredCollectives, measured_collectives, measured_operators
 from planner.errors import DocumentInvalid
 from profiles.cluster import Cluster, Pool
 from profiles.levels import NetworkLevel, network_levels
+from profiles.table import ProfileTable
+
+Array = NDArray[np.float64]
 
 FRAMEWORK_BYTES = 1_200_000_000
 """Device context, library workspaces and allocator slack of an idle training process; prior from published
@@ -27,6 +35,14 @@ class Hardware:
     memory_bytes: int
     host_link_bytes_per_s: float
     host_memory_bytes_per_device: float
+    measured_links: MeasuredCollectives | None = None
+
+    def collective_s(self, op: Collective, size_bytes: Array, group_size: Array, stride: Array) -> Array:
+        """Seconds of one collective: the model, corrected by measurements of the same group where there are any."""
+        seconds = collective_s(op, size_bytes, group_size, stride, self.levels)
+        if self.measured_links is None:
+            return seconds
+        return seconds * self.measured_links.factor(op, np.asarray(size_bytes), np.asarray(group_size), np.asarray(stride))
 
     @property
     def scale_up_devices(self) -> int:
@@ -34,8 +50,11 @@ class Hardware:
         return self.levels[0].devices_per_group if self.levels else 1
 
 
-def hardware_of(cluster: Cluster, precision: str) -> Hardware:
-    """Resolve the cluster for one precision.  Training plans need a single pool of equal devices."""
+def hardware_of(cluster: Cluster, precision: str, profile: ProfileTable | None = None) -> Hardware:
+    """Resolve the cluster for one precision; ``profile`` replaces datasheet predictions where it has measurements.
+
+    Training plans need a single pool of equal devices, and a profile must have been measured on that device.
+    """
     if len(cluster.pools) != 1:
         raise DocumentInvalid(
             f"cluster {cluster.name} has {len(cluster.pools)} device pools; training plans are made for one pool of equal devices",
@@ -43,12 +62,31 @@ def hardware_of(cluster: Cluster, precision: str) -> Hardware:
             hint="plan each pool by itself: keep one entry of /pools",
         )
     pool = cluster.pools[0]
+    levels = network_levels(pool, cluster.fabric)
+    rates, links = device_rates(pool.device, precision), None
+    if profile is not None and profile.points:
+        _same_device(profile, pool)
+        dtype = "bf16" if precision == "bf16" else precision
+        matmul = measured_operators(profile, "matmul", dtype, MATMUL_SHAPE, rates.matmul_s)
+        attention = measured_operators(profile, "attention", dtype, ("flops", "context"), rates.attention_s)
+        rates = replace(rates, measured_matmul=matmul, measured_attention=attention)
+        links = measured_collectives(profile, lambda op, size, group, stride: collective_s(op, size, group, stride, levels))  # type: ignore[arg-type]  # the table's operations are the collectives
     return Hardware(
         pool=pool,
-        rates=device_rates(pool.device, precision),
-        levels=network_levels(pool, cluster.fabric),
+        rates=rates,
+        levels=levels,
+        measured_links=links,
         num_devices=pool.num_devices,
         memory_bytes=pool.device.memory_bytes,
         host_link_bytes_per_s=pool.host.link_bandwidth_bytes_per_s,
         host_memory_bytes_per_device=pool.host.memory_bytes / pool.devices_per_node,
     )
+
+
+def _same_device(profile: ProfileTable, pool: Pool) -> None:
+    if profile.device and profile.device != pool.device.name:
+        raise DocumentInvalid(
+            f"the profile was measured on {profile.device}, the cluster has {pool.device.name}",
+            where="--profile",
+            hint="give a profile of the cluster's device, or none",
+        )

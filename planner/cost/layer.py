@@ -16,7 +16,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.collective import collective_s
 from planner.cost.efficiency import ATTENTION_BACKWARD_FLOPS
 from planner.cost.hardware import Hardware
 from planner.cost.layer_keys import LayerKeys
@@ -162,8 +161,8 @@ def _add_parameters(sums: OperatorSum, operator: Operator, keys: LayerKeys) -> N
 def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, matmul_s: Array) -> None:
     """One reduction forward, one backward, over the output of a row-parallel matmul."""
     size = keys.tokens * operator.out_features * 2.0
-    reduce_s = collective_s("all_reduce", size, keys.tp, np.ones_like(size), hardware.levels)
-    gather_s = collective_s("all_gather", size, keys.tp, np.ones_like(size), hardware.levels)
+    reduce_s = hardware.collective_s("all_reduce", size, keys.tp, np.ones_like(size))
+    gather_s = hardware.collective_s("all_gather", size, keys.tp, np.ones_like(size))
     # Under sp the all_reduce becomes reduce_scatter + all_gather, and the backward gathers the saved input once more
     # beside the input-gradient matmul.
     one_way_s = np.where(keys.sp > 0, 2.0 * gather_s, reduce_s)
@@ -180,13 +179,14 @@ def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     kv_heads = np.maximum(operator.num_kv_heads / keys.tp, 1.0)
     kv_bytes = keys.tokens * kv_heads * (operator.qk_dim + operator.v_dim) * 2.0
     q_bytes = keys.tokens * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * 2.0
-    ring_s = collective_s("all_gather", kv_bytes * keys.cp, keys.cp, keys.tp, hardware.levels)
+    ring_s = hardware.collective_s("all_gather", kv_bytes * keys.cp, keys.cp, keys.tp)
     forward_ring_s = exposed_s(ring_s, attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0))
     backward_ring_s = exposed_s(
         2.0 * ring_s, ATTENTION_BACKWARD_FLOPS * attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0)
     )
-    exchange_s = collective_s("all_to_all", q_bytes, keys.cp, keys.tp, hardware.levels) + collective_s(
-        "all_to_all", kv_bytes, keys.cp, keys.tp, hardware.levels
+    exchange_s = sum(
+        (hardware.collective_s("all_to_all", size, keys.cp, keys.tp) for size in (q_bytes, kv_bytes)),
+        start=np.zeros(len(keys)),
     )
     forward_s = np.where(keys.ring > 0, forward_ring_s, exchange_s)
     backward_s = np.where(keys.ring > 0, backward_ring_s, exchange_s)
@@ -199,6 +199,6 @@ def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
     rows = keys.tokens / keys.sequence_split * operator.tokens_per_token
     size = rows * operator.out_features * 2.0
-    exchange_s = collective_s("all_to_all", size, keys.ep, keys.etp, hardware.levels)
-    gather_s = collective_s("all_gather", size * keys.etp, keys.etp, np.ones_like(size), hardware.levels)
+    exchange_s = hardware.collective_s("all_to_all", size, keys.ep, keys.etp)
+    gather_s = hardware.collective_s("all_gather", size * keys.etp, keys.etp, np.ones_like(size))
     sums.ep_s += 4.0 * exchange_s + 4.0 * gather_s

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.collective import collective_s
 from planner.cost.hardware import Hardware
 from planner.cost.layer import OperatorSum, forward_times_s, operator_sum, saved_and_extra, working_bytes
 from planner.cost.layer_keys import LayerKeys
@@ -157,7 +156,7 @@ def _end(sums: OperatorSum, saved: Array, transient: Array) -> EndTable:
 
 def _add_vocabulary_reduction(sums: OperatorSum, keys: LayerKeys, hardware: Hardware, width: int) -> None:
     """The vocabulary-split embedding (or head) sums hidden-wide rows over tp once, forward or backward."""
-    time_s = collective_s("all_reduce", keys.tokens * width * 2.0, keys.tp, np.ones(len(keys)), hardware.levels)
+    time_s = hardware.collective_s("all_reduce", keys.tokens * width * 2.0, keys.tp, np.ones(len(keys)))
     sums.communication_forward_s += time_s
     sums.tp_s += time_s
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.collective import collective_s
 from planner.cost.data_parallel import DataParallelism, microbatch_s, tail_s
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
@@ -105,7 +104,7 @@ class CostModel:
         stages = rows.pp.astype(float)
         hop_s = np.where(
             rows.pp > 1,
-            collective_s("send_recv", cost.entry_bytes[key], 2.0 + 0 * stages, self._hop_stride(rows), self.hardware.levels),
+            self.hardware.collective_s("send_recv", cost.entry_bytes[key], 2.0 + 0 * stages, self._hop_stride(rows)),
             0.0,
         )
         window_f = (layers.forward_s[key] @ self.kind_counts) / stages

@@ -36,7 +36,7 @@ def no_feasible_plan(problem: Problem, result: SearchResult) -> NoFeasiblePlan:
             relaxations=relaxations or ("choose another --target",),
             pruned=result.pruned,
         )
-    hardware = hardware_of(problem.cluster, problem.workload.precision)
+    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
     limit = memory_limit_bytes(problem, hardware)
     factor = next((value for value in FACTORS if _feasible(problem, limit * value)), None)
     need = "more than 100 x" if factor is None else f"about {limit * factor / 2**30:.0f} GiB"
@@ -93,7 +93,7 @@ def _with(problem: Problem, **changes: dict[str, object]) -> Problem:
 def _feasible(problem: Problem, limit_bytes: float | None = None) -> bool:
     """Whether some strategy could fit, by the memory bound alone."""
     try:
-        hardware = hardware_of(problem.cluster, problem.workload.precision)
+        hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
         space = Space(problem, problem.cluster.num_devices)
         cores = space.cores
     except MeshwrightError:

@@ -94,7 +94,7 @@ CASES: dict[str, tuple[list[str], int, str, str]] = {
     "missing profile": (plan("--profile", "no.json"), 3, "no such file", "no.json"),
     "broken profile": (plan("--profile", "broken.json"), 2, "not valid JSON", "broken.json:"),
     "foreign profile": (plan("--profile", "alien.json"), 2, "unknown key", "alien.json"),
-    "measured profile": (plan("--profile", "measured.json"), 2, "cannot plan with measurements yet", "#/points"),
+    "profile of another device": (plan("--profile", "measured.json"), 2, "measured on a100", "--profile"),
     "no target for devices": (plan("--objective", "devices"), 2, "fewest devices for which speed", "--objective"),
     "unknown plan": (["explain", "0123456789ab"], 3, "no plan '0123456789ab'", "0123456789ab"),
     "missing plan file": (["explain", "no/plan.json"], 3, "no such plan file", "no/plan.json"),
@@ -148,7 +148,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "negative.yaml": WORKLOAD.replace("64", "-64"),
         "broken.json": '{"model_type": "llama",,}',
         "alien.json": '{"model_type": "alien", "architectures": ["AlienForCausalLM"]}',
-        "measured.json": json.dumps({"device": "h100-sxm5-80gb", "points": [POINT]}),
+        "measured.json": json.dumps({"device": "a100-sxm4-80gb", "points": [POINT]}),
         "plan.json": json.dumps(full_document(make_plan())),
     }
     for name, text in texts.items():

@@ -18,7 +18,9 @@ from planner.store.errors import AmbiguousPlan, PlanUnreadable, StoreCorrupt
 from planner.store.repository import Store
 from planner.store.schema import ensure_schema
 from planner.strategy import Strategy
+from profiles.device import Provenance
 from profiles.errors import Conflict, DocumentInvalid, NotFound
+from profiles.table import MeasuredPoint, ProfileTable
 from tests.plan_factory import make_cluster, make_model, make_plan
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -122,11 +124,14 @@ def test_find_plan_answers_exactly_the_same_question(store: Store) -> None:
     assert store.find_plan(problem.problem_id) is None
     store.save_plan(plan, 0.5)
     assert store.find_plan(problem.problem_id) == plan
+    source = Provenance(confidence="measured", source="test")
+    point = MeasuredPoint(operator="matmul", dtype="bf16", shape={"m": 1, "n": 1, "k": 1}, time_s=1.0, source=source)
+    measured = ProfileTable(points=(point,))
     changed = [
         problem.model_copy(update={"model": make_model(9)}),
         problem.model_copy(update={"cluster": make_cluster(2)}),
         problem.model_copy(update={"workload": Workload(global_batch_size=2, sequence_length=4096)}),
-        problem.model_copy(update={"profile_id": "0" * 64}),
+        problem.model_copy(update={"profile": measured}),
     ]
     assert [store.find_plan(other.problem_id) for other in changed] == [None] * len(changed)
 
