@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from planner.model.spec import AttentionSpec, NormKind
+from planner.native.branch_input import Again, Entry, PlainEntry, kept_input
 from planner.native.norm import build_norm
 from planner.native.positions import Rotation
 from planner.native.recompute import KEEP_ALL, RecomputeChoice
@@ -80,19 +81,22 @@ class Attention(nn.Module):
             self.query_norm = build_norm(kind, spec.head_dim if per_head else query_width, epsilon)
             self.key_norm = build_norm(kind, spec.head_dim * (1 if per_head else spec.num_kv_heads), epsilon)
         self.rotation: Rotation | None = None
+        self.entry: Entry = PlainEntry()
         self.core: AttentionCore = whole_sequence_attention
         self.recompute: RecomputeChoice = KEEP_ALL
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        """[batch, tokens, hidden] -> the same, over the heads that this rank holds."""
-        queries = self._heads(self.query(hidden), self.head_dim, self.query_norm)
-        keys = self._heads(self.key(hidden), self.head_dim, self.key_norm)
-        values = self._heads(self.value(hidden), self.v_head_dim, None)
+    def forward(self, hidden: Tensor, again: Again | None = None) -> Tensor:
+        """[batch, tokens, hidden] -> the same; ``again`` makes ``hidden`` once more (see ``kept_input``)."""
+        with kept_input(self.entry, hidden, again, checkpointed=self.recompute.whole_block) as whole:
+            projected = self.query(whole), self.key(whole), self.value(whole)
+        queries = self._heads(projected[0], self.head_dim, self.query_norm)
+        keys = self._heads(projected[1], self.head_dim, self.key_norm)
+        values = self._heads(projected[2], self.v_head_dim, None)
         if self.rotation is not None:
             queries, keys = self.rotation.apply(queries), self.rotation.apply(keys)
         attended = self.recompute.run("attention_core", self._attend, queries, keys, values)
-        projected: Tensor = self.output(attended.flatten(2))
-        return projected
+        out: Tensor = self.output(attended.flatten(2))
+        return out
 
     def _attend(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         return self.core(queries, keys, values, self.window)

@@ -9,9 +9,8 @@ ACTIVATION_NAMES: frozenset[str] = frozenset(
     {"silu", "swish", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "quick_gelu", "relu"}
 )
 
-RECOMPUTE_MODULES: frozenset[str] = frozenset({"attention_core", "activation", "mlp", "moe"})
-"""Selective modules that free here what the planner says they free.  ``norm`` does not: the next matmul keeps the
-norm's output whatever happens to the norm."""
+RECOMPUTE_MODULES: frozenset[str] = frozenset({"attention_core", "norm", "activation", "mlp", "moe"})
+"""Selective modules that free here what the planner says they free."""
 
 SCHEDULE_NAMES: frozenset[str] = frozenset({"gpipe", "1f1b", "interleaved", "zbv", "dualpipev"})
 """zb_h1 has no class in torch."""

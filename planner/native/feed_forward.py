@@ -8,6 +8,7 @@ from functools import partial
 from torch import Tensor, nn
 from torch.nn import functional
 
+from planner.native.branch_input import Again, Entry, PlainEntry, kept_input
 from planner.native.recompute import KEEP_ALL, RecomputeChoice
 
 
@@ -29,21 +30,31 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """``down(act(gate(x)) * up(x))``, or ``down(act(up(x)))`` when not gated."""
+    """``down(act(gate(x)) * up(x))``, or ``down(act(up(x)))`` when not gated.
 
-    def __init__(self, hidden_size: int, width: int, *, gated: bool, bias: bool, activation: str) -> None:
+    ``region``: the recompute module that this is part of, ``mlp`` or (shared experts) ``moe``.
+    """
+
+    def __init__(
+        self, hidden_size: int, width: int, *, gated: bool, bias: bool, activation: str, region: str = "mlp"
+    ) -> None:
         super().__init__()
         self.up = nn.Linear(hidden_size, width, bias=bias)
         self.gate = nn.Linear(hidden_size, width, bias=bias) if gated else None
         self.down = nn.Linear(width, hidden_size, bias=bias)
         self.activation = ACTIVATIONS[activation]
+        self.region = region
+        self.entry: Entry = PlainEntry()
         self.recompute: RecomputeChoice = KEEP_ALL
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        """[batch, tokens, hidden] -> the same."""
-        if self.gate is None:
-            return self.recompute.run("activation", self._plain, self.up(hidden))
-        return self.recompute.run("activation", self._gated, self.gate(hidden), self.up(hidden))
+    def forward(self, hidden: Tensor, again: Again | None = None) -> Tensor:
+        """[batch, tokens, hidden] -> the same; ``again`` makes ``hidden`` once more (see ``kept_input``)."""
+        with kept_input(self.entry, hidden, again, checkpointed=self.recompute.covers(self.region)) as whole:
+            up = self.up(whole)
+            gate = None if self.gate is None else self.gate(whole)
+        if gate is None:
+            return self.recompute.run("activation", self._plain, up)
+        return self.recompute.run("activation", self._gated, gate, up)
 
     def _plain(self, up: Tensor) -> Tensor:
         out: Tensor = self.down(self.activation(up))

@@ -6,12 +6,14 @@ Dropless: every token reaches all of its ``top_k`` experts.  Scores are fp32; th
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from planner.model.spec import MoeSpec
+from planner.native.branch_input import Again, PlainEntry, kept_input
 from planner.native.feed_forward import ACTIVATIONS, FeedForward
 from planner.native.recompute import KEEP_ALL, RecomputeChoice
 
@@ -60,15 +62,20 @@ class Experts(nn.Module):
         self.gate = nn.Parameter(torch.empty(count, width, hidden_size)) if moe.gated else None
         self.down = nn.Parameter(torch.empty(count, hidden_size, width))
         self.activation = ACTIVATIONS[activation]
+        self.recompute: RecomputeChoice = KEEP_ALL
 
     def forward(self, rows: Tensor, counts: list[int]) -> Tensor:
         """Rows sorted by local expert, ``counts`` each -> results in the same order."""
         results = []
         for expert, part in enumerate(torch.split(rows, counts)):
-            up = part @ self.up[expert].T
-            inner = self.activation(up) if self.gate is None else self.activation(part @ self.gate[expert].T) * up
-            results.append(inner @ self.down[expert].T)
+            up = (part @ self.up[expert].T,)
+            gate = () if self.gate is None else (part @ self.gate[expert].T,)
+            results.append(self.recompute.run("activation", partial(self._finish, expert), *up, *gate))
         return torch.cat(results)
+
+    def _finish(self, expert: int, up: Tensor, gate: Tensor | None = None) -> Tensor:
+        inner = self.activation(up) if gate is None else self.activation(gate) * up
+        return inner @ self.down[expert].T
 
 
 class Mixture(nn.Module):
@@ -85,15 +92,19 @@ class Mixture(nn.Module):
         self.shared_gate: nn.Linear | None = None
         if moe.shared_intermediate_size:
             width = moe.shared_intermediate_size
-            self.shared = FeedForward(hidden_size, width, gated=moe.gated, bias=False, activation=activation)
+            self.shared = FeedForward(
+                hidden_size, width, gated=moe.gated, bias=False, activation=activation, region="moe"
+            )
             self.shared_gate = nn.Linear(hidden_size, 1, bias=False) if moe.shared_gate else None
         self.exchange: ExpertExchange = LocalExchange(moe.num_experts)
         self.recompute: RecomputeChoice = KEEP_ALL
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        """[batch, tokens, hidden] -> the same."""
+    def forward(self, hidden: Tensor, again: Again | None = None) -> Tensor:
+        """[batch, tokens, hidden] -> the same; ``again`` makes ``hidden`` once more (see ``kept_input``)."""
         tokens = hidden.flatten(0, 1)
-        weights, chosen = self._route(hidden)
+        with kept_input(PlainEntry(), hidden, again, checkpointed=self.recompute.covers("moe")) as kept:
+            logits = self.router(kept)
+        weights, chosen = self._route(logits)
         order = chosen.flatten().argsort(stable=True)
         counts = torch.bincount(chosen.flatten(), minlength=self.num_experts)
         source = order // self.top_k
@@ -101,15 +112,19 @@ class Mixture(nn.Module):
         results = self.exchange.combine(self.experts(rows, local_counts))
         weighted = results * weights.flatten()[order, None].to(results.dtype)
         routed = torch.zeros_like(tokens).index_add(0, source, weighted).view_as(hidden)
-        return routed if self.shared is None else routed + self._shared(hidden, self.shared)
+        return routed if self.shared is None else routed + self._shared(hidden, again, self.shared)
 
-    def _route(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def _route(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Weights and expert indices, each [tokens, top_k]."""
-        logits = self.router(hidden).flatten(0, 1).float()
+        logits = logits.flatten(0, 1).float()
         scores = logits.sigmoid() if self.sigmoid else logits.softmax(dim=-1)
         weights, chosen = scores.topk(self.top_k, dim=-1)
         return weights / weights.sum(dim=-1, keepdim=True), chosen
 
-    def _shared(self, hidden: Tensor, experts: FeedForward) -> Tensor:
-        out: Tensor = experts(hidden)
-        return out if self.shared_gate is None else out * self.shared_gate(hidden).sigmoid()
+    def _shared(self, hidden: Tensor, again: Again | None, experts: FeedForward) -> Tensor:
+        out: Tensor = experts(hidden, again)
+        if self.shared_gate is None:
+            return out
+        with kept_input(PlainEntry(), hidden, again, checkpointed=self.recompute.covers("moe")) as kept:
+            gate: Tensor = self.shared_gate(kept)
+        return out * gate.sigmoid()

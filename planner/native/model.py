@@ -7,6 +7,7 @@ initial values follow from the name alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import cast
 
 import torch
@@ -14,8 +15,9 @@ from torch import Tensor, nn
 
 from planner.model.spec import LayerSpec, ModelSpec
 from planner.native.attention import Attention, AttentionCore
+from planner.native.branch_input import Again
 from planner.native.feed_forward import FeedForward
-from planner.native.mixture import Mixture
+from planner.native.mixture import Experts, Mixture
 from planner.native.norm import build_norm
 from planner.native.positions import rotation
 from planner.native.recompute import KEEP_ALL, RecomputeChoice
@@ -54,7 +56,7 @@ class Block(nn.Module):
         """Say what runs again in the backward pass."""
         self.recompute = choice
         for module in self.modules():
-            if isinstance(module, Attention | FeedForward | Mixture):
+            if isinstance(module, Attention | FeedForward | Mixture | Experts):
                 module.recompute = choice
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -62,21 +64,35 @@ class Block(nn.Module):
         return self.recompute.run_block(self._layer, hidden)
 
     def _layer(self, hidden: Tensor) -> Tensor:
-        normed = _maybe(self.attention_norm, hidden)
-        attended: Tensor = self.attention(normed)
+        normed, again = self._normed(self.attention_norm, hidden)
+        attended: Tensor = self.attention(normed, again)
         if self.parallel_residual:
-            other = normed if self.feed_forward_norm is None else self.feed_forward_norm(hidden)
-            return hidden + attended + self._feed(other)
+            own = self.feed_forward_norm
+            fed = self._feed(None, normed, again) if own is None else self._feed(own, hidden)
+            return hidden + attended + fed
         hidden = self._join(hidden, attended, self.attention_post_norm)
-        fed = self._feed(_maybe(self.feed_forward_norm, hidden))
+        fed = self._feed(self.feed_forward_norm, hidden)
         return self._join(hidden, fed, self.feed_forward_post_norm)
+
+    def _normed(self, norm: nn.Module | None, hidden: Tensor) -> tuple[Tensor, Again | None]:
+        """Output of a norm, and how to make it once more where norms are recomputed."""
+        if norm is None or "norm" not in self.recompute.modules:
+            return _maybe(norm, hidden), None
+        return _maybe(norm, hidden), partial(norm, hidden.detach())
 
     def _join(self, hidden: Tensor, branch: Tensor, norm: nn.Module | None) -> Tensor:
         return _maybe(norm, hidden + branch) if self.post_residual else hidden + _maybe(norm, branch)
 
-    def _feed(self, hidden: Tensor) -> Tensor:
+    def _feed(self, norm: nn.Module | None, hidden: Tensor, again: Again | None = None) -> Tensor:
+        """The MLP or mixture, after its norm."""
         module = "moe" if isinstance(self.feed_forward, Mixture) else "mlp"
-        return self.recompute.run(module, self.feed_forward, hidden)
+        if module not in self.recompute.modules:
+            normed, own = self._normed(norm, hidden)
+            out: Tensor = self.feed_forward(normed, own or again)
+            return out
+        if "norm" in self.recompute.modules:
+            return self.recompute.run(module, lambda stream: self.feed_forward(_maybe(norm, stream)), hidden)
+        return self.recompute.run(module, self.feed_forward, _maybe(norm, hidden))
 
 
 class DecoderChunk(nn.Module):

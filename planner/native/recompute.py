@@ -2,7 +2,8 @@
 
 ``full`` wraps the whole block; ``selective`` wraps the named modules only.  ``activation`` wraps the activation
 together with the down projection that keeps its output: torch's checkpoint stops the second run as soon as the last
-kept tensor is there (early stop), so that the matmul itself does not run twice.
+kept tensor is there (early stop), so that the matmul itself does not run twice.  ``norm`` works the other way round,
+in ``planner.native.branch_input``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ class RecomputeChoice:
 
     whole_block: bool = False
     modules: frozenset[str] = frozenset()
+
+    def covers(self, module: str) -> bool:
+        """Whether the whole of ``module`` runs again."""
+        return self.whole_block or module in self.modules
 
     def run(self, module: str, function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
         """Call ``function``, keeping only ``inputs`` when ``module`` is to be recomputed."""

@@ -12,12 +12,13 @@ from torch.distributed.tensor import Placement, Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     ParallelStyle,
-    PrepareModuleInput,
     RowwiseParallel,
     SequenceParallel,
     parallelize_module,
 )
 
+from planner.native.attention import Attention
+from planner.native.branch_input import TensorEntry
 from planner.native.feed_forward import FeedForward
 from planner.native.mixture import Mixture
 from planner.native.model import Block, DecoderChunk
@@ -31,6 +32,9 @@ def split_chunk(chunk: DecoderChunk, mesh: DeviceMesh, *, sequence_parallel: boo
     parallelize_module(chunk, mesh, _ends(chunk, stream))
     for block in chunk.blocks().values():
         parallelize_module(block, mesh, _block(block, stream))
+        for module in block.modules():
+            if isinstance(module, Attention | FeedForward):
+                module.entry = TensorEntry(mesh, stream)
     chunk.tie()
 
 
@@ -50,7 +54,6 @@ def _ends(chunk: DecoderChunk, stream: Placement) -> TensorPlan:
 
 def _block(block: Block, stream: Placement) -> TensorPlan:
     plan: TensorPlan = {
-        "attention": _gathered(stream),
         "attention.query": ColwiseParallel(),
         "attention.key": ColwiseParallel(),
         "attention.value": ColwiseParallel(),
@@ -77,18 +80,12 @@ def _block(block: Block, stream: Placement) -> TensorPlan:
 
 def _feed_forward(prefix: str, module: FeedForward, stream: Placement) -> TensorPlan:
     plan: TensorPlan = {
-        prefix: _gathered(stream),
         f"{prefix}.up": ColwiseParallel(),
         f"{prefix}.down": RowwiseParallel(output_layouts=stream),
     }
     if module.gate is not None:
         plan[f"{prefix}.gate"] = ColwiseParallel()
     return plan
-
-
-def _gathered(stream: Placement) -> PrepareModuleInput:
-    """One gather (backward: one reduction) for all matrices that read the branch's input."""
-    return PrepareModuleInput(input_layouts=(stream,), desired_input_layouts=(Replicate(),))
 
 
 def _tokens() -> SequenceParallel:

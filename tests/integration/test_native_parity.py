@@ -33,17 +33,25 @@ def _strategy(**switches: Any) -> Strategy:
     dp = switches.get("dp_shard", 1) * switches.get("dp_replicate", 1)
     # Dispatch on the CPU costs per call, so tp, cp and experts run few larger micro-batches.
     few = max(switches.get(axis, 1) for axis in ("tp", "cp", "ep")) > 1
-    size = switches.setdefault("micro_batch_size", (2 if dp * switches.get("pp", 1) > 1 else 4) if few else 1)
-    late = switches.get("pp", 1) > 1 and dp * switches.get("cp", 1) > 1
-    return Strategy(**{"num_microbatches": 8 // dp // size, "overlap_grad_reduce": not late, **switches})
+    size = switches.setdefault("micro_batch_size", (2 if dp > 1 else 4) if few else 1)
+    return Strategy(**{"num_microbatches": 8 // dp // size, **switches})
 
 
 MOE, SHARED_MOE = tiny_qwen3_moe(), tiny_qwen3_moe(shared=32)
 SELECTIVE: dict[str, Any] = {"recompute": "selective", "recompute_modules": ("attention_core", "activation")}
+NORM: dict[str, Any] = {"recompute": "selective", "recompute_modules": ("norm", "activation")}
+NORM_MLP: dict[str, Any] = {"recompute": "selective", "recompute_modules": ("norm", "mlp")}
+NORM_MOE: dict[str, Any] = {"recompute": "selective", "recompute_modules": ("norm", "moe")}
 
 PLANS: dict[str, Plan] = {
     "tp2": tiny_plan(_strategy(tp=2)),
     "tp2-sp": tiny_plan(_strategy(tp=2, sp=True)),
+    "tp2-sp-recompute-norm": tiny_plan(_strategy(tp=2, sp=True, **NORM)),
+    "tp2-recompute-norm-mlp": tiny_plan(_strategy(tp=2, **NORM_MLP)),
+    "tp2-sp-recompute-norm-moe": tiny_plan(_strategy(tp=2, sp=True, **NORM_MOE), SHARED_MOE),
+    "dp2-zero3-recompute-norm-gpt2": tiny_plan(_strategy(dp_shard=2, zero_stage=3, **NORM), tiny_gpt2()),
+    "pp2-zbv-recompute-norm": tiny_plan(_strategy(pp=2, vpp=2, schedule="zbv", **NORM)),
+    "ep2-dp2-recompute-norm-moe": tiny_plan(_strategy(ep=2, dp_shard=2, **NORM), SHARED_MOE),
     "tp2-sp-gpt2-tied": tiny_plan(_strategy(tp=2, sp=True), tiny_gpt2()),
     "tp2-gpt2-tied": tiny_plan(_strategy(tp=2), tiny_gpt2()),
     "dp2-zero0": tiny_plan(_strategy(dp_shard=2, zero_stage=0)),
@@ -82,6 +90,7 @@ PLANS: dict[str, Plan] = {
     "hsdp-2x2": tiny_plan(_strategy(dp_replicate=2, dp_shard=2, zero_stage=2)),
     "tp2-dp2-zero3": tiny_plan(_strategy(tp=2, sp=True, dp_shard=2, zero_stage=3)),
     "tp2-pp2": tiny_plan(_strategy(tp=2, sp=True, pp=2)),
+    "tp2-pp2-zbv-recompute-norm": tiny_plan(_strategy(tp=2, sp=True, pp=2, vpp=2, schedule="zbv", **NORM)),
     "tp2-pp2-zbv-full-recompute": tiny_plan(_strategy(tp=2, sp=True, pp=2, vpp=2, schedule="zbv", recompute="full")),
     "tp2-cp2-ring": tiny_plan(_strategy(tp=2, sp=True, cp=2, cp_kind="ring")),
     "tp2-cp2-all-to-all": tiny_plan(_strategy(tp=2, cp=2, cp_kind="all_to_all")),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from planner.emit.emission import Projection
-from planner.native.capabilities import RECOMPUTE_MODULES, interleaved_group_size
-from planner.plan import Plan, StageOffload, StagePlan, StageRecompute
+from planner.native.capabilities import interleaved_group_size
+from planner.plan import Plan, StageOffload, StagePlan
 from planner.strategy import Strategy
 
 _Step = tuple[Strategy, str]
@@ -15,15 +15,15 @@ _Step = tuple[Strategy, str]
 def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
     """The nearest plan that the trainer runs, and every difference.  Unchanged when there is none.
 
-    Degrees, splits and per-stage recompute counts are never touched: the trainer takes them as they are.
+    Degrees, splits and recompute are never touched: the trainer takes them as they are.
     """
     before = plan.chosen()
     strategy, notes = before, list[Projection]()
-    for change in (_no_meaning, _schedule, _zero_stage, _overlap, _recompute, _offload):
+    for change in (_no_meaning, _schedule, _zero_stage, _overlap, _offload):
         after, reason = change(strategy)
         notes += _differences(strategy, after, reason)
         strategy = after
-    stages = tuple(_stage(stage) for stage in plan.stages)
+    stages = tuple(stage.model_copy(update={"offload": StageOffload()}) for stage in plan.stages)
     for old, new in zip(plan.stages, stages, strict=True):
         notes += _stage_notes(old, new, said={note.field for note in notes})
     if strategy == before and stages == plan.stages:
@@ -68,34 +68,13 @@ def _overlap(s: Strategy) -> _Step:
     return after, "the trainer does not overlap this communication"
 
 
-def _recompute(s: Strategy) -> _Step:
-    if s.recompute != "selective":
-        return s, ""
-    kept = tuple(module for module in s.recompute_modules if module in RECOMPUTE_MODULES)
-    after = replace(s, recompute_modules=kept, recompute=s.recompute if kept else "none")
-    return after, "recomputing a norm alone frees nothing here: the next matmul keeps its output"
-
-
 def _offload(s: Strategy) -> _Step:
     return replace(s, optimizer_offload=False, activation_offload=False), "the trainer does not offload"
 
 
-def _stage(stage: StagePlan) -> StagePlan:
-    recompute = stage.recompute
-    if recompute.policy == "selective":
-        kept = tuple(module for module in recompute.modules if module in RECOMPUTE_MODULES)
-        recompute = recompute.model_copy(update={"modules": kept}) if kept else StageRecompute(policy="none")
-    return stage.model_copy(update={"recompute": recompute, "offload": StageOffload()})
-
-
 def _stage_notes(old: StagePlan, new: StagePlan, said: set[str]) -> list[Projection]:
-    """Differences of a stage that the strategy's own differences do not already say."""
-    notes = []
-    if old.recompute != new.recompute and not said & {"recompute", "recompute_modules"}:
-        reason = "recomputing a norm alone frees nothing here: the next matmul keeps its output"
-        name = f"stages[{old.stage}].recompute.modules"
-        notes.append(Projection(name, str(old.recompute.modules), str(new.recompute.modules), reason))
-    if old.offload != new.offload and not said & {"optimizer_offload", "activation_offload"}:
-        name, wanted = f"stages[{old.stage}].offload", f"{old.offload.activation_layers} layers"
-        notes.append(Projection(name, wanted, "none", "the trainer does not offload"))
-    return notes
+    """Offload of a stage that the strategy's own differences do not already give up."""
+    if old.offload == new.offload or said & {"optimizer_offload", "activation_offload"}:
+        return []
+    wanted = f"{old.offload.activation_layers} layers{', optimizer' if old.offload.optimizer else ''}"
+    return [Projection(f"stages[{old.stage}].offload", wanted, "none", "the trainer does not offload")]

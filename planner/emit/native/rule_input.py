@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.emit.layout import Layout, layout_of
+from planner.emit.layout import Layout, chunks_in_model_order, layout_of
 from planner.model.spec import LayerSpec, ModelSpec, MoeSpec
 from planner.plan import Plan
 from planner.problem import Workload
@@ -14,11 +14,17 @@ from planner.strategy import Strategy
 
 @dataclass(frozen=True, slots=True)
 class RuleInput:
-    """A strategy for a model and a workload; ``layout`` is None while the stages are not decided."""
+    """A strategy for a model and a workload on one kind of device.
+
+    ``layers_per_chunk`` goes along the model, pp * vpp entries, None while the split is not decided; ``layout`` is
+    there only for a whole plan.
+    """
 
     strategy: Strategy
     model: ModelSpec
     workload: Workload
+    architecture: str = ""
+    layers_per_chunk: tuple[int, ...] | None = None
     layout: Layout | None = None
 
 
@@ -33,7 +39,15 @@ class NativeRule:
 
 def rule_input(plan: Plan) -> RuleInput:
     """The rule's view of a whole plan."""
-    return RuleInput(plan.chosen(), plan.problem.model, plan.problem.workload, layout_of(plan))
+    layout = layout_of(plan)
+    return RuleInput(
+        strategy=plan.chosen(),
+        model=plan.problem.model,
+        workload=plan.problem.workload,
+        architecture=plan.problem.cluster.pools[0].device.architecture,
+        layers_per_chunk=tuple(chunk.num_layers for chunk in chunks_in_model_order(layout)),
+        layout=layout,
+    )
 
 
 def used_kinds(model: ModelSpec) -> tuple[LayerSpec, ...]:

@@ -3,6 +3,8 @@
 Letters: M the model itself (``model_rules``), G rank grid and batch, T tensor and sequence parallelism, C context
 parallelism, E experts, P pipeline, Z data parallelism, R recompute and offload, L layout of the stages.  Integer
 arithmetic on a few fields, so that the search can ask it for every strategy.
+
+Overlap switches are no rules: they change no result, so ``project`` corrects and reports them.
 """
 
 from __future__ import annotations
@@ -85,10 +87,6 @@ def _sequence_parallel(given: RuleInput) -> str | None:
     return "sp needs tp > 1" if given.strategy.sp and given.strategy.tp == 1 else None
 
 
-def _overlap_tp(given: RuleInput) -> str | None:
-    return "overlap_tp is not built: torch has it only under torch.compile" if given.strategy.overlap_tp else None
-
-
 def _tokens_divide(given: RuleInput) -> str | None:
     s, tokens = given.strategy, given.workload.sequence_length
     parts = s.cp * (2 if s.cp_kind == "ring" and s.cp > 1 else 1)
@@ -142,10 +140,6 @@ def _expert_grid(given: RuleInput) -> str | None:
 def _experts_need_sequence_parallel(given: RuleInput) -> str | None:
     s = given.strategy
     return "experts with tp > 1 train only with sp" if mixtures(given.model) and s.tp > 1 and not s.sp else None
-
-
-def _overlap_ep(given: RuleInput) -> str | None:
-    return "overlap_ep is not built" if given.strategy.overlap_ep else None
 
 
 def _schedule(given: RuleInput) -> str | None:
@@ -204,21 +198,17 @@ def _zero_pipeline(given: RuleInput) -> str | None:
     )
 
 
-def _overlap_grad_reduce(given: RuleInput) -> str | None:
-    s = given.strategy
-    if s.pp > 1 and s.overlap_grad_reduce and s.dp * s.cp > 1:
-        return "overlap_grad_reduce needs pp = 1: torch's stages reduce gradients after the last micro-batch"
-    return None
-
-
 def _recompute_modules(given: RuleInput) -> str | None:
     modules: set[str] = set()
     if given.strategy.recompute == "selective":
         modules.update(given.strategy.recompute_modules)
     for stage in given.layout or ():
-        modules |= set(stage.recompute.modules)
+        modules.update(stage.recompute.modules)
     unknown = ", ".join(sorted(modules - RECOMPUTE_MODULES))
-    return f"recomputing {unknown} alone frees nothing here: the next matmul keeps its output" if unknown else None
+    if unknown:
+        return f"recompute of {unknown} is not built"
+    late = any(kind.norm_placement == "post_residual" for kind in used_kinds(given.model))
+    return "recompute of norms is built for norms before the branches" if "norm" in modules and late else None
 
 
 def _offload(given: RuleInput) -> str | None:
@@ -252,15 +242,16 @@ def _placement(given: RuleInput) -> str | None:
 
 
 def _ends(given: RuleInput) -> str | None:
-    if given.layout is None:
-        return None
-    chunks = chunks_in_model_order(given.layout)
+    chunks = chunks_in_model_order(given.layout or ())
     for chunk in chunks:
         if chunk.has_embedding != (chunk.chunk == 0) or chunk.has_head != (chunk.chunk == len(chunks) - 1):
             return "the embedding must be on the first chunk and the head on the last"
-        if not (chunk.num_layers or chunk.has_embedding or chunk.has_head):
-            return f"chunk {chunk.chunk} holds nothing to compute"
     return None
+
+
+def _empty_chunk(given: RuleInput) -> str | None:
+    inner = (given.layers_per_chunk or ())[1:-1]
+    return f"chunk {inner.index(0) + 1} holds nothing to compute" if 0 in inner else None
 
 
 STRATEGY_RULES: tuple[NativeRule, ...] = (
@@ -269,23 +260,21 @@ STRATEGY_RULES: tuple[NativeRule, ...] = (
     NativeRule("T2", _TENSOR, _widths),
     NativeRule("T3", _TENSOR, _query_norm),
     NativeRule("T4", _TENSOR, _sequence_parallel),
-    NativeRule("T5", "torch 2.13.0 _inductor: micro_pipeline_tp", _overlap_tp),
     NativeRule("C1", "planner/native/positions.py: local_positions", _tokens_divide),
     NativeRule("C2", "planner/native/context_parallel.py", _context_kind),
     NativeRule("C3", "arXiv 2309.14509, section 3", _context_heads),
     NativeRule("E1", "planner/native/mixture.py: Experts", _experts_divide),
     NativeRule("E2", "planner/native/mesh.py: expert_grid", _expert_grid),
     NativeRule("E3", f"{_TENSOR}: routed tokens are sequence-split", _experts_need_sequence_parallel),
-    NativeRule("E4", "planner/native/expert_parallel.py: not built", _overlap_ep),
     NativeRule("P1", _SCHEDULES, _schedule),
     NativeRule("P2", f"{_SCHEDULES}: ZBV and DualPipeV want two stages a rank", _chunks_a_rank),
     NativeRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", _microbatches),
     NativeRule("P4", f"{_SCHEDULES}:2930-2936", _microbatch_rounds),
     NativeRule("P5", "planner/native/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157", _tied),
     NativeRule("Z1", f"{_STAGE}: backward_maybe_with_nosync, perform_reduce_grad", _zero_pipeline),
-    NativeRule("Z2", f"{_STAGE}: perform_reduce_grad", _overlap_grad_reduce),
-    NativeRule("R1", "torch 2.13.0 utils/checkpoint.py", _recompute_modules),
+    NativeRule("R1", "planner/native/recompute.py, branch_input.py", _recompute_modules),
     NativeRule("R2", "torch 2.13.0 distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy", _offload),
     NativeRule("L1", "planner/native/assemble.py", _placement),
     NativeRule("L2", "planner/native/model.py: DecoderChunk", _ends),
+    NativeRule("L3", "planner/native/pipeline.py: a stage must make its own output", _empty_chunk),
 )

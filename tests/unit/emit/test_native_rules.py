@@ -46,7 +46,6 @@ def test_a_plain_strategy_breaks_nothing() -> None:
         ("T1", {"tp": 8}),  # 4 key-value heads
         ("T2", {"tp": 5}),
         ("T4", {"sp": True}),
-        ("T5", {"tp": 2, "overlap_tp": True}),
         ("C1", {"cp": 32, "cp_kind": "ring"}),
         ("C1", {"cp": 16, "cp_kind": "ring", "tp": 4, "sp": True}),
         ("C2", {"cp": 2}),
@@ -55,7 +54,6 @@ def test_a_plain_strategy_breaks_nothing() -> None:
         ("C3", {"cp": 4, "tp": 2, "cp_kind": "all_to_all"}),
         ("E1", {"ep": 2, "dp_shard": 2}),
         ("E2", {"etp": 2, "tp": 2}),
-        ("E4", {"overlap_ep": True}),
         ("P1", {"pp": 2, "schedule": "zb_h1", "num_microbatches": 4}),
         ("P2", {"pp": 2, "vpp": 2, "num_microbatches": 4}),
         ("P2", {"pp": 2, "vpp": 3, "schedule": "zbv", "num_microbatches": 4}),
@@ -66,8 +64,6 @@ def test_a_plain_strategy_breaks_nothing() -> None:
         ("P4", {"pp": 2, "vpp": 2, "schedule": "interleaved", "num_microbatches": 5}),
         ("P4", {"pp": 2, "vpp": 2, "schedule": "interleaved", "num_microbatches": 4, "microbatch_group_size": 4}),
         ("Z1", {"pp": 2, "num_microbatches": 2, "zero_stage": 2}),
-        ("Z2", {"pp": 2, "num_microbatches": 2, "dp_shard": 2}),
-        ("R1", {"recompute": "selective", "recompute_modules": ("norm",)}),
         ("R2", {"optimizer_offload": True}),
         ("R2", {"activation_offload": True}),
     ],
@@ -137,6 +133,20 @@ def test_full_width_query_norm_needs_tp_1() -> None:
     assert broken({}, wide) == set()
 
 
+def test_norm_recompute_needs_norms_before_the_branches() -> None:
+    norms = {"recompute": "selective", "recompute_modules": ("norm", "mlp")}
+    assert broken(norms) == set()
+    assert broken(norms, layer(LLAMA, norm_placement="post_residual")) == {"R1"}
+
+
+def test_the_search_asks_with_a_split_before_there_is_a_plan() -> None:
+    strategy = Strategy(pp=2, vpp=2, schedule="zbv", num_microbatches=4)
+    workload = Workload(global_batch_size=4, sequence_length=32)
+    found = violations(RuleInput(strategy, LLAMA, workload, architecture="hopper", layers_per_chunk=(2, 0, 1, 1)))
+    assert [finding.rule for finding in found] == ["native.L3"]
+    assert violations(RuleInput(strategy, LLAMA, workload, "hopper", (0, 2, 2, 0))) == []
+
+
 def _with_stages(plan: Plan, **changes: Any) -> Plan:
     first = plan.stages[0].model_copy(update=changes)
     return plan.model_copy(update={"stages": (first, *plan.stages[1:])})
@@ -151,7 +161,7 @@ def test_layout_rules() -> None:
     miscounted = _with_stages(plan, recompute=StageRecompute(policy="full", num_layers_per_chunk=(1, 1)))
     empty = make_plan(Strategy(pp=2, vpp=2, num_microbatches=4, schedule="zbv"), LLAMA, layers_per_chunk=(2, 0, 1, 1))
     found = [[v.rule for v in violations(rule_input(p))] for p in (plan, late, headless, missing, miscounted, empty)]
-    assert found == [[], ["native.L1"], ["native.L2"], ["native.L1", "native.L2"], ["native.L1"], ["native.L2"]]
+    assert found == [[], ["native.L1"], ["native.L2"], ["native.L1", "native.L2"], ["native.L1"], ["native.L3"]]
 
 
 def test_every_rule_has_an_id_and_a_source() -> None:
@@ -183,15 +193,13 @@ def test_projection_gives_up_what_the_trainer_lacks_and_obeys_the_rules() -> Non
     projected, notes = project(make_plan(wanted, LLAMA, workload=Workload(global_batch_size=8, sequence_length=32)))
     strategy = projected.chosen()
     assert violations(rule_input(projected)) == []
-    assert (strategy.schedule, strategy.zero_stage, strategy.recompute_modules) == ("1f1b", 1, ("mlp",))
-    assert {stage.recompute.modules for stage in projected.stages} == {("mlp",)}
+    assert (strategy.schedule, strategy.zero_stage, strategy.recompute_modules) == ("1f1b", 1, ("norm", "mlp"))
     assert not any(stage.offload.activation_layers or stage.offload.optimizer for stage in projected.stages)
     assert {note.field for note in notes} == {
         "schedule",
         "zero_stage",
         "overlap_tp",
         "overlap_grad_reduce",
-        "recompute_modules",
         "optimizer_offload",
         "activation_offload",
     }

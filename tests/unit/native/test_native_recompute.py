@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from planner.native.branch_input import kept_input
 from planner.native.initialize import initialize
 from planner.native.model import DecoderChunk, on_meta, whole_model
 from planner.native.recompute import KEEP_ALL, RecomputeChoice
@@ -64,6 +65,9 @@ def one_step(choice: RecomputeChoice) -> tuple[int, int, dict[str, Tensor]]:
         RecomputeChoice(modules=frozenset({"attention_core"})),
         RecomputeChoice(modules=frozenset({"activation"})),
         RecomputeChoice(modules=frozenset({"mlp"})),
+        RecomputeChoice(modules=frozenset({"norm"})),
+        RecomputeChoice(modules=frozenset({"norm", "mlp"})),
+        RecomputeChoice(modules=frozenset({"norm", "activation"})),
         RecomputeChoice(modules=frozenset({"attention_core", "activation", "mlp"})),
     ],
 )
@@ -81,6 +85,56 @@ def test_activation_frees_the_product_without_a_second_matmul() -> None:
     # silu(gate) and its product with up, [tokens, width] fp32 each, on every layer; gate and up stay.
     assert kept - kept_less == LAYERS * TOKENS * WIDTH * 4 * 2
     assert matmuls_again == matmuls
+
+
+def test_norm_recompute_frees_both_norm_outputs() -> None:
+    kept, matmuls, _ = one_step(KEEP_ALL)
+    kept_less, matmuls_again, _ = one_step(RecomputeChoice(modules=frozenset({"norm"})))
+    assert kept - kept_less == LAYERS * TOKENS * HIDDEN * 4 * 2
+    assert matmuls_again == matmuls
+
+
+class TwiceEntry:
+    """Stands for a gather over two ranks: the sequence twice as long."""
+
+    gathers = True
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        self.calls += 1
+        return torch.cat((hidden, hidden), dim=1)
+
+
+def test_a_gathered_input_is_gathered_again_and_not_kept() -> None:
+    layer, other = torch.nn.Linear(8, 4), torch.nn.Linear(8, 4)
+    hidden = torch.randn(1, 3, 8, requires_grad=True)
+    kept: list[int] = []
+
+    def pack(tensor: Tensor) -> Tensor:
+        kept.append(tensor.numel())
+        return tensor
+
+    def run(*, checkpointed: bool) -> tuple[int, Tensor, Tensor]:
+        entry = TwiceEntry()
+        kept.clear()
+        with (
+            torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
+            kept_input(entry, hidden, None, checkpointed=checkpointed) as whole,
+        ):
+            loss = (layer(whole) * other(whole)).sum()
+        gradients = torch.autograd.grad(loss, (hidden, layer.weight))
+        return entry.calls, gradients[0], gradients[1]
+
+    calls, gradient, weight_gradient = run(checkpointed=False)
+    assert calls == 2  # forward, and once for both matrices in the backward pass
+    assert 2 * 3 * 8 not in kept
+    plain_calls, plain_gradient, plain_weight_gradient = run(checkpointed=True)
+    assert plain_calls == 1
+    assert 2 * 3 * 8 in kept
+    torch.testing.assert_close(gradient, plain_gradient)
+    torch.testing.assert_close(weight_gradient, plain_weight_gradient)
 
 
 def test_whole_blocks_run_their_matmuls_again_and_keep_no_insides() -> None:
