@@ -99,11 +99,9 @@ def _stage(problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
         recompute=StageRecompute(
             policy=strategy.recompute if replays else "none",
             modules=strategy.recompute_modules if replays else (),
-            num_layers_per_chunk=relieved if replays else tuple(0 for _ in chunks),
+            num_layers_per_chunk=relieved if replays else (),
         ),
-        offload=StageOffload(
-            optimizer=strategy.optimizer_offload, activation_layers=sum(relieved) if offloads else 0
-        ),
+        offload=StageOffload(optimizer=strategy.optimizer_offload, activation_layers=sum(relieved) if offloads else 0),
         peak_memory_bytes=_memory(bill),
         parameters_per_device=round(bill.dense_parameters + bill.expert_parameters),
         forward_s=bill.forward_s,
@@ -144,7 +142,9 @@ def _assumptions(problem: Problem, hardware: Hardware, candidate: Candidate) -> 
         "every node, device and link runs at its nominal speed; no stragglers, no checkpoint or data-loading stalls",
     ]
     if workload.precision not in device.achievable_matmul_fraction:
-        notes.append(f"best matmul rate of {device.name} is not measured; {DEFAULT_MATMUL_FRACTION:.0%} of peak assumed")
+        notes.append(
+            f"best matmul rate of {device.name} is not measured; {DEFAULT_MATMUL_FRACTION:.0%} of peak assumed"
+        )
     if candidate.strategy.ep > 1 or any(kind.moe for kind in problem.model.layer_kinds):
         notes.append("tokens are spread evenly over the experts")
     if problem.model.vision is not None and workload.images_per_sample == 0:
@@ -168,9 +168,12 @@ def _provenance(problem: Problem, hardware: Hardware) -> dict[str, Any]:
         "model": problem.model.content_hash(),
         "cluster": problem.cluster.content_hash(),
         "profile": problem.profile_id,
-        "inputs": "datasheet" if problem.profile_id is None else "measured where the profile has points, else datasheet",
+        "inputs": "datasheet"
+        if problem.profile_id is None
+        else "measured where the profile has points, else datasheet",
         "device": {
-            name: {"confidence": source.confidence, "source": source.source} for name, source in device.provenance.items()
+            name: {"confidence": source.confidence, "source": source.source}
+            for name, source in device.provenance.items()
         },
         "engine": "best-bound-first over the declared space; stage dealing by exact dynamic programming",
     }

@@ -1,10 +1,10 @@
 """Errors of planning, hung on the tree of ``profiles.errors``.
 
-    MeshwrightError
-    ├── DocumentInvalid, NotFound, Conflict, ProfileMissing   (profiles.errors)
-    ├── NoFeasiblePlan                  exit 5   nothing fits; carries the binding constraint and a relaxation
-    ├── BudgetSpent                     exit 6   the time limit ended before any plan was found
-    └── TargetRefused                   exit 8   a back-end cannot run the configuration
+MeshwrightError
+├── DocumentInvalid, NotFound, Conflict, ProfileMissing   (profiles.errors)
+├── NoFeasiblePlan                  exit 5   nothing fits; carries the binding constraint and a relaxation
+├── BudgetSpent                     exit 6   the time limit ended before any plan was found
+└── TargetRefused                   exit 8   a back-end cannot run the configuration
 """
 
 from __future__ import annotations

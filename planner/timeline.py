@@ -74,9 +74,7 @@ def _affordable_microbatches(strategy: Strategy) -> int:
 def _simulate(
     strategy: Strategy, microbatches: int, forward: Array, backward: Array, gradient: Array, hop_s: float
 ) -> Timeline:
-    order = build_order(
-        strategy.schedule, strategy.pp, strategy.vpp, microbatches, strategy.microbatch_group_size
-    )
+    order = build_order(strategy.schedule, strategy.pp, strategy.vpp, microbatches, strategy.microbatch_group_size)
     return simulate(
         order,
         forward_s=forward,

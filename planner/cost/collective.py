@@ -35,7 +35,14 @@ Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all",
 PIPELINING = 0.41
 BASE_LATENCY_S = 6e-6
 """Launch and protocol set-up of one collective; NCCL's own tables say 6.6 to 14 us (tuning.cc, 2.30.7)."""
-LINE_FRACTION: dict[str, float] = {"switch": 0.78, "mesh": 0.80, "torus": 0.85, "pcie": 0.75, "nic": 0.85, "fabric": 0.85}
+LINE_FRACTION: dict[str, float] = {
+    "switch": 0.78,
+    "mesh": 0.80,
+    "torus": 0.85,
+    "pcie": 0.75,
+    "nic": 0.85,
+    "fabric": 0.85,
+}
 """Large-message bus bandwidth over line rate by kind of level: H100 all_gather 335-361 of 450 GB/s; EFA and IB rails
 .74 to .97; MI300X 313 of 392 GB/s."""
 REDUCTION_GAIN = 1.25
@@ -130,7 +137,11 @@ def _send_recv_s(size_bytes: Array, stride: Array, levels: Sequence[NetworkLevel
     for index, level in enumerate(levels):
         here = ~decided & ((stride < level.devices_per_group) | (index == len(levels) - 1))
         # Neighbouring stages send from all their devices at once, so a device has its share of the NICs.
-        rate = level.pair_bandwidth_bytes_per_s if level.kind in ("switch", "mesh", "torus", "pcie") else level.bandwidth_bytes_per_s
+        rate = (
+            level.pair_bandwidth_bytes_per_s
+            if level.kind in ("switch", "mesh", "torus", "pcie")
+            else level.bandwidth_bytes_per_s
+        )
         time_s = np.where(here, size_bytes / (rate * LINE_FRACTION[level.kind]) + level.latency_s, time_s)
         decided |= here
     return time_s

@@ -29,6 +29,7 @@ from planner.memory.states import WEIGHT_BYTES, gradient_bytes, optimizer_bytes
 from planner.problem import Workload
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 LAST_BUCKET_FRACTION = 0.05
 """Part of the gradient reduction after the last backward operator: one of about twenty buckets."""
@@ -38,15 +39,15 @@ HOST_OPTIMIZER_BYTES_PER_S = 20e9
 
 @dataclass(frozen=True, slots=True)
 class DataParallelism:
-    """How a kind of parameter (dense or expert) is replicated: columns float64[R]."""
+    """How a kind of parameter (dense or expert) is replicated: columns [R]."""
 
     ranks: Array
     replicate: Array
     stride: Array
-    zero: Array
-    overlap_grad: Array
-    overlap_param: Array
-    optimizer_offload: Array
+    zero: Ints
+    overlap_grad: Ints
+    overlap_param: Ints
+    optimizer_offload: Ints
 
     @property
     def shards(self) -> Array:
@@ -81,9 +82,14 @@ def optimizer_s(parameters: Array, parallel: DataParallelism, workload: Workload
 
 
 def microbatch_s(
-    parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware, forward_s: Array, backward_s: Array
+    parameters: Array,
+    parallel: DataParallelism,
+    workload: Workload,
+    hardware: Hardware,
+    forward_s: Array,
+    backward_s: Array,
 ) -> tuple[Array, Array]:
-    """Exposed ZeRO-2/3 traffic of one layer in one micro-batch, forward and backward: two arrays like ``parameters``."""
+    """Exposed ZeRO-2/3 traffic of one layer and micro-batch, forward and backward: two like ``parameters``."""
     shards, stride = parallel.shards, parallel.stride
     gather_s = hardware.collective_s("all_gather", parameters * WEIGHT_BYTES, shards, stride)
     scatter_s = hardware.collective_s("reduce_scatter", parameters * gradient_bytes(workload), shards, stride)
@@ -100,9 +106,7 @@ def _once_a_step_s(
     shards, stride, zero = parallel.shards, parallel.stride, parallel.zero
     nothing: Array = np.zeros(1)
     # Whole collectives are left out where no row needs them: most calls ask about a few ZeRO levels only.
-    everyone_s = (
-        hardware.collective_s("all_reduce", gradient, parallel.ranks, stride) if np.any(zero == 0) else nothing
-    )
+    everyone_s = hardware.collective_s("all_reduce", gradient, parallel.ranks, stride) if np.any(zero == 0) else nothing
     scatter_s = hardware.collective_s("reduce_scatter", gradient, shards, stride) if np.any(zero == 1) else nothing
     gathers = (zero >= 1) & (zero <= 2)
     gather_s = (

@@ -101,7 +101,7 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
         raise ProfileMissing(
             f"{device.name} has no {missing} peak rate",
             where=f"device {device.name} /peak_flops_per_s/{missing}",
-            hint=f"choose a precision among {', '.join(sorted(peaks)) or 'none known'}, or add the measured rate to the device file",
+            hint=f"choose among {', '.join(sorted(peaks)) or 'none known'}, or add the rate to the device file",
         )
     fraction = device.achievable_matmul_fraction.get(precision, DEFAULT_MATMUL_FRACTION)
     return DeviceRates(

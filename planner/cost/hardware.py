@@ -42,7 +42,9 @@ class Hardware:
         seconds = collective_s(op, size_bytes, group_size, stride, self.levels)
         if self.measured_links is None:
             return seconds
-        return seconds * self.measured_links.factor(op, np.asarray(size_bytes), np.asarray(group_size), np.asarray(stride))
+        return seconds * self.measured_links.factor(
+            op, np.asarray(size_bytes), np.asarray(group_size), np.asarray(stride)
+        )
 
     @property
     def scale_up_devices(self) -> int:
@@ -57,7 +59,7 @@ def hardware_of(cluster: Cluster, precision: str, profile: ProfileTable | None =
     """
     if len(cluster.pools) != 1:
         raise DocumentInvalid(
-            f"cluster {cluster.name} has {len(cluster.pools)} device pools; training plans are made for one pool of equal devices",
+            f"cluster {cluster.name} has {len(cluster.pools)} device pools; a training plan needs exactly one",
             where=f"{cluster.name}#/pools",
             hint="plan each pool by itself: keep one entry of /pools",
         )
@@ -70,7 +72,11 @@ def hardware_of(cluster: Cluster, precision: str, profile: ProfileTable | None =
         matmul = measured_operators(profile, "matmul", dtype, MATMUL_SHAPE, rates.matmul_s)
         attention = measured_operators(profile, "attention", dtype, ("flops", "context"), rates.attention_s)
         rates = replace(rates, measured_matmul=matmul, measured_attention=attention)
-        links = measured_collectives(profile, lambda op, size, group, stride: collective_s(op, size, group, stride, levels))  # type: ignore[arg-type]  # the table's operations are the collectives
+
+        def model_s(op: Collective, size_bytes: Array, group_size: Array, stride: Array) -> Array:
+            return collective_s(op, size_bytes, group_size, stride, levels)
+
+        links = measured_collectives(profile, model_s)
     return Hardware(
         pool=pool,
         rates=rates,

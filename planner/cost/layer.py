@@ -71,14 +71,32 @@ class OperatorSum:
         return self.forward_s + self.backward_s + self.communication_forward_s + self.communication_backward_s
 
 
-def operator_sum(
-    operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, times_s: Mapping[str, Array] | None = None
+@dataclass(frozen=True, slots=True)
+class LayerKind:
+    """One layer kind costed for all keys: its operators, their forward seconds by name, and their sums."""
+
+    operators: tuple[Operator, ...]
+    forward_times_s: dict[str, Array]
+    sums: OperatorSum
+
+
+def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> LayerKind:
+    """Cost the operators of one layer kind."""
+    times_s = {operator.name: operator_forward_s(operator, keys, hardware) for operator in operators}
+    return LayerKind(tuple(operators), times_s, _sum(operators, times_s, keys, hardware))
+
+
+def operator_sum(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> OperatorSum:
+    """Add up the operators of a layer for all keys."""
+    return layer_kind(operators, keys, hardware).sums
+
+
+def _sum(
+    operators: Sequence[Operator], times_s: Mapping[str, Array], keys: LayerKeys, hardware: Hardware
 ) -> OperatorSum:
-    """Add up the operators of a layer for all keys; ``times_s`` are their forward seconds where already known."""
     sums = OperatorSum.zeros(len(keys))
-    known = times_s or forward_times_s(operators, keys, hardware)
     for operator in operators:
-        forward_s = known[operator.name]
+        forward_s = times_s[operator.name]
         sums.forward_s += forward_s
         _add_backward(sums, operator, forward_s)
         _add_parameters(sums, operator, keys)
@@ -96,39 +114,25 @@ def operator_sum(
     return sums
 
 
-def forward_times_s(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> dict[str, Array]:
-    """Forward seconds of each operator by name: [K] each."""
-    return {operator.name: operator_forward_s(operator, keys, hardware) for operator in operators}
-
-
 def saved_and_extra(
-    operators: Sequence[Operator],
-    keys: LayerKeys,
-    hardware: Hardware,
-    relief: Relief,
-    hidden_size: int,
-    sums: OperatorSum,
-    times_s: Mapping[str, Array],
+    kind: LayerKind, keys: LayerKeys, hardware: Hardware, relief: Relief, hidden_size: int
 ) -> tuple[Array, Array]:
     """Bytes that a layer keeps under a relief, and the seconds a micro-batch that the relief adds: two [K].
 
     Recompute runs operators again (with their communication when the whole layer or the whole mixture is replayed);
     offload moves what is kept to the host during the forward pass and back during the backward pass.
     """
-    kept = saved_bytes(operators, keys, relief, hidden_size)
+    kept = saved_bytes(kind.operators, keys, relief, hidden_size)
     if relief.offload:
-        moved = sum((saved_bytes_of_operator(op, keys) for op in operators), start=np.zeros(len(keys)))
-        one_way_s = moved / hardware.host_link_bytes_per_s
-        return kept, exposed_s(one_way_s, sums.forward_s) + exposed_s(one_way_s, sums.backward_s)
-    replayed = replayed_operators(operators, relief)
+        one_way_s = working_bytes(kind.operators, keys) / hardware.host_link_bytes_per_s
+        return kept, exposed_s(one_way_s, kind.sums.forward_s) + exposed_s(one_way_s, kind.sums.backward_s)
     extra_s = np.zeros(len(keys))
-    for operator in operators:
-        if operator.name in replayed:
-            extra_s = extra_s + times_s[operator.name]
+    for name in replayed_operators(kind.operators, relief):
+        extra_s = extra_s + kind.forward_times_s[name]
     if relief.recompute == "full":
-        extra_s = extra_s + sums.communication_forward_s
+        extra_s = extra_s + kind.sums.communication_forward_s
     elif "moe" in relief.modules:
-        extra_s = extra_s + 0.5 * sums.ep_s
+        extra_s = extra_s + 0.5 * kind.sums.ep_s
     return kept, extra_s
 
 

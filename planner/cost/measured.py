@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.collective import Collective
 from profiles.table import MeasuredPoint, ProfileTable
 
 Array = NDArray[np.float64]
@@ -26,7 +27,7 @@ NEIGHBOURS = 4
 REACH = 2.0
 """Octaves (Euclidean, log2) beyond which a measurement says nothing about a shape."""
 MATMUL_SHAPE = ("m", "n", "k")
-COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv")
+COLLECTIVES: tuple[Collective, ...] = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +81,22 @@ def measured_operators(
         return None
     columns = [np.array([float(point.shape[name]) for point in points]) for name in names]
     seconds = np.array([point.time_s for point in points])
-    return MeasuredOperators(
-        sites=np.log2(np.stack(columns, axis=1)), log_ratio=np.log(seconds / model_s(*columns))
-    )
+    return MeasuredOperators(sites=np.log2(np.stack(columns, axis=1)), log_ratio=np.log(seconds / model_s(*columns)))
 
 
 def measured_collectives(
-    table: ProfileTable, model_s: Callable[[str, Array, Array, Array], Array]
+    table: ProfileTable, model_s: Callable[[Collective, Array, Array, Array], Array]
 ) -> MeasuredCollectives | None:
     """Compare the collective points with the model, curve by curve; None when there are none."""
-    groups: dict[tuple[str, int, int], list[MeasuredPoint]] = {}
-    for point in table.points:
-        if point.operator in COLLECTIVES and {"size_bytes", "group_size"} <= set(point.shape):
-            key = (point.operator, point.shape["group_size"], point.shape.get("stride", 1))
-            groups.setdefault(key, []).append(point)
+    groups: dict[tuple[Collective, int, int], list[MeasuredPoint]] = {}
+    for op in COLLECTIVES:
+        for point in table.points:
+            if point.operator == op and {"size_bytes", "group_size"} <= set(point.shape):
+                key = (op, point.shape["group_size"], point.shape.get("stride", 1))
+                groups.setdefault(key, []).append(point)
     if not groups:
         return None
-    curves = {}
+    curves: dict[tuple[str, int, int], tuple[Array, Array]] = {}
     for (op, group, stride), points in groups.items():
         points.sort(key=lambda point: point.shape["size_bytes"])
         sizes = np.array([float(point.shape["size_bytes"]) for point in points])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.hardware import Hardware
-from planner.cost.layer import OperatorSum, forward_times_s, operator_sum, saved_and_extra, working_bytes
+from planner.cost.layer import OperatorSum, layer_kind, operator_sum, saved_and_extra, working_bytes
 from planner.cost.layer_keys import LayerKeys
 from planner.memory.activations import Relief, layer_input_bytes, saved_bytes_of_operator
 from planner.model.operator import Operator
@@ -112,12 +112,9 @@ def _layer_table(
     reliefs: Sequence[Relief],
     hidden_size: int,
 ) -> LayerTable:
-    times = [forward_times_s(operators, keys, hardware) for operators in kinds]
-    sums = [operator_sum(operators, keys, hardware, known) for operators, known in zip(kinds, times, strict=True)]
-    relieved = [
-        [saved_and_extra(operators, keys, hardware, relief, hidden_size, total, known) for relief in reliefs]
-        for operators, total, known in zip(kinds, sums, times, strict=True)
-    ]
+    costed = [layer_kind(operators, keys, hardware) for operators in kinds]
+    sums = [kind.sums for kind in costed]
+    relieved = [[saved_and_extra(kind, keys, hardware, relief, hidden_size) for relief in reliefs] for kind in costed]
 
     def stack(name: str) -> Array:
         return np.stack([getattr(total, name) for total in sums], axis=1)

@@ -74,9 +74,7 @@ class RowCost:
 class CostModel:
     """Costs of one model under one workload on one pool; remembers the sharding keys it has seen."""
 
-    def __init__(
-        self, model: ModelSpec, workload: Workload, hardware: Hardware, reliefs: Sequence[Relief]
-    ) -> None:
+    def __init__(self, model: ModelSpec, workload: Workload, hardware: Hardware, reliefs: Sequence[Relief]) -> None:
         self.model = model
         self.workload = workload
         self.hardware = hardware
@@ -205,7 +203,8 @@ class CostModel:
         unit = (cost.layers.dense_parameters + cost.layers.expert_parameters)[key].max(axis=1)
         unit = np.maximum(unit, np.maximum(cost.embedding.dense_parameters[key], cost.head.dense_parameters[key]))
         live = np.where(rows.zero >= 3, 2.0 * WEIGHT_BYTES, 0.0)
-        return unit * (live + np.where(rows.zero >= 2, gradient_bytes(self.workload), 0.0))
+        copies: Array = unit * (live + np.where(rows.zero >= 2, gradient_bytes(self.workload), 0.0))
+        return copies
 
     def _fixed_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
         """Framework, communicators, dispatch buffers, stage hand-over and the transient tensors of one layer."""

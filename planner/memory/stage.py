@@ -50,7 +50,7 @@ def in_flight(rows: StrategyRows, num_stages: int) -> Array:
 
 def head_stage(rows: StrategyRows, num_stages: int) -> Ints:
     """Stage that holds the head: the last one, or the first in a V placement: [R]."""
-    v_placed = np.isin(rows.schedule, [SCHEDULES.index(name) for name in sorted(V_SCHEDULES)])  # type: ignore[arg-type]
+    v_placed = np.isin(rows.schedule, [SCHEDULES.index(name) for name in sorted(V_SCHEDULES)])
     return np.where(v_placed, 0, num_stages - 1).astype(np.int64)
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from planner.problem import Workload
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 MOMENT_BYTES: dict[str, float] = {"adam": 8.0, "adam_bf16_states": 4.0, "sgd": 4.0, "muon": 4.0}
 """Bytes of optimizer moments a parameter: Adam two fp32 (or two bf16), SGD and Muon one fp32 momentum."""
@@ -52,8 +53,8 @@ def optimizer_bytes(workload: Workload) -> float:
     return MASTER_BYTES + MOMENT_BYTES[workload.optimizer]
 
 
-def state_bytes(workload: Workload, zero: Array, shards: Array, optimizer_offload: Array) -> StateBytes:
-    """State of one parameter under ``zero`` with ``shards`` ranks to split over: all float64[R]."""
+def state_bytes(workload: Workload, zero: Ints, shards: Array, optimizer_offload: Ints) -> StateBytes:
+    """State of one parameter under ``zero`` with ``shards`` ranks to split over: all [R]."""
     gradient = gradient_bytes(workload)
     optimizer = optimizer_bytes(workload) / np.where(zero >= 1, shards, 1.0)
     return StateBytes(

@@ -41,7 +41,9 @@ ROUNDING = 1e-9
 """Relative slack that keeps floating-point rounding from cutting off a feasible split."""
 
 
-def makespan_s(rows: StrategyRows, total_s: Array, bottleneck_s: Array, weight_gradient_s: Array, hop_s: Array) -> Array:
+def makespan_s(
+    rows: StrategyRows, total_s: Array, bottleneck_s: Array, weight_gradient_s: Array, hop_s: Array
+) -> Array:
     """Pipeline makespan of every row by its own schedule: [R]."""
     result = np.empty(len(rows))
     for code in np.unique(rows.schedule).tolist():
@@ -96,17 +98,20 @@ class BoundTerms:
     def leanest_bytes(self) -> Array:
         """What some device needs under every leaf of a core: [R].
 
-        Weights, gradients and optimizer sharded over all ranks and offloaded; of the activations the head's, or one
-        layer either kept or replayed.
+        Weights, gradients and optimizer sharded over all ranks and offloaded.  Each device also holds the activations
+        of one layer, kept or being replayed, and one of them those of the head.  The fullest device needs at least
+        what the mean one does, and at least what the head's device does with a single layer.
         """
         cost, workload = self.cost, self.costs.workload
         per_parameter = WEIGHT_BYTES + gradient_bytes(workload)
-        states = per_parameter * (
-            self.mean_dense / np.maximum(cost.dense_parallel.ranks, 1.0)
-            + self.mean_expert / np.maximum(cost.expert_parallel.ranks, 1.0)
-        )
-        one_layer = cost.saved_bytes.min(axis=1)
-        return cost.fixed_bytes + states + np.maximum(one_layer, cost.head_saved + cost.head_transient)
+        dense_bytes = per_parameter / np.maximum(cost.dense_parallel.ranks, 1.0)
+        expert_bytes = per_parameter / np.maximum(cost.expert_parallel.ranks, 1.0)
+        head_activations = cost.head_saved + cost.head_transient
+        mean = self.mean_dense * dense_bytes + self.mean_expert * expert_bytes + head_activations / self.rows.pp
+        layer = cost.layer_dense * dense_bytes[:, None] + cost.layer_expert * expert_bytes[:, None]
+        head = cost.head_dense * dense_bytes + cost.head_expert * expert_bytes + layer.min(axis=1) + head_activations
+        leanest: Array = cost.fixed_bytes + cost.saved_bytes.min(axis=1) + np.maximum(mean, head)
+        return leanest
 
     def without_memory_s(self) -> Array:
         """Lower bound that ignores memory: mean stage time as bottleneck: [R]."""
@@ -192,9 +197,9 @@ class _Capacity:
         left = (tau[:, None] - self.ends_s[index]) * (1 + ROUNDING) + ROUNDING * self.layer_s[index]
         count = np.minimum(left / self.layer_s[index], self.by_memory[index] * (1 + ROUNDING))
         count = np.minimum(count, (left + self.credit_s[index]) / self.unit_s[index])
-        enough: Mask = np.floor(np.maximum(count, 0.0)).sum(axis=1) >= self.needed
+        enough = np.asarray(np.floor(np.maximum(count, 0.0)).sum(axis=1) >= self.needed)
         # A stage may be empty of this kind of layer, but its ends and its buffers must fit all the same.
-        possible: Mask = (self.by_memory[index] >= 0).all(axis=1)
+        possible = np.asarray((self.by_memory[index] >= 0).all(axis=1))
         return enough & possible
 
     def seconds_of_everything(self) -> Array:
@@ -202,4 +207,3 @@ class _Capacity:
         relief_bound = np.where(np.isfinite(self.credit_s), self.unit_s * self.needed - self.credit_s, 0.0)
         everything: Array = (self.ends_s + np.maximum(self.layer_s * self.needed, relief_bound)).max(axis=1)
         return everything
-

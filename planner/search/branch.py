@@ -255,7 +255,7 @@ class Search:
                 self._waiting[key] = (bound, rows.take(at), take(cost, at), table)
 
     def _worth_a_look(self, cutoff_s: float) -> float:
-        """Bound up to which strategies are written out: the incumbent, and a little more when alternatives are asked."""
+        """Bound up to which strategies are written out: the incumbent, a little more when alternatives are asked."""
         return self._cutoff(cutoff_s) * (ALTERNATIVE_SLACK if self.options.top_k else 1.0)
 
     def _cutoff(self, cutoff_s: float) -> float:

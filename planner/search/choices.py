@@ -58,7 +58,15 @@ PINNABLE = (
     "overlap_ep",
     "axis_order",
 )
-SWITCHES = ("sp", "optimizer_offload", "activation_offload", "overlap_grad_reduce", "overlap_param_gather", "overlap_tp", "overlap_ep")
+SWITCHES = (
+    "sp",
+    "optimizer_offload",
+    "activation_offload",
+    "overlap_grad_reduce",
+    "overlap_param_gather",
+    "overlap_tp",
+    "overlap_ep",
+)
 NAMES = {
     "cp_kind": ("none", "ring", "all_to_all"),
     "schedule": ("gpipe", "1f1b", "interleaved", "zb_h1", "zbv", "dualpipev"),
@@ -93,7 +101,7 @@ class TargetSpace:
     """(overlap_grad_reduce, overlap_param_gather) to try; several where a back-end's rules tie them to other fields."""
     selective_recompute: bool = True
     uniform_recompute: bool = False
-    """Whether every chunk recomputes the same number of layers (and a selective policy all of them)."""
+    """Whether every chunk recomputes the same number of layers (a selective policy and offload: all of them)."""
 
 
 TARGET_SPACES: dict[Target, TargetSpace] = {
@@ -125,7 +133,7 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
 
 
 def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
-    """Pins and forbids as one table field -> value.  Raises DocumentInvalid with every unknown or contradictory name."""
+    """Pins and forbids as one table field -> value.  Raises DocumentInvalid with every unknown or clashing name."""
     findings: list[str] = []
     pins: dict[str, int | str | bool] = {}
     for name, value in constraints.pins.items():
@@ -148,7 +156,9 @@ def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
         pins[field] = value
     if findings:
         raise DocumentInvalid(
-            "; ".join(findings), where="/constraints", hint=f"fields that can be pinned: {', '.join(PINNABLE)}"
+            "; ".join(findings),
+            where="/constraints (--pin, --forbid)",
+            hint=f"fields that can be pinned: {', '.join(PINNABLE)}",
         )
     return pins
 
@@ -158,7 +168,11 @@ def _value_problem(field: str, value: int | str | bool) -> str:
         return "" if value in NAMES[field] else f"{field}={value}: one of {', '.join(NAMES[field])}"
     if field in SWITCHES:
         return "" if isinstance(value, bool) else f"{field}={value}: true or false"
-    if isinstance(value, bool) or not isinstance(value, int) or value < (0 if field in ("zero_stage", "microbatch_group_size") else 1):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or value < (0 if field in ("zero_stage", "microbatch_group_size") else 1)
+    ):
         return f"{field}={value}: a positive whole number"
     return f"zero_stage={value}: 0, 1, 2 or 3" if field == "zero_stage" and value > 3 else ""
 

@@ -36,7 +36,9 @@ def complete_strategy(problem: Problem, given: dict[str, int | str | bool]) -> S
     if values["schedule"] == "interleaved":
         values.setdefault("microbatch_group_size", pp)
     relief = _relief(problem, words)
-    return Strategy(**values, recompute=relief.recompute, recompute_modules=relief.modules, activation_offload=relief.offload)
+    return Strategy(
+        **values, recompute=relief.recompute, recompute_modules=relief.modules, activation_offload=relief.offload
+    )
 
 
 def _data_parallel(problem: Problem, words: dict[str, int | str | bool], model_parallel: int) -> int:

@@ -39,7 +39,9 @@ def cut_to(problem: Problem, num_devices: int) -> Problem:
     pool = problem.cluster.pools[0]
     cut = pool.model_copy(update={"num_nodes": num_devices // pool.devices_per_node})
     if cut.scale_up.domain_size > cut.num_devices:
-        cut = cut.model_copy(update={"scale_up": cut.scale_up.model_copy(update={"domain_size": cut.num_devices, "torus_shape": None})})
+        cut = cut.model_copy(
+            update={"scale_up": cut.scale_up.model_copy(update={"domain_size": cut.num_devices, "torus_shape": None})}
+        )
     cluster = problem.cluster.model_copy(update={"pools": (cut,)})
     return problem.model_copy(update={"cluster": cluster})
 
@@ -67,9 +69,7 @@ def pareto_front(
     return points
 
 
-def fewest_devices(
-    problem: Problem, options: SearchOptions, progress: Progress | None, plan_on_all: PlanOnAll
-) -> Plan:
+def fewest_devices(problem: Problem, options: SearchOptions, progress: Progress | None, plan_on_all: PlanOnAll) -> Plan:
     """The plan with the fewest devices that reaches the step time or token rate of the constraints."""
     constraints, workload = problem.constraints, problem.workload
     tokens = workload.global_batch_size * workload.sequence_length

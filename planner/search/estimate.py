@@ -66,9 +66,7 @@ def strategy_context(problem: Problem, hardware: Hardware, strategy: Strategy) -
     return row_context(costs, keyed[0], row, costs.rows(row, keyed))
 
 
-def _check(
-    problem: Problem, context: RowContext, strategy: Strategy, chunk_layers: tuple[int, ...] | None
-) -> None:
+def _check(problem: Problem, context: RowContext, strategy: Strategy, chunk_layers: tuple[int, ...] | None) -> None:
     shape = model_shape(problem.model, problem.workload, problem.cluster.num_devices)
     findings = [rule.message for rule, broken in broken_rules(context.row, shape) if broken[0]]
     if not findings:
@@ -97,7 +95,9 @@ def _nearest(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ..
         free = SplitRules(limit_bytes=float(np.finfo(np.float64).max) / 4, uniform=rules.uniform)
         found = best_split(context, free)
         if found is None:
-            raise DocumentInvalid("the layers cannot be dealt to so many stages", where="--strategy", hint="lower pp or vpp")
+            raise DocumentInvalid(
+                "the layers cannot be dealt to so many stages", where="--strategy", hint="lower pp or vpp"
+            )
         chunk_layers = found.split.chunk_layers
     most = max(chunk_layers)
     return evaluate_split(context, Split(chunk_layers=chunk_layers, relieved=(most,) * context.strategy.pp))

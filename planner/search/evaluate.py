@@ -121,7 +121,9 @@ def _busiest_terms(context: RowContext, stage: int, spans: tuple[list[Span], lis
         for name in ("compute", "tp", "cp", "ep")
     }
     relief = _over(prefix.relief_s, relieved)
-    total = _over(prefix.forward_s, held) + _over(prefix.backward_s, held) + sum(float(end.total_s[key]) for end in ends)
+    total = (
+        _over(prefix.forward_s, held) + _over(prefix.backward_s, held) + sum(float(end.total_s[key]) for end in ends)
+    )
     terms = {name: microbatches * seconds for name, seconds in parts.items()}
     offload = context.strategy.activation_offload
     terms["recompute"] = 0.0 if offload else microbatches * relief

@@ -29,6 +29,14 @@ def no_feasible_plan(problem: Problem, result: SearchResult) -> NoFeasiblePlan:
             relaxations=relaxations or ("change the number of devices, the global batch size or the pins",),
             pruned=result.pruned,
         )
+    if int(space.leaf_counts(space.cores).sum()) == 0:
+        return NoFeasiblePlan(
+            f"the pins leave nothing that target {problem.constraints.target} can run"
+            f" (pinned: {', '.join(f'{name}={value}' for name, value in space.pins.items()) or 'nothing'})",
+            binding="pins",
+            relaxations=relaxations or ("drop a pin, or choose another --target",),
+            pruned=result.pruned,
+        )
     if result.pruned.get("target rules", 0) and _feasible(problem):
         return NoFeasiblePlan(
             f"every strategy that fits is refused by the rules of {problem.constraints.target}",

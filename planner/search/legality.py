@@ -91,7 +91,8 @@ def _ulysses(rows: StrategyRows, shape: ModelShape) -> Mask:
     mask = _any_indivisible(shape.heads, ways, rows)
     for kv in shape.kv_heads:
         mask |= (kv % ways != 0) & (ways % kv != 0)
-    return (rows.cp > 1) & (rows.ring == 0) & mask
+    broken: Mask = (rows.cp > 1) & (rows.ring == 0) & mask
+    return broken
 
 
 def _sequence(rows: StrategyRows, shape: ModelShape) -> Mask:
@@ -101,26 +102,30 @@ def _sequence(rows: StrategyRows, shape: ModelShape) -> Mask:
 
 
 def _is(rows: StrategyRows, *names: str) -> Mask:
-    return np.isin(rows.schedule, [SCHEDULES.index(name) for name in names])  # type: ignore[arg-type]
+    return np.isin(rows.schedule, [SCHEDULES.index(name) for name in names])
 
 
 def _interleaved(rows: StrategyRows, shape: ModelShape) -> Mask:
     group = np.maximum(rows.group, 1)
     rest = rows.num_microbatches % group
     bad = (rows.group < rows.pp) | (rows.group > rows.num_microbatches) | ((rest != 0) & (rest < rows.pp))
-    return _is(rows, "interleaved") & (bad | (rows.vpp < 2) | (rows.pp < 2))
+    broken: Mask = _is(rows, "interleaved") & (bad | (rows.vpp < 2) | (rows.pp < 2))
+    return broken
 
 
 def _chunks(rows: StrategyRows, shape: ModelShape) -> Mask:
     v_shaped = _is(rows, "zbv", "dualpipev")
     wrong = (v_shaped & (rows.vpp != 2)) | (_is(rows, "1f1b", "gpipe", "zb_h1") & (rows.vpp != 1))
-    return wrong | (~_is(rows, "1f1b") & (rows.pp < 2))
+    broken: Mask = wrong | (~_is(rows, "1f1b") & (rows.pp < 2))
+    return broken
 
 
 def _expert_grid(rows: StrategyRows, shape: ModelShape) -> Mask:
     ways, parts = rows.tp * rows.cp * rows.dp, rows.etp * rows.ep
-    broken = (ways % parts != 0) | ((rows.dp_replicate > 1) & ((ways // np.maximum(parts, 1)) % rows.dp_replicate != 0))
-    return broken if shape.is_moe else (parts != 1)
+    broken: Mask = (ways % parts != 0) | (
+        (rows.dp_replicate > 1) & ((ways // np.maximum(parts, 1)) % rows.dp_replicate != 0)
+    )
+    return broken if shape.is_moe else np.asarray(parts != 1)
 
 
 RULES: tuple[LegalityRule, ...] = (
@@ -174,7 +179,9 @@ RULES: tuple[LegalityRule, ...] = (
         lambda r, s: _is(r, "zbv", "dualpipev") & (r.num_microbatches < 2 * r.pp),
     ),
     LegalityRule(
-        "hsdp", "dp_replicate > 1 only means something from ZeRO-1 on", lambda r, s: (r.dp_replicate > 1) & (r.zero == 0)
+        "hsdp",
+        "dp_replicate > 1 only means something from ZeRO-1 on",
+        lambda r, s: (r.dp_replicate > 1) & (r.zero == 0),
     ),
     LegalityRule(
         "optimizer_offload",

@@ -192,7 +192,7 @@ class Space:
         key = (2, per_replica, int(has_tp), min(cp, 2), int(has_ep))
         if key not in self._tables:
             rows = [
-                (size, per_replica // size, sp, ring, int(self.pins.get("overlap_tp", bool(sp) and self.target.overlap_tp)), overlap_ep)
+                (size, per_replica // size, sp, ring, self._overlap_tp(sp), overlap_ep)
                 for size in divisors(per_replica)
                 if not self._off("micro_batch_size", size) and not self._off("num_microbatches", per_replica // size)
                 for sp in self._sp_codes(has_tp)
@@ -214,6 +214,9 @@ class Space:
             return [] if self._off("cp_kind", "none") else [0]
         return [int(kind == "ring") for kind in self.target.cp_kinds if not self._off("cp_kind", kind)]
 
+    def _overlap_tp(self, sp: int) -> int:
+        return int(self.pins.get("overlap_tp", bool(sp) and self.target.overlap_tp))
+
     def _overlap_ep_codes(self, has_ep: bool) -> list[int]:
         pinned = self.pins.get("overlap_ep")
         values = self.target.overlap_ep if pinned is None else (bool(pinned),)
@@ -224,7 +227,7 @@ class Space:
         cached = self._tables.get((0, pp, count, dp))
         if cached is not None:
             return cached
-        orders = [order for order in (self.target.axis_orders if pp > 1 and dp > 1 else (0,)) if self._order_allowed(order)]
+        orders = self.target.axis_orders if pp > 1 and dp > 1 else (0,)
         choices = [
             (SCHEDULES.index(name), vpp, group, order)
             for name in self.target.schedules
@@ -232,6 +235,7 @@ class Space:
             for vpp, group in self._chunk_choices(name, pp, count)
             if not self._off("vpp", vpp) and not self._off("microbatch_group_size", group)
             for order in orders
+            if self._order_allowed(order)
         ]
         table = np.array(choices, dtype=np.int64).reshape(-1, len(SCHEDULE_COLUMNS))
         self._tables[(0, pp, count, dp)] = table
@@ -246,7 +250,7 @@ class Space:
         if pp == 1:
             return [(1, 0)] if name == "1f1b" else []
         if name == "interleaved":
-            groups = [pp * factor for factor in GROUP_FACTORS if pp * factor <= count and _group_fits(count, pp * factor, pp)]
+            groups = [pp * factor for factor in GROUP_FACTORS if _group_fits(count, pp * factor, pp)]
             return [(vpp, group) for vpp in VIRTUAL_STAGES if vpp * pp <= layers for group in groups]
         if name in V_SCHEDULES:
             return [(2, 0)] if count >= 2 * pp and 2 * pp <= layers else []
@@ -313,8 +317,9 @@ class Space:
 
 
 def _group_fits(count: int, group: int, pp: int) -> bool:
+    """Whether micro-batches can be run in groups of this size: none left over, or at least one a stage."""
     rest = count % group
-    return rest == 0 or rest >= pp
+    return group <= count and (rest == 0 or rest >= pp)
 
 
 def core_rows(columns: Ints) -> StrategyRows:

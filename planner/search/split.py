@@ -55,10 +55,10 @@ def best_split(context: RowContext, rules: SplitRules, cutoff_s: float = float("
 
 def _relief_choices(context: RowContext, rules: SplitRules) -> list[int | None]:
     """None: every stage chooses for itself.  A number: every chunk relieves that many layers."""
-    if not rules.uniform or context.strategy.recompute == "none":
+    strategy, layers = context.strategy, context.costs.model.num_layers
+    if not rules.uniform or (strategy.recompute == "none" and not strategy.activation_offload):
         return [None]
-    layers = context.costs.model.num_layers
-    if context.strategy.recompute == "selective":
+    if strategy.recompute != "full":
         return [layers]
     return list(range(layers - context.strategy.pp + 2))
 
@@ -122,15 +122,17 @@ def _longest_span(context: RowContext, objective: Objective, cutoff_s: float) ->
 def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None) -> tuple[PartitionTables, Ints]:
     """Cost tables [S, A, C] of the dynamic program, and how many layers each entry relieves."""
     prefix, memory = context.prefix, context.memory
-    layers, stages = context.costs.model.num_layers, context.strategy.pp
+    layers = context.costs.model.num_layers
     starts = np.arange(layers + 1)[:, None]
     stops = np.minimum(starts + np.arange(1, high + 1)[None, :], layers)
     inside = starts + np.arange(1, high + 1)[None, :] <= layers
 
     def over(column: Array) -> Array:
-        return column[stops] - column[starts]
+        spans: Array = column[stops] - column[starts]
+        return spans
 
-    state = over(prefix.dense) * context.cost.dense_state.total[0] + over(prefix.expert) * context.cost.expert_state.total[0]
+    per_dense, per_expert = context.cost.dense_state.total[0], context.cost.expert_state.total[0]
+    state = over(prefix.dense) * per_dense + over(prefix.expert) * per_expert
     flight = memory.in_flight[0][:, None, None]
     need = memory.fixed_bytes[0][:, None, None] + state + flight * over(prefix.saved_bytes) - rules.limit_bytes
     relieved, possible = _relieved_layers(context, need, starts, stops, fixed)
@@ -224,7 +226,8 @@ def _device_sums(context: RowContext, chunk_layers: tuple[int, ...], column: Arr
     """Sum of a running column over the layers of each device."""
     edges = column[np.cumsum((0, *chunk_layers))]
     stages = _chunk_stages(context)
-    return np.bincount(stages, weights=edges[1:] - edges[:-1], minlength=context.strategy.pp)
+    sums: Array = np.bincount(stages, weights=edges[1:] - edges[:-1], minlength=context.strategy.pp).astype(np.float64)
+    return sums
 
 
 def family_split(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> Split | None:
@@ -233,8 +236,9 @@ def family_split(context: RowContext, rules: SplitRules, chunk_layers: tuple[int
     chosen = _family_relief(context, chunk_layers, need)
     if chosen is None:
         return None
-    if rules.uniform and context.strategy.recompute != "none":
-        every = max(chunk_layers) if context.strategy.recompute == "selective" else int(chosen.max())
+    strategy = context.strategy
+    if rules.uniform and (strategy.recompute != "none" or strategy.activation_offload):
+        every = int(chosen.max()) if strategy.recompute == "full" else max(chunk_layers)
         chosen = np.full_like(chosen, every)
         saving = _family_saving(context, chunk_layers, every)
         left = need - context.memory.in_flight[0] * saving + (context.memory.replay_bytes[0] if every else 0.0)
@@ -260,7 +264,8 @@ def _family_saving(context: RowContext, chunk_layers: tuple[int, ...], count: in
     starts = np.concatenate([[0], np.cumsum(chunk_layers)[:-1]])
     stops = starts + np.minimum(count, chunk_layers)
     saved = context.prefix.saving_bytes[stops] - context.prefix.saving_bytes[starts]
-    return np.bincount(_chunk_stages(context), weights=saved, minlength=context.strategy.pp)
+    sums: Array = np.bincount(_chunk_stages(context), weights=saved, minlength=context.strategy.pp).astype(np.float64)
+    return sums
 
 
 def _family_relief(context: RowContext, chunk_layers: tuple[int, ...], need: Array) -> Ints | None:
