@@ -17,6 +17,7 @@ MODULES = (
     "planner/cost/layer.py",
     "planner/cost/data_parallel.py",
     "planner/cost/hardware.py",
+    "planner/cost/measured.py",
     "planner/memory/activations.py",
     "planner/memory/states.py",
     "planner/uncertainty.py",

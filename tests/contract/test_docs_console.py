@@ -1,0 +1,49 @@
+"""The tutorial's commands are run: the program says what the page shows, up to numbers that a new model may move."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.console import Shown, run_page, shortened, shown_in
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorials" / "first-plan.md"
+REFRESH = "run: python -m docs.console docs/tutorials/first-plan.md"
+PAGE = "Text.\n\n```console\n$ meshwright plan \\\n    --model m\none\n...\nlast\n$ meshwright check out/x\n```\n"
+
+
+def strategies(lines: tuple[str, ...] | list[str]) -> list[str]:
+    """The strategy lines: what a reader takes home."""
+    return [line for line in lines if re.match(r"(strategy|instead) ", line)]
+
+
+def headings(lines: tuple[str, ...] | list[str]) -> list[str]:
+    """Lines of words alone, as tables and sections are headed."""
+    return [line for line in lines if re.fullmatch(r"[A-Z][a-z'-]+( [a-z'-]+)*", line)]
+
+
+@pytest.mark.slow
+def test_the_tutorial_shows_what_the_program_says(tmp_path: Path) -> None:
+    ran = list(run_page(TUTORIAL.read_text(encoding="utf-8"), tmp_path))
+    assert len(ran) >= 6
+    for shown, code, printed in ran:
+        assert code == 0, f"{shown.command}\n" + "\n".join(printed)
+        now = shortened(printed, shown.output)
+        assert strategies(now) == strategies(shown.output), REFRESH
+        assert headings(now) == headings(shown.output), REFRESH
+
+
+def test_a_page_is_read_as_its_commands() -> None:
+    first, second = shown_in(PAGE)
+    assert first == Shown("meshwright plan \\\n    --model m", ("one", "...", "last"))
+    assert first.words == ["plan", "--model", "m"]
+    assert second == Shown("meshwright check out/x", ())
+
+
+def test_output_is_cut_as_the_page_cuts_it() -> None:
+    printed = ["1", "2", "3", "4", "5"]
+    assert shortened(printed, ("one", "...", "last")) == ("1", "...", "5")
+    assert shortened(printed, ("...",)) == ("...",)
+    assert shortened(printed, ("anything",)) == tuple(printed)

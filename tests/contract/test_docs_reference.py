@@ -1,0 +1,125 @@
+"""The reference is written from the code; the pages name flags, errors and links that there are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from docs.console import shown_in
+from docs.generate import FOLDER, emitter_rules, error_classes, pages
+from docs.generate_documents import STRATEGY_WORDS
+from planner.cli.main import build_app
+from planner.strategy import Strategy
+
+REPOSITORY = Path(__file__).parents[2]
+PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+SHELL = re.compile(r"^```(?:sh|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(REPOSITORY).as_posix()
+
+
+def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    children = getattr(command, "commands", {})
+    if not children:
+        yield path, command
+    for name, child in children.items():
+        yield from leaves(child, (*path, name))
+
+
+COMMANDS = dict(leaves(typer.main.get_command(build_app())))
+
+
+def command_lines(page: str) -> Iterator[list[str]]:
+    """Words of every ``meshwright`` command line of a page, in console and in shell blocks."""
+    yield from (shown.words for shown in shown_in(page))
+    for block in SHELL.findall(page):
+        for line in block.replace("\\\n", " ").split("\n"):
+            words = line.split("#")[0].split()
+            if words[:1] == ["meshwright"]:
+                yield words[1:]
+
+
+def unknown_words(words: list[str]) -> list[str]:
+    """Commands and flags of a command line that the program does not have."""
+    path = next((tuple(words[:length]) for length in (2, 1) if tuple(words[:length]) in COMMANDS), None)
+    if path is None:
+        return words[:2]
+    known = {name for parameter in COMMANDS[path].params for name in parameter.opts} | {"--help", "-h"}
+    return [word for word in words if word.startswith("-") and word.split("=")[0] not in known]
+
+
+def anchors(page: str) -> set[str]:
+    """Anchors that GitHub gives the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", pages())
+def test_a_reference_page_is_what_the_code_says(name: str) -> None:
+    assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name](), "run: python -m docs.generate"
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids="-".join)
+def test_every_flag_is_in_the_reference(path: tuple[str, ...]) -> None:
+    text = (FOLDER / "commands.md").read_text(encoding="utf-8")
+    section = text.split(f"## meshwright {' '.join(path)}\n")[1].split("\n## ")[0]
+    flags = {name for parameter in COMMANDS[path].params for name in parameter.opts if name.startswith("-")}
+    assert {flag for flag in flags if f"`{flag}`" not in section} == set()
+
+
+def test_every_error_is_in_the_reference() -> None:
+    text = (FOLDER / "errors.md").read_text(encoding="utf-8")
+    slugs = {cls.slug for cls in error_classes()}
+    assert {"no-feasible-plan", "store-full", "document-invalid"} <= slugs
+    assert {slug for slug in slugs if f"`{slug}`" not in text} == set()
+
+
+def test_every_field_of_a_strategy_is_explained() -> None:
+    assert set(STRATEGY_WORDS) == {field.name for field in fields(Strategy)} | {"dp"}
+
+
+@pytest.mark.parametrize("target", ["megatron", "deepspeed", "native"])
+def test_rules_have_ids_of_their_own_and_sources(target: str) -> None:
+    rules = emitter_rules(target)
+    assert len(rules) > 10
+    assert len({rule.id for rule in rules}) == len(rules)
+    assert all(rule.source for rule in rules)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_pages_use_commands_and_flags_that_exist(path: Path) -> None:
+    lines = list(command_lines(path.read_text(encoding="utf-8")))
+    assert {" ".join(words): unknown for words in lines if (unknown := unknown_words(words))} == {}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_links_lead_somewhere(path: Path) -> None:
+    broken = []
+    for target, anchor in LINK.findall(path.read_text(encoding="utf-8")):
+        if target.startswith(("http:", "https:")):
+            continue
+        there = path.parent / target if target else path
+        if not there.exists() or (anchor and anchor not in anchors(there.read_text(encoding="utf-8"))):
+            broken.append(f"{target}#{anchor}")
+    assert broken == []
+
+
+@pytest.mark.parametrize(
+    ("words", "unknown"),
+    [
+        (["plan", "--modle", "x"], ["--modle"]),
+        (["plans", "list", "--limit", "3"], []),
+        (["plann", "--model", "x"], ["plann", "--model"]),
+    ],
+)
+def test_the_flag_check_catches(words: list[str], unknown: list[str]) -> None:
+    assert unknown_words(words) == unknown
