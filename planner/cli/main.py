@@ -36,6 +36,7 @@ COMMANDS = (
     "clusters",
     "devices",
     "plans",
+    "accuracy",
     "db",
 )
 """Modules of ``planner.cli.commands`` in the order of ``--help``."""

@@ -103,7 +103,9 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
             where=f"device {device.name} /peak_flops_per_s/{missing}",
             hint=f"choose among {', '.join(sorted(peaks)) or 'none known'}, or add the rate to the device file",
         )
-    fraction = device.achievable_matmul_fraction.get(precision, DEFAULT_MATMUL_FRACTION)
+    # Tensor cores run fp16 and bf16 at the same rate, so one measurement serves both.
+    fractions = device.achievable_matmul_fraction
+    fraction = fractions.get(precision, fractions.get("bf16" if precision == "fp16" else "", DEFAULT_MATMUL_FRACTION))
     return DeviceRates(
         matmul_flops_per_s=peak * fraction * SUSTAINED_FRACTION.get(device.architecture, OTHER_SUSTAINED_FRACTION),
         attention_flops_per_s=base * ATTENTION_FRACTION,

@@ -23,6 +23,7 @@ from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel, RowCost
 from planner.problem import Problem
 from planner.search.bound import BoundTerms, lower_bounds_s
+from planner.search.choices import TARGET_SPACES
 from planner.search.options import Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context, take
 from planner.search.space import Space
@@ -40,6 +41,8 @@ CORE_BATCH = 100_000
 DEGREES = ("tp", "cp", "pp", "ep", "etp", "dp")
 ALTERNATIVE_SLACK = 1.04
 """Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""
+HOST_FRACTION = 0.9
+"""Part of a device's share of host memory that offloaded tensors may take."""
 FIRST_LAYOUTS = 48
 MOST_LAYOUTS = 2_000
 """Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent."""
@@ -75,13 +78,12 @@ class Search:
         self.progress = progress
         self.space = Space(problem, hardware.num_devices)
         self.costs = CostModel(problem.model, problem.workload, hardware, self.space.reliefs)
-        self.rules = SplitRules(
-            limit_bytes=memory_limit_bytes(problem, hardware), uniform=self.space.target.uniform_recompute
-        )
+        self.rules = split_rules(problem, hardware)
         self.target = TargetRules(problem)
         self.result = SearchResult()
         self.deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
         self._incumbent_s = float("inf")
+        self._reached_s: float | None = None
         self._waiting: dict[tuple[int, ...], tuple[float, StrategyRows, RowCost, ModelCost]] = {}
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
@@ -140,7 +142,9 @@ class Search:
         position, batch = 0, FIRST_BATCH
         while position < len(order):
             best = self._worth_a_look(cutoff_s)
-            if bounds[order[position]] >= best:
+            self._reached_s = float(bounds[order[position]])
+            self._tell("searching")
+            if self._reached_s >= best:
                 break
             if self._late():
                 self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds[order[position]]))
@@ -150,6 +154,7 @@ class Search:
             picked = order[position:stop]
             picked = picked[bounds[picked] < best]
             if not self._layouts(cores.take(picked), key[picked], table, cutoff_s):
+                self._not_examined(bounds[order[stop:]])
                 return
             position, batch = stop, NEXT_BATCH
         self.result.complete = True
@@ -170,6 +175,7 @@ class Search:
             if len(picked) == 0:
                 break
             if not self._leaves(layouts.take(picked), key[picked], table, cutoff_s):
+                self._not_examined(bounds[order[start + size :]])
                 return False
             start, size = start + size, min(4 * size, MOST_LAYOUTS)
         return True
@@ -212,6 +218,10 @@ class Search:
                 self._record(candidate)
         return True
 
+    def _not_examined(self, bounds: Array) -> None:
+        """What is left when time runs out bounds the whole space from below."""
+        self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds.min(initial=np.inf)))
+
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
         if self.target.refuses(context.strategy):
             self.result.pruned["target rules"] += 1
@@ -221,14 +231,7 @@ class Search:
         if candidate is not None and self.target.refuses(candidate.strategy, candidate.split.chunk_layers):
             self.result.pruned["target rules"] += 1
             return None
-        if candidate is not None and not self._host_fits(candidate):
-            self.result.pruned["host memory"] += 1
-            return None
         return candidate
-
-    def _host_fits(self, candidate: Candidate) -> bool:
-        most = max(stage.host_bytes for stage in candidate.stages)
-        return most <= self.costs.hardware.host_memory_bytes_per_device * 0.9
 
     def _record(self, candidate: Candidate) -> None:
         key = degrees(candidate)
@@ -273,7 +276,7 @@ class Search:
                     bounded=self.result.bounded,
                     evaluated=self.result.evaluated,
                     incumbent_s=None if best is None else best.step_time_s,
-                    lower_bound_s=None,
+                    lower_bound_s=self._reached_s,
                 )
             )
 
@@ -281,3 +284,12 @@ class Search:
 def memory_limit_bytes(problem: Problem, hardware: Hardware) -> float:
     """Device memory that a plan may use: total less the safety margin."""
     return hardware.memory_bytes * (1.0 - problem.constraints.memory_margin_fraction)
+
+
+def split_rules(problem: Problem, hardware: Hardware) -> SplitRules:
+    """What every dealing of layers must respect."""
+    return SplitRules(
+        limit_bytes=memory_limit_bytes(problem, hardware),
+        host_limit_bytes=hardware.host_memory_bytes_per_device * HOST_FRACTION,
+        uniform=TARGET_SPACES[problem.constraints.target].uniform_recompute,
+    )

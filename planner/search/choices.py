@@ -78,6 +78,7 @@ NEUTRAL: dict[str, int | str | bool] = {
     "zero_stage": 0,
     "recompute": "none",
     "schedule": "1f1b",
+    "microbatch_group_size": 0,
     "axis_order": "tp-cp-ep-dp-pp",
 }
 """What forbidding a field means, where it is not 1 or False."""

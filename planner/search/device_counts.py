@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -71,20 +72,13 @@ def pareto_front(
 
 def fewest_devices(problem: Problem, options: SearchOptions, progress: Progress | None, plan_on_all: PlanOnAll) -> Plan:
     """The plan with the fewest devices that reaches the step time or token rate of the constraints."""
-    constraints, workload = problem.constraints, problem.workload
-    tokens = workload.global_batch_size * workload.sequence_length
-    limits = []
-    if constraints.max_step_time_s is not None:
-        limits.append(constraints.max_step_time_s)
-    if constraints.min_tokens_per_s is not None:
-        limits.append(tokens / constraints.min_tokens_per_s)
-    if not limits:
+    target_s, fastest = slowest_allowed_s(problem), None
+    if not math.isfinite(target_s):
         raise DocumentInvalid(
             "the objective 'devices' needs a target",
             where="/constraints",
             hint="give max_step_time_s or min_tokens_per_s",
         )
-    target_s, fastest = min(limits), None
     for count in device_counts(problem.cluster):
         try:
             plan = plan_on_all(cut_to(problem, count), options, progress)
@@ -96,9 +90,23 @@ def fewest_devices(problem: Problem, options: SearchOptions, progress: Progress 
             fastest = plan
     if fastest is None:
         return plan_on_all(problem, options, progress)  # raises NoFeasiblePlan with the reason
-    raise NoFeasiblePlan(
-        f"no number of devices reaches a step time of {target_s:.4g} s;"
-        f" the fastest plan takes {fastest.step_time_s:.4g} s on {fastest.problem.cluster.num_devices} devices",
+    raise too_slow(target_s, fastest)
+
+
+def slowest_allowed_s(problem: Problem) -> float:
+    """Longest step that the constraints allow; infinity when they do not say."""
+    constraints, workload = problem.constraints, problem.workload
+    limits = [math.inf if constraints.max_step_time_s is None else constraints.max_step_time_s]
+    if constraints.min_tokens_per_s is not None:
+        limits.append(workload.global_batch_size * workload.sequence_length / constraints.min_tokens_per_s)
+    return min(limits)
+
+
+def too_slow(target_s: float, fastest: Plan) -> NoFeasiblePlan:
+    """Even the fastest plan misses the step time that was asked for."""
+    return NoFeasiblePlan(
+        f"no plan reaches a step time of {target_s:.4g} s; the fastest takes {fastest.step_time_s:.4g} s"
+        f" on {fastest.problem.cluster.num_devices} devices",
         binding="step time",
         relaxations=(f"allow a step time of {fastest.step_time_s:.4g} s", "offer more devices"),
     )
@@ -109,4 +117,8 @@ def cheapest(problem: Problem, options: SearchOptions, progress: Progress | None
     points = pareto_front(problem, options, progress, plan_on_all)
     if not points:
         return plan_on_all(problem, options, progress)  # raises NoFeasiblePlan with the reason
+    target_s = slowest_allowed_s(problem)
+    if all(point.plan.step_time_s > target_s for point in points):
+        raise too_slow(target_s, min((point.plan for point in points), key=lambda plan: plan.step_time_s))
+    points = [point for point in points if point.plan.step_time_s <= target_s]
     return min(points, key=lambda point: point.num_devices * point.plan.step_time_s).plan

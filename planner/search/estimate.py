@@ -11,8 +11,8 @@ from planner.cost.row_cost import CostModel
 from planner.errors import DocumentInvalid
 from planner.plan import Plan, SearchReport
 from planner.problem import Problem
-from planner.search.branch import memory_limit_bytes
-from planner.search.choices import RELIEFS, TARGET_SPACES
+from planner.search.branch import split_rules
+from planner.search.choices import RELIEFS
 from planner.search.evaluate import evaluate_split
 from planner.search.legality import broken_rules, model_shape
 from planner.search.row_context import RowContext, row_context
@@ -31,10 +31,7 @@ def estimate(problem: Problem, strategy: Strategy, chunk_layers: tuple[int, ...]
     hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
     context = strategy_context(problem, hardware, strategy)
     _check(problem, context, strategy, chunk_layers)
-    rules = SplitRules(
-        limit_bytes=memory_limit_bytes(problem, hardware),
-        uniform=TARGET_SPACES[problem.constraints.target].uniform_recompute,
-    )
+    rules = split_rules(problem, hardware)
     candidate = _given(context, rules, chunk_layers) if chunk_layers else best_split(context, rules)
     fits = candidate is not None
     if candidate is None:

@@ -13,7 +13,7 @@ from planner.errors import BudgetSpent
 from planner.plan import Plan, SearchReport
 from planner.problem import Problem
 from planner.search.branch import Search, SearchResult, degrees
-from planner.search.device_counts import cheapest, fewest_devices
+from planner.search.device_counts import cheapest, fewest_devices, slowest_allowed_s, too_slow
 from planner.search.infeasible import no_feasible_plan
 from planner.search.options import Progress, SearchOptions
 
@@ -31,7 +31,11 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
         return fewest_devices(problem, options, progress, plan_on_all_devices)
     if problem.objective.minimize == "cost":
         return cheapest(problem, options, progress, plan_on_all_devices)
-    return plan_on_all_devices(problem, options, progress)
+    plan = plan_on_all_devices(problem, options, progress)
+    target_s = slowest_allowed_s(problem)
+    if plan.step_time_s > target_s:
+        raise too_slow(target_s, plan)
+    return plan
 
 
 def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Progress | None = None) -> Plan:

@@ -34,9 +34,10 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class SplitRules:
-    """What the back-end allows beside memory."""
+    """What memory, host memory and the back-end allow."""
 
     limit_bytes: float
+    host_limit_bytes: float = float("inf")
     uniform: bool = False
 
 
@@ -139,8 +140,25 @@ def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None
     relief_s = prefix.relief_s[np.minimum(starts + relieved, layers)] - prefix.relief_s[starts]
     time_s = context.ends_s[:, None, None] + over(prefix.forward_s) + over(prefix.backward_s) + relief_s
     tail1, tail2 = _stage_tails(context, over(prefix.dense), over(prefix.expert))
+    if context.strategy.optimizer_offload or context.strategy.activation_offload:
+        moved = prefix.saving_bytes[np.minimum(starts + relieved, layers)] - prefix.saving_bytes[starts]
+        host = _host_bytes(context, over(prefix.dense), over(prefix.expert), moved)
+        possible = possible & (host <= rules.host_limit_bytes)
     add = np.where(possible & inside, time_s, np.inf)
     return PartitionTables(add=add, peak=time_s, tail1=tail1, tail2=tail2, low=1), relieved
+
+
+def _host_bytes(context: RowContext, dense: Array, expert: Array, moved: Array) -> Array:
+    """Host memory of each stage: offloaded optimizer states, and what offloaded layers keep: [S, ...]."""
+    cost, strategy = context.cost, context.strategy
+    per_dense, per_expert = cost.dense_state.host[0], cost.expert_state.host[0]
+    ends = np.zeros(strategy.pp)
+    ends[0] += cost.embedding_dense[0] * per_dense
+    ends[context.head_stage] += cost.head_dense[0] * per_dense + cost.head_expert[0] * per_expert
+    flight = context.memory.in_flight[0] if strategy.activation_offload else np.zeros(strategy.pp)
+    shape = (-1, *(1 for _ in range(moved.ndim - 1)))
+    total: Array = dense * per_dense + expert * per_expert + ends.reshape(shape) + flight.reshape(shape) * moved
+    return total
 
 
 def _stage_tails(context: RowContext, dense: Array, expert: Array) -> tuple[Array, Array]:
@@ -244,7 +262,21 @@ def family_split(context: RowContext, rules: SplitRules, chunk_layers: tuple[int
         left = need - context.memory.in_flight[0] * saving + (context.memory.replay_bytes[0] if every else 0.0)
         if (left > SLACK * context.costs.hardware.memory_bytes).any():
             return None
+    if not _family_host_fits(context, rules, chunk_layers, chosen):
+        return None
     return Split(chunk_layers=chunk_layers, relieved=tuple(int(count) for count in chosen))
+
+
+def _family_host_fits(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...], chosen: Ints) -> bool:
+    strategy, prefix = context.strategy, context.prefix
+    if not (strategy.optimizer_offload or strategy.activation_offload):
+        return True
+    moved = np.array(
+        [_family_saving(context, chunk_layers, count)[stage] for stage, count in enumerate(chosen.tolist())]
+    )
+    dense = _device_sums(context, chunk_layers, prefix.dense)
+    expert = _device_sums(context, chunk_layers, prefix.expert)
+    return bool((_host_bytes(context, dense, expert, moved) <= rules.host_limit_bytes).all())
 
 
 def _family_need(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> Array:

@@ -9,6 +9,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.emitting import LauncherChoice, parse_targets
+from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
 from planner.cli.planning import Place, Wanted, answer, search_options, search_target
 from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, build_problem, parse_forbids
@@ -24,6 +25,10 @@ PlanOut = Annotated[Path | None, typer.Option("--plan-out", metavar="FILE", help
 Trace = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write the timeline for Perfetto.")]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the plan in the database.")]
 Reuse = Annotated[bool, typer.Option("--reuse", help="Take a stored, proved answer to exactly this question.")]
+Pareto = Annotated[
+    bool,
+    typer.Option("--pareto", help="Plan for every device count of the cluster; print step time against device time."),
+]
 Full = Annotated[bool, typer.Option("--full", help="JSON and YAML: with the embedded problem.")]
 
 
@@ -60,6 +65,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     no_store: NoStore = False,
     reuse: Reuse = False,
     database: flags.Database = None,
+    pareto: Pareto = False,
     full: Full = False,
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
@@ -81,4 +87,8 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     wanted.check()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
     problem = build_problem(model, cluster, devices, work, space, profile)
+    if pareto:
+        front_alone(targets, (plan_out, trace))
+        answer_front(problem, search, database=None if no_store else Place(database), quiet=quiet, output=output)
+        return
     answer(problem, search, wanted, database=None if no_store else Place(database), reuse=reuse)
