@@ -92,47 +92,10 @@ def _latent_projections(
     query = heads * attention.head_dim
     up = heads * (attention.head_dim - rope_dim + attention.v_head_dim)
     bias = attention.qkv_bias
-    operators: list[Operator] = []
-    if attention.q_lora_rank is None:
-        operators.append(
-            _matmul(
-                "q_projection",
-                hidden_size,
-                query,
-                "column",
-                bias=False,
-                saved=hidden_size,
-                saved_from=input_from,
-                saved_shard="sequence",
-            )
-        )
-    else:
-        rank = attention.q_lora_rank
-        operators += [
-            _matmul(
-                "q_down",
-                hidden_size,
-                rank,
-                "replicated",
-                bias=bias,
-                saved=hidden_size,
-                saved_from=input_from,
-                saved_shard="sequence",
-            ),
-            _latent_norm("q_latent_norm", rank, norm, "q_down"),
-            _matmul(
-                "q_up",
-                rank,
-                query,
-                "column",
-                bias=False,
-                saved=rank,
-                saved_from="q_latent_norm",
-                saved_shard="sequence",
-            ),
-        ]
+    queries = _latent_queries(attention, hidden_size, norm, input_from, query)
     # The input of kv_down is the tensor that q_down (or q_projection) already keeps.
-    operators += [
+    return (
+        *queries,
         _matmul(
             "kv_down",
             hidden_size,
@@ -147,8 +110,43 @@ def _latent_projections(
         _matmul(
             "kv_up", latent, up, "column", bias=False, saved=latent, saved_from="kv_latent_norm", saved_shard="sequence"
         ),
-    ]
-    return tuple(operators)
+    )
+
+
+def _latent_queries(
+    attention: AttentionSpec, hidden_size: int, norm: NormKind, input_from: str, query: int
+) -> tuple[Operator, ...]:
+    """Queries of latent attention: one projection, or a low-rank pair with a norm between."""
+    if attention.q_lora_rank is None:
+        return (
+            _matmul(
+                "q_projection",
+                hidden_size,
+                query,
+                "column",
+                bias=False,
+                saved=hidden_size,
+                saved_from=input_from,
+                saved_shard="sequence",
+            ),
+        )
+    rank = attention.q_lora_rank
+    return (
+        _matmul(
+            "q_down",
+            hidden_size,
+            rank,
+            "replicated",
+            bias=attention.qkv_bias,
+            saved=hidden_size,
+            saved_from=input_from,
+            saved_shard="sequence",
+        ),
+        _latent_norm("q_latent_norm", rank, norm, "q_down"),
+        _matmul(
+            "q_up", rank, query, "column", bias=False, saved=rank, saved_from="q_latent_norm", saved_shard="sequence"
+        ),
+    )
 
 
 def _latent_norm(name: str, width: int, norm: NormKind, saved_from: str) -> Operator:
