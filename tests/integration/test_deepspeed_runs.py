@@ -1,0 +1,171 @@
+"""Do the emitted files train?  ``launch.sh`` as it is, two processes on the CPU, every layout with the same losses.
+
+Samples and initial weights do not depend on the mesh, so all layouts of one model follow one curve, up to bf16.  Plain
+gradient descent makes the curve follow the gradients' scale, which Adam hides; only its learning rate is edited.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import math
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from planner.emit.deepspeed import emit
+from planner.emit.deepspeed.rule_input import DEEPSPEED_VERSION
+from planner.emit.write import write_emission
+from planner.model.hf_config import model_from_hf_config
+from planner.model.spec import ModelSpec
+from planner.problem import Workload
+from planner.strategy import Strategy
+from tests.plan_factory import make_plan
+
+if any(importlib.util.find_spec(name) is None for name in ("deepspeed", "torch", "transformers")):
+    pytest.skip(f"deepspeed=={DEEPSPEED_VERSION}, torch and transformers are not installed", allow_module_level=True)
+
+pytestmark = pytest.mark.slow
+
+SAMPLES, STEPS = 8, 4
+TOLERANCE = 0.002
+TINY = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "vocab_size": 128,
+    "max_position_embeddings": 128,
+}
+DATA = Strategy(dp_shard=2, num_microbatches=4, overlap_grad_reduce=False, overlap_param_gather=False)
+ONE_SAMPLE = replace(DATA, dp_shard=1, num_microbatches=8)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One layout of one model."""
+
+    strategy: Strategy
+    family: str = "llama"
+    gradient_dtype: str = "bf16"
+    layers: tuple[int, ...] | None = None
+    recompute: tuple[int, ...] | None = None
+    optimizer: str = "sgd"
+    learning_rate: float | None = 1.0
+    """None = as emitted."""
+
+
+def tiny_model(family: str) -> ModelSpec:
+    """A model of a few thousand parameters; two layers of it are enough for two stages of different size."""
+    config = TINY | {"model_type": family.removesuffix("-tied"), "tie_word_embeddings": family.endswith("-tied")}
+    if family == "mixtral":
+        config |= {"num_local_experts": 4, "num_experts_per_tok": 2}
+    return model_from_hf_config(config, f"tiny-{family}", "test")
+
+
+@functools.cache
+def losses(run: Run, directory: Path) -> tuple[float, ...]:
+    """Emit, start ``launch.sh``, read the printed losses."""
+    workload = Workload.model_validate(
+        {
+            "global_batch_size": SAMPLES,
+            "sequence_length": 32,
+            "gradient_dtype": run.gradient_dtype,
+            "optimizer": run.optimizer,
+        }
+    )
+    plan = make_plan(
+        run.strategy,
+        tiny_model(run.family),
+        workload=workload,
+        layers_per_chunk=run.layers,
+        recompute_layers_per_chunk=run.recompute,
+    )
+    emission = emit(plan, "torchrun")
+    assert emission.projections == ()
+    path = write_emission(emission, directory / f"run{len(list(directory.iterdir()))}")
+    if run.learning_rate is not None:
+        config = json.loads((path / "ds_config.json").read_text())
+        config["optimizer"]["params"]["lr"] = run.learning_rate
+        (path / "ds_config.json").write_text(json.dumps(config))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = os.environ | {
+        "DS_ACCELERATOR": "cpu",
+        "STEPS": str(STEPS),
+        "OMP_NUM_THREADS": "1",
+        "MASTER_PORT": str(port),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["bash", "launch.sh"], cwd=path, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("step ")]
+    assert [line[:2] for line in lines] == [["step", str(step + 1)] for step in range(STEPS)]
+    return tuple(float(line[3]) for line in lines)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("deepspeed")
+
+
+REFERENCE = Run(DATA)
+SAME_AS_LLAMA = {
+    "zero 0": Run(replace(DATA, zero_stage=0)),
+    "zero 3, three layers recomputed": Run(replace(DATA, zero_stage=3, recompute="full"), recompute=(3,)),
+    "fp32 gradients": Run(DATA, gradient_dtype="fp32"),
+    "pipeline of 1 and 3 layers, one recomputed each": Run(
+        replace(ONE_SAMPLE, pp=2, recompute="full"), layers=(1, 3), recompute=(1, 1)
+    ),
+    "dualpipev": Run(replace(ONE_SAMPLE, pp=2, vpp=2, schedule="dualpipev"), layers=(1, 1, 2, 0)),
+    "autotp": Run(replace(ONE_SAMPLE, tp=2)),
+    "autotp, zero 3": Run(replace(ONE_SAMPLE, tp=2, zero_stage=3)),
+    "ulysses": Run(replace(ONE_SAMPLE, cp=2, cp_kind="all_to_all")),
+    "ulysses, zero 3": Run(replace(ONE_SAMPLE, cp=2, cp_kind="all_to_all", zero_stage=3)),
+}
+ADAM = Run(DATA, gradient_dtype="fp32", optimizer="adam", learning_rate=None)
+ADAM_PIPELINE = replace(ADAM, strategy=replace(ONE_SAMPLE, pp=2))
+OTHERS = {
+    "tied pipeline": (
+        Run(DATA, "qwen3-tied", learning_rate=0.3),
+        Run(replace(ONE_SAMPLE, pp=2), "qwen3-tied", learning_rate=0.3),
+    ),
+    "experts": (Run(DATA, "mixtral"), Run(replace(DATA, ep=2), "mixtral")),
+    "experts, zero 3": (Run(DATA, "mixtral"), Run(replace(DATA, ep=2, zero_stage=3, recompute="full"), "mixtral")),
+    "adam, pipeline": (ADAM, ADAM_PIPELINE),
+}
+
+
+def test_training_moves_the_loss_further_than_the_tolerance(directory: Path) -> None:
+    for run in (REFERENCE, ADAM):
+        still, moved = losses(replace(run, learning_rate=0.0), directory), losses(run, directory)
+        assert all(math.isfinite(loss) for loss in moved)
+        assert moved[0] == pytest.approx(still[0], abs=1e-4)
+        assert max(abs(a - b) for a, b in zip(moved, still, strict=True)) > 5 * TOLERANCE
+
+
+@pytest.mark.parametrize("name", SAME_AS_LLAMA)
+def test_every_layout_follows_the_same_curve(name: str, directory: Path) -> None:
+    reference, other = losses(REFERENCE, directory), losses(SAME_AS_LLAMA[name], directory)
+    assert other == pytest.approx(reference, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_models_follow_their_own_curve(name: str, directory: Path) -> None:
+    first, second = OTHERS[name]
+    assert losses(second, directory) == pytest.approx(losses(first, directory), abs=TOLERANCE)
+
+
+def test_zero_0_and_zero_1_are_equal(directory: Path) -> None:
+    assert losses(SAME_AS_LLAMA["zero 0"], directory) == pytest.approx(losses(REFERENCE, directory), abs=1e-5)
