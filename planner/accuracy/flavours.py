@@ -1,0 +1,94 @@
+"""How does each framework run what a row leaves unsaid?
+
+A row names degrees; a framework decides the rest: the dtype in which gradients are reduced, what overlaps, how layers
+are dealt to stages, and what its memory figure means.  These are facts of the software (its defaults, or what the
+source writes about its runs), never numbers fitted to the rows.  The first flavour whose pattern matches the source
+wins; the last one is Megatron-Core's defaults, which most published tables use.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
+"""allocated: torch's max_memory_allocated; reserved: its pool; process: what nvidia-smi shows; resident: what stays
+allocated between steps (weights, gradients, optimizer)."""
+MemoryRank = Literal["worst", "first", "last"]
+Dealing = Literal["even", "by_compute"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """Defaults of one framework as one kind of publication runs it."""
+
+    name: str
+    gradient_dtype: Literal["fp32", "bf16"] = "fp32"
+    zero_stage: int = 1
+    sequence_parallel: bool = True
+    overlap_grad_reduce: bool = True
+    overlap_param_gather: bool = True
+    overlap_tp: bool = False
+    expert_tensor_parallel_is_tp: bool = True
+    dealing: Dealing = "even"
+    memory: MemoryMeaning = "allocated"
+    memory_rank: MemoryRank = "worst"
+    megatron_defaults: bool = False
+    """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
+
+
+NANOTRON = Flavour("nanotron", overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first")
+"""fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
+(nanotron models/base.py, build_model).  The sweep's memory column does not move with the micro-batch size: it is what
+the first stage holds between steps, not a peak."""
+VTRAIN = Flavour(
+    "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
+    gradient_dtype="bf16",
+)  # fmt: skip
+"""16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
+MEGATRON_2021 = Flavour(
+    "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
+    overlap_param_gather=False, gradient_dtype="bf16", memory="process",
+)  # fmt: skip
+"""No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
+FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False)
+"""MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
+TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved")
+"""fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
+NEMO = Flavour("NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16")
+"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
+MEGATRON_CI = Flavour(
+    "Megatron-LM functional test",
+    zero_stage=0,
+    sequence_parallel=False,
+    overlap_grad_reduce=False,
+    overlap_param_gather=False,
+    memory="allocated",
+    memory_rank="last",
+    megatron_defaults=True,
+)
+"""Every switch is off unless the row's flags name it; the logging rank is the last one (README)."""
+INTERNEVO = Flavour("InternEvo", gradient_dtype="bf16", sequence_parallel=False, memory="process")
+JAX = Flavour("JAX / MaxText", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True)
+DEFAULT = Flavour("Megatron-Core defaults")
+
+FLAVOURS: tuple[tuple[str, Flavour], ...] = (
+    (r"huggingface_data|nanotron", NANOTRON),
+    (r"vTrain", VTRAIN),
+    (r"NVIDIA/Megatron-LM:tests", MEGATRON_CI),
+    (r"2104\.04473|2201\.11990|bigscience|2205\.05198", MEGATRON_2021),
+    (r"llm-foundry|fms-fsdp|foundation-model-stack", FSDP),
+    (r"torchtitan|awsome-distributed-training", TORCHTITAN),
+    (r"maxtext|tpu-recipes|gpu-recipes|levanter", JAX),
+    (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|Automodel", NEMO),
+    (r"InternEvo", INTERNEVO),
+)
+
+
+def flavour_of(source: str, zero_or_fsdp: str) -> Flavour:
+    """Defaults for a row: by its source, else FSDP where the row says so, else Megatron-Core."""
+    for pattern, flavour in FLAVOURS:
+        if re.search(pattern, source, re.IGNORECASE):
+            return flavour
+    return FSDP if "fsdp" in zero_or_fsdp.lower() else DEFAULT

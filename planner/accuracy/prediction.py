@@ -1,0 +1,190 @@
+"""What does the planner say about each measured run?  Rows -> predictions, or the reason why there is none.
+
+Rows of one model, workload and cluster share one cost table, so thousands of rows take seconds.  No search runs: the
+row's strategy is costed as stated, its layers dealt as its framework deals them, its recompute policy on every layer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.accuracy.flavours import Flavour, MemoryMeaning, flavour_of
+from planner.accuracy.row_cluster import cluster_of_row
+from planner.accuracy.row_model import model_of_row
+from planner.accuracy.row_strategy import (
+    chunk_layers_of_row,
+    degrees_of_row,
+    strategy_of_row,
+    workload_of_row,
+)
+from planner.accuracy.truth import TruthRow
+from planner.accuracy.unmapped import RowUnmapped
+from planner.candidate import Candidate, Split
+from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, hardware_of
+from planner.cost.row_cost import CostModel
+from planner.errors import DocumentInvalid, ProfileMissing
+from planner.memory.activations import Relief
+from planner.model.flops import model_flops_per_token
+from planner.model.spec import ModelSpec
+from planner.problem import Constraints, Workload
+from planner.search.evaluate import evaluate_split
+from planner.search.row_context import RowContext, row_context, take
+from planner.strategy import Strategy
+from planner.strategy_rows import StrategyRows, relief_of
+from planner.uncertainty import step_interval_s
+from profiles.cluster import Cluster
+
+MARGIN_FRACTION = float(Constraints().memory_margin_fraction)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the planner says about one row.
+
+    ``peak_memory_bytes`` is the figure that the source reports (``Flavour.memory``, ``memory_rank``);
+    ``fits`` compares the whole device memory of the worst rank with the planner's usual limit.
+    ``model_flops_per_device`` and ``peak_flops_per_s`` serve the constant-utilization baseline.
+    """
+
+    row: TruthRow
+    step_time_s: float
+    interval_s: tuple[float, float]
+    peak_memory_bytes: float
+    total_memory_bytes: float
+    memory_limit_bytes: float
+    breakdown_s: dict[str, float]
+    model_flops_per_device: float
+    peak_flops_per_s: float
+    flavour: Flavour
+
+    @property
+    def fits(self) -> bool:
+        """Whether the planner would let this run start."""
+        return self.total_memory_bytes <= self.memory_limit_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unmapped:
+    """A row without a prediction."""
+
+    row: TruthRow
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapped:
+    row: TruthRow
+    flavour: Flavour
+    model: ModelSpec
+    cluster: Cluster
+    workload: Workload
+    strategy: Strategy
+    chunk_layers: tuple[int, ...]
+
+
+def predict_rows(rows: Iterable[TruthRow]) -> tuple[list[Prediction], list[Unmapped]]:
+    """Predictions and unmapped rows, each in the order of the file."""
+    unmapped: list[Unmapped] = []
+    batches: dict[tuple[str, int, str], list[_Mapped]] = defaultdict(list)
+    models: dict[str, ModelSpec] = {}
+    for row in rows:
+        try:
+            mapped = _map(row, models)
+        except RowUnmapped as error:
+            unmapped.append(Unmapped(row, error.what))
+        else:
+            key = (mapped.model.model_dump_json(), id(mapped.cluster), mapped.workload.model_dump_json())
+            batches[key].append(mapped)
+    predictions: list[Prediction] = []
+    for batch in batches.values():
+        _predict_batch(batch, predictions, unmapped)
+    predictions.sort(key=lambda prediction: prediction.row.line)
+    unmapped.sort(key=lambda each: each.row.line)
+    return predictions, unmapped
+
+
+def _map(row: TruthRow, models: dict[str, ModelSpec]) -> _Mapped:
+    if row.contradiction:
+        raise RowUnmapped(row.contradiction)
+    flavour = flavour_of(row.source, row.zero_or_fsdp)
+    shape = (row.layers, row.hidden, row.ffn_hidden, row.heads, row.kv_heads, row.vocab, row.experts, row.topk)
+    words = (row.model, *shape, row.params_b, row.seq_len, row.tp, flavour.name, _model_words(row, flavour))
+    key = "|".join(str(word) for word in words)
+    if key not in models:
+        models[key] = model_of_row(row, flavour)
+    model = models[key]
+    workload = workload_of_row(row, flavour)
+    degrees = degrees_of_row(row)
+    strategy = strategy_of_row(row, degrees, model, flavour)
+    cluster = cluster_of_row(row, strategy.world_size)
+    return _Mapped(row, flavour, model, cluster, workload, strategy, chunk_layers_of_row(model, strategy, flavour))
+
+
+def _model_words(row: TruthRow, flavour: Flavour) -> str:
+    """The part of the notes that may change the model."""
+    if flavour.megatron_defaults:
+        return row.notes
+    return " ".join(word for word in ("tie_emb=True", "tie_emb=False", "LoRA") if word in row.notes)
+
+
+def _predict_batch(batch: Sequence[_Mapped], predictions: list[Prediction], unmapped: list[Unmapped]) -> None:
+    first = batch[0]
+    try:
+        hardware = hardware_of(first.cluster, first.workload.precision)
+    except (ProfileMissing, DocumentInvalid) as error:
+        unmapped.extend(Unmapped(mapped.row, error.what) for mapped in batch)
+        return
+    reliefs = tuple(dict.fromkeys([Relief(), *(relief_of(mapped.strategy) for mapped in batch)]))
+    costs = CostModel(first.model, first.workload, hardware, reliefs)
+    rows = StrategyRows.of([mapped.strategy for mapped in batch], reliefs)
+    keyed = costs.keyed(rows)
+    columns = costs.rows(rows, keyed)
+    flops = model_flops_per_token(first.model, first.workload.sequence_length) * first.workload.sequence_length
+    for index, mapped in enumerate(batch):
+        at = np.array([index])
+        context = row_context(costs, keyed[0], rows.take(at), take(columns, at))
+        most = max(mapped.chunk_layers) if mapped.strategy.recompute != "none" else 0
+        candidate = evaluate_split(context, Split(mapped.chunk_layers, (most,) * mapped.strategy.pp))
+        predictions.append(_prediction(mapped, context, candidate, flops))
+
+
+def _prediction(mapped: _Mapped, context: RowContext, candidate: Candidate, sample_flops: float) -> Prediction:
+    hardware = context.costs.hardware
+    strategy = mapped.strategy
+    precision = mapped.workload.precision
+    return Prediction(
+        row=mapped.row,
+        step_time_s=candidate.step_time_s,
+        interval_s=step_interval_s(candidate.breakdown_s),
+        peak_memory_bytes=_reported_bytes(candidate, mapped.flavour, strategy),
+        total_memory_bytes=candidate.peak_memory_bytes,
+        memory_limit_bytes=hardware.memory_bytes * (1.0 - MARGIN_FRACTION),
+        breakdown_s=candidate.breakdown_s,
+        model_flops_per_device=sample_flops * strategy.global_batch_size / strategy.world_size,
+        peak_flops_per_s=hardware.pool.device.peak_flops_per_s[precision],
+        flavour=mapped.flavour,
+    )
+
+
+def _reported_bytes(candidate: Candidate, flavour: Flavour, strategy: Strategy) -> float:
+    """The figure that the source would print: its rank, and without what its counter does not see."""
+    resident = flavour.memory == "resident"
+    totals = [
+        stage.weights_bytes + stage.gradients_bytes + stage.optimizer_bytes if resident else stage.total_bytes
+        for stage in candidate.stages
+    ]
+    total = {"worst": max(totals), "first": totals[0], "last": totals[-1]}[flavour.memory_rank]
+    return total if resident else total - _outside_allocator_bytes(strategy, flavour.memory)
+
+
+def _outside_allocator_bytes(strategy: Strategy, meaning: MemoryMeaning) -> float:
+    """Device context and communicators: nvidia-smi counts them, torch's allocator does not."""
+    if meaning == "process":
+        return 0.0
+    edp = strategy.tp * strategy.cp * strategy.dp // (strategy.etp * strategy.ep)
+    axes = (strategy.tp, strategy.cp, strategy.dp, strategy.pp, strategy.ep, strategy.ep * (edp > 1))
+    return float(FRAMEWORK_BYTES + COMMUNICATOR_BYTES * sum(size > 1 for size in axes))

@@ -1,0 +1,96 @@
+"""How large are the errors?  Figures of one group of rows.
+
+With ``e = predicted / measured``::
+
+    mape = mean |e - 1|      median_ape, p90_ape = its quantiles      bias = exp(mean ln e) - 1
+
+``bias`` is the geometric mean, so that twice too slow and twice too fast cancel.  ``interval_coverage`` is the part of
+rows whose measured time lies in the predicted interval.  ``oom``: positive = runs out of memory; tp and fn are runs
+that did, fp and tn are runs that finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.accuracy.prediction import Prediction
+from planner.accuracy.ranking import ranking_score
+
+Array = NDArray[np.float64]
+
+
+def error_figures(predicted: Array, measured: Array) -> dict[str, Any]:
+    """n, mape, median_ape, p90_ape and bias; figures are None for no rows."""
+    if not len(predicted):
+        return {"n": 0, "mape": None, "median_ape": None, "p90_ape": None, "bias": None}
+    ratio = predicted / measured
+    error = np.abs(ratio - 1.0)
+    return {
+        "n": len(predicted),
+        "mape": float(error.mean()),
+        "median_ape": float(np.median(error)),
+        "p90_ape": float(np.quantile(error, 0.9)),
+        "bias": float(np.exp(np.log(ratio).mean()) - 1.0),
+    }
+
+
+def time_figures(
+    predictions: Sequence[Prediction], keys: Sequence[str], factors: Sequence[float] | None = None
+) -> dict[str, Any]:
+    """Errors of the step time, ranking and interval coverage; ``factors`` multiply each prediction and interval."""
+    scale = factors or [1.0] * len(predictions)
+    timed = [index for index, each in enumerate(predictions) if each.row.measured_step_s is not None]
+    predicted = np.array([predictions[index].step_time_s * scale[index] for index in timed])
+    measured = np.array([predictions[index].row.measured_step_s or np.nan for index in timed])
+    inside = [
+        predictions[index].interval_s[0] * scale[index] <= time_s <= predictions[index].interval_s[1] * scale[index]
+        for index, time_s in zip(timed, measured, strict=True)
+    ]
+    score = asdict(ranking_score([keys[index] for index in timed], predicted, measured))
+    return {
+        **error_figures(predicted, measured),
+        **score,
+        "interval_coverage": float(np.mean(inside)) if inside else None,
+    }
+
+
+def memory_figures(predictions: Sequence[Prediction]) -> dict[str, Any]:
+    """Errors of the memory figure that the source reports."""
+    known = [each for each in predictions if each.row.measured_peak_bytes is not None]
+    return error_figures(
+        np.array([each.peak_memory_bytes for each in known]),
+        np.array([each.row.measured_peak_bytes or np.nan for each in known]),
+    )
+
+
+def oom_figures(predictions: Sequence[Prediction]) -> dict[str, Any]:
+    """Confusion matrix of "runs out of memory", balanced accuracy, and the part of our "fits" that died."""
+    died = [each for each in predictions if each.row.out_of_memory]
+    ran = [each for each in predictions if not each.row.out_of_memory]
+    tp = sum(not each.fits for each in died)
+    fp = sum(not each.fits for each in ran)
+    fn, tn = len(died) - tp, len(ran) - fp
+    balanced = 0.5 * (tp / len(died) + tn / len(ran)) if died and ran else None
+    return {
+        "tp": tp,
+        "fp": fp,
+        "tn": tn,
+        "fn": fn,
+        "balanced_accuracy": balanced,
+        "false_fits": fn / (fn + tn) if fn + tn else None,
+    }
+
+
+def baseline_figures(predictions: Sequence[Prediction], baseline_s: Sequence[float | None]) -> dict[str, Any]:
+    """Errors of the constant-utilization baseline on the same rows."""
+    pairs = [
+        (guess, each.row.measured_step_s)
+        for each, guess in zip(predictions, baseline_s, strict=True)
+        if guess is not None and each.row.measured_step_s is not None
+    ]
+    return error_figures(np.array([guess for guess, _ in pairs]), np.array([truth for _, truth in pairs]))

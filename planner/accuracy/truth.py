@@ -1,0 +1,224 @@
+"""What was measured?  Rows of a CSV of published runs, checked cell by cell.
+
+Columns are those of the ground-truth README.  A blank cell means that the source does not say.  Extra columns are
+ignored; a missing column, a cell that is no number, or a repeated id is an error that lists every finding at once.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from planner.errors import DocumentInvalid
+
+TEXT_COLUMNS = (
+    "id",
+    "source",
+    "model",
+    "device",
+    "intra_node_link",
+    "inter_node_link",
+    "zero_or_fsdp",
+    "recompute",
+    "precision",
+    "notes",
+)
+WHOLE_COLUMNS = (
+    "layers",
+    "hidden",
+    "ffn_hidden",
+    "heads",
+    "kv_heads",
+    "vocab",
+    "experts",
+    "topk",
+    "num_devices",
+    "nodes",
+    "seq_len",
+    "gbs",
+    "mbs",
+    "tp",
+    "sp",
+    "cp",
+    "pp",
+    "vpp",
+    "ep",
+    "dp",
+    "from_memory",
+)
+REAL_COLUMNS = ("params_b", "tokens_per_s_per_device", "tflops_per_device", "mfu_pct", "step_time_s", "peak_mem_gib")
+COLUMNS = (*TEXT_COLUMNS, *WHOLE_COLUMNS, *REAL_COLUMNS)
+MAY_BE_ZERO = frozenset({"sp", "from_memory", "experts", "topk"})
+LARGEST = 10**15
+SHOWN_FINDINGS = 12
+CONTRADICTION = re.compile(r"FLAG(?:\[(?P<letter>[A-Z]):|\s)(?P<text>[^\];]*)")
+HARMLESS_FLAG = re.compile(r"world size not in the repository")
+OUT_OF_MEMORY = re.compile(r"(^|[;=\s])OOM\b|out of memory", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class TruthRow:
+    """One measured run; None or "" where the source is silent.  Units as in the column names."""
+
+    line: int
+    id: str
+    source: str
+    model: str
+    device: str
+    intra_node_link: str
+    inter_node_link: str
+    zero_or_fsdp: str
+    recompute: str
+    precision: str
+    notes: str
+    layers: int | None
+    hidden: int | None
+    ffn_hidden: int | None
+    heads: int | None
+    kv_heads: int | None
+    vocab: int | None
+    experts: int | None
+    topk: int | None
+    num_devices: int | None
+    nodes: int | None
+    seq_len: int | None
+    gbs: int | None
+    mbs: int | None
+    tp: int | None
+    sp: int | None
+    cp: int | None
+    pp: int | None
+    vpp: int | None
+    ep: int | None
+    dp: int | None
+    from_memory: int | None
+    params_b: float | None
+    tokens_per_s_per_device: float | None
+    tflops_per_device: float | None
+    mfu_pct: float | None
+    step_time_s: float | None
+    peak_mem_gib: float | None
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Did the run die of memory?  The notes say so and nothing was measured."""
+        nothing = self.step_time_s is None and self.tokens_per_s_per_device is None
+        return nothing and OUT_OF_MEMORY.search(self.notes) is not None
+
+    @property
+    def measured_step_s(self) -> float | None:
+        """Seconds of an optimizer step: stated, or tokens of the batch over the token rate."""
+        if self.step_time_s is not None:
+            return self.step_time_s
+        if None in (self.gbs, self.seq_len, self.num_devices, self.tokens_per_s_per_device):
+            return None
+        tokens = float(self.gbs or 0) * float(self.seq_len or 0)
+        return tokens / (float(self.tokens_per_s_per_device or 1.0) * float(self.num_devices or 1))
+
+    @property
+    def measured_peak_bytes(self) -> float | None:
+        """Peak memory as the source defines it."""
+        return None if self.peak_mem_gib is None else self.peak_mem_gib * 2.0**30
+
+    @property
+    def contradiction(self) -> str:
+        """Why the row contradicts itself in a number that we use; "" when it does not.
+
+        Letter D marks a utilisation column that disagrees with the token rate: we read the token rate only.
+        """
+        for match in CONTRADICTION.finditer(self.notes):
+            if match["letter"] != "D" and not HARMLESS_FLAG.search(match["text"]):
+                return "the row contradicts itself (flagged in its notes)"
+        return "the row was written from memory" if self.from_memory else ""
+
+
+def read_truth(text: str, where: str) -> list[TruthRow]:
+    """Parse the CSV.  Raises DocumentInvalid for missing columns, unreadable cells, repeated ids, or no rows."""
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    try:
+        lines = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise DocumentInvalid(
+            f"not a CSV file: {error}",
+            where=f"{where}:{reader.line_num}",
+            hint="quote cells that hold commas or quotes",
+        ) from None
+    if not lines:
+        raise DocumentInvalid("the file is empty", where=where, hint="give a CSV with a header and rows")
+    header = [cell.strip() for cell in lines[0][1]]
+    _check_header(header, where)
+    if len(lines) == 1:
+        raise DocumentInvalid("the file has a header and no rows", where=where, hint="add measured runs")
+    findings: list[str] = []
+    rows = [_row(number, cells, header, findings) for number, cells in lines[1:]]
+    _check_ids(rows, findings)
+    if findings:
+        more = f"; and {len(findings) - SHOWN_FINDINGS} more" if len(findings) > SHOWN_FINDINGS else ""
+        raise DocumentInvalid(
+            "; ".join(findings[:SHOWN_FINDINGS]) + more,
+            where=where,
+            hint="correct these cells; leave unknown ones blank",
+        )
+    return [row for row in rows if row is not None]
+
+
+def _check_header(header: list[str], where: str) -> None:
+    missing = [name for name in COLUMNS if name not in header]
+    twice = sorted({name for name in header if name in COLUMNS and header.count(name) > 1})
+    if missing or twice:
+        parts = [f"missing columns: {', '.join(missing)}"] if missing else []
+        parts += [f"repeated columns: {', '.join(twice)}"] if twice else []
+        raise DocumentInvalid("; ".join(parts), where=f"{where}:1", hint=f"the header must name {', '.join(COLUMNS)}")
+
+
+def _row(number: int, cells: list[str], header: list[str], findings: list[str]) -> TruthRow | None:
+    if len(cells) != len(header):
+        findings.append(f"line {number}: {len(cells)} cells under {len(header)} columns")
+        return None
+    words = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+    values: dict[str, Any] = {name: words[name] for name in TEXT_COLUMNS}
+    for name in ("id", "source", "model", "device"):
+        if not values[name]:
+            findings.append(f"line {number}: {name} is blank")
+    values |= {name: _whole(words[name], name, number, findings) for name in WHOLE_COLUMNS}
+    values |= {name: _real(words[name], name, number, findings) for name in REAL_COLUMNS}
+    return TruthRow(line=number, **values)
+
+
+def _real(text: str, name: str, number: int, findings: list[str]) -> float | None:
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        findings.append(f"line {number}: {name} = {text[:40]!r} is not a number")
+        return None
+    low_enough = value >= 0 if name in MAY_BE_ZERO else value > 0
+    if not (math.isfinite(value) and low_enough and value <= LARGEST):
+        findings.append(f"line {number}: {name} = {text[:40]} is out of range")
+        return None
+    return value
+
+
+def _whole(text: str, name: str, number: int, findings: list[str]) -> int | None:
+    value = _real(text, name, number, findings)
+    if value is None:
+        return None
+    if not value.is_integer():
+        findings.append(f"line {number}: {name} = {text[:40]} is not a whole number")
+        return None
+    return int(value)
+
+
+def _check_ids(rows: list[TruthRow | None], findings: list[str]) -> None:
+    seen: dict[str, int] = {}
+    for row in rows:
+        if row is None or not row.id:
+            continue
+        if row.id in seen:
+            findings.append(f"line {row.line}: id {row.id!r} was used on line {seen[row.id]}")
+        seen[row.id] = row.line

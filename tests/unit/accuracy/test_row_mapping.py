@@ -1,0 +1,219 @@
+"""A row of a table becomes a model, a cluster and a strategy; what cannot is refused with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.accuracy.flavours import MEGATRON_CI, NANOTRON, Flavour, flavour_of
+from planner.accuracy.row_cluster import cluster_of_row
+from planner.accuracy.row_model import model_of_row
+from planner.accuracy.row_strategy import chunk_layers_of_row, degrees_of_row, strategy_of_row, workload_of_row
+from planner.accuracy.sources import source_group
+from planner.accuracy.truth import TruthRow
+from planner.accuracy.unmapped import RowUnmapped
+from planner.model.builtin import builtin_model
+from planner.model.parameters import total_parameters
+from planner.model.spec import ModelSpec
+from planner.strategy import Strategy
+from tests.accuracy_rows import rows_of
+
+
+def row_of(**change: str) -> TruthRow:
+    return rows_of(change)[0]
+
+
+def flavour(row: TruthRow) -> Flavour:
+    return flavour_of(row.source, row.zero_or_fsdp)
+
+
+def model_of(row: TruthRow) -> ModelSpec:
+    return model_of_row(row, flavour(row))
+
+
+def strategy_of(row: TruthRow) -> Strategy:
+    return strategy_of_row(row, degrees_of_row(row), model_of(row), flavour(row))
+
+
+def test_columns_alone_describe_llama_to_the_last_parameter() -> None:
+    assert total_parameters(model_of(row_of())) == total_parameters(builtin_model("llama-3.1-8b"))
+
+
+def test_the_stated_size_decides_between_gated_and_plain_feed_forward() -> None:
+    """Seven billion parameters at h 4096 and ffn 16384 are only possible with a plain MLP, whatever the name."""
+    shape = {"hidden": "4096", "ffn_hidden": "16384", "kv_heads": "", "vocab": "50368", "model": "house-model"}
+    plain = model_of(row_of(**shape, params_b="6.65"))
+    gated = model_of(row_of(**shape, params_b="9.0"))
+    mlps = [model.layer_kinds[0].mlp for model in (plain, gated)]
+    assert [mlp.gated for mlp in mlps if mlp is not None] == [False, True]
+
+
+def test_columns_that_miss_the_stated_size_are_refused() -> None:
+    with pytest.raises(RowUnmapped, match="another size"):
+        model_of(row_of(params_b="70"))
+
+
+def test_experts_of_a_known_name_come_from_the_built_in_model() -> None:
+    row = row_of(model="deepseek-v3", layers="61", hidden="7168", experts="256", topk="8", heads="128", kv_heads="128")
+    assert model_of(row).layer_kinds == builtin_model("deepseek-v3").layer_kinds
+
+
+def test_a_proxy_keeps_the_first_layers() -> None:
+    short = model_of(row_of(model="deepseek-v3", layers="5", hidden="7168", experts="256", topk="8"))
+    whole = builtin_model("deepseek-v3")
+    assert short.layer_kind_sequence() == whole.layer_kind_sequence()[:5]
+
+
+def test_megatron_tests_use_megatron_defaults_for_width_and_vocabulary() -> None:
+    row = row_of(
+        source="github:NVIDIA/Megatron-LM:tests/functional_tests/x.json", model="gpt:x",
+        ffn_hidden="", vocab="", params_b="",
+    )  # fmt: skip
+    model = model_of(row)
+    assert flavour(row) is MEGATRON_CI
+    assert (model.vocab_size, model.layer_kinds[0].mlp and model.layer_kinds[0].mlp.intermediate_size) == (50432, 16384)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"layers": ""}, r"not described \(layers\)"),
+        ({"model": "t5-11b"}, "encoder-decoder"),
+        ({"model": "nemotron-3-nano"}, "state-space"),
+        ({"notes": "LoRA finetune"}, "LoRA"),
+        ({"experts": "8"}, "experts a token reaches"),
+        ({"heads": "31", "kv_heads": "31"}, "no possible model"),
+    ],
+)
+def test_models_that_cannot_be_known_are_refused(change: dict[str, str], reason: str) -> None:
+    with pytest.raises(RowUnmapped, match=reason):
+        model_of(row_of(**change))
+
+
+def test_latent_rank_flags_are_not_finetuning() -> None:
+    assert model_of(row_of(notes="q-lora-rank=512")).num_layers == 32
+
+
+@pytest.mark.parametrize(
+    ("device", "link", "devices", "nics", "gigabit"),
+    [
+        ("H100-SXM-80GB", "8x400G IB (EOS)", 16, 8, 400),
+        ("H100-SXM-80GB", "EFA (AWS p5)", 16, 32, 100),
+        ("A100-SXM-80GB", "1600 Gbps RoCE per node", 16, 8, 200),
+        ("A100-SXM-80GB", "4x100G Omni-Path", 16, 4, 100),
+        ("H100-SXM-80GB", "400 Gb/s RDMA per GPU", 16, 8, 400),
+        ("H200-SXM-141GB", "1.6 Tb/s", 16, 8, 200),
+        ("H100-SXM-80GB", "", 16, 8, 400),
+    ],
+)
+def test_nics_are_what_the_row_says(device: str, link: str, devices: int, nics: int, gigabit: int) -> None:
+    cluster = cluster_of_row(row_of(device=device, inter_node_link=link), devices)
+    pool = cluster.pools[0]
+    assert cluster.num_devices == devices
+    assert (pool.nics_per_node, pool.nic_bandwidth_bytes_per_s) == (nics, gigabit * 1e9 / 8)
+
+
+def test_part_of_a_node_and_racks_of_sixty_four() -> None:
+    assert cluster_of_row(row_of(), 4).num_devices == 4
+    racks = cluster_of_row(row_of(device="GB200"), 256).pools[0]
+    assert (racks.scale_up.domain_size, racks.num_devices) == (64, 256)
+    assert cluster_of_row(row_of(device="GB200"), 72).pools[0].scale_up.domain_size == 72
+
+
+@pytest.mark.parametrize(("device", "devices"), [("Abacus 3000", 8), ("H100-SXM-80GB", 12)])
+def test_unknown_devices_and_impossible_counts_are_refused(device: str, devices: int) -> None:
+    with pytest.raises(RowUnmapped):
+        cluster_of_row(row_of(device=device), devices)
+
+
+def test_what_a_row_leaves_open_takes_documented_defaults() -> None:
+    strategy = strategy_of(row_of(mbs=""))
+    assert (strategy.dp, strategy.num_microbatches, strategy.micro_batch_size) == (4, 8, 1)
+    assert (strategy.sp, strategy.zero_stage, strategy.schedule, strategy.recompute) == (True, 1, "1f1b", "none")
+
+
+@pytest.mark.parametrize(
+    ("words", "devices", "nodes", "expected"),
+    [
+        ("zero0", "16", "2", (1, 4, 0)),
+        ("distributed-optimizer", "16", "2", (1, 4, 1)),
+        ("fsdp-shard_grad_op", "16", "2", (1, 4, 2)),
+        ("fsdp2-2", "16", "2", (2, 2, 3)),
+        ("hsdp", "16", "2", (2, 2, 3)),
+        ("zero1 (shard group 2)", "16", "2", (2, 2, 1)),
+        ("zero3", "16", "2", (1, 4, 3)),
+        ("ddp", "16", "2", (1, 4, 0)),
+    ],
+)
+def test_sharding_words(words: str, devices: str, nodes: str, expected: tuple[int, int, int]) -> None:
+    strategy = strategy_of(row_of(zero_or_fsdp=words, num_devices=devices, nodes=nodes))
+    assert (strategy.dp_replicate, strategy.dp_shard, strategy.zero_stage) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"dp": "3"}, "do not multiply"),
+        ({"num_devices": "15"}, "do not multiply"),
+        ({"num_devices": ""}, "number of devices"),
+        ({"tp": "", "pp": ""}, "no parallel degree"),
+        ({"gbs": ""}, "batch size is not stated"),
+        ({"gbs": "30"}, "data-parallel ranks"),
+        ({"mbs": "3"}, "micro-batches"),
+    ],
+)
+def test_contradictory_degrees_are_refused_not_repaired(change: dict[str, str], reason: str) -> None:
+    with pytest.raises(RowUnmapped, match=reason):
+        degrees_of_row(row_of(**change))
+
+
+@pytest.mark.parametrize(
+    ("precision", "expected"), [("mxfp8", "fp8"), ("fp8-hybrid/tensorwise", "fp8"), ("fp16", "fp16")]
+)
+def test_precisions(precision: str, expected: str) -> None:
+    assert workload_of_row(row_of(precision=precision), NANOTRON).precision == expected
+
+
+@pytest.mark.parametrize("precision", ["nvfp4", "fp32", ""])
+def test_precisions_without_a_model_are_refused(precision: str) -> None:
+    with pytest.raises(RowUnmapped, match="precision"):
+        workload_of_row(row_of(precision=precision), NANOTRON)
+
+
+def test_layers_are_dealt_evenly_with_short_ends_where_that_is_even() -> None:
+    model = model_of(row_of(layers="30", params_b=""))
+    assert chunk_layers_of_row(model, Strategy(pp=4), MEGATRON_CI) == (7, 8, 8, 7)
+    assert chunk_layers_of_row(model, Strategy(pp=7), MEGATRON_CI) == (5, 5, 4, 4, 4, 4, 4)
+
+
+def test_nanotron_balances_compute_so_that_a_large_head_shortens_the_last_stage() -> None:
+    """16 layers and a head that weighs four of them: 20 units, so each of two stages stops above 10."""
+    shape = {"layers": "16", "hidden": "2048", "ffn_hidden": "8192", "kv_heads": "32", "vocab": "131072"}
+    model = model_of(row_of(**shape, params_b="", model="nanotron-llama"))
+    assert chunk_layers_of_row(model, Strategy(pp=2), NANOTRON) == (11, 5)
+    assert chunk_layers_of_row(model, Strategy(pp=4), NANOTRON) == (6, 5, 5, 0)
+
+
+def test_nanotron_gives_the_first_of_eight_stages_five_llama_layers() -> None:
+    """As its documentation shows for Llama 3 8B (docs of the 3D-parallelism tutorial)."""
+    layers = chunk_layers_of_row(model_of(row_of()), Strategy(pp=8), NANOTRON)
+    assert (layers[0], sum(layers)) == (5, 32)
+
+
+def test_more_chunks_than_layers_is_refused() -> None:
+    with pytest.raises(RowUnmapped, match="more model chunks"):
+        chunk_layers_of_row(model_of(row_of()), Strategy(pp=8, vpp=5, schedule="interleaved"), NANOTRON)
+
+
+@pytest.mark.parametrize(
+    ("source", "group"),
+    [
+        ("github:NVIDIA/dgxc-benchmarking:llama3.1/README.md@741c886", "dgxc-benchmarking"),
+        ("arXiv:2104.04473 Table 2, github file-index id 1", "Narayanan et al. (SC'21)"),
+        ("github:new/place:README.md@1", "new/place"),
+        ("arXiv:2999.00001 Table 3", "arXiv:2999.00001"),
+        ("https://example.org/a/b.html", "example.org"),
+        ("somewhere else", "somewhere"),
+    ],
+)
+def test_sources_have_readable_groups(source: str, group: str) -> None:
+    assert source_group(source) == group
