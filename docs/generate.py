@@ -1,6 +1,6 @@
 """What do the reference pages say?  Written from the code, so that they cannot disagree with it.
 
-    python -m docs.generate           write docs/reference/*.md
+    python -m docs.generate           write docs/reference/*.md, and the measured figures in README.md
     python -m docs.generate --check   exit code 1 if a page is not up to date (a contract test does the same)
 
 Hand-written pages of ``docs/reference`` (accuracy.md) are left alone.
@@ -263,18 +263,26 @@ def pages() -> dict[str, Callable[[], str]]:
     }
 
 
+def outputs() -> dict[Path, Callable[[], str]]:
+    """Every file that is written wholly or in part -> its text."""
+    from docs.generate_readme import ROOT, readme
+
+    return {**{FOLDER / name: make for name, make in pages().items()}, ROOT / "README.md": readme}
+
+
 def main() -> int:
     """Write the pages, or with ``--check`` name those that are not up to date."""
+    check = "--check" in sys.argv[1:]
     stale = []
-    for name, make in pages().items():
-        path, text = FOLDER / name, make()
+    for path, make in outputs().items():
+        text = make()
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
-        stale.append(name)
-        if "--check" not in sys.argv[1:]:
+        stale.append(path.name)
+        if not check:
             path.write_text(text, encoding="utf-8")
-    print(f"{'stale' if '--check' in sys.argv[1:] else 'written'}: {', '.join(stale) or 'nothing'}")
-    return 1 if stale and "--check" in sys.argv[1:] else 0
+    print(f"{'stale' if check else 'written'}: {', '.join(stale) or 'nothing'}")
+    return 1 if stale and check else 0
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from docs.console import shown_in
-from docs.generate import FOLDER, emitter_rules, error_classes, pages
+from docs.generate import FOLDER, emitter_rules, error_classes, outputs
 from docs.generate_documents import STRATEGY_WORDS
 from planner.cli.main import build_app
 from planner.strategy import Strategy
@@ -63,9 +63,9 @@ def anchors(page: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("name", pages())
-def test_a_reference_page_is_what_the_code_says(name: str) -> None:
-    assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name](), "run: python -m docs.generate"
+@pytest.mark.parametrize("path", outputs(), ids=lambda path: path.name)
+def test_a_page_is_what_the_code_and_the_results_say(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == outputs()[path](), "run: python -m docs.generate"
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids="-".join)

@@ -1,0 +1,77 @@
+"""Which measured figures does the README show?
+
+The newest of every benchmark, from ``benchmarks/results``; the step times of ``docs/reference/accuracy.md``, once that
+page is there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks.table import quantity
+from docs.generate import table
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+ACCURACY = ROOT / "docs" / "reference" / "accuracy.md"
+STEP_TIMES = re.compile(r"^## Step time$\s+(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+
+
+def readme() -> str:
+    """The README with its measured sections as they should be."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return _with(_with(text, "benchmarks", benchmark_section()), "accuracy", accuracy_section())
+
+
+def _with(text: str, name: str, section: str) -> str:
+    """The text with what stands between the two markers of a section replaced."""
+    between = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
+    return between.sub(lambda match: f"{match[1]}{section}\n{match[2]}", text)
+
+
+def accuracy_section() -> str:
+    """The table of step times of the accuracy page, and a link to the rest; empty while there is no such page."""
+    found = STEP_TIMES.search(ACCURACY.read_text(encoding="utf-8")) if ACCURACY.exists() else None
+    if found is None:
+        return ""
+    link = "Memory, ranking, what the columns mean, and what was left out: [accuracy](docs/reference/accuracy.md)."
+    return f"Predicted against measured step times of public runs:\n\n{found[1].strip()}\n\n{link}"
+
+
+def benchmark_section() -> str:
+    """A table of the newest measurement of every benchmark, and on what it was measured."""
+    newest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    for run in _runs():
+        newest |= {each["name"]: (each, run) for each in run["measurements"]}
+    rows = [_row(each) for each, _ in newest.values()]
+    places = dict.fromkeys(_place(run) for _, run in newest.values())
+    return "\n\n".join((table(("task", ">target", ">measured", ">CPU time", ""), rows), *places))
+
+
+def _runs() -> list[dict[str, Any]]:
+    """All runs, oldest first."""
+    files = sorted(RESULTS.glob("*.json"))
+    return [run for file in files for run in json.loads(file.read_text(encoding="utf-8"))["runs"]]
+
+
+def _row(each: dict[str, Any]) -> tuple[str, ...]:
+    sign = ">=" if each["larger_is_better"] else "<="
+    middle = sorted(each["cpu_s"])[len(each["cpu_s"]) // 2] if each["cpu_s"] else None
+    return (
+        each["task"],
+        f"{sign} {quantity(each['target'], each['unit'])}",
+        quantity(each["measured"], each["unit"]),
+        "" if middle is None else quantity(middle, "s"),
+        "reached" if each["reached"] else "missed",
+    )
+
+
+def _place(run: dict[str, Any]) -> str:
+    machine = run["machine"]
+    return (
+        f"Medians, measured {run['measured_at'][:10]} on one core of {machine['cores']} ({machine['processor']}) with a"
+        f" load of {machine['load'][0]:.1f}: on a machine that others use too, CPU time says more than wall time."
+    )
