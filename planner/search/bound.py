@@ -34,6 +34,7 @@ from planner.strategy_rows import SCHEDULES, StrategyRows
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Rows = NDArray[np.int64] | slice
 
 BISECTIONS = 14
 """Halvings of the bottleneck interval: the bound is within 2**-14 of the interval of its limit."""
@@ -113,14 +114,21 @@ class BoundTerms:
         leanest: Array = cost.fixed_bytes + cost.saved_bytes.min(axis=1) + np.maximum(mean, head)
         return leanest
 
+    def state_bytes(self) -> Array:
+        """What the mean device needs for its states and buffers alone, whatever is relieved: [R]."""
+        cost = self.cost
+        states = self.mean_dense * cost.dense_state.total + self.mean_expert * cost.expert_state.total
+        held: Array = cost.fixed_bytes + states
+        return held
+
     def without_memory_s(self) -> Array:
         """Lower bound that ignores memory: mean stage time as bottleneck: [R]."""
         bottleneck = self.total_s / self.rows.pp
         return makespan_s(self.rows, self.total_s, bottleneck, self.weight_gradient_s, self.cost.hop_s) + self.tail_s
 
-    def step_s(self, bottleneck_s: Array, at: Mask | slice) -> Array:
+    def step_s(self, bottleneck_s: Array, at: NDArray[np.int64]) -> Array:
         """Lower bound of the rows ``at`` for a known bottleneck."""
-        rows = self.rows.take(at) if not isinstance(at, slice) else self.rows
+        rows = self.rows.take(at)
         return (
             makespan_s(rows, self.total_s[at], bottleneck_s, self.weight_gradient_s[at], self.cost.hop_s[at])
             + self.tail_s[at]
@@ -131,20 +139,28 @@ def lower_bounds_s(terms: BoundTerms, limit_bytes: float, cutoff_s: float = np.i
     """Lower bound of every row; infinity where no split fits the memory, or where ``cutoff_s`` is surely exceeded."""
     result = np.full(len(terms.rows), np.inf)
     loose = terms.without_memory_s()
-    alive = loose < cutoff_s
-    for stages in np.unique(terms.rows.pp[alive]).tolist():
-        at = np.flatnonzero(alive & (terms.rows.pp == stages))
-        result[at] = _bounds_for_stages(terms, at, stages, limit_bytes, cutoff_s, loose[at])
+    for stages, at in _by_stages(terms.rows.pp):
+        bounds = _bounds_for_stages(terms, at, stages, limit_bytes, cutoff_s, loose[at])
+        result[at] = np.where(loose[at] < cutoff_s, bounds, np.inf)
     return result
 
 
+def _by_stages(pp: NDArray[np.int64]) -> list[tuple[int, Rows]]:
+    """Rows of each number of stages: slices (views) where ``pp`` ascends, as the search writes it, else positions."""
+    if len(pp) and bool((np.diff(pp) >= 0).all()):
+        values, starts = np.unique(pp, return_index=True)
+        stops = [*starts[1:].tolist(), len(pp)]
+        return [(value, slice(a, b)) for value, a, b in zip(values.tolist(), starts.tolist(), stops, strict=True)]
+    return [(value, np.flatnonzero(pp == value)) for value in np.unique(pp).tolist()]
+
+
 def _bounds_for_stages(
-    terms: BoundTerms, at: NDArray[np.int64], stages: int, limit_bytes: float, cutoff_s: float, loose: Array
+    terms: BoundTerms, at: Rows, stages: int, limit_bytes: float, cutoff_s: float, loose: Array
 ) -> Array:
     capacity = _Capacity(terms, at, stages, limit_bytes)
     low = terms.total_s[at] / stages
     high = np.maximum(low, capacity.seconds_of_everything())
-    result = np.full(len(at), np.inf)
+    result = np.full(len(low), np.inf)
     # One test at the cutoff's own bottleneck discards most rows: makespan >= microbatches * bottleneck.
     if np.isfinite(cutoff_s):
         allowed = (cutoff_s - terms.tail_s[at]) / terms.rows.num_microbatches[at]
@@ -162,20 +178,16 @@ def _bounds_for_stages(
         hi = np.where(ok, middle, hi)
         lo = np.where(ok, lo, middle)
     bottleneck = np.where(already, low[index], lo)
-    picked = at[index]
-    mask = np.zeros(len(terms.rows), dtype=bool)
-    mask[picked] = True
-    result[index] = np.maximum(terms.step_s(bottleneck, mask), loose[index])
+    positions = index + at.start if isinstance(at, slice) else at[index]
+    result[index] = np.maximum(terms.step_s(bottleneck, positions), loose[index])
     return result
 
 
 class _Capacity:
     """N_r(tau) of the module docstring for rows with the same number of stages."""
 
-    def __init__(self, terms: BoundTerms, at: NDArray[np.int64], stages: int, limit_bytes: float) -> None:
-        rows, major = terms.rows.take(at), terms.major
-        cost = terms.cost
-        sub = take(cost, at)
+    def __init__(self, terms: BoundTerms, at: Rows, stages: int, limit_bytes: float) -> None:
+        rows, sub, major = take(terms.rows, at), take(terms.cost, at), terms.major
         memory = stage_memory(rows, sub, terms.costs.reliefs, stages)
         self.needed = terms.major_count
         self.layer_s = sub.layer_s[:, major, None]

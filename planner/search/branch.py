@@ -185,8 +185,9 @@ class Search:
         rows, key = self.space.shardings(layouts, key)
         if len(rows) == 0:
             return True
-        loose = BoundTerms(self.costs, rows, self.costs.rows(rows, (table, key))).without_memory_s()
-        hopeful = loose < self._worth_a_look(cutoff_s)
+        terms = BoundTerms(self.costs, rows, self.costs.rows(rows, (table, key)))
+        hopeful = terms.without_memory_s() < self._worth_a_look(cutoff_s)
+        hopeful &= terms.state_bytes() <= self.rules.limit_bytes
         rows, key = self.space.leaves(rows.take(hopeful), key[hopeful])
         if len(rows) == 0:
             return True

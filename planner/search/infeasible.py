@@ -9,69 +9,80 @@ from planner.cost.row_cost import CostModel
 from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.problem import Problem
 from planner.search.bound import BoundTerms, lower_bounds_s
-from planner.search.branch import SearchResult, memory_limit_bytes
+from planner.search.branch import Search, SearchResult, memory_limit_bytes
+from planner.search.options import SearchOptions, SearchProgress
 from planner.search.space import Space
+from planner.strategy_rows import StrategyRows
 
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)
 MOST_CORES = 400
-"""Cores looked at for the diagnosis: those with the smallest micro-batches, which need the least memory."""
+"""Cores looked at for the diagnosis, spread over all sizes of micro-batches."""
+TRIAL_S = 2.0
+"""Time to find a first plan of a relaxed problem; a relaxation that takes longer is not named."""
+LOOSE_REASONS = {"pinned or forbidden": 0, "heads": 1, "sequence": 1, "layers": 1, "global_batch": 2}
+"""How far a choice got that fails for a reason: what got furthest binds.  Reasons not listed come last of all."""
+
+
+class _FirstPlan(Exception):
+    """Ends a trial search at its first plan."""
 
 
 def no_feasible_plan(problem: Problem, result: SearchResult) -> NoFeasiblePlan:
     """Diagnose an empty search: the binding constraint and relaxations, each one tried before it is named."""
-    space = Space(problem, problem.cluster.num_devices)
-    relaxations = _helpful(problem)
-    if len(space.cores) == 0:
-        reason, count = max(space.pruned.items(), key=lambda item: item[1], default=("the space is empty", 0))
-        return NoFeasiblePlan(
-            f"no strategy is legal on {problem.cluster.num_devices} devices; {count} choices fail the rule '{reason}'",
-            binding=reason,
-            relaxations=relaxations or ("change the number of devices, the global batch size or the pins",),
-            pruned=result.pruned,
-        )
-    if int(space.leaf_counts(space.cores).sum()) == 0:
-        return NoFeasiblePlan(
-            f"the pins leave nothing that target {problem.constraints.target} can run"
-            f" (pinned: {', '.join(f'{name}={value}' for name, value in space.pins.items()) or 'nothing'})",
-            binding="pins",
-            relaxations=relaxations or ("drop a pin, or choose another --target",),
-            pruned=result.pruned,
-        )
+    what, binding, otherwise = _diagnosis(problem, result)
+    return NoFeasiblePlan(what, binding=binding, relaxations=_helpful(problem) or (otherwise,), pruned=result.pruned)
+
+
+def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
+    """What is wrong, what binds, and a general remedy for the case that no tried one helps."""
+    devices, target = problem.cluster.num_devices, problem.constraints.target
+    space = Space(problem, devices)
+    if len(space.cores) and int(space.leaf_counts(space.cores).sum()) == 0:
+        pinned = ", ".join(f"{name}={value}" for name, value in space.pins.items()) or "nothing"
+        what = f"the pins leave nothing that target {target} can run (pinned: {pinned})"
+        return what, "pins", "drop a pin, or choose another --target"
+    if len(space.cores) == 0 or len(_sample(space)) == 0:
+        reason, count = _binding_rule(space)
+        what = f"no strategy is legal on {devices} devices; {count} choices fail the rule '{reason}'"
+        return what, reason, "change the number of devices, the global batch size or the pins"
     if result.pruned.get("target rules", 0) and _feasible(problem):
-        return NoFeasiblePlan(
-            f"every strategy that fits is refused by the rules of {problem.constraints.target}",
-            binding=f"rules of {problem.constraints.target}",
-            relaxations=relaxations or ("choose another --target",),
-            pruned=result.pruned,
-        )
+        what = f"every strategy that fits is refused by the rules of {target}"
+        return what, f"rules of {target}", "choose another --target"
+    if _has_plan(_roomy_host(problem)):
+        what = f"{problem.model.name} fits {devices} devices only by offloading more than the host memory holds"
+        return what, "host memory", "use nodes with more host memory, or more devices"
+    return _out_of_memory(problem), "device memory", "use far more devices, or a device with more memory"
+
+
+def _out_of_memory(problem: Problem) -> str:
     hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
     limit = memory_limit_bytes(problem, hardware)
     factor = next((value for value in FACTORS if _feasible(problem, limit * value)), None)
-    need = "more than 100 x" if factor is None else f"about {limit * factor / 2**30:.0f} GiB"
-    return NoFeasiblePlan(
+    need = "more than 100 x that" if factor is None else f"about {limit * factor / 2**30:.0f} GiB"
+    return (
         f"nothing fits the memory: {problem.model.name} on {problem.cluster.num_devices} x {hardware.pool.device.name}"
         f" needs {need} a device, {limit / 2**30:.1f} GiB may be used"
-        f" ({hardware.memory_bytes / 2**30:.1f} GiB less {problem.constraints.memory_margin_fraction:.0%} margin)",
-        binding="device memory",
-        relaxations=relaxations or ("use far more devices, or a device with more memory",),
-        pruned=result.pruned,
+        f" ({hardware.memory_bytes / 2**30:.1f} GiB less {problem.constraints.memory_margin_fraction:.0%} margin)"
     )
 
 
 def _helpful(problem: Problem) -> tuple[str, ...]:
     """Relaxations that give a plan; of several device counts the smallest only."""
-    found: list[str] = []
-    for text, changed in _relaxations(problem):
-        if text.startswith("use ") and found and found[-1].startswith("use "):
-            continue
-        if _feasible(changed):
-            found.append(text)
-    return tuple(found)
+    found = [text for text, changed in _relaxations(problem) if _feasible(changed) and _has_plan(changed)]
+    larger = next((text for text, changed in _larger(problem) if _feasible(changed) and _has_plan(changed)), None)
+    return tuple(found if larger is None else [*found, larger])
+
+
+def _binding_rule(space: Space) -> tuple[str, int]:
+    """The rule that stopped the choices which got furthest, and how many it stopped."""
+    furthest = len(LOOSE_REASONS)
+    order = sorted(space.pruned.items(), key=lambda item: (LOOSE_REASONS.get(item[0], furthest), item[1]))
+    return order[-1] if order else ("the space is empty", 0)
 
 
 def _relaxations(problem: Problem) -> list[tuple[str, Problem]]:
     """Changes to try, smallest first."""
-    constraints, workload, cluster = problem.constraints, problem.workload, problem.cluster
+    constraints, workload = problem.constraints, problem.workload
     tries: list[tuple[str, Problem]] = []
     for name in constraints.pins:
         pins = {key: value for key, value in constraints.pins.items() if key != name}
@@ -86,11 +97,25 @@ def _relaxations(problem: Problem) -> list[tuple[str, Problem]]:
     if workload.sequence_length >= 2048:
         half = workload.sequence_length // 2
         tries.append((f"halve the sequence length to {half}", _with(problem, workload={"sequence_length": half})))
+    return tries
+
+
+def _larger(problem: Problem) -> list[tuple[str, Problem]]:
+    """The same problem on more nodes."""
+    cluster = problem.cluster
+    tries = []
     for factor in (2, 4, 8, 16, 64):
         pool = cluster.pools[0].model_copy(update={"num_nodes": cluster.pools[0].num_nodes * factor})
         larger = problem.model_copy(update={"cluster": cluster.model_copy(update={"pools": (pool,)})})
         tries.append((f"use {cluster.num_devices * factor} devices", larger))
     return tries
+
+
+def _roomy_host(problem: Problem) -> Problem:
+    pool = problem.cluster.pools[0]
+    host = pool.host.model_copy(update={"memory_bytes": pool.host.memory_bytes * 1000})
+    cluster = problem.cluster.model_copy(update={"pools": (pool.model_copy(update={"host": host}),)})
+    return problem.model_copy(update={"cluster": cluster})
 
 
 def _with(problem: Problem, **changes: dict[str, object]) -> Problem:
@@ -108,15 +133,37 @@ def _feasible(problem: Problem, limit_bytes: float | None = None) -> bool:
         return False
     if len(cores) == 0:
         return False
-    costs = CostModel(problem.model, problem.workload, hardware, space.reliefs)
-    limit = memory_limit_bytes(problem, hardware) if limit_bytes is None else limit_bytes
-    smallest = np.argsort(cores.micro_batch_size * cores.num_microbatches / (cores.tp * cores.cp), kind="stable")
-    picked = cores.take(smallest[np.linspace(0, len(smallest) - 1, min(MOST_CORES, len(smallest))).astype(int)])
-    key = np.zeros(len(picked), dtype=np.int64)
-    layouts, key = space.layouts(picked, key)
-    rows, key = space.shardings(layouts, key)
-    rows, key = space.leaves(rows, key)
+    rows = _sample(space)
     if len(rows) == 0:
         return False
+    costs = CostModel(problem.model, problem.workload, hardware, space.reliefs)
+    limit = memory_limit_bytes(problem, hardware) if limit_bytes is None else limit_bytes
     bounds = lower_bounds_s(BoundTerms(costs, rows, costs.rows(rows)), limit)
     return bool(np.isfinite(bounds).any())
+
+
+def _sample(space: Space) -> StrategyRows:
+    """Strategies of a few hundred cores, from the smallest micro-batches to the largest."""
+    cores = space.cores
+    smallest = np.argsort(cores.micro_batch_size * cores.num_microbatches / (cores.tp * cores.cp), kind="stable")
+    picked = cores.take(smallest[np.linspace(0, len(smallest) - 1, min(MOST_CORES, len(smallest))).astype(int)])
+    layouts, key = space.layouts(picked, np.zeros(len(picked), dtype=np.int64))
+    rows, key = space.shardings(layouts, key)
+    return space.leaves(rows, key)[0]
+
+
+def _has_plan(problem: Problem) -> bool:
+    """Whether a search finds a plan, within ``TRIAL_S``."""
+
+    def stop(snapshot: SearchProgress) -> None:
+        if snapshot.incumbent_s is not None:
+            raise _FirstPlan
+
+    try:
+        hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
+        Search(problem, hardware, SearchOptions(top_k=0, time_limit_s=TRIAL_S), stop).run()
+    except _FirstPlan:
+        return True
+    except MeshwrightError:
+        return False
+    return False

@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 Columns = TypeVar("Columns")
 
 
-def take(columns: Columns, at: Ints) -> Columns:
+def take(columns: Columns, at: Ints | slice) -> Columns:
     """Rows ``at`` of a dataclass of arrays, nested dataclasses included."""
     picked = {}
     for field in fields(columns):  # type: ignore[arg-type]

@@ -80,8 +80,8 @@ class Space:
         return self._legal(*grown, LAYOUT_RULES)
 
     def shardings(self, layouts: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
-        """Write out the legal shardings of some layouts, each with the ``key`` of its layout."""
-        grown = self._expand(layouts, key, ("pp", "dp"), self._sharding_table, SHARDING_COLUMNS)
+        """Write out the legal shardings of some layouts, each with the ``key`` of its layout; ascending in pp."""
+        grown = self._expand(layouts, key, ("dp", "pp"), self._sharding_table, SHARDING_COLUMNS)
         return self._legal(*grown, SHARDING_RULES)
 
     def leaves(self, shardings: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
@@ -92,7 +92,7 @@ class Space:
         """Declared strategies under each core: [R]."""
         distinct, index = distinct_rows([cores.pp, cores.num_microbatches, cores.dp])
         sizes = [
-            len(self._schedule_table(pp, count, dp)) * len(self._sharding_table(pp, dp)) * len(self._relief_codes())
+            len(self._schedule_table(pp, count, dp)) * len(self._sharding_table(dp, pp)) * len(self._relief_codes())
             for pp, count, dp in distinct.tolist()
         ]
         return np.array(sizes, dtype=np.int64)[index]
@@ -282,7 +282,7 @@ class Space:
         pinned = self.pins.get("optimizer_offload")
         return [value for value in allowed if pinned is None or value == int(pinned)]
 
-    def _sharding_table(self, pp: int, dp: int) -> Ints:
+    def _sharding_table(self, dp: int, pp: int) -> Ints:
         """``SHARDING_COLUMNS`` choices; only sharded optimizers are offloaded: [C, 5]."""
         cached = self._tables.get((1, pp, dp))
         if cached is None:
