@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from planner.accuracy.flavours import DEFAULT, FLAVOURS, FSDP
+
 COMMAND = "meshwright accuracy TRAINING.csv OOM.csv --calibrate-fraction 0.1 --markdown docs/reference/accuracy.md"
 
 INTRODUCTION = f"""# Accuracy on measured runs
@@ -29,7 +31,8 @@ How to read it
 - *regret* is the part of the best measured speed lost by the run that the planner would have picked; *good picks* lose
   at most 5 %. *coverage* is the part of rows inside the stated 80 % interval.
 - Memory is compared with what each source means by it (allocated, reserved, resident between steps; which rank).
-  HF Ultra-Scale's column is what its first stage holds between steps: it does not move with the micro-batch.
+  HF Ultra-Scale's column is what its first stage holds between steps: it does not move with the
+  micro-batch. That reading was found by looking at these rows; the sources do not say it.
 - Rows that lack something, or contradict themselves, are counted below with the reason and enter no average.
 """
 
@@ -48,6 +51,7 @@ def accuracy_page(data: Mapping[str, Any]) -> str:
         parts.append(
             "## With one factor per source, on rows that the factor has not seen\n\n" + _calibration_table(data)
         )
+    parts.append("## What each framework leaves unsaid\n\n" + _flavour_table())
     parts.append("## Rows without a prediction\n\n" + _unmapped_table(data["unmapped"]))
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -187,6 +191,46 @@ def _calibration_table(data: Mapping[str, Any]) -> str:
         if group["calibrated"]["n"]
     ]
     return _table(head, rows)
+
+
+def _flavour_table() -> str:
+    """Defaults that fill a row's blanks, by framework."""
+    head = (
+        "framework",
+        "gradients",
+        "ZeRO",
+        "sp",
+        "overlap: reduce",
+        "gather",
+        "tp",
+        "layers",
+        "memory column",
+        "rank",
+    )
+    rows = [
+        (
+            flavour.name,
+            flavour.gradient_dtype,
+            str(flavour.zero_stage),
+            *(
+                "yes" if switch else "no"
+                for switch in (
+                    flavour.sequence_parallel,
+                    flavour.overlap_grad_reduce,
+                    flavour.overlap_param_gather,
+                    flavour.overlap_tp,
+                )
+            ),
+            flavour.dealing.replace("_", " "),
+            flavour.memory,
+            flavour.memory_rank,
+        )
+        for flavour in dict.fromkeys([*(flavour for _, flavour in FLAVOURS), FSDP, DEFAULT])
+    ]
+    said = (
+        "A row's own columns come first. Where they are blank, these defaults stand (`planner/accuracy/flavours.py`)."
+    )
+    return f"{said}\n\n" + _table(head, rows)
 
 
 def _unmapped_table(unmapped: Mapping[str, Any]) -> str:

@@ -6,8 +6,9 @@ In a group of runs of one model on the same devices with one batch::
     regret      = 1 - best measured time / measured time of the run that we predict to be fastest
     top3_regret = the same for the best measured of our three fastest
 
-Groups come from a ``ranking_groups*.csv`` beside the truth file (columns id, ranking_group) where there is one, else
-from equal model, devices, sequence, batch, device type and precision within one source.
+Groups come from a ``ranking_groups*.csv`` beside the truth file (columns id, ranking_group) where there is one (rows
+that it leaves out are then in no group), else from equal model, devices, sequence, batch, device type and precision
+within one source.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ class Assessment:
     predictions: list[Prediction]
     unmapped: list[Unmapped]
     keys: list[str]
+    """Ranking group of each prediction."""
     baseline_s: list[float | None]
     source_baseline_s: list[float | None]
     calibration: Calibration | None
@@ -40,14 +41,19 @@ class Assessment:
 def assess(rows: Sequence[TruthRow], groups: Mapping[str, str], calibrate_fraction: float | None = None) -> Assessment:
     """Predict every row; with a fraction, also fit one factor a source on that part."""
     predictions, unmapped = predict_rows(rows)
-    keys = [ranking_key(each.row, groups) for each in predictions]
+    sweeps = [ranking_key(each.row, groups) for each in predictions]
+    # Where a file names the groups, the rows that it leaves out are compared with none.
+    keys = [
+        key if not groups or each.row.id in groups else f"alone|{each.row.id}"
+        for each, key in zip(predictions, sweeps, strict=True)
+    ]
     return Assessment(
         predictions=predictions,
         unmapped=unmapped,
         keys=keys,
         baseline_s=baseline_step_s(predictions),
         source_baseline_s=baseline_step_s(predictions, same_source),
-        calibration=None if calibrate_fraction is None else calibrate(predictions, keys, calibrate_fraction),
+        calibration=None if calibrate_fraction is None else calibrate(predictions, sweeps, calibrate_fraction),
     )
 
 

@@ -31,6 +31,7 @@ class Machine:
     devices_per_node: int = 0
     scale_up_bytes_per_s: float = 0.0
     scale_up_kind: str = ""
+    memory_bytes: int = 0
 
 
 MACHINES: tuple[tuple[str, Machine], ...] = (
@@ -48,7 +49,7 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"a100.*pcie", Machine("dgx-a100-80g", "a100-pcie-80gb")),
     (r"a100.*40", Machine("dgx-a100-40g")),
     (r"a100", Machine("dgx-a100-80g")),
-    (r"v100.*pcie|v100.*16gb", Machine("dgx-a100-40g", "v100-sxm2-32gb", 4, 150e9, "mesh")),
+    (r"v100.*16gb", Machine("dgx-a100-40g", "v100-sxm2-32gb", 4, 150e9, "mesh", 16 * 2**30)),
     (r"v100", Machine("dgx-a100-40g", "v100-sxm2-32gb", 4, 150e9, "mesh")),
     (r"l40s", Machine("l40s-8")),
     (r"mi355", Machine("mi355x-8")),
@@ -112,7 +113,9 @@ def _with_device(pool: Pool, machine: Machine) -> Pool:
     update: dict[str, object] = {}
     scale_up = pool.scale_up
     if machine.device:
-        update["device"] = load_device(machine.device)
+        device = load_device(machine.device)
+        stated = {"memory_bytes": machine.memory_bytes} if machine.memory_bytes else {}
+        update["device"] = device.model_copy(update=stated)
     if machine.devices_per_node:
         update["devices_per_node"] = machine.devices_per_node
         update["nics_per_node"] = max(1, pool.nics_per_node * machine.devices_per_node // pool.devices_per_node)
