@@ -29,7 +29,7 @@ def check_partition(
         tail1 = max(tail1, float(tables.tail1[stage, start, column]))
         tail2 = max(tail2, float(tables.tail2[stage, start, column]))
         start += count
-    value = objective(total, peak, tail1, tail2)
+    value = float(objective(*(np.array([part]) for part in (total, peak, tail1, tail2)))[0])
     if abs(value - claimed) > tolerance * max(abs(claimed), 1e-12):
         raise CheckFailed(f"objective is {value}, claimed {claimed}")
     return value

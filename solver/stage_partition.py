@@ -9,7 +9,7 @@ Constraints  (1) sum_r c_r = L                                          ``_finis
 
 Method: forward dynamic programming over (stage, start) with Pareto labels (sum, peak, tail1, tail2): a label that is
 no better in any of the four is dropped (``_pareto``), which keeps an optimum because F is monotone.  With a ``cutoff``,
-``_limits`` finds by bisection the largest peak and the largest sum that can still beat it; options and labels beyond
+``_limits`` encloses the largest peak and the largest sum that can still beat it; options and labels beyond
 are dropped.  Exact.
 
 Shape letters: S stages, L items, A = L + 1 starts, C = high - low + 1 counts.
@@ -24,11 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Objective = Callable[[float, float, float, float], float]
+Objective = Callable[[Array, Array, Array, Array], Array]
+"""F of the module docstring, element by element over arrays of one length."""
 Label = tuple[float, float, float, float, tuple[int, ...]]
 
-BISECTIONS = 24
-"""Halvings of the interval of a limit; what is left is kept, so fewer only cost time."""
+GRID = 64
+REFINEMENTS = 2
+"""A limit is enclosed by this many grids of this many points; what is left is kept, so fewer only cost time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,12 @@ def partition(tables: PartitionTables, objective: Objective, cutoff: float = flo
         labels = _extend(tables, add, stage, labels, finish, sum_limit)
         if not labels:
             return None
-    best: Partition | None = None
-    for total, peak, tail1, tail2, counts in labels.get(tables.num_items, []):
-        value = objective(total, peak, tail1, tail2)
-        if value < cutoff and (best is None or value < best.objective):
-            best = Partition(counts=counts, objective=value)
-    return best
+    final = labels.get(tables.num_items, [])
+    if not final:
+        return None
+    values = objective(*(np.array(column) for column in list(zip(*final, strict=True))[:4]))
+    best = int(np.argmin(values))
+    return Partition(counts=final[best][4], objective=float(values[best])) if values[best] < cutoff else None
 
 
 def _limits(tables: PartitionTables, objective: Objective, cutoff: float, least_sum: float) -> tuple[float, float]:
@@ -88,26 +90,34 @@ def _limits(tables: PartitionTables, objective: Objective, cutoff: float, least_
     if not np.isfinite(cutoff):
         return float("inf"), float("inf")
     finite = np.isfinite(tables.add)
-    least_peak = least_sum / tables.num_stages if np.array_equal(tables.add, tables.peak) else 0.0
+    # The busiest stage does at least the mean; that is the peak's floor only where both tables say the same.
+    least_peak = least_sum / tables.num_stages if np.array_equal(tables.add[finite], tables.peak[finite]) else 0.0
     most_peak = float(tables.peak[finite].max())
     most_sum = float(np.where(finite, tables.add, -np.inf).max(axis=(1, 2)).sum())
-    if objective(least_sum, least_peak, 0.0, 0.0) >= cutoff:
+    zero = np.zeros(GRID)
+
+    def by_peak(peaks: Array) -> Array:
+        return objective(zero + least_sum, peaks, zero, zero)
+
+    def by_sum(sums: Array) -> Array:
+        return objective(sums, zero + least_peak, zero, zero)
+
+    if by_peak(zero + least_peak)[0] >= cutoff:
         return -1.0, -1.0
-    peak_limit = _largest(lambda peak: objective(least_sum, peak, 0.0, 0.0) < cutoff, least_peak, most_peak)
-    sum_limit = _largest(lambda total: objective(total, least_peak, 0.0, 0.0) < cutoff, least_sum, most_sum)
-    return peak_limit, sum_limit
+    return _largest(by_peak, cutoff, least_peak, most_peak), _largest(by_sum, cutoff, least_sum, most_sum)
 
 
-def _largest(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Upper end of the interval in which a monotone test holds, rounded outwards; ``holds(low)`` is known."""
-    if high <= low or holds(high):
-        return max(low, high)
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
+def _largest(value: Callable[[Array], Array], cutoff: float, low: float, high: float) -> float:
+    """Upper end of where a non-decreasing function stays below ``cutoff``, rounded outwards; low is known to."""
+    if high <= low:
+        return low
+    for _ in range(REFINEMENTS):
+        points = np.linspace(low, high, GRID)
+        below = np.flatnonzero(value(points) < cutoff)
+        last = int(below[-1]) if len(below) else 0
+        if last == GRID - 1:
+            return high
+        low, high = float(points[last]), float(points[last + 1])
     return high
 
 

@@ -45,8 +45,8 @@ def best_split(context: RowContext, rules: SplitRules, cutoff_s: float = float("
     """Best candidate of a strategy that is faster than ``cutoff_s`` and fits; None when there is none."""
     if context.strategy.vpp > 1:
         return _best_of_family(context, rules, cutoff_s)
-    # A near-even dealing first: its time cuts the dynamic program down to spans that can still win.
-    best = _best_of_family(context, rules, cutoff_s)
+    # Without a cutoff a near-even dealing comes first: its time cuts the dynamic program down to spans that can win.
+    best = None if np.isfinite(cutoff_s) else _best_of_family(context, rules, cutoff_s)
     for fixed in _relief_choices(context, rules):
         found = _best_line(context, rules, cutoff_s if best is None else best.step_time_s, fixed)
         if found is not None:
@@ -86,15 +86,13 @@ def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: i
 
 def _objective(context: RowContext) -> Objective:
     """Step time from (sum of stage times, busiest stage, tail of dense, tail of expert parameters)."""
-    gradient_s = np.array([_total(context, "weight_gradient_s")])
-    remembered: dict[tuple[float, float], float] = {}
+    gradient_s = _total(context, "weight_gradient_s")
 
-    def objective(total: float, peak: float, tail1: float, tail2: float) -> float:
-        span = remembered.get((total, peak))
-        if span is None:
-            made = makespan_s(context.row, np.array([total]), np.array([peak]), gradient_s, context.cost.hop_s)
-            span = remembered[(total, peak)] = float(made[0])
-        return span + tail1 + tail2
+    def objective(total: Array, peak: Array, tail1: Array, tail2: Array) -> Array:
+        rows = context.row.take(np.zeros(len(total), dtype=np.int64))
+        hop_s = np.full(len(total), context.cost.hop_s[0])
+        step_s: Array = makespan_s(rows, total, peak, np.full(len(total), gradient_s), hop_s) + tail1 + tail2
+        return step_s
 
     return objective
 
@@ -111,13 +109,10 @@ def _longest_span(context: RowContext, objective: Objective, cutoff_s: float) ->
         return layers
     running = context.prefix.forward_s + context.prefix.backward_s
     total_s = float(running[-1]) + float(context.ends_s.sum())
-    fewest = 0
-    for count in range(1, layers + 1):
-        shortest_s = float((running[count:] - running[:-count]).min())
-        if objective(total_s, max(shortest_s, total_s / context.strategy.pp), 0.0, 0.0) > cutoff_s:
-            break
-        fewest = count
-    return fewest
+    shortest_s = np.array([float((running[count:] - running[:-count]).min()) for count in range(1, layers + 1)])
+    zero = np.zeros(layers)
+    step_s = objective(zero + total_s, np.maximum(shortest_s, total_s / context.strategy.pp), zero, zero)
+    return int((step_s <= cutoff_s).sum())
 
 
 def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None) -> tuple[PartitionTables, Ints]:
@@ -203,11 +198,11 @@ def _best_of_family(context: RowContext, rules: SplitRules, cutoff_s: float) -> 
     cutoff, objective = cutoff_s, _objective(context)
     running = context.prefix.forward_s + context.prefix.backward_s
     total_s = float(running[-1]) + float(context.ends_s.sum())
-    bounded = []
-    for chunk_layers in chunk_family(context.costs.model.num_layers, context.strategy.num_chunks):
-        busiest_s = float((_device_sums(context, chunk_layers, running) + context.ends_s).max())
-        bounded.append((objective(total_s, busiest_s, 0.0, 0.0), chunk_layers))
-    for bound_s, chunk_layers in sorted(bounded):
+    family = chunk_family(context.costs.model.num_layers, context.strategy.num_chunks)
+    busiest_s = np.array([(_device_sums(context, each, running) + context.ends_s).max() for each in family])
+    zero = np.zeros(len(family))
+    bounds = objective(zero + total_s, busiest_s, zero, zero)
+    for bound_s, chunk_layers in sorted(zip(bounds.tolist(), family, strict=True)):
         if bound_s >= cutoff:
             break
         split = family_split(context, rules, chunk_layers)
