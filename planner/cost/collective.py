@@ -55,11 +55,10 @@ def collective_s(
     op: Collective, size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel]
 ) -> Array:
     """Seconds of one collective; all arguments broadcast.  A group of one, or zero bytes, costs nothing."""
-    size_bytes, group_size, stride = np.broadcast_arrays(
-        np.asarray(size_bytes, dtype=np.float64),
-        np.asarray(group_size, dtype=np.float64),
-        np.asarray(stride, dtype=np.float64),
-    )
+    # Groups often have fewer distinct values than sizes: they keep their own shape and broadcast late.
+    size_bytes = np.asarray(size_bytes, dtype=np.float64)
+    group_size = np.asarray(group_size, dtype=np.float64)
+    stride = np.asarray(stride, dtype=np.float64)
     if op == "send_recv":
         time_s = _send_recv_s(size_bytes, stride, levels)
     elif op == "all_to_all":
@@ -80,14 +79,13 @@ def members_within(level: NetworkLevel, group_size: Array, stride: Array) -> Arr
     multiple of them, is cut evenly; any other straddles a border, and the smaller part is the bottleneck: 6 devices on
     nodes of 8 leave some group as 2 + 4.
     """
-    block, devices = group_size * stride, float(level.devices_per_group)
+    block, devices = np.atleast_1d(group_size * stride), float(level.devices_per_group)
     smaller, larger = np.minimum(block, devices), np.maximum(block, devices)
     shared = smaller
     uneven = np.floor(larger / smaller) * smaller != larger
     if uneven.any():
-        gcd = np.gcd(np.broadcast_to(block, uneven.shape)[uneven].astype(np.int64), level.devices_per_group)
         shared = shared.copy()
-        shared[uneven] = gcd
+        shared[uneven] = np.gcd(block[uneven].astype(np.int64), level.devices_per_group)
     return np.minimum(group_size, np.maximum(1.0, np.floor(shared / stride)))
 
 
@@ -95,11 +93,8 @@ def _ring_s(
     size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel], reduction: bool
 ) -> tuple[Array, Array, Array]:
     """Bandwidth seconds of one reduce_scatter, its ring latency, and the latency of a tree."""
-    total = np.zeros_like(size_bytes)
-    worst = np.zeros_like(size_bytes)
-    latency_s = np.zeros_like(size_bytes)
-    tree_s = np.zeros_like(size_bytes)
-    below = np.ones_like(size_bytes)
+    total = worst = latency_s = tree_s = np.zeros(())
+    below = np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
         parts = inside / below
@@ -107,33 +102,32 @@ def _ring_s(
         if reduction and level.in_network_reduction:
             line = line * np.where(inside >= 4, REDUCTION_GAIN, 1.0)
         level_s = size_bytes / below * (parts - 1) / parts / line
-        total += level_s
+        total = total + level_s
         worst = np.maximum(worst, level_s)
-        latency_s += (parts - 1) * level.latency_s
-        tree_s += np.ceil(np.log2(np.maximum(parts, 1.0))) * level.latency_s
+        latency_s = latency_s + (parts - 1) * level.latency_s
+        tree_s = tree_s + np.ceil(np.log2(np.maximum(parts, 1.0))) * level.latency_s
         below = inside
     return worst + (1 - PIPELINING) * (total - worst), latency_s, tree_s
 
 
 def _all_to_all_s(size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:
-    total = np.zeros_like(size_bytes)
-    worst = np.zeros_like(size_bytes)
-    below = np.ones_like(size_bytes)
+    total = worst = np.zeros(())
+    below = np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
         line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind] * ALL_TO_ALL_FRACTION
         level_s = size_bytes * (inside - below) / group_size / line
         # Messages to all peers are in flight together: latency grows with log of the peers, not with their number.
         level_s = level_s + np.ceil(np.log2(np.maximum(inside / below, 1.0))) * level.latency_s
-        total += level_s
+        total = total + level_s
         worst = np.maximum(worst, level_s)
         below = inside
     return worst + (1 - PIPELINING) * (total - worst)
 
 
 def _send_recv_s(size_bytes: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:
-    time_s = np.zeros_like(size_bytes)
-    decided = np.zeros(size_bytes.shape, dtype=bool)
+    time_s = np.zeros(())
+    decided = np.zeros(stride.shape, dtype=bool)
     for index, level in enumerate(levels):
         here = ~decided & ((stride < level.devices_per_group) | (index == len(levels) - 1))
         # Neighbouring stages send from all their devices at once, so a device has its share of the NICs.
@@ -143,7 +137,7 @@ def _send_recv_s(size_bytes: Array, stride: Array, levels: Sequence[NetworkLevel
             else level.bandwidth_bytes_per_s
         )
         time_s = np.where(here, size_bytes / (rate * LINE_FRACTION[level.kind]) + level.latency_s, time_s)
-        decided |= here
+        decided = decided | here
     return time_s
 
 

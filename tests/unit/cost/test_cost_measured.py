@@ -24,9 +24,7 @@ def one(value: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
 
 
 def matmul_point(m: int, n: int, k: int, time_s: float) -> MeasuredPoint:
-    return MeasuredPoint(
-        operator="matmul", dtype="bf16", shape={"m": m, "n": n, "k": k}, time_s=time_s, source=SOURCE
-    )
+    return MeasuredPoint(operator="matmul", dtype="bf16", shape={"m": m, "n": n, "k": k}, time_s=time_s, source=SOURCE)
 
 
 def test_a_measured_shape_gives_the_measured_time() -> None:
