@@ -47,8 +47,8 @@ def benchmark_section() -> str:
     for run in _runs():
         newest |= {each["name"]: (each, run) for each in run["measurements"]}
     rows = [_row(each) for each, _ in newest.values()]
-    places = dict.fromkeys(_place(run) for _, run in newest.values())
-    return "\n\n".join((table(("task", ">target", ">measured", ">CPU time", ""), rows), *places))
+    used = list({run["measured_at"]: run for _, run in newest.values()}.values())
+    return table(("task", ">target", ">measured", ">CPU time", ""), rows) + "\n\n" + _place(used)
 
 
 def _runs() -> list[dict[str, Any]]:
@@ -69,9 +69,12 @@ def _row(each: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _place(run: dict[str, Any]) -> str:
-    machine = run["machine"]
+def _place(runs: list[dict[str, Any]]) -> str:
+    """When and on what: all machines, all days, the range of loads."""
+    days = sorted({run["measured_at"][:10] for run in runs})
+    machines = sorted({f"one core of {run['machine']['cores']} ({run['machine']['processor']})" for run in runs})
+    loads = sorted(run["machine"]["load"][0] for run in runs)
     return (
-        f"Medians, measured {run['measured_at'][:10]} on one core of {machine['cores']} ({machine['processor']}) with a"
-        f" load of {machine['load'][0]:.1f}: on a machine that others use too, CPU time says more than wall time."
+        f"Medians of {' and '.join(days)} on {' and '.join(machines)}, load {loads[0]:.1f} to {loads[-1]:.1f}. Where"
+        " others use the machine too (load above 1), CPU time says more than wall time."
     )
