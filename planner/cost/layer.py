@@ -127,8 +127,10 @@ def saved_and_extra(
         one_way_s = working_bytes(kind.operators, keys) / hardware.host_link_bytes_per_s
         return kept, exposed_s(one_way_s, kind.sums.forward_s) + exposed_s(one_way_s, kind.sums.backward_s)
     extra_s = np.zeros(len(keys))
-    for name in replayed_operators(kind.operators, relief):
-        extra_s = extra_s + kind.forward_times_s[name]
+    replayed = replayed_operators(kind.operators, relief)
+    for operator in kind.operators:  # in their order: a set's own order, and with it rounding, differs by process
+        if operator.name in replayed:
+            extra_s = extra_s + kind.forward_times_s[operator.name]
     if relief.recompute == "full":
         extra_s = extra_s + kind.sums.communication_forward_s
     elif "moe" in relief.modules:
