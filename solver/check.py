@@ -30,6 +30,7 @@ def check_partition(
         tail2 = max(tail2, float(tables.tail2[stage, start, column]))
         start += count
     value = float(objective(*(np.array([part]) for part in (total, peak, tail1, tail2)))[0])
-    if abs(value - claimed) > tolerance * max(abs(claimed), 1e-12):
+    # Written so that a NaN or an infinite claim fails too.
+    if not abs(value - claimed) <= tolerance * max(abs(value), 1e-12):
         raise CheckFailed(f"objective is {value}, claimed {claimed}")
     return value

@@ -1,0 +1,432 @@
+"""The best plan of a small problem by trying everything: an oracle that shares no search code with the planner.
+
+Own loops over every field of the declared space, every dealing of layers (one chunk a device) or every member of the
+declared family (several chunks), every number of relieved layers on every stage.  Times and bytes of one layer come
+from the cost model, because they *are* the question; how they add up to stages, memory and step time is written out
+here a second time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.candidate import Split
+from planner.cost.hardware import Hardware, hardware_of
+from planner.cost.row_cost import CostModel, RowCost
+from planner.model.spec import ModelSpec
+from planner.problem import Problem
+from planner.schedule.closed_form import in_flight_chunks, pipeline_makespan_s
+from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES
+from planner.search.split import chunk_family
+from planner.search.target_rules import TargetRules
+from planner.strategy import Strategy
+from planner.strategy_rows import SCHEDULES, StrategyRows
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Dealing = tuple[int, ...]
+
+COLUMNS = (
+    *("tp", "sp", "cp", "ring", "ep", "etp", "pp", "vpp", "group", "schedule", "dp", "micro_batch_size"),
+    *("num_microbatches", "pp_inner", "overlap_tp", "overlap_ep", "dp_replicate", "zero", "relief"),
+    *("optimizer_offload", "overlap_grad", "overlap_param"),
+)
+MEMORY_TOLERANCE = 1e-9
+NEUTRAL: dict[str, int | str | bool] = {
+    **dict.fromkeys(("tp", "cp", "ep", "etp", "pp", "vpp", "dp", "dp_replicate", "dp_shard"), 1),
+    **dict.fromkeys(("sp", "optimizer_offload", "activation_offload", "overlap_tp", "overlap_ep"), False),
+    "recompute": "none",
+    "zero_stage": 0,
+    "schedule": "1f1b",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The fastest configuration that fits: step time, strategy and dealing."""
+
+    step_time_s: float
+    strategy: Strategy
+    split: Split
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a device and its share of the host can hold."""
+
+    device_bytes: float
+    host_bytes: float
+
+    @classmethod
+    def of(cls, problem: Problem, hardware: Hardware) -> Limits:
+        usable = hardware.memory_bytes * (1 - problem.constraints.memory_margin_fraction)
+        return cls(usable + MEMORY_TOLERANCE * hardware.memory_bytes, 0.9 * hardware.host_memory_bytes_per_device)
+
+
+def exhaustive_best(problem: Problem, num_devices: int | None = None) -> tuple[Best | None, int]:
+    """The fastest plan and the number of strategies looked at; None when nothing fits."""
+    hardware = hardware_of(problem.cluster, problem.workload.precision)
+    rows = all_rows(problem, num_devices or problem.cluster.num_devices)
+    costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
+    oracle = _Oracle(problem, costs, Limits.of(problem, hardware))
+    for part in _alike(rows):
+        oracle.try_rows(part)
+    return oracle.best, len(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What every strategy can reach: step time of its best fitting dealing, and the least peak of device memory."""
+
+    rows: StrategyRows
+    costs: CostModel
+    fastest_s: Array
+    least_bytes: Array
+
+
+def all_outcomes(problem: Problem) -> Outcomes:
+    """Every strategy of a problem with its best dealing, whatever its target's rules say."""
+    hardware = hardware_of(problem.cluster, problem.workload.precision)
+    costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
+    oracle = _Oracle(problem, costs, Limits.of(problem, hardware))
+    parts, times, sizes = [], [np.zeros(0)], [np.zeros(0)]
+    rows = all_rows(problem, problem.cluster.num_devices)
+    for part in _alike(rows):
+        oracle.try_rows(part)
+        parts.append(part)
+        times.append(oracle.fastest_s)
+        sizes.append(oracle.least_bytes)
+    whole = StrategyRows.concatenate(parts) if parts else rows
+    return Outcomes(whole, costs, np.concatenate(times), np.concatenate(sizes))
+
+
+def _alike(rows: StrategyRows) -> Iterator[StrategyRows]:
+    """Rows that share pp, vpp, schedule and whether they relieve at all."""
+    shapes = np.stack([rows.pp, rows.vpp, rows.schedule, rows.relief > 0], axis=1)
+    for shape in np.unique(shapes, axis=0):
+        yield rows.take(np.flatnonzero((shapes == shape).all(axis=1)))
+
+
+def all_rows(problem: Problem, num_devices: int) -> StrategyRows:
+    """Every legal strategy of the declared space."""
+    found = [
+        (*grid, *rest)
+        for grid in _grids(problem, num_devices)
+        for rest in _switches(problem, dict(zip(("tp", "cp", "pp", "dp", "ep", "etp"), grid, strict=True)))
+    ]
+    order = ("tp", "cp", "pp", "dp", "ep", "etp", *_REST)
+    table = np.array(found, dtype=np.int64).reshape(-1, len(order))
+    return StrategyRows(**{name: table[:, order.index(name)] for name in COLUMNS})
+
+
+_REST = (
+    *("micro_batch_size", "num_microbatches", "sp", "ring", "overlap_tp", "overlap_ep", "schedule", "vpp", "group"),
+    *("pp_inner", "zero", "dp_replicate", "relief", "optimizer_offload", "overlap_grad", "overlap_param"),
+)
+
+
+def _allowed(problem: Problem, **values: int | str | bool) -> bool:
+    constraints = problem.constraints
+    wanted = constraints.pins | {name: NEUTRAL[name] for name in constraints.forbids}
+    return all(wanted.get(name, value) == value for name, value in values.items())
+
+
+def _divisors(number: int) -> list[int]:
+    return [value for value in range(1, number + 1) if number % value == 0]
+
+
+def _splits_heads(model: ModelSpec, ways: int) -> bool:
+    """Query heads split evenly; key/value heads split or are copied evenly."""
+    for kind in model.layer_kinds:
+        attention = kind.attention
+        if attention.num_heads % ways:
+            return False
+        if attention.kind == "gqa" and attention.num_kv_heads % ways and ways % attention.num_kv_heads:
+            return False
+    return True
+
+
+def _grids(problem: Problem, devices: int) -> Iterator[tuple[int, ...]]:
+    model = problem.model
+    mixtures = [kind.moe for kind in model.layer_kinds if kind.moe is not None]
+    widths = [kind.mlp.intermediate_size for kind in model.layer_kinds if kind.mlp is not None]
+    widths += [moe.shared_intermediate_size for moe in mixtures]
+    expert_tensor = TARGET_SPACES[problem.constraints.target].expert_tensor_parallel
+    for tp, cp, pp in itertools.product(_divisors(devices), repeat=3):
+        if devices % (tp * cp * pp) or not _splits_heads(model, tp) or any(width % tp for width in widths):
+            continue
+        dp = devices // (tp * cp * pp)
+        if problem.workload.global_batch_size % dp or not _allowed(problem, tp=tp, cp=cp, pp=pp, dp=dp):
+            continue
+        for ep in range(1, devices + 1):
+            for etp in _divisors(tp):
+                if mixtures:
+                    fits = not any(moe.num_experts % ep or moe.expert_intermediate_size % etp for moe in mixtures)
+                    fits = fits and (tp * cp * dp) % (ep * etp) == 0 and (expert_tensor or etp == 1)
+                else:
+                    fits = ep == etp == 1
+                if fits and _allowed(problem, ep=ep, etp=etp):
+                    yield tp, cp, pp, dp, ep, etp
+
+
+def _switches(problem: Problem, grid: dict[str, int]) -> Iterator[tuple[int, ...]]:
+    space = TARGET_SPACES[problem.constraints.target]
+    per_replica = problem.workload.global_batch_size // grid["dp"]
+    moe = any(kind.moe is not None for kind in problem.model.layer_kinds)
+    for size, sp, kind in itertools.product(_divisors(per_replica), (True, False), ("none", *space.cp_kinds)):
+        count = per_replica // size
+        if (sp and grid["tp"] == 1) or (moe and grid["tp"] > 1 and not sp) or (kind == "none") != (grid["cp"] == 1):
+            continue
+        pieces = grid["cp"] * (2 if kind == "ring" else 1) * (grid["tp"] if sp else 1)
+        if problem.workload.sequence_length % pieces:
+            continue
+        if kind == "all_to_all" and not _splits_heads(problem.model, grid["tp"] * grid["cp"]):
+            continue
+        if not _allowed(problem, micro_batch_size=size, num_microbatches=count, sp=sp, cp_kind=kind):
+            continue
+        expert_overlaps = (False, True) if grid["ep"] > 1 and True in space.overlap_ep else (False,)
+        for overlap_ep, off in itertools.product(expert_overlaps, _on_or_off(problem)):
+            overlap_tp = sp and off and space.overlap_tp
+            if not _allowed(problem, overlap_ep=overlap_ep, overlap_tp=overlap_tp):
+                continue
+            head = (size, count, int(sp), int(kind == "ring"), int(overlap_tp), int(overlap_ep))
+            tails = itertools.product(_layouts(problem, grid, count), _states(problem, grid), _overlaps(problem))
+            yield from ((*head, *layout, *states, *overlaps) for layout, states, overlaps in tails)
+
+
+def _layouts(problem: Problem, grid: dict[str, int], count: int) -> list[tuple[int, int, int, int]]:
+    space, pp, layers = TARGET_SPACES[problem.constraints.target], grid["pp"], problem.model.num_layers
+    found = []
+    for name, vpp in itertools.product(space.schedules, (1, *VIRTUAL_STAGES)):
+        groups = [factor * pp for factor in GROUP_FACTORS] if name == "interleaved" else [0]
+        for group, inner in itertools.product(groups, space.axis_orders):
+            order = "tp-cp-ep-pp-dp" if inner else "tp-cp-ep-dp-pp"
+            if inner and (pp == 1 or grid["dp"] == 1):
+                continue
+            if inner and (grid["cp"] > 1 or grid["ep"] > 1) and grid["etp"] * grid["ep"] != grid["tp"] * grid["cp"]:
+                continue
+            if pp * vpp > layers or not _runs(name, pp, vpp, count, group):
+                continue
+            if _allowed(problem, schedule=name, vpp=vpp, microbatch_group_size=group, axis_order=order):
+                found.append((SCHEDULES.index(name), vpp, group, inner))
+    return found
+
+
+def _runs(name: str, pp: int, vpp: int, count: int, group: int) -> bool:
+    if pp == 1:
+        return name == "1f1b" and vpp == 1
+    if name == "interleaved":
+        return vpp > 1 and group <= count and (count % group == 0 or count % group >= pp)
+    if name in ("zbv", "dualpipev"):
+        return vpp == 2 and count >= 2 * pp
+    return vpp == 1
+
+
+def _states(problem: Problem, grid: dict[str, int]) -> list[tuple[int, int, int, int]]:
+    space, dp = TARGET_SPACES[problem.constraints.target], grid["dp"]
+    stages = space.zero_stages_with_pipeline if grid["pp"] > 1 else space.zero_stages
+    ways = grid["tp"] * grid["cp"] * dp // (grid["ep"] * grid["etp"])
+    moe = any(kind.moe is not None for kind in problem.model.layer_kinds)
+    found = []
+    for zero, replicate, (code, relief), offload in itertools.product(
+        stages, _divisors(dp), enumerate(RELIEFS), (False, True)
+    ):
+        if (zero == 0 and (replicate > 1 or offload)) or (offload and not space.optimizer_offload):
+            continue
+        if moe and replicate > 1 and ways % replicate:
+            continue
+        if ("moe" in relief.modules and not moe) or ("mlp" in relief.modules and not _has_dense(problem.model)):
+            continue
+        if (relief.offload and not space.activation_offload) or (
+            relief.recompute == "selective" and not space.selective_recompute
+        ):
+            continue
+        if _allowed(
+            problem,
+            zero_stage=zero,
+            dp_replicate=replicate,
+            dp_shard=dp // replicate,
+            recompute=relief.recompute,
+            activation_offload=relief.offload,
+            optimizer_offload=offload,
+        ):
+            found.append((zero, replicate, code, int(offload)))
+    return found
+
+
+def _has_dense(model: ModelSpec) -> bool:
+    return any(
+        kind.mlp is not None or (kind.moe is not None and kind.moe.shared_intermediate_size > 0)
+        for kind in model.layer_kinds
+    )
+
+
+def _overlaps(problem: Problem) -> list[tuple[int, int]]:
+    """(gradient, parameter) overlap: what a back-end's rules leave of all four; both on where there are no rules."""
+    tries = tuple(itertools.product(_on_or_off(problem), repeat=2))
+    if problem.constraints.target == "native":  # its rules leave the switches to the declared space
+        tries = TARGET_SPACES["native"].overlap_data
+    return [
+        (int(reduce), int(gather))
+        for reduce, gather in tries
+        if _allowed(problem, overlap_grad_reduce=reduce, overlap_param_gather=gather)
+    ]
+
+
+def _on_or_off(problem: Problem) -> tuple[bool, ...]:
+    return (True, False) if problem.constraints.target in ("megatron", "deepspeed") else (True,)
+
+
+def compositions(total: int, parts: int) -> Iterator[Dealing]:
+    """Every way to give ``total`` layers to ``parts`` stages, at least one each."""
+    for cuts in itertools.combinations(range(1, total), parts - 1):
+        edges = (0, *cuts, total)
+        yield tuple(edges[index + 1] - edges[index] for index in range(parts))
+
+
+class _Oracle:
+    """Tries every dealing of rows that share pp, vpp, schedule and whether they relieve at all."""
+
+    def __init__(self, problem: Problem, costs: CostModel, limits: Limits) -> None:
+        self.problem, self.costs, self.limits = problem, costs, limits
+        self.kinds = np.array(problem.model.layer_kind_sequence())
+        self.uniform = TARGET_SPACES[problem.constraints.target].uniform_recompute
+        self.rules = TargetRules(problem)
+        self.best: Best | None = None
+        self._refused: dict[int, bool] = {}
+        self.least_bytes: Array = np.zeros(0)
+        self.fastest_s: Array = np.zeros(0)
+
+    def try_rows(self, rows: StrategyRows) -> None:
+        """Improve ``best`` with any of ``rows``."""
+        self._refused = {}
+        self.least_bytes, self.fastest_s = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
+        cost = self.costs.rows(rows)
+        sample = rows.strategy(0, RELIEFS)
+        layers = self.problem.model.num_layers
+        dealings: Iterator[Dealing] | tuple[Dealing, ...] | list[Dealing]
+        dealings = compositions(layers, sample.pp) if sample.vpp == 1 else chunk_family(layers, sample.num_chunks)
+        for dealing in dealings:
+            held = [
+                [count for chunk, count in enumerate(dealing) if sample.chunk_stage(chunk) == stage]
+                for stage in range(sample.pp)
+            ]
+            choices = [range(max(counts) + 1) if rows.relief[0] else (0,) for counts in held]
+            for relieved in itertools.product(*choices):
+                self._try(rows, cost, dealing, relieved)
+
+    def _try(self, rows: StrategyRows, cost: RowCost, dealing: Dealing, relieved: tuple[int, ...]) -> None:
+        step_s, peak_bytes = self._evaluate(rows, cost, dealing, relieved)
+        self.least_bytes = np.minimum(self.least_bytes, peak_bytes)
+        self.fastest_s = np.minimum(self.fastest_s, step_s)
+        limit = np.inf if self.best is None else self.best.step_time_s
+        for index in np.argsort(step_s, kind="stable").tolist():
+            if not step_s[index] < limit:
+                return
+            candidate = rows.strategy(index, RELIEFS)
+            if index not in self._refused:
+                self._refused[index] = self.rules.refuses(candidate)
+            if not self._refused[index] and not self.rules.refuses(candidate, dealing):
+                self.best = Best(float(step_s[index]), candidate, Split(dealing, relieved))
+                return
+
+    def _evaluate(
+        self, rows: StrategyRows, cost: RowCost, dealing: Dealing, relieved: tuple[int, ...]
+    ) -> tuple[Array, Array]:
+        """Step time of every row dealt like this (infinite where it does not fit), and its peak of device memory."""
+        strategy = rows.strategy(0, RELIEFS)
+        stages = [_Stage(self, rows, cost, strategy, dealing, relieved, stage) for stage in range(strategy.pp)]
+        peak_bytes = np.max([stage.device_bytes for stage in stages], axis=0)
+        fits = peak_bytes <= self.limits.device_bytes
+        for stage in stages:
+            fits &= stage.host_bytes <= self.limits.host_bytes
+        if self.uniform:
+            fits &= self._uniform(rows, dealing, relieved, strategy)
+        seconds = np.stack([stage.seconds for stage in stages])
+        makespan = pipeline_makespan_s(
+            strategy.schedule,
+            rows.num_microbatches,
+            rows.pp,
+            rows.vpp,
+            rows.group,
+            seconds.sum(axis=0),
+            seconds.max(axis=0),
+            sum(stage.weight_gradient_s for stage in stages),
+            cost.hop_s,
+        )
+        dense = np.max([stage.dense for stage in stages], axis=0)
+        expert = np.max([stage.expert for stage in stages], axis=0)
+        tails = self.costs.tail_parts_s(cost, dense, expert)
+        return np.where(fits, makespan + tails[0] + tails[1], np.inf), peak_bytes
+
+    def _uniform(
+        self, rows: StrategyRows, dealing: Dealing, relieved: tuple[int, ...], strategy: Strategy
+    ) -> NDArray[np.bool_]:
+        """Rows whose back-end can recompute exactly so: the same number in every chunk, or everything."""
+        whole = np.array([RELIEFS[code].offload or RELIEFS[code].recompute == "selective" for code in rows.relief])
+        full = np.array([RELIEFS[code].recompute == "full" for code in rows.relief])
+        chunks = [(count, relieved[strategy.chunk_stage(chunk)]) for chunk, count in enumerate(dealing)]
+        everything = all(wanted >= count for count, wanted in chunks)
+        # One number serves all chunks: those that are shorter than it are relieved whole.
+        number = max(wanted for _, wanted in chunks)
+        same = all(min(count, wanted) == min(count, number) for count, wanted in chunks)
+        allowed: NDArray[np.bool_] = (~whole & ~full) | (full & same) | (whole & everything)
+        return allowed
+
+
+class _Stage:
+    """One stage of one dealing: seconds of a micro-batch, parameters, bytes; each [R]."""
+
+    def __init__(
+        self,
+        oracle: _Oracle,
+        rows: StrategyRows,
+        cost: RowCost,
+        strategy: Strategy,
+        dealing: Dealing,
+        relieved: tuple[int, ...],
+        stage: int,
+    ) -> None:
+        held = np.zeros(cost.layer_forward_s.shape[1])
+        eased = np.zeros(cost.layer_forward_s.shape[1])
+        first = 0
+        for chunk, count in enumerate(dealing):
+            if strategy.chunk_stage(chunk) == stage:
+                np.add.at(held, oracle.kinds[first : first + count], 1.0)
+                np.add.at(eased, oracle.kinds[first : first + min(count, relieved[stage])], 1.0)
+            first += count
+        front, back = stage == 0, stage == strategy.chunk_stage(strategy.num_chunks - 1)
+        saving = cost.saved_bytes - cost.relieved_bytes
+        flight = self._flight(rows, strategy, stage)
+        self.seconds = (cost.layer_forward_s + cost.layer_backward_s) @ held + cost.relief_s @ eased
+        self.seconds = self.seconds + front * cost.embedding_s + back * cost.head_s
+        self.weight_gradient_s = (
+            cost.layer_weight_gradient_s @ held
+            + front * cost.embedding_weight_gradient_s
+            + back * cost.head_weight_gradient_s
+        )
+        self.dense = cost.layer_dense @ held + front * cost.embedding_dense + back * cost.head_dense
+        self.expert = cost.layer_expert @ held + back * cost.head_expert
+        states, experts = cost.dense_state, cost.expert_state
+        offloads = np.array([RELIEFS[code].offload for code in rows.relief])
+        waiting = rows.num_microbatches if strategy.schedule == "gpipe" else 1
+        self.device_bytes = (
+            self.dense * (states.weights + states.gradients + states.optimizer)
+            + self.expert * (experts.weights + experts.gradients + experts.optimizer)
+            + flight * (cost.saved_bytes @ held - saving @ eased + front * cost.embedding_saved)
+            + back * (cost.head_saved * waiting + cost.head_transient)
+            + cost.fixed_bytes
+            + (eased.sum() > 0) * saving.max(axis=1) * np.where(offloads, 2.0, 1.0)
+        )
+        moved = np.where(offloads, flight * (saving @ eased), 0.0)
+        self.host_bytes = self.dense * states.host + self.expert * experts.host + moved
+
+    @staticmethod
+    def _flight(rows: StrategyRows, strategy: Strategy, stage: int) -> Array:
+        chunks = in_flight_chunks(strategy.schedule, rows.pp, rows.vpp, rows.num_microbatches, rows.group, stage)
+        return np.asarray(chunks, dtype=np.float64) / strategy.vpp

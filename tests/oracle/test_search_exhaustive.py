@@ -1,0 +1,110 @@
+"""Does anything beat the proved plan?  Exhaustive evaluation of small random problems finds exactly the same optimum."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from planner.cost.hardware import hardware_of
+from planner.errors import NoFeasiblePlan
+from planner.plan import Plan
+from planner.problem import Problem, Target
+from planner.search.branch import Search
+from planner.search.estimate import strategy_context
+from planner.search.evaluate import evaluate_split
+from planner.search.find import find_plan
+from planner.search.options import SearchOptions
+from tests.exhaustive_search import Best, all_rows, exhaustive_best
+from tests.search_problems import Size, random_problem
+
+QUICK = SearchOptions(top_k=0)
+SMALL = Size(max_devices=6, max_layers=5, max_batch=8, narrowings=2)
+LARGER = Size(max_devices=8, max_layers=6, max_batch=12, narrowings=2)
+WIDE = Size(max_devices=16, max_layers=4, max_batch=6, narrowings=3)
+
+
+def _agree(problem: Problem) -> bool:
+    """Whether there is a plan; fails unless search and exhaustive evaluation say the same."""
+    best, _ = exhaustive_best(problem)
+    try:
+        plan = find_plan(problem, QUICK)
+    except NoFeasiblePlan:
+        assert best is None, f"a plan of {best.step_time_s if best else 0} s was missed: {best}"
+        return False
+    assert best is not None, "a plan was found that exhaustive evaluation says does not fit"
+    assert plan.status == "optimal"
+    assert plan.step_time_s == pytest.approx(best.step_time_s, rel=1e-9), best
+    assert plan.lower_bound_s == plan.step_time_s
+    _same_numbers(problem, best)
+    _within_limits(plan)
+    return True
+
+
+def _same_numbers(problem: Problem, best: Best) -> None:
+    """The planner's own evaluation of the oracle's winner says what the oracle says."""
+    hardware = hardware_of(problem.cluster, problem.workload.precision)
+    candidate = evaluate_split(strategy_context(problem, hardware, best.strategy), best.split)
+    assert candidate.step_time_s == pytest.approx(best.step_time_s, rel=1e-9)
+    usable = hardware.memory_bytes * (1 - problem.constraints.memory_margin_fraction)
+    assert candidate.peak_memory_bytes <= usable + 1e-8 * hardware.memory_bytes
+
+
+def _within_limits(plan: Plan) -> None:
+    assert plan.peak_memory_bytes <= plan.memory_limit_bytes + 1e-8 * plan.memory_limit_bytes
+    assert sum(stage.layers for stage in plan.stages) == plan.problem.model.num_layers
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_beats_the_plan_of_a_small_problem(seed: int) -> None:
+    _agree(random_problem(seed, SMALL))
+
+
+def test_the_small_problems_are_of_every_kind() -> None:
+    """The oracle is only worth its name if its problems differ: targets, devices, with and without a plan."""
+    problems = [random_problem(seed, SMALL) for seed in range(40)]
+    targets = Counter(problem.constraints.target for problem in problems)
+    assert len(targets) == 4
+    assert len({problem.cluster.num_devices for problem in problems}) >= 4
+    assert len({len(problem.model.layer_kinds) for problem in problems}) == 2
+    assert {problem.model.mtp is not None for problem in problems} == {True, False}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_declared_space_is_what_the_search_enumerates(seed: int) -> None:
+    """Search and oracle count the same strategies: nothing is dropped that no rule names."""
+    problem = random_problem(100 + seed, SMALL, "any")
+    hardware = hardware_of(problem.cluster, problem.workload.precision)
+    space = Search(problem, hardware, QUICK).space
+    cores = space.cores
+    layouts, key = space.layouts(cores, np.arange(len(cores)))
+    shardings, key = space.shardings(layouts, key)
+    leaves, _ = space.leaves(shardings, key)
+    found = {leaves.strategy(index, space.reliefs) for index in range(len(leaves))}
+    rows = all_rows(problem, problem.cluster.num_devices)
+    # Overlapping the expert exchange is never slower, so the search takes only that value.
+    wanted = {rows.strategy(index, space.reliefs) for index in range(len(rows))}
+    wanted = {one for one in wanted if one.overlap_ep == (one.ep > 1) or problem.constraints.forbids}
+    assert len(found) == len(leaves), "no strategy is enumerated twice"
+    assert found == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", range(6))
+def test_nothing_beats_the_plan_of_many_problems(batch: int) -> None:
+    with_plan = sum(_agree(random_problem(seed, LARGER)) for seed in range(1000 + 20 * batch, 1020 + 20 * batch))
+    assert with_plan >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["any", "megatron", "deepspeed", "native"])
+def test_nothing_beats_the_plan_inside_a_target(target: Target) -> None:
+    with_plan = sum(_agree(random_problem(seed, LARGER, target)) for seed in range(2000, 2012))
+    assert with_plan >= 4
+
+
+@pytest.mark.slow
+def test_nothing_beats_the_plan_on_sixteen_devices() -> None:
+    with_plan = sum(_agree(random_problem(seed, WIDE, "any")) for seed in range(3000, 3030))
+    assert with_plan >= 10

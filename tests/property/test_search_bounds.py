@@ -1,0 +1,123 @@
+"""Are the search's bounds bounds?  Each level of the space is below everything under it, in time and in memory.
+
+The truth comes from ``tests.exhaustive_search``: every dealing and every relief of every strategy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planner.search.bound import BoundTerms, lower_bounds_s
+from planner.strategy_rows import SCHEDULES, StrategyRows
+from tests.exhaustive_search import Outcomes, all_outcomes
+from tests.search_problems import Size, random_problem
+
+ROUNDING = 1 - 1e-9
+CORE = ("vpp", "group", "schedule", "pp_inner")
+SHARDING = ("dp_replicate", "zero", "overlap_grad", "overlap_param", "optimizer_offload")
+PLAIN = {"vpp": 1, "dp_replicate": 1, "overlap_grad": 1, "overlap_param": 1}
+SMALL = Size(max_devices=8, max_layers=5, max_batch=8)
+
+
+def _plainest(rows: StrategyRows, *columns: str) -> StrategyRows:
+    """The rows with ``columns`` at the value that the search's upper levels give them."""
+    return replace(rows, **{name: np.full(len(rows), PLAIN.get(name, 0)) for name in columns})
+
+
+def _usable_bytes(outcomes: Outcomes, margin: float) -> float:
+    return outcomes.costs.hardware.memory_bytes * (1 - margin)
+
+
+def _levels(outcomes: Outcomes) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Bounds of core, layout and sharding of every strategy, as the search computes them."""
+    costs, rows = outcomes.costs, outcomes.rows
+    cores = _plainest(rows, "relief", *SHARDING, *CORE)
+    layouts, shardings = _plainest(rows, "relief", *SHARDING), _plainest(rows, "relief")
+    core = BoundTerms(costs, cores, costs.rows(cores), with_tail=False)
+    core_s = cores.num_microbatches * core.total_s / cores.pp + core.leanest_tail_s()
+    layout = BoundTerms(costs, layouts, costs.rows(layouts), with_tail=False)
+    layout_s = layout.without_memory_s() + layout.leanest_tail_s()
+    sharding_s = BoundTerms(costs, shardings, costs.rows(shardings)).without_memory_s()
+    return core_s, layout_s, sharding_s
+
+
+def _check_time(seed: int) -> int:
+    problem = random_problem(seed, SMALL, "any")
+    outcomes = all_outcomes(problem)
+    if len(outcomes.rows) == 0:
+        return 0
+    limit = _usable_bytes(outcomes, problem.constraints.memory_margin_fraction)
+    core_s, layout_s, sharding_s = _levels(outcomes)
+    leaf = BoundTerms(outcomes.costs, outcomes.rows, outcomes.costs.rows(outcomes.rows))
+    leaf_s = lower_bounds_s(leaf, limit)
+    assert (core_s * ROUNDING <= layout_s).all()
+    assert (layout_s * ROUNDING <= sharding_s).all()
+    assert (sharding_s * ROUNDING <= leaf_s).all()
+    fits = np.isfinite(outcomes.fastest_s)
+    assert np.isfinite(leaf_s[fits]).all(), "a strategy that fits was ruled out by the memory bound"
+    assert (leaf_s[fits] * ROUNDING <= outcomes.fastest_s[fits]).all()
+    return int(fits.sum())
+
+
+def _check_cutoff(seed: int) -> None:
+    """A cutoff may rule out what is not faster than it, and nothing else."""
+    problem = random_problem(seed, SMALL, "any")
+    outcomes = all_outcomes(problem)
+    fits = np.isfinite(outcomes.fastest_s)
+    if not fits.any():
+        return
+    limit = _usable_bytes(outcomes, problem.constraints.memory_margin_fraction)
+    terms = BoundTerms(outcomes.costs, outcomes.rows, outcomes.costs.rows(outcomes.rows))
+    for cutoff_s in np.quantile(outcomes.fastest_s[fits], [0.1, 0.5, 0.9]):
+        bounds = lower_bounds_s(terms, limit, float(cutoff_s))
+        faster = outcomes.fastest_s < cutoff_s * ROUNDING
+        assert (bounds[faster] * ROUNDING <= outcomes.fastest_s[faster]).all()
+
+
+def _check_memory(seed: int) -> None:
+    outcomes = all_outcomes(random_problem(seed, SMALL, "any"))
+    if len(outcomes.rows) == 0:
+        return
+    cores = _plainest(outcomes.rows, "relief", *SHARDING, *CORE)
+    leanest = BoundTerms(outcomes.costs, cores, outcomes.costs.rows(cores), with_tail=False).leanest_bytes()
+    above = leanest * ROUNDING > outcomes.least_bytes
+    assert not above.any(), _first(outcomes, leanest, above)
+
+
+def _first(outcomes: Outcomes, leanest: NDArray[np.float64], above: NDArray[np.bool_]) -> str:
+    index = int(np.flatnonzero(above)[0])
+    row = {field.name: int(getattr(outcomes.rows, field.name)[index]) for field in fields(StrategyRows)}
+    row["schedule"] = SCHEDULES[row["schedule"]]  # type: ignore[assignment]
+    return (
+        f"{int(above.sum())} of {len(above)} strategies fit in less than their core's leanest memory;"
+        f" {outcomes.least_bytes[index]:.4g} < {leanest[index]:.4g} for {row}"
+    )
+
+
+@pytest.mark.parametrize("seed", range(1000, 1016))
+def test_each_level_is_below_everything_under_it(seed: int) -> None:
+    _check_time(seed)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1008))
+def test_a_cutoff_rules_out_only_what_is_slower(seed: int) -> None:
+    _check_cutoff(seed)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1016))
+def test_no_strategy_needs_less_memory_than_its_core_is_said_to(seed: int) -> None:
+    _check_memory(seed)
+
+
+@pytest.mark.slow
+def test_bounds_of_many_problems() -> None:
+    feasible = 0
+    for seed in range(2000, 2100):
+        feasible += _check_time(seed)
+        _check_cutoff(seed)
+        _check_memory(seed)
+    assert feasible > 10_000
