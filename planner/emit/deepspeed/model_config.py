@@ -9,6 +9,7 @@ scaling, router auxiliary loss) takes the class's default.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from planner.emit.deepspeed.rule_input import used_kinds
@@ -28,6 +29,7 @@ def model_config(spec: ModelSpec) -> dict[str, Any]:
     return writer(spec)
 
 
+@lru_cache(maxsize=16)  # a search asks for every strategy of one model; building and importing a config takes 3 ms
 def why_not_buildable(spec: ModelSpec) -> str | None:
     """Why the emitted script cannot build the model, or None when it can."""
     try:
