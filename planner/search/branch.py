@@ -27,7 +27,8 @@ from planner.search.choices import TARGET_SPACES
 from planner.search.options import Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context, take
 from planner.search.space import Space
-from planner.search.split import SplitRules, best_split
+from planner.search.split import best_split
+from planner.search.split_terms import SplitRules
 from planner.search.target_rules import TargetRules
 from planner.strategy_rows import StrategyRows, distinct_rows
 

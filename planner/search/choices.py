@@ -109,7 +109,7 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
     "any": TargetSpace(schedules=("1f1b", "gpipe", "interleaved", "zb_h1", "zbv", "dualpipev")),
     "megatron": TargetSpace(schedules=("1f1b", "interleaved"), overlap_ep=(True, False), uniform_recompute=True),
     "deepspeed": TargetSpace(
-        schedules=("1f1b",),
+        schedules=("1f1b", "dualpipev"),
         cp_kinds=("all_to_all",),
         zero_stages_with_pipeline=(0, 1),
         axis_orders=(0,),
@@ -118,7 +118,6 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
         overlap_ep=(False,),
         overlap_data=((True, True), (True, False), (False, False)),
         selective_recompute=False,
-        uniform_recompute=True,
     ),
     "native": TargetSpace(
         schedules=("1f1b", "gpipe", "interleaved", "zbv", "dualpipev"),

@@ -14,9 +14,11 @@ from planner.problem import Problem
 from planner.search.branch import split_rules
 from planner.search.choices import RELIEFS
 from planner.search.evaluate import evaluate_split
+from planner.search.family_split import given_split
 from planner.search.legality import broken_rules, model_shape
 from planner.search.row_context import RowContext, row_context
-from planner.search.split import SplitRules, best_split, family_split
+from planner.search.split import best_split
+from planner.search.split_terms import SplitRules
 from planner.search.target_rules import TargetRules
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows, relief_of
@@ -82,7 +84,7 @@ def _check(problem: Problem, context: RowContext, strategy: Strategy, chunk_laye
 
 def _given(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> Candidate | None:
     """The given dealing with the fewest relieved layers that fit."""
-    split = family_split(context, rules, chunk_layers)
+    split = given_split(context, rules, chunk_layers)
     return None if split is None else evaluate_split(context, split)
 
 

@@ -9,6 +9,8 @@ Every number of a plan comes from here; the exact inner search minimises the sam
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,7 @@ from planner.candidate import Candidate, Split, StageBill
 from planner.cost.data_parallel import optimizer_s
 from planner.search.bound import makespan_s
 from planner.search.row_context import RowContext
+from planner.strategy import Strategy
 from planner.strategy_rows import SCHEDULES
 
 Array = NDArray[np.float64]
@@ -41,7 +44,7 @@ def evaluate_split(context: RowContext, split: Split) -> Candidate:
     breakdown["dp"] += tail_s - optimizer
     breakdown["optimizer"] = optimizer
     return Candidate(
-        strategy=strategy,
+        strategy=_as_used(strategy, split),
         split=split,
         stages=bills,
         step_time_s=makespan + tail_s,
@@ -49,6 +52,13 @@ def evaluate_split(context: RowContext, split: Split) -> Candidate:
         hop_s=float(cost.hop_s[0]),
         breakdown_s=breakdown,
     )
+
+
+def _as_used(strategy: Strategy, split: Split) -> Strategy:
+    """The strategy without a memory relief that no stage needs."""
+    if any(split.relieved):
+        return strategy
+    return replace(strategy, recompute="none", recompute_modules=(), activation_offload=False)
 
 
 def chunk_starts(chunk_layers: tuple[int, ...]) -> tuple[int, ...]:

@@ -9,8 +9,8 @@ from planner.cost.hardware import hardware_of
 from planner.errors import DocumentInvalid
 from planner.model.builtin import builtin_model
 from planner.problem import Problem, Workload
-from planner.search.complete import complete_strategy
 from planner.search.estimate import estimate
+from planner.strategy import Strategy
 from profiles.catalogue import load_cluster
 from profiles.device import Provenance
 from profiles.table import MeasuredPoint, ProfileTable
@@ -81,7 +81,7 @@ def test_a_plan_with_a_profile_says_so_and_has_its_own_identity() -> None:
     measured = base.model_copy(update={"profile": table})
     assert measured.profile_id == table.profile_id
     assert measured.problem_id != base.problem_id
-    strategy = complete_strategy(base, {"zero_stage": 3})
+    strategy = Strategy(dp_shard=8, zero_stage=3)
     slow, fast = estimate(measured, strategy), estimate(base, strategy)
     assert slow.step_time_s > fast.step_time_s
     assert slow.provenance["profile"] == table.profile_id

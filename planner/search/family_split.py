@@ -1,0 +1,147 @@
+"""How are layers dealt to stages that hold several chunks each?  The declared family, every member at once.
+
+Layers spread evenly over the chunks, the first and the last chunk up to ``END_RELIEF`` layers shorter, the remainder on
+the first or on the last chunks.  For each member the fewest relieved layers a chunk that fit each stage; then the step
+time of all members in one go.  Shape letters: F members, C chunks, P stages, K numbers of relieved layers.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.candidate import Candidate, Split
+from planner.search.evaluate import evaluate_split
+from planner.search.row_context import RowContext
+from planner.search.split_terms import SLACK, SplitRules, host_bytes, step_objective
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+END_RELIEF = 3
+
+
+@lru_cache(maxsize=1024)
+def chunk_family(layers: int, chunks: int) -> tuple[tuple[int, ...], ...]:
+    """Declared layouts of several chunks a device: near-even, ends up to END_RELIEF shorter."""
+    found: dict[tuple[int, ...], None] = {}
+    for less_first in range(END_RELIEF + 1):
+        for less_last in range(END_RELIEF + 1):
+            base, rest = divmod(layers + less_first + less_last, chunks)
+            for front in (False, True):
+                sizes = [base + (index < rest if front else index >= chunks - rest) for index in range(chunks)]
+                sizes[0] -= less_first
+                sizes[-1] -= less_last
+                if min(sizes) >= 1:
+                    found[tuple(sizes)] = None
+    return tuple(found)
+
+
+def best_of_family(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:
+    """Fastest member of the declared family below ``cutoff_s`` that fits; None when there is none."""
+    layers, chunks = context.costs.model.num_layers, context.strategy.num_chunks
+    members = _Members(context, np.array(chunk_family(layers, chunks), dtype=np.int64).reshape(-1, chunks))
+    if len(members.sizes) == 0:
+        return None
+    relieved, fits = members.relieved_layers(rules)
+    step_s = np.where(fits, members.step_s(relieved), np.inf)
+    best = int(np.argmin(step_s))
+    if step_s[best] >= cutoff_s:
+        return None
+    return evaluate_split(context, members.split(best, relieved))
+
+
+def given_split(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> Split | None:
+    """A dealing given by hand with the fewest relieved layers a chunk that fit; None if nothing fits."""
+    members = _Members(context, np.array([chunk_layers], dtype=np.int64))
+    relieved, fits = members.relieved_layers(rules)
+    return members.split(0, relieved) if fits[0] else None
+
+
+class _Members:
+    """Dealings of the layers over the chunks of one strategy, costed together."""
+
+    def __init__(self, context: RowContext, sizes: Ints) -> None:
+        self.context = context
+        self.sizes = sizes
+        stops = np.cumsum(sizes, axis=1)
+        self.starts = stops - sizes
+        stages = [context.strategy.chunk_stage(chunk) for chunk in range(sizes.shape[1])]
+        self.stages = np.array(stages)
+        self.owner = np.zeros((sizes.shape[1], context.strategy.pp))
+        self.owner[np.arange(sizes.shape[1]), stages] = 1.0
+
+    def split(self, member: int, relieved: Ints) -> Split:
+        """One member as a split."""
+        return Split(
+            chunk_layers=tuple(self.sizes[member].tolist()), relieved=tuple(int(k) for k in relieved[member].tolist())
+        )
+
+    def on_devices(self, column: Array, counts: Ints | None = None) -> Array:
+        """Sum of a running column over each device's layers, or over the first ``counts`` of each chunk: [F, P]."""
+        lengths = self.sizes if counts is None else np.minimum(counts, self.sizes)
+        sums: Array = (column[self.starts + lengths] - column[self.starts]) @ self.owner
+        return sums
+
+    def relieved_layers(self, rules: SplitRules) -> tuple[Ints, NDArray[np.bool_]]:
+        """Fewest relieved layers a chunk for each stage [F, P], and which members then fit [F]."""
+        context, strategy = self.context, self.context.strategy
+        need = self._need(rules)
+        tolerance = SLACK * context.costs.hardware.memory_bytes
+        chosen = np.full(need.shape, -1, dtype=np.int64)
+        most = int(self.sizes.max()) if context.prefix.saving_bytes[-1] > 0 else 0
+        for count in range(most + 1):
+            chosen = np.where((chosen < 0) & (self._left(need, count) <= tolerance), count, chosen)
+            if (chosen >= 0).all():
+                break
+        fits = np.asarray((chosen >= 0).all(axis=1))
+        chosen = np.maximum(chosen, 0)
+        if rules.uniform and (strategy.recompute != "none" or strategy.activation_offload):
+            every = chosen.max(axis=1) if strategy.recompute == "full" else self.sizes.max(axis=1)
+            chosen = np.broadcast_to(every[:, None], chosen.shape).copy()
+            for count in np.unique(every).tolist():
+                same = every == count
+                fits[same] &= (self._left(need, count)[same] <= tolerance).all(axis=1)
+        return chosen, fits & self._host_fits(rules, chosen)
+
+    def _need(self, rules: SplitRules) -> Array:
+        """Bytes over the limit on each stage without relief: [F, P]."""
+        prefix, memory, cost = self.context.prefix, self.context.memory, self.context.cost
+        dense, expert = self.on_devices(prefix.dense), self.on_devices(prefix.expert)
+        state = dense * cost.dense_state.total[0] + expert * cost.expert_state.total[0]
+        held = memory.fixed_bytes[0] + state + memory.in_flight[0] * self.on_devices(prefix.saved_bytes)
+        over: Array = held - rules.limit_bytes
+        return over
+
+    def _left(self, need: Array, count: int) -> Array:
+        """Bytes over the limit with the first ``count`` layers of every chunk relieved: [F, P]."""
+        if count == 0:
+            return need
+        memory = self.context.memory
+        counts = np.full_like(self.sizes, count)
+        saving = self.on_devices(self.context.prefix.saving_bytes, counts)
+        left: Array = need - memory.in_flight[0] * saving + memory.replay_bytes[0]
+        return left
+
+    def _host_fits(self, rules: SplitRules, chosen: Ints) -> NDArray[np.bool_]:
+        strategy, prefix = self.context.strategy, self.context.prefix
+        if not (strategy.optimizer_offload or strategy.activation_offload):
+            return np.ones(len(self.sizes), dtype=bool)
+        moved = self.on_devices(prefix.saving_bytes, chosen[:, self.stages])
+        dense, expert = self.on_devices(prefix.dense), self.on_devices(prefix.expert)
+        held = host_bytes(self.context, dense.T, expert.T, moved.T)
+        return np.asarray((held <= rules.host_limit_bytes).all(axis=0))
+
+    def step_s(self, relieved: Ints) -> Array:
+        """Step time of every member: [F]."""
+        context, prefix = self.context, self.context.prefix
+        busy_s = self.on_devices(prefix.forward_s + prefix.backward_s) + context.ends_s
+        busy_s = busy_s + self.on_devices(prefix.relief_s, relieved[:, self.stages])
+        dense, expert = self.on_devices(prefix.dense), self.on_devices(prefix.expert)
+        dense[:, 0] += context.cost.embedding_dense[0]
+        dense[:, context.head_stage] += context.cost.head_dense[0]
+        expert[:, context.head_stage] += context.cost.head_expert[0]
+        tails = context.costs.tail_parts_s(context.cost, dense.max(axis=1), expert.max(axis=1))
+        return step_objective(context)(busy_s.sum(axis=1), busy_s.max(axis=1), *tails)

@@ -1,0 +1,58 @@
+"""What do both inner searches share?  Limits, the step time as a function of stage sums, host memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.search.bound import makespan_s
+from planner.search.row_context import RowContext
+from solver.stage_partition import Objective
+
+Array = NDArray[np.float64]
+
+SLACK = 1e-9
+"""Relative rounding slack of the memory comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRules:
+    """What memory, host memory and the back-end allow."""
+
+    limit_bytes: float
+    host_limit_bytes: float = float("inf")
+    uniform: bool = False
+
+
+def step_objective(context: RowContext) -> Objective:
+    """Step time from (sum of stage times, busiest stage, tail of dense, tail of expert parameters)."""
+    gradient_s = total_over_model(context, "weight_gradient_s")
+
+    def objective(total: Array, peak: Array, tail1: Array, tail2: Array) -> Array:
+        rows = context.row.take(np.zeros(len(total), dtype=np.int64))
+        hop_s = np.full(len(total), context.cost.hop_s[0])
+        step_s: Array = makespan_s(rows, total, peak, np.full(len(total), gradient_s), hop_s) + tail1 + tail2
+        return step_s
+
+    return objective
+
+
+def total_over_model(context: RowContext, name: str) -> float:
+    """A per-micro-batch quantity summed over all layers and both ends."""
+    ends = (context.table.embedding, context.table.head)
+    return float(getattr(context.prefix, name)[-1]) + sum(float(getattr(end, name)[context.key]) for end in ends)
+
+
+def host_bytes(context: RowContext, dense: Array, expert: Array, moved: Array) -> Array:
+    """Host memory of each stage: offloaded optimizer states, and what offloaded layers keep: [S, ...]."""
+    cost, strategy = context.cost, context.strategy
+    per_dense, per_expert = cost.dense_state.host[0], cost.expert_state.host[0]
+    ends = np.zeros(strategy.pp)
+    ends[0] += cost.embedding_dense[0] * per_dense
+    ends[context.head_stage] += cost.head_dense[0] * per_dense + cost.head_expert[0] * per_expert
+    flight = context.memory.in_flight[0] if strategy.activation_offload else np.zeros(strategy.pp)
+    shape = (-1, *(1 for _ in range(moved.ndim - 1)))
+    total: Array = dense * per_dense + expert * per_expert + ends.reshape(shape) + flight.reshape(shape) * moved
+    return total
