@@ -1,4 +1,4 @@
-"""Does anything beat the proved plan?  Exhaustive evaluation of small random problems finds exactly the same optimum."""
+"""Does anything beat the proved plan?  Exhaustive evaluation of small random problems finds the same optimum."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _agree(problem: Problem) -> bool:
     try:
         plan = find_plan(problem, QUICK)
     except NoFeasiblePlan:
-        assert best is None, f"a plan of {best.step_time_s if best else 0} s was missed: {best}"
+        assert best is None, f"a plan was missed: {best}"
         return False
     assert best is not None, "a plan was found that exhaustive evaluation says does not fit"
     assert plan.status == "optimal"
