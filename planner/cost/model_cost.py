@@ -87,6 +87,8 @@ class ModelCost:
     """The tensor between two layers (and between two stages): [K]."""
     dispatch_bytes: Array
     """Buffers of the expert exchange, in and out: [K]."""
+    tied_parameters: Array
+    """Part of the head's parameters that is a copy of the token table, where the two are on different stages: [K]."""
 
 
 def model_cost(
@@ -102,6 +104,7 @@ def model_cost(
         head=_head(model, kinds, keys, hardware),
         entry_bytes=layer_input_bytes(keys, model.hidden_size),
         dispatch_bytes=_dispatch_bytes(model, keys),
+        tied_parameters=_tied_parameters(model, keys),
     )
 
 
@@ -211,9 +214,7 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     operators = head_operators(model)
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
-    if model.tie_embeddings:
-        width = model.embedding_size or model.hidden_size
-        sums.dense_parameters += width * model.vocab_size / keys.tp
+    sums.dense_parameters += _tied_parameters(model, keys)
     saved = working_bytes(operators, keys)
     # The gradient of the logits exists beside the kept fp32 softmax while the head's backward runs.
     transient = sum(
@@ -223,6 +224,11 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     if model.mtp is not None:
         saved = saved + _add_mtp(sums, model, kinds, keys, hardware, saved)
     return _end(sums, saved, transient)
+
+
+def _tied_parameters(model: ModelSpec, keys: LayerKeys) -> Array:
+    width = (model.embedding_size or model.hidden_size) if model.tie_embeddings else 0
+    return width * model.vocab_size / keys.tp
 
 
 def _add_mtp(

@@ -28,7 +28,8 @@ def operator_forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) 
     if operator.op_class == "attention":
         context = _mean_context(operator, keys.sequence_length)
         flops = 2.0 * context * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * tokens
-        return rates.attention_s(flops, np.full_like(tokens, float(operator.window or keys.sequence_length)))
+        longest = min(operator.window or keys.sequence_length, keys.sequence_length)
+        return rates.attention_s(flops, np.full_like(tokens, float(longest)))
     width = float(operator.read_width + operator.write_width)
     return rates.memory_s(_rows(operator, keys) * width / _feature_split(operator, keys) * 2.0)
 

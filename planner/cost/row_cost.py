@@ -121,7 +121,8 @@ class CostModel:
             embedding_s=cost.embedding.total_s[key],
             head_s=cost.head.total_s[key],
             embedding_dense=cost.embedding.dense_parameters[key],
-            head_dense=cost.head.dense_parameters[key],
+            # Without a pipeline the head is the token table itself, not a copy of it.
+            head_dense=cost.head.dense_parameters[key] - np.where(rows.pp == 1, cost.tied_parameters[key], 0.0),
             head_expert=cost.head.expert_parameters[key],
             embedding_saved=cost.embedding.saved_bytes[key],
             head_saved=cost.head.saved_bytes[key],

@@ -92,8 +92,8 @@ def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Spa
     cost, prefix, key = context.cost, context.prefix, context.key
     first, last = stage == 0, stage == context.head_stage
     ends = [end for end, here in ((context.table.embedding, first), (context.table.head, last)) if here]
-    dense = _over(prefix.dense, spans) + sum(float(end.dense_parameters[key]) for end in ends)
-    expert = _over(prefix.expert, spans) + sum(float(end.expert_parameters[key]) for end in ends)
+    dense = _over(prefix.dense, spans) + first * float(cost.embedding_dense[0]) + last * float(cost.head_dense[0])
+    expert = _over(prefix.expert, spans) + last * float(cost.head_expert[0])
     flight = float(context.memory.in_flight[0, stage])
     gpipe = context.row.schedule[0] == SCHEDULES.index("gpipe")
     waiting = float(context.strategy.num_microbatches) if gpipe else 1.0
