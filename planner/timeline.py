@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,47 +16,50 @@ from planner.strategy import Strategy
 
 Array = NDArray[np.float64]
 
-MOST_ACTIONS = 60_000
+MOST_ACTIONS = 8_000
 """Longer steps are simulated with fewer micro-batches; what is cut is steady state, whose length is known."""
 
 
 def plan_timeline(plan: Plan) -> Timeline:
     """Simulate the pipeline of a plan; the optimizer and data-parallel tail come after its end."""
     strategy = plan.chosen()
-    forward, backward, gradient = (np.zeros(strategy.num_chunks) for _ in range(3))
+    layers = [0] * strategy.num_chunks
     for stage in plan.stages:
-        weights = _chunk_weights([chunk.num_layers for chunk in stage.chunks])
-        for chunk, weight in zip(stage.chunks, weights, strict=True):
-            forward[chunk.chunk] = stage.forward_s * weight
-            backward[chunk.chunk] = stage.backward_s * weight
-            gradient[chunk.chunk] = stage.weight_gradient_s * weight
-    return _simulate(strategy, strategy.num_microbatches, forward, backward, gradient, plan.pipeline_hop_s)
+        for chunk in stage.chunks:
+            layers[chunk.chunk] = chunk.num_layers
+    times_s = [(stage.forward_s, stage.backward_s, stage.weight_gradient_s) for stage in plan.stages]
+    durations = _chunk_durations(strategy, layers, times_s)
+    return _simulate(strategy, strategy.num_microbatches, durations, plan.pipeline_hop_s)
 
 
 def simulated_step_time_s(candidate: Candidate) -> float:
     """Step time with the pipeline simulated event by event instead of by its closed form."""
     strategy = candidate.strategy
-    tail_s = candidate.step_time_s - candidate.makespan_s
     if strategy.pp == 1:
         return candidate.step_time_s
-    forward, backward, gradient = (np.zeros(strategy.num_chunks) for _ in range(3))
-    for stage, bill in enumerate(candidate.stages):
-        chunks = [chunk for chunk in range(strategy.num_chunks) if strategy.chunk_stage(chunk) == stage]
-        weights = _chunk_weights([candidate.split.chunk_layers[chunk] for chunk in chunks])
-        for chunk, weight in zip(chunks, weights, strict=True):
-            forward[chunk] = bill.forward_s * weight
-            backward[chunk] = bill.backward_s * weight
-            gradient[chunk] = bill.weight_gradient_s * weight
+    times_s = [(bill.forward_s, bill.backward_s, bill.weight_gradient_s) for bill in candidate.stages]
+    durations = _chunk_durations(strategy, candidate.split.chunk_layers, times_s)
     count = _affordable_microbatches(strategy)
-    timeline = _simulate(strategy, count, forward, backward, gradient, candidate.hop_s)
+    makespan_s = _simulate(strategy, count, durations, candidate.hop_s).makespan_s
     cut = strategy.num_microbatches - count
-    if cut == 0:
-        return timeline.makespan_s + tail_s
-    # In steady state every further micro-batch costs the same; measured over one more batch of micro-batches.
-    step = max(strategy.microbatch_group_size, strategy.pp)
-    longer = _simulate(strategy, count + step, forward, backward, gradient, candidate.hop_s)
-    rate_s = (longer.makespan_s - timeline.makespan_s) / step
-    return timeline.makespan_s + cut * rate_s + tail_s
+    if cut:
+        # In steady state every further micro-batch costs the same; measured over one more period of the schedule.
+        step = max(strategy.microbatch_group_size, strategy.pp)
+        longer_s = _simulate(strategy, count + step, durations, candidate.hop_s).makespan_s
+        makespan_s += cut * (longer_s - makespan_s) / step
+    return makespan_s + candidate.step_time_s - candidate.makespan_s
+
+
+def _chunk_durations(
+    strategy: Strategy, layers: Sequence[int], stage_times_s: Sequence[tuple[float, float, float]]
+) -> tuple[Array, Array, Array]:
+    """Forward, backward and weight-gradient seconds of each chunk: a stage's time in proportion to its layers."""
+    durations = np.zeros((3, strategy.num_chunks))
+    for stage, times_s in enumerate(stage_times_s):
+        chunks = [chunk for chunk in range(strategy.num_chunks) if strategy.chunk_stage(chunk) == stage]
+        weights = _chunk_weights([layers[chunk] for chunk in chunks])
+        durations[:, chunks] = np.outer(times_s, weights)
+    return durations[0], durations[1], durations[2]
 
 
 def _chunk_weights(layers: list[int]) -> list[float]:
@@ -71,14 +76,7 @@ def _affordable_microbatches(strategy: Strategy) -> int:
     return strategy.num_microbatches - cut
 
 
-def _simulate(
-    strategy: Strategy, microbatches: int, forward: Array, backward: Array, gradient: Array, hop_s: float
-) -> Timeline:
+def _simulate(strategy: Strategy, microbatches: int, durations: tuple[Array, Array, Array], hop_s: float) -> Timeline:
     order = build_order(strategy.schedule, strategy.pp, strategy.vpp, microbatches, strategy.microbatch_group_size)
-    return simulate(
-        order,
-        forward_s=forward,
-        backward_s=backward,
-        weight_gradient_s=gradient,
-        send_s=hop_s,
-    )
+    forward_s, backward_s, weight_gradient_s = durations
+    return simulate(order, forward_s, backward_s, weight_gradient_s, send_s=hop_s)
