@@ -73,17 +73,22 @@ class OperatorSum:
 
 @dataclass(frozen=True, slots=True)
 class LayerKind:
-    """One layer kind costed for all keys: its operators, their forward seconds by name, and their sums."""
+    """One layer kind costed for all keys: its operators, their forward seconds by name, and their sums.
+
+    ``reduction_times_s``: forward seconds of the tp communication of each row-parallel matmul, by its name.
+    """
 
     operators: tuple[Operator, ...]
     forward_times_s: dict[str, Array]
+    reduction_times_s: dict[str, Array]
     sums: OperatorSum
 
 
 def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> LayerKind:
     """Cost the operators of one layer kind."""
     times_s = {operator.name: operator_forward_s(operator, keys, hardware) for operator in operators}
-    return LayerKind(tuple(operators), times_s, _sum(operators, times_s, keys, hardware))
+    sums, reductions_s = _sum(operators, times_s, keys, hardware)
+    return LayerKind(tuple(operators), times_s, reductions_s, sums)
 
 
 def operator_sum(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> OperatorSum:
@@ -93,15 +98,16 @@ def operator_sum(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardw
 
 def _sum(
     operators: Sequence[Operator], times_s: Mapping[str, Array], keys: LayerKeys, hardware: Hardware
-) -> OperatorSum:
+) -> tuple[OperatorSum, dict[str, Array]]:
     sums = OperatorSum.zeros(len(keys))
+    reductions_s: dict[str, Array] = {}
     for operator in operators:
         forward_s = times_s[operator.name]
         sums.forward_s += forward_s
         _add_backward(sums, operator, forward_s)
         _add_parameters(sums, operator, keys)
         if operator.shard == "row":
-            _add_tp(sums, operator, keys, hardware, forward_s)
+            reductions_s[operator.name] = _add_tp(sums, operator, keys, hardware, forward_s)
         elif operator.op_class == "attention":
             _add_cp(sums, operator, keys, hardware, forward_s)
         elif operator.shard == "expert_row" and operator.op_class == "grouped_matmul":
@@ -111,7 +117,7 @@ def _sum(
     sums.communication_forward_s += 0.5 * ep_s
     sums.communication_backward_s += 0.5 * ep_s
     sums.ep_s = ep_s
-    return sums
+    return sums, reductions_s
 
 
 def saved_and_extra(
@@ -119,8 +125,9 @@ def saved_and_extra(
 ) -> tuple[Array, Array]:
     """Bytes that a layer keeps under a relief, and the seconds a micro-batch that the relief adds: two [K].
 
-    Recompute runs operators again (with their communication when the whole layer or the whole mixture is replayed);
-    offload moves what is kept to the host during the forward pass and back during the backward pass.
+    Recompute runs operators again with their communication (the reduction of a replayed row-parallel matmul, the
+    exchange of a replayed mixture, everything of a replayed layer); offload moves what is kept to the host during the
+    forward pass and back during the backward pass.
     """
     kept = saved_bytes(kind.operators, keys, relief, hidden_size)
     if relief.offload:
@@ -132,8 +139,11 @@ def saved_and_extra(
         if operator.name in replayed:
             extra_s = extra_s + kind.forward_times_s[operator.name]
     if relief.recompute == "full":
-        extra_s = extra_s + kind.sums.communication_forward_s
-    elif "moe" in relief.modules:
+        return kept, extra_s + kind.sums.communication_forward_s
+    for name, reduction_s in kind.reduction_times_s.items():
+        if name in replayed:
+            extra_s = extra_s + reduction_s
+    if "moe" in relief.modules:
         extra_s = extra_s + 0.5 * kind.sums.ep_s
     return kept, extra_s
 
@@ -164,8 +174,8 @@ def _add_parameters(sums: OperatorSum, operator: Operator, keys: LayerKeys) -> N
         sums.dense_parameters += float(operator.parameters)
 
 
-def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, matmul_s: Array) -> None:
-    """One reduction forward, one backward, over the output of a row-parallel matmul."""
+def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, matmul_s: Array) -> Array:
+    """One reduction forward, one backward, over the output of a row-parallel matmul; returns the forward seconds."""
     size = keys.tokens * operator.out_features * 2.0
     reduce_s = hardware.collective_s("all_reduce", size, keys.tp, np.ones_like(size))
     gather_s = hardware.collective_s("all_gather", size, keys.tp, np.ones_like(size))
@@ -178,6 +188,7 @@ def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     sums.communication_forward_s += shown_s
     sums.communication_backward_s += shown_s + regather_s
     sums.tp_s += 2.0 * shown_s + regather_s
+    return shown_s
 
 
 def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, attention_s: Array) -> None:
