@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.collective import Collective
 from planner.cost.hardware import Hardware
 from planner.cost.overlap import exposed_s
 from planner.memory.states import WEIGHT_BYTES, gradient_bytes, optimizer_bytes
@@ -90,32 +91,51 @@ def microbatch_s(
     backward_s: Array,
 ) -> tuple[Array, Array]:
     """Exposed ZeRO-2/3 traffic of one layer and micro-batch, forward and backward: two like ``parameters``."""
-    shards, stride = parallel.shards, parallel.stride
-    gather_s = hardware.collective_s("all_gather", parameters * WEIGHT_BYTES, shards, stride)
-    scatter_s = hardware.collective_s("reduce_scatter", parameters * gradient_bytes(workload), shards, stride)
-    forward = np.where(parallel.zero >= 3, exposed_s(gather_s, forward_s), 0.0)
-    traffic_s = np.where(parallel.zero >= 3, gather_s + scatter_s, scatter_s)
-    backward = np.where(parallel.zero >= 2, exposed_s(traffic_s, backward_s), 0.0)
-    return forward, backward
+    zero = parallel.zero
+    gather_s = _group_s("all_gather", zero >= 3, parameters * WEIGHT_BYTES, parallel, hardware)
+    scatter_s = _group_s("reduce_scatter", zero >= 2, parameters * gradient_bytes(workload), parallel, hardware)
+    forward = np.where(zero >= 3, exposed_s(gather_s, forward_s), 0.0)
+    return forward, np.where(zero >= 2, exposed_s(gather_s + scatter_s, backward_s), 0.0)
 
 
 def _once_a_step_s(
     parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware
 ) -> tuple[Array, Array]:
-    gradient = parameters * gradient_bytes(workload)
-    shards, stride, zero = parallel.shards, parallel.stride, parallel.zero
-    nothing: Array = np.zeros(1)
-    # Whole collectives are left out where no row needs them: most calls ask about a few ZeRO levels only.
-    everyone_s = hardware.collective_s("all_reduce", gradient, parallel.ranks, stride) if np.any(zero == 0) else nothing
-    scatter_s = hardware.collective_s("reduce_scatter", gradient, shards, stride) if np.any(zero == 1) else nothing
-    gathers = (zero >= 1) & (zero <= 2)
-    gather_s = (
-        hardware.collective_s("all_gather", parameters * WEIGHT_BYTES, shards, stride) if np.any(gathers) else nothing
+    gradient, zero = parameters * gradient_bytes(workload), parallel.zero
+    everyone_s = _group_s("all_reduce", zero == 0, gradient, parallel, hardware, ranks=parallel.ranks)
+    scatter_s = _group_s("reduce_scatter", zero == 1, gradient, parallel, hardware)
+    gather_s = _group_s("all_gather", (zero >= 1) & (zero <= 2), parameters * WEIGHT_BYTES, parallel, hardware)
+    across_s = _group_s(
+        "all_reduce",
+        (zero >= 1) & (parallel.replicate > 1),
+        gradient / parallel.shards,
+        parallel,
+        hardware,
+        ranks=parallel.replicate,
+        stride=parallel.stride * parallel.shards,
     )
-    across_s = (
-        hardware.collective_s("all_reduce", gradient / shards, parallel.replicate, stride * shards)
-        if np.any(parallel.replicate > 1)
-        else nothing
-    )
-    reduce_s = np.where(zero == 0, everyone_s, across_s + np.where(zero == 1, scatter_s, 0.0))
-    return reduce_s, np.where(gathers, gather_s, 0.0)
+    return everyone_s + scatter_s + across_s, gather_s
+
+
+def _group_s(
+    op: Collective,
+    where: NDArray[np.bool_],
+    size_bytes: Array,
+    parallel: DataParallelism,
+    hardware: Hardware,
+    *,
+    ranks: Array | None = None,
+    stride: Array | None = None,
+) -> Array:
+    """Seconds of one collective on the rows ``where`` it happens (others 0); by default among the shards.
+
+    Only those rows are computed: most batches mix ZeRO levels, and each level needs its own collectives.
+    """
+    ranks = parallel.shards if ranks is None else ranks
+    stride = parallel.stride if stride is None else stride
+    if where.all():
+        return hardware.collective_s(op, size_bytes, ranks, stride)
+    seconds = np.zeros(np.shape(size_bytes))
+    if where.any():
+        seconds[where] = hardware.collective_s(op, size_bytes[where], ranks[where], stride[where])
+    return seconds
