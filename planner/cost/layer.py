@@ -192,9 +192,14 @@ def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
 
 
 def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, attention_s: Array) -> None:
-    """Ring: keys and values travel cp-1 hops beside the attention.  All-to-all: q, k, v in, output out."""
+    """Ring: keys and values travel cp-1 hops beside the attention.  All-to-all: q, k, v in, output out.
+
+    After the exchange each device holds whole heads; with fewer key/value heads than cp, every device needs one all
+    the same, so heads are sent several times.
+    """
     kv_heads = np.maximum(operator.num_kv_heads / keys.tp, 1.0)
     kv_bytes = keys.tokens * kv_heads * (operator.qk_dim + operator.v_dim) * 2.0
+    sent_kv_bytes = kv_bytes / kv_heads * np.maximum(kv_heads, keys.cp)
     q_bytes = keys.tokens * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * 2.0
     ring_s = hardware.collective_s("all_gather", kv_bytes * keys.cp, keys.cp, keys.tp)
     forward_ring_s = exposed_s(ring_s, attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0))
@@ -202,7 +207,7 @@ def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
         2.0 * ring_s, ATTENTION_BACKWARD_FLOPS * attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0)
     )
     exchange_s = sum(
-        (hardware.collective_s("all_to_all", size, keys.cp, keys.tp) for size in (q_bytes, kv_bytes)),
+        (hardware.collective_s("all_to_all", size, keys.cp, keys.tp) for size in (q_bytes, sent_kv_bytes)),
         start=np.zeros(len(keys)),
     )
     forward_s = np.where(keys.ring > 0, forward_ring_s, exchange_s)
