@@ -47,6 +47,9 @@ LINE_FRACTION: dict[str, float] = {
 .74 to .97; MI300X 313 of 392 GB/s."""
 REDUCTION_GAIN = 1.25
 """all_reduce with in-switch reduction over the plain ring on 8 devices: measured 1.23 to 1.31 (H200, B200)."""
+FEWEST_FOR_REDUCTION = 5
+"""Members from which NCCL reduces in the switch: on H200 4 devices get the ring's 363 GB/s, 5 get 414
+(stas00/ml-engineering); AWS' tuner starts at 6 on B200."""
 ALL_TO_ALL_FRACTION = 0.90
 """all_to_all over all_gather bus bandwidth: 311/361 H200, 563/617 B200, 203/205 A100."""
 
@@ -100,7 +103,7 @@ def _ring_s(
         parts = inside / below
         line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind]
         if reduction and level.in_network_reduction:
-            line = line * np.where(inside >= 4, REDUCTION_GAIN, 1.0)
+            line = line * np.where(inside >= FEWEST_FOR_REDUCTION, REDUCTION_GAIN, 1.0)
         level_s = size_bytes / below * (parts - 1) / parts / line
         total = total + level_s
         worst = np.maximum(worst, level_s)
