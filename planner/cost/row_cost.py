@@ -17,6 +17,7 @@ from planner.cost.data_parallel import DataParallelism, microbatch_s, tail_s
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import ModelCost, model_cost
+from planner.cost.stage_hop import stage_hop_s
 from planner.memory.activations import Relief
 from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
 from planner.model.spec import ModelSpec
@@ -100,11 +101,6 @@ class CostModel:
                 forward_s, backward_s, dense_parameters, expert_parameters, dense, expert
             )
         stages = rows.pp.astype(float)
-        hop_s = np.where(
-            rows.pp > 1,
-            self.hardware.collective_s("send_recv", cost.entry_bytes[key], 2.0 + 0 * stages, self._hop_stride(rows)),
-            0.0,
-        )
         window_f = (layers.forward_s[key] @ self.kind_counts) / stages
         window_b = (layers.backward_s[key] @ self.kind_counts) / stages
         gathered = self._gathered_bytes(rows, cost, key)
@@ -129,7 +125,7 @@ class CostModel:
             head_transient=cost.head.transient_bytes[key],
             embedding_weight_gradient_s=cost.embedding.weight_gradient_s[key],
             head_weight_gradient_s=cost.head.weight_gradient_s[key],
-            hop_s=hop_s,
+            hop_s=stage_hop_s(self.hardware, rows, cost.entry_bytes[key], _hop_stride(rows)),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
             dense_state=state_bytes(self.workload, rows.zero, dense.shards, rows.optimizer_offload),
@@ -176,9 +172,6 @@ class CostModel:
         )
         return dense, expert
 
-    def _hop_stride(self, rows: StrategyRows) -> Array:
-        return (rows.tp * rows.cp * np.where(rows.pp_inner > 0, 1, rows.dp)).astype(float)
-
     def _add_zero_traffic(
         self,
         forward_s: Array,
@@ -219,3 +212,9 @@ class CostModel:
             + cost.dispatch_bytes[key]
             + hand_over * cost.entry_bytes[key]
         )
+
+
+def _hop_stride(rows: StrategyRows) -> Ints:
+    """Distance of neighbouring stages in devices."""
+    stride: Ints = rows.tp * rows.cp * np.where(rows.pp_inner > 0, 1, rows.dp)
+    return stride
