@@ -76,7 +76,8 @@ def _helpful(problem: Problem) -> tuple[str, ...]:
 def _binding_rule(space: Space) -> tuple[str, int]:
     """The rule that stopped the choices which got furthest, and how many it stopped."""
     furthest = len(LOOSE_REASONS)
-    order = sorted(space.pruned.items(), key=lambda item: (LOOSE_REASONS.get(item[0], furthest), item[1]))
+    stopped = ((reason, count) for reason, count in space.pruned.items() if count)
+    order = sorted(stopped, key=lambda item: (LOOSE_REASONS.get(item[0], furthest), item[1]))
     return order[-1] if order else ("the space is empty", 0)
 
 

@@ -1,0 +1,160 @@
+"""Do collectives take the time that the stated formulas give by hand?"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.cost.collective import (
+    ALL_TO_ALL_FRACTION,
+    BASE_LATENCY_S,
+    LINE_FRACTION,
+    PIPELINING,
+    REDUCTION_GAIN,
+    Collective,
+    collective_s,
+    members_within,
+)
+from profiles.levels import NetworkLevel
+
+SWITCH_S, NIC_S = 2e-6, 9e-6
+SWITCH_RATE, NIC_RATE = 400e9, 50e9
+INSIDE = NetworkLevel("scale_up", "switch", 8, SWITCH_RATE, SWITCH_RATE, SWITCH_S)
+OUTSIDE = NetworkLevel("nic", "nic", 64, NIC_RATE, NIC_RATE, NIC_S)
+LEVELS = (INSIDE, OUTSIDE)
+FAST, SLOW = SWITCH_RATE * LINE_FRACTION["switch"], NIC_RATE * LINE_FRACTION["nic"]
+BIG = 1e9
+OPS: tuple[Collective, ...] = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv")
+
+
+def _seconds(
+    op: Collective, size: float, group: int, stride: int = 1, levels: tuple[NetworkLevel, ...] = LEVELS
+) -> float:
+    return float(collective_s(op, np.array([size]), np.array([group]), np.array([stride]), levels)[0])
+
+
+def _pipelined(*parts: float) -> float:
+    return max(parts) + (1 - PIPELINING) * (sum(parts) - max(parts))
+
+
+@pytest.mark.parametrize("op", ["all_gather", "reduce_scatter"])
+def test_ring_inside_one_level(op: Collective) -> None:
+    by_hand = BIG * 7 / 8 / FAST + 7 * SWITCH_S + BASE_LATENCY_S
+    assert _seconds(op, BIG, 8) == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_all_reduce_is_two_rings_when_large() -> None:
+    by_hand = 2 * (BIG * 7 / 8 / FAST + 7 * SWITCH_S) + BASE_LATENCY_S
+    assert _seconds("all_reduce", BIG, 8) == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_all_reduce_is_a_tree_when_small() -> None:
+    size = 1000.0
+    by_hand = 2 * (size * 7 / 8 / FAST) / 0.92 + 2 * 3 * SWITCH_S + BASE_LATENCY_S
+    assert _seconds("all_reduce", size, 8) == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_reduction_in_the_switch_helps_all_reduce_alone() -> None:
+    levels = (NetworkLevel("scale_up", "switch", 8, SWITCH_RATE, SWITCH_RATE, SWITCH_S, in_network_reduction=True),)
+    by_hand = 2 * (BIG * 7 / 8 / (FAST * REDUCTION_GAIN) + 7 * SWITCH_S) + BASE_LATENCY_S
+    assert _seconds("all_reduce", BIG, 8, levels=levels) == pytest.approx(by_hand, rel=1e-12)
+    assert _seconds("all_gather", BIG, 8, levels=levels) == _seconds("all_gather", BIG, 8, levels=(INSIDE,))
+
+
+def test_two_levels() -> None:
+    """16 devices on two nodes of 8: everything inside, then an eighth of it between two nodes."""
+    by_hand = _pipelined(BIG * 7 / 8 / FAST, BIG / 8 * 1 / 2 / SLOW) + 7 * SWITCH_S + NIC_S + BASE_LATENCY_S
+    assert _seconds("all_gather", BIG, 16) == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_a_strided_group_has_no_neighbours_inside() -> None:
+    """Four devices, one a node: the whole buffer crosses the NICs."""
+    by_hand = BIG * 3 / 4 / SLOW + 3 * NIC_S + BASE_LATENCY_S
+    assert _seconds("reduce_scatter", BIG, 4, stride=8) == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_two_devices_a_node() -> None:
+    """Stride 4, size 8: pairs inside four nodes."""
+    by_hand = _pipelined(BIG / 2 / FAST, BIG / 2 * 3 / 4 / SLOW) + SWITCH_S + 3 * NIC_S + BASE_LATENCY_S
+    assert _seconds("all_gather", BIG, 8, stride=4) == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_all_to_all_on_two_levels() -> None:
+    """Of 16 parts of the buffer 7 go to neighbours, 8 to the other node, 1 stays."""
+    inside = BIG * 7 / 16 / (FAST * ALL_TO_ALL_FRACTION) + 3 * SWITCH_S
+    outside = BIG * 8 / 16 / (SLOW * ALL_TO_ALL_FRACTION) + NIC_S
+    assert _seconds("all_to_all", BIG, 16) == pytest.approx(_pipelined(inside, outside) + BASE_LATENCY_S, rel=1e-12)
+
+
+def test_send_recv_takes_the_level_that_it_crosses() -> None:
+    assert _seconds("send_recv", BIG, 2, stride=1) == pytest.approx(BIG / FAST + SWITCH_S + BASE_LATENCY_S, rel=1e-12)
+    assert _seconds("send_recv", BIG, 2, stride=8) == pytest.approx(BIG / SLOW + NIC_S + BASE_LATENCY_S, rel=1e-12)
+
+
+def test_a_mesh_has_one_link_to_each_peer() -> None:
+    pair = 50e9
+    mesh = (NetworkLevel("scale_up", "mesh", 8, 7 * pair, pair, SWITCH_S),)
+    for group in (2, 4, 8):
+        line = (group - 1) * pair * LINE_FRACTION["mesh"]
+        by_hand = BIG * (group - 1) / group / line + (group - 1) * SWITCH_S + BASE_LATENCY_S
+        assert _seconds("all_gather", BIG, group, levels=mesh) == pytest.approx(by_hand, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("group", "stride", "inside"),
+    [(8, 1, 8), (4, 1, 4), (16, 1, 8), (8, 2, 4), (2, 8, 1), (6, 1, 2), (12, 1, 4), (3, 2, 1), (24, 1, 8)],
+)
+def test_members_that_share_a_node_of_eight(group: int, stride: int, inside: int) -> None:
+    """A block of 6 on nodes of 8 is cut 2 + 4 somewhere, one of 12 into 4 + 8."""
+    assert members_within(INSIDE, np.array([group]), np.array([stride])) == inside
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_nothing_to_do_costs_nothing(op: Collective) -> None:
+    assert _seconds(op, BIG, 1) == 0
+    assert _seconds(op, 0.0, 8) == 0
+
+
+@given(
+    op=st.sampled_from(OPS),
+    size=st.floats(1, 1e11),
+    factor=st.floats(1, 100),
+    group=st.sampled_from([2, 4, 8, 16, 32, 64]),
+    stride=st.sampled_from([1, 2, 4, 8]),
+)
+def test_more_bytes_never_take_less_time(op: Collective, size: float, factor: float, group: int, stride: int) -> None:
+    group = max(2, min(group, 64 // stride))
+    assert _seconds(op, size * factor, group, stride) >= _seconds(op, size, group, stride) * (1 - 1e-12)
+
+
+@given(
+    op=st.sampled_from(["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]),
+    size=st.floats(1, 1e11),
+    stride=st.sampled_from([1, 2, 4, 8]),
+)
+def test_a_larger_group_never_takes_less_time(op: Collective, size: float, stride: int) -> None:
+    """Doubling a group within a level, or from one level into the next."""
+    sizes = [2**power for power in range(1, int(math.log2(64 // stride)) + 1)]
+    times = [_seconds(op, size, group, stride) for group in sizes]
+    assert all(later >= earlier * (1 - 1e-12) for earlier, later in pairwise(times)), times
+
+
+@given(
+    op=st.sampled_from(OPS),
+    size=st.floats(1, 1e11),
+    group=st.sampled_from([2, 3, 4, 6, 8, 16, 24, 64]),
+    gain=st.floats(1, 10),
+    faster=st.sampled_from(["inside", "outside"]),
+)
+def test_a_faster_link_never_takes_more_time(op: Collective, size: float, group: int, gain: float, faster: str) -> None:
+    def level(old: NetworkLevel, factor: float) -> NetworkLevel:
+        rate = old.bandwidth_bytes_per_s * factor
+        return NetworkLevel(old.name, old.kind, old.devices_per_group, rate, rate, old.latency_s)
+
+    better = (level(INSIDE, gain if faster == "inside" else 1), level(OUTSIDE, gain if faster == "outside" else 1))
+    assert _seconds(op, size, group, levels=better) <= _seconds(op, size, group) * (1 + 1e-12)

@@ -1,0 +1,119 @@
+"""Are the fewest devices the fewest, and the cheapest plan the cheapest?  Against planning every count by itself."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.plan import Plan
+from planner.problem import Constraints, Objective, Problem, Workload
+from planner.search.device_counts import cut_to, device_counts, pareto_front
+from planner.search.find import find_plan, plan_on_all_devices
+from planner.search.options import SearchOptions
+from tests.plan_factory import make_cluster, make_model
+
+QUICK = SearchOptions(top_k=0)
+
+
+def _problem(minimize: str, memory_gib: float = 16.0, **constraints: float) -> Problem:
+    cluster = make_cluster(32, devices_per_node=4)
+    pool = cluster.pools[0]
+    device = pool.device.model_copy(update={"memory_bytes": int(memory_gib * 2**30)})
+    cluster = cluster.model_copy(update={"pools": (pool.model_copy(update={"device": device}),)})
+    return Problem(
+        model=make_model(6),
+        cluster=cluster,
+        workload=Workload(global_batch_size=24, sequence_length=2048),
+        constraints=Constraints.model_validate(
+            {"forbids": ("optimizer_offload", "activation_offload", "cp"), **constraints}
+        ),
+        objective=Objective.model_validate({"minimize": minimize}),
+    )
+
+
+def _by_count(problem: Problem) -> dict[int, Plan]:
+    """The fastest plan of each number of devices that has one, each planned by itself."""
+    plans = {}
+    for count in device_counts(problem.cluster):
+        try:
+            plans[count] = find_plan(cut_to(problem, count).model_copy(update={"objective": Objective()}), QUICK)
+        except NoFeasiblePlan:
+            continue
+    return plans
+
+
+def test_counts_grow_from_a_node_to_the_cluster() -> None:
+    counts = device_counts(make_cluster(96, devices_per_node=8))
+    assert counts[0] == 8
+    assert counts[-1] == 96
+    assert all(later > earlier for earlier, later in pairwise(counts))
+    assert all(count % 8 == 0 for count in counts)
+
+
+def test_a_cut_cluster_has_the_devices_that_it_says() -> None:
+    problem = _problem("step_time")
+    for count in device_counts(problem.cluster):
+        assert cut_to(problem, count).cluster.num_devices == count
+
+
+@pytest.mark.parametrize("slack", [1.0, 1.3, 2.5, 6.0])
+def test_fewest_devices_for_a_step_time(slack: float) -> None:
+    plans = _by_count(_problem("step_time"))
+    target_s = slack * min(plan.step_time_s for plan in plans.values())
+    fewest = min(count for count, plan in plans.items() if plan.step_time_s <= target_s)
+    plan = find_plan(_problem("devices", max_step_time_s=target_s), QUICK)
+    assert plan.problem.cluster.num_devices == fewest
+    assert plan.step_time_s == plans[fewest].step_time_s <= target_s
+
+
+def test_fewest_devices_for_a_token_rate() -> None:
+    plans = _by_count(_problem("step_time"))
+    rate = 0.4 * max(plan.tokens_per_s for plan in plans.values())
+    fewest = min(count for count, plan in plans.items() if plan.tokens_per_s >= rate)
+    plan = find_plan(_problem("devices", min_tokens_per_s=rate), QUICK)
+    assert plan.problem.cluster.num_devices == fewest
+    assert plan.tokens_per_s >= rate
+
+
+def test_a_target_out_of_reach_names_what_can_be_reached() -> None:
+    fastest_s = min(plan.step_time_s for plan in _by_count(_problem("step_time")).values())
+    with pytest.raises(NoFeasiblePlan) as caught:
+        find_plan(_problem("devices", max_step_time_s=0.5 * fastest_s), QUICK)
+    assert caught.value.binding == "step time"
+    assert f"{fastest_s:.4g} s" in caught.value.relaxations[0]
+
+
+def test_fewest_devices_needs_a_target() -> None:
+    with pytest.raises(DocumentInvalid, match="needs a target"):
+        find_plan(_problem("devices"), QUICK)
+
+
+def test_cheapest_plan() -> None:
+    plans = _by_count(_problem("step_time"))
+    cheapest = min(plans, key=lambda count: count * plans[count].step_time_s)
+    plan = find_plan(_problem("cost"), QUICK)
+    assert plan.problem.cluster.num_devices == cheapest
+    assert plan.step_time_s == plans[cheapest].step_time_s
+
+
+def test_small_counts_without_a_plan_are_passed_over() -> None:
+    plans = _by_count(_problem("step_time", memory_gib=2.2))
+    assert 0 < len(plans) < len(device_counts(_problem("cost").cluster))
+    plan = find_plan(_problem("devices", memory_gib=2.2, max_step_time_s=1e6), QUICK)
+    assert plan.problem.cluster.num_devices == min(plans)
+
+
+def test_the_front_marks_what_nothing_beats() -> None:
+    points = pareto_front(_problem("step_time"), QUICK, None, plan_on_all_devices)
+    assert [point.num_devices for point in points] == list(_by_count(_problem("step_time")))
+    for point in points:
+        cost = point.num_devices * point.plan.step_time_s
+        beaten = any(
+            other.plan.step_time_s <= point.plan.step_time_s
+            and other.num_devices * other.plan.step_time_s <= cost
+            and other.num_devices != point.num_devices
+            for other in points
+        )
+        assert point.efficient == (not beaten)
