@@ -7,10 +7,10 @@ Once a step, after the last micro-batch (``tail_s``)::
     HSDP     the sharded part as above within dp_shard, then all_reduce of the shard over dp_replicate
 
 ZeRO-2 reduces gradients every micro-batch and ZeRO-3 also gathers parameters twice a micro-batch: that part belongs
-to the stage's micro-batch time (``microbatch_s``).  Reduction hides under the last backward pass, gathering under the
-next first forward pass; both windows are those of a mean stage without recompute, so that the result depends on a
-stage's parameters only and never falls when they grow (the search's bounds rely on it).  A step waits for the stage
-with the most dense parameters and for the one with the most expert parameters.
+to the micro-batch time of layers and ends (``microbatch_s``).  Reduction hides under the last backward pass, gathering
+under the next first forward pass; both windows are those of a mean stage without recompute, so that the result depends
+on a stage's parameters only and never falls when they grow (the search's bounds rely on it).  A step waits for the
+stage with the most dense parameters and for the one with the most expert parameters.
 
 The optimizer reads and writes its states once: ``bytes / memory bandwidth``; offloaded, gradients and parameters
 cross the host link and the host's memory does the work.  Shape letter: R rows.
@@ -18,6 +18,7 @@ cross the host link and the host's memory does the work.  Shape letter: R rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,17 +84,22 @@ def optimizer_s(parameters: Array, parallel: DataParallelism, workload: Workload
 
 
 def microbatch_s(
-    parameters: Array,
-    parallel: DataParallelism,
+    units: Sequence[tuple[Array, DataParallelism]],
     workload: Workload,
     hardware: Hardware,
     forward_s: Array,
     backward_s: Array,
 ) -> tuple[Array, Array]:
-    """Exposed ZeRO-2/3 traffic of one layer and micro-batch, forward and backward: two like ``parameters``."""
-    zero = parallel.zero
-    gather_s = _group_s("all_gather", zero >= 3, parameters * WEIGHT_BYTES, parallel, hardware)
-    scatter_s = _group_s("reduce_scatter", zero >= 2, parameters * gradient_bytes(workload), parallel, hardware)
+    """Exposed ZeRO-2/3 traffic of one layer (or end) and micro-batch, forward and backward: two [R].
+
+    ``units``: its dense and its expert parameters; their traffic hides together under ``forward_s`` and ``backward_s``.
+    """
+    zero = units[0][1].zero
+    gather_s, scatter_s = np.zeros(len(zero)), np.zeros(len(zero))
+    for parameters, parallel in units:
+        gather_s = gather_s + _group_s("all_gather", zero >= 3, parameters * WEIGHT_BYTES, parallel, hardware)
+        gradients = parameters * gradient_bytes(workload)
+        scatter_s = scatter_s + _group_s("reduce_scatter", zero >= 2, gradients, parallel, hardware)
     forward = np.where(zero >= 3, exposed_s(gather_s, forward_s), 0.0)
     return forward, np.where(zero >= 2, exposed_s(gather_s + scatter_s, backward_s), 0.0)
 

@@ -43,7 +43,6 @@ class LayerTable:
     ep_s: Array
     dense_parameters: Array
     expert_parameters: Array
-    working_bytes: Array
     saved_bytes: Array
     relief_s: Array
 
@@ -132,7 +131,6 @@ def _layer_table(
         ep_s=stack("ep_s"),
         dense_parameters=stack("dense_parameters"),
         expert_parameters=stack("expert_parameters"),
-        working_bytes=np.stack([working_bytes(operators, keys) for operators in kinds], axis=1),
         saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
         relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
     )

@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 class RowCost:
     """Costs by row; layer columns are [R, N], the rest [R].
 
-    ``layer_s`` counts forward, backward, exposed communication and ZeRO traffic of one layer and one micro-batch;
+    Times of layers and ends count compute, exposed communication and ZeRO traffic of one micro-batch;
     ``relief_s`` is what the row's memory relief adds to a layer that uses it.
     """
 
@@ -44,9 +44,10 @@ class RowCost:
     relieved_bytes: Array
     layer_dense: Array
     layer_expert: Array
-    working_bytes: Array
-    embedding_s: Array
-    head_s: Array
+    embedding_forward_s: Array
+    embedding_backward_s: Array
+    head_forward_s: Array
+    head_backward_s: Array
     embedding_dense: Array
     head_dense: Array
     head_expert: Array
@@ -71,6 +72,16 @@ class RowCost:
         """Seconds of one layer and one micro-batch without relief: [R, N]."""
         return self.layer_forward_s + self.layer_backward_s
 
+    @property
+    def embedding_s(self) -> Array:
+        """Seconds of the model's front end and one micro-batch: [R]."""
+        return self.embedding_forward_s + self.embedding_backward_s
+
+    @property
+    def head_s(self) -> Array:
+        """Seconds of the head and one micro-batch: [R]."""
+        return self.head_forward_s + self.head_backward_s
+
 
 class CostModel:
     """Costs of one model under one workload on one pool; remembers the sharding keys it has seen."""
@@ -93,13 +104,13 @@ class CostModel:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
         cost, key = keyed or self.keyed(rows)
         dense, expert = self._parallel(rows)
-        layers, at = cost.layers, rows.relief
-        dense_parameters, expert_parameters = layers.dense_parameters[key], layers.expert_parameters[key]
-        forward_s, backward_s = layers.forward_s[key], layers.backward_s[key]
-        if np.any(rows.zero >= 2):
-            forward_s, backward_s = self._add_zero_traffic(
-                forward_s, backward_s, dense_parameters, expert_parameters, dense, expert
-            )
+        layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
+        forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
+        # Without a pipeline the head is the token table itself, not a copy of it.
+        head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.tied_parameters[key], 0.0)
+        front = self._with_traffic(first.forward_s[key], first.backward_s[key], [(first.dense_parameters[key], dense)])
+        back_units = (head_dense, dense), (last.expert_parameters[key], expert)
+        back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
         stages = rows.pp.astype(float)
         window_f = (layers.forward_s[key] @ self.kind_counts) / stages
         window_b = (layers.backward_s[key] @ self.kind_counts) / stages
@@ -111,20 +122,20 @@ class CostModel:
             relief_s=layers.relief_s[at, key] if layers.relief_s.ndim == 3 else layers.relief_s,
             saved_bytes=layers.saved_bytes[0, key],
             relieved_bytes=layers.saved_bytes[at, key],
-            layer_dense=dense_parameters,
-            layer_expert=expert_parameters,
-            working_bytes=layers.working_bytes[key].max(axis=1),
-            embedding_s=cost.embedding.total_s[key],
-            head_s=cost.head.total_s[key],
-            embedding_dense=cost.embedding.dense_parameters[key],
-            # Without a pipeline the head is the token table itself, not a copy of it.
-            head_dense=cost.head.dense_parameters[key] - np.where(rows.pp == 1, cost.tied_parameters[key], 0.0),
-            head_expert=cost.head.expert_parameters[key],
-            embedding_saved=cost.embedding.saved_bytes[key],
-            head_saved=cost.head.saved_bytes[key],
-            head_transient=cost.head.transient_bytes[key],
-            embedding_weight_gradient_s=cost.embedding.weight_gradient_s[key],
-            head_weight_gradient_s=cost.head.weight_gradient_s[key],
+            layer_dense=layers.dense_parameters[key],
+            layer_expert=layers.expert_parameters[key],
+            embedding_forward_s=front[0],
+            embedding_backward_s=front[1],
+            head_forward_s=back[0],
+            head_backward_s=back[1],
+            embedding_dense=first.dense_parameters[key],
+            head_dense=head_dense,
+            head_expert=last.expert_parameters[key],
+            embedding_saved=first.saved_bytes[key],
+            head_saved=last.saved_bytes[key],
+            head_transient=last.transient_bytes[key],
+            embedding_weight_gradient_s=first.weight_gradient_s[key],
+            head_weight_gradient_s=last.weight_gradient_s[key],
             hop_s=stage_hop_s(self.hardware, rows, cost.entry_bytes[key], _hop_stride(rows)),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
@@ -172,25 +183,29 @@ class CostModel:
         )
         return dense, expert
 
-    def _add_zero_traffic(
-        self,
-        forward_s: Array,
-        backward_s: Array,
-        dense_parameters: Array,
-        expert_parameters: Array,
-        dense: DataParallelism,
-        expert: DataParallelism,
+    def _layer_times_s(
+        self, cost: ModelCost, key: Ints, dense: DataParallelism, expert: DataParallelism
     ) -> tuple[Array, Array]:
-        for parameters, parallel in ((dense_parameters, dense), (expert_parameters, expert)):
-            if not np.any(parameters):
-                continue
-            for kind in range(parameters.shape[1]):
-                extra_f, extra_b = microbatch_s(
-                    parameters[:, kind], parallel, self.workload, self.hardware, forward_s[:, kind], backward_s[:, kind]
+        """Forward and backward of every layer kind with ZeRO-2/3 traffic: two [R, N]."""
+        layers = cost.layers
+        forward_s, backward_s = layers.forward_s[key], layers.backward_s[key]
+        if np.any(dense.zero >= 2):
+            for kind in range(forward_s.shape[1]):
+                units = (layers.dense_parameters[key, kind], dense), (layers.expert_parameters[key, kind], expert)
+                forward_s[:, kind], backward_s[:, kind] = self._with_traffic(
+                    forward_s[:, kind], backward_s[:, kind], units
                 )
-                forward_s[:, kind] += extra_f
-                backward_s[:, kind] += extra_b
         return forward_s, backward_s
+
+    def _with_traffic(
+        self, forward_s: Array, backward_s: Array, units: Sequence[tuple[Array, DataParallelism]]
+    ) -> tuple[Array, Array]:
+        """Forward and backward of one layer or end with the ZeRO-2/3 traffic of its parameters: two [R]."""
+        if not np.any(units[0][1].zero >= 2):
+            return forward_s, backward_s
+        used = [unit for unit in units if np.any(unit[0])] or units[:1]
+        extra_f, extra_b = microbatch_s(used, self.workload, self.hardware, forward_s, backward_s)
+        return forward_s + extra_f, backward_s + extra_b
 
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
         """ZeRO-2/3 working copies: the unit in use and the next one gathered, and one unit's full gradient."""

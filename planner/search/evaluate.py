@@ -103,10 +103,13 @@ def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Spa
     states = (cost.dense_state, cost.expert_state)
     offloaded = flight * _over(prefix.saving_bytes, relieved) if context.strategy.activation_offload else 0.0
     return StageBill(
-        forward_s=_over(prefix.forward_s, spans) + sum(float(end.forward_s[key]) for end in ends),
+        forward_s=_over(prefix.forward_s, spans)
+        + first * float(cost.embedding_forward_s[0])
+        + last * float(cost.head_forward_s[0]),
         backward_s=_over(prefix.backward_s, spans)
         + _over(prefix.relief_s, relieved)
-        + sum(float(end.backward_s[key]) for end in ends),
+        + first * float(cost.embedding_backward_s[0])
+        + last * float(cost.head_backward_s[0]),
         weight_gradient_s=_over(prefix.weight_gradient_s, spans)
         + sum(float(end.weight_gradient_s[key]) for end in ends),
         dense_parameters=dense,
@@ -131,9 +134,7 @@ def _busiest_terms(context: RowContext, stage: int, spans: tuple[list[Span], lis
         for name in ("compute", "tp", "cp", "ep")
     }
     relief = _over(prefix.relief_s, relieved)
-    total = (
-        _over(prefix.forward_s, held) + _over(prefix.backward_s, held) + sum(float(end.total_s[key]) for end in ends)
-    )
+    total = _over(prefix.forward_s, held) + _over(prefix.backward_s, held) + float(context.ends_s[stage])
     terms = {name: microbatches * seconds for name, seconds in parts.items()}
     offload = context.strategy.activation_offload
     terms["recompute"] = 0.0 if offload else microbatches * relief
