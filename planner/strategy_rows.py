@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,15 +112,14 @@ def distinct_rows(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
 
     Rows are packed into one integer each, which sorts much faster than rows do.
     """
-    packed = np.zeros(len(columns[0]), dtype=np.int64)
-    radix = 1
-    for column in columns:
-        packed += column * radix
-        radix *= int(column.max(initial=0)) + 1
-    if radix >= 2**62:
+    sizes = [int(column.max(initial=0)) + 1 for column in columns]
+    if prod(sizes) >= 2**62:  # more than one integer holds
         stacked = np.stack(columns, axis=1)
         distinct, index = np.unique(stacked, axis=0, return_inverse=True)
         return distinct, index.reshape(-1)
+    packed = np.zeros(len(columns[0]), dtype=np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        packed = packed * size + column
     _, first, index = np.unique(packed, return_index=True, return_inverse=True)
     return np.stack([column[first] for column in columns], axis=1), index.reshape(-1)
 
