@@ -1,0 +1,36 @@
+"""Do columns of strategies stand for the strategies, and are equal rows found, however large their numbers?"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from planner.search.choices import RELIEFS
+from planner.strategy_rows import StrategyRows, distinct_rows
+from tests.exhaustive_search import all_rows
+from tests.search_problems import random_problem
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_and_strategies_are_the_same(seed: int) -> None:
+    problem = random_problem(seed, target="any")
+    rows = all_rows(problem, problem.cluster.num_devices)
+    for index in random.Random(seed).sample(range(len(rows)), min(50, len(rows))):
+        strategy = rows.strategy(index, RELIEFS)
+        again = StrategyRows.of([strategy], RELIEFS)
+        assert again.strategy(0, RELIEFS) == strategy
+
+
+@pytest.mark.parametrize("largest", [3, 2**20, 2**40])
+def test_distinct_rows(largest: int) -> None:
+    """Three columns up to 2**40 do not fit one integer."""
+    numbers = np.random.default_rng(largest)
+    few = numbers.integers(0, largest, (3, 4))
+    picks = numbers.integers(0, 4, (3, 200))
+    columns = [few[column][picks[column]] for column in range(3)]
+    distinct, index = distinct_rows(columns)
+    assert (distinct[index] == np.stack(columns, axis=1)).all()
+    assert len({tuple(row) for row in distinct.tolist()}) == len(distinct)
+    assert len(distinct) == len(set(zip(*(column.tolist() for column in columns), strict=True)))
