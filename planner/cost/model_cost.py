@@ -86,7 +86,7 @@ class ModelCost:
     """The tensor between two layers (and between two stages): [K]."""
     dispatch_bytes: Array
     """Buffers of the expert exchange, in and out: [K]."""
-    tied_parameters: Array
+    table_copy_parameters: Array
     """Part of the head's parameters that is a copy of the token table, where the two are on different stages: [K]."""
 
 
@@ -103,7 +103,7 @@ def model_cost(
         head=_head(model, kinds, keys, hardware),
         entry_bytes=layer_input_bytes(keys, model.hidden_size),
         dispatch_bytes=_dispatch_bytes(model, keys),
-        tied_parameters=_tied_parameters(model, keys),
+        table_copy_parameters=_table_copy_parameters(model, keys),
     )
 
 
@@ -212,7 +212,7 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     operators = head_operators(model)
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
-    sums.dense_parameters += _tied_parameters(model, keys)
+    sums.dense_parameters += _table_copy_parameters(model, keys)
     saved = working_bytes(operators, keys)
     # The gradient of the logits exists beside the kept fp32 softmax while the head's backward runs.
     transient = sum(
@@ -224,8 +224,12 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     return _end(sums, saved, transient)
 
 
-def _tied_parameters(model: ModelSpec, keys: LayerKeys) -> Array:
-    width = (model.embedding_size or model.hidden_size) if model.tie_embeddings else 0
+def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:
+    """The token table on the head's stage: a tied head is one, and multi-token prediction looks tokens up there.
+
+    Source: Megatron-Core 0.19.2, models/gpt/gpt_model.py: ``if self.pre_process or self.mtp_process: self.embedding``.
+    """
+    width = (model.embedding_size or model.hidden_size) if model.tie_embeddings or model.mtp is not None else 0
     return width * model.vocab_size / keys.tp
 
 

@@ -106,8 +106,8 @@ class CostModel:
         dense, expert = self._parallel(rows)
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
-        # Without a pipeline the head is the token table itself, not a copy of it.
-        head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.tied_parameters[key], 0.0)
+        # Without a pipeline head and embedding share one token table.
+        head_dense = last.dense_parameters[key] - np.where(rows.pp == 1, cost.table_copy_parameters[key], 0.0)
         front = self._with_traffic(first.forward_s[key], first.backward_s[key], [(first.dense_parameters[key], dense)])
         back_units = (head_dense, dense), (last.expert_parameters[key], expert)
         back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
