@@ -22,7 +22,7 @@ from planner.model.spec import ModelSpec
 from planner.problem import Problem
 from planner.schedule.closed_form import in_flight_chunks, pipeline_makespan_s
 from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES
-from planner.search.split import chunk_family
+from planner.search.family_split import chunk_family
 from planner.search.target_rules import TargetRules
 from planner.strategy import Strategy
 from planner.strategy_rows import SCHEDULES, StrategyRows
@@ -195,7 +195,9 @@ def _switches(problem: Problem, grid: dict[str, int]) -> Iterator[tuple[int, ...
             if not _allowed(problem, overlap_ep=overlap_ep, overlap_tp=overlap_tp):
                 continue
             head = (size, count, int(sp), int(kind == "ring"), int(overlap_tp), int(overlap_ep))
-            tails = itertools.product(_layouts(problem, grid, count), _states(problem, grid), _overlaps(problem))
+            tails = itertools.product(
+                _layouts(problem, grid, count), _states(problem, grid), _overlaps(problem, grid["pp"])
+            )
             yield from ((*head, *layout, *states, *overlaps) for layout, states, overlaps in tails)
 
 
@@ -266,11 +268,11 @@ def _has_dense(model: ModelSpec) -> bool:
     )
 
 
-def _overlaps(problem: Problem) -> list[tuple[int, int]]:
+def _overlaps(problem: Problem, pp: int) -> list[tuple[int, int]]:
     """(gradient, parameter) overlap: what a back-end's rules leave of all four; both on where there are no rules."""
     tries = tuple(itertools.product(_on_or_off(problem), repeat=2))
-    if problem.constraints.target == "native":  # its rules leave the switches to the declared space
-        tries = TARGET_SPACES["native"].overlap_data
+    if problem.constraints.target == "native":  # its trainer reduces after the last micro-batch of a pipeline
+        tries = ((pp == 1, True),)
     return [
         (int(reduce), int(gather))
         for reduce, gather in tries

@@ -30,7 +30,18 @@ RELIEFS: tuple[Relief, ...] = (
 )
 """Ways to keep less for the backward pass, ordered from cheap to thorough; the first is none."""
 
-ALIASES = {"mbs": "micro_batch_size", "zero": "zero_stage", "sequence_parallel": "sp", "offload": "optimizer_offload"}
+ALIASES = {
+    "mbs": "micro_batch_size",
+    "zero": "zero_stage",
+    "vp": "vpp",
+    "num_stages": "pp",
+    "gradient_accumulation_steps": "num_microbatches",
+    "hsdp": "dp_replicate",
+    "fsdp": "dp_shard",
+    "sequence_parallel": "sp",
+    "offload": "optimizer_offload",
+}
+"""Short words that the field uses for strategy fields; the command line and documents take the same ones."""
 
 PINNABLE = (
     "tp",
@@ -82,6 +93,8 @@ NEUTRAL: dict[str, int | str | bool] = {
     "axis_order": "tp-cp-ep-dp-pp",
 }
 """What forbidding a field means, where it is not 1 or False."""
+NEVER_FORBIDDEN = ("dp_shard", "micro_batch_size", "num_microbatches")
+"""Counts without a neutral value: a forbid can only mean an axis or a switch, these can only be pinned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +113,7 @@ class TargetSpace:
     overlap_tp: bool = True
     overlap_data: tuple[tuple[bool, bool], ...] = ((True, True),)
     """(overlap_grad_reduce, overlap_param_gather) to try; several where a back-end's rules tie them to other fields."""
+    overlap_grad_with_pipeline: bool = True
     selective_recompute: bool = True
     uniform_recompute: bool = False
     """Whether every chunk recomputes the same number of layers (a selective policy and offload: all of them)."""
@@ -127,7 +141,7 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
         activation_offload=False,
         overlap_ep=(False,),
         overlap_tp=False,
-        overlap_data=((True, True), (False, True)),
+        overlap_grad_with_pipeline=False,
     ),
 }
 
@@ -149,6 +163,9 @@ def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
         field = ALIASES.get(name, name)
         if field not in PINNABLE:
             findings.append(f"unknown strategy field {name!r}{_did_you_mean(field)}")
+            continue
+        if field in NEVER_FORBIDDEN:
+            findings.append(f"{name} cannot be forbidden, only pinned: it is neither an axis nor a switch")
             continue
         value = NEUTRAL.get(field, False if field in SWITCHES else 1)
         if field in pins and pins[field] != value:

@@ -293,20 +293,23 @@ class Space:
                 if not self._off("dp_replicate", replicate) and not self._off("dp_shard", dp // replicate)
                 for offload in self._offloads()
                 if zero or not offload
-                for reduces, gathers in self._overlap_data()
+                for reduces, gathers in self._overlap_data(pp)
             ]
             cached = np.array(rows, dtype=np.int64).reshape(-1, len(SHARDING_COLUMNS))
             self._tables[(1, pp, dp)] = cached
         return cached
 
-    def _overlap_data(self) -> list[tuple[int, int]]:
+    def _overlap_data(self, pp: int) -> list[tuple[int, int]]:
         """(overlap_grad_reduce, overlap_param_gather) choices; a pin replaces what the target would take."""
-        names = ("overlap_grad_reduce", "overlap_param_gather")
-        pairs = [
-            tuple(int(self.pins.get(name, value)) for name, value in zip(names, pair, strict=True))
-            for pair in self.target.overlap_data
-        ]
-        return sorted({(reduces, gathers) for reduces, gathers in pairs}, reverse=True)
+        possible = pp == 1 or self.target.overlap_grad_with_pipeline
+        pairs = {
+            (
+                int(self.pins.get("overlap_grad_reduce", reduces and possible)),
+                int(self.pins.get("overlap_param_gather", gathers)),
+            )
+            for reduces, gathers in self.target.overlap_data
+        }
+        return sorted((pair for pair in pairs if possible or not pair[0]), reverse=True)
 
     def _relief_table(self) -> Ints:
         """Memory reliefs: [C, 1]."""

@@ -228,3 +228,14 @@ def test_a_time_limit_gives_a_plan_with_its_gap_or_says_that_it_was_too_short(se
     assert plan.step_time_s >= proved.step_time_s * (1 - 1e-9)
     assert plan.status == ("optimal" if plan.gap < 1e-9 else "feasible")
     assert plan.gap == pytest.approx(1 - plan.lower_bound_s / plan.step_time_s, abs=1e-9)
+
+
+@settings(max_examples=16)
+@given(seed=SEEDS, target=st.sampled_from(["megatron", "deepspeed", "native"]))
+def test_what_a_target_gives_up_of_a_plan_made_for_it_costs_nothing(seed: int, target: Target) -> None:
+    """Its projection only changes switches that make no difference, so that the plan's numbers stay true."""
+    plan = _plan(random_problem(seed, SMALL, target))
+    if plan is not None:
+        projected, notes = import_module(f"planner.emit.{target}.project").project(plan)
+        again = estimate(plan.problem, projected.chosen())
+        assert again.step_time_s == pytest.approx(plan.step_time_s, rel=1e-9), notes
