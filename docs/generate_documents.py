@@ -69,8 +69,7 @@ def documents_page() -> str:
 
 def strategy_page() -> str:
     """Fields of a strategy: values, whether they can be pinned, what forbidding them means."""
-    from planner.cli.strategy_text import ALIASES
-    from planner.search.choices import NAMES, NEUTRAL, PINNABLE, SWITCHES
+    from planner.search.choices import ALIASES, NAMES, NEUTRAL, NEVER_FORBIDDEN, PINNABLE, SWITCHES
     from planner.strategy import Strategy
 
     short: dict[str, list[str]] = {}
@@ -81,6 +80,8 @@ def strategy_page() -> str:
         values = ", ".join(NAMES[name]) if name in NAMES else "true, false" if name in SWITCHES else "whole number"
         neutral = NEUTRAL.get(name, False if name in SWITCHES else 1)
         forbidden = f"`{str(neutral).lower() if isinstance(neutral, bool) else neutral}`" if name in PINNABLE else ""
+        if name in NEVER_FORBIDDEN:
+            forbidden = "cannot be forbidden"
         if name == "recompute_modules":
             values = "attention_core, norm, activation, mlp, moe, joined by +"
         alias = f" ({', '.join(short[name])})" if name in short else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.options import ObjectiveChoice, PrecisionName, TargetChoice
 from planner.cli.spelling import did_you_mean
-from planner.cli.strategy_text import ALIASES, Value, pinnable_keys
+from planner.cli.strategy_text import Value, pinnable_keys
 from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
@@ -159,10 +159,18 @@ def read_objective(space: SpaceFlags) -> Objective:
 
 def parse_forbids(texts: list[str] | None) -> tuple[str, ...]:
     """``["cp", "vpp,ep"]`` as field names.  Raises DocumentInvalid for a name that cannot be forbidden."""
-    known = pinnable_keys()
+    from planner.search.choices import ALIASES, NEVER_FORBIDDEN
+
+    known = tuple(key for key in pinnable_keys() if key not in NEVER_FORBIDDEN)
     words = [part.strip() for text in texts or [] for part in text.split(",")]
     names = [ALIASES.get(word, word) for word in words]
     for word, name in zip(words, names, strict=True):
+        if name in NEVER_FORBIDDEN:
+            raise DocumentInvalid(
+                f"{word} cannot be forbidden: it is neither an axis nor a switch",
+                where="--forbid",
+                hint=f"hold it at a value instead: --pin {word}=N",
+            )
         if name not in known:
             raise DocumentInvalid(f"cannot forbid {word!r}", where="--forbid", hint=did_you_mean(word, known))
     return tuple(sorted(set(names)))

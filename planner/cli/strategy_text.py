@@ -17,17 +17,6 @@ from planner.strategy import V_SCHEDULES, RecomputeModule, Strategy
 
 Value = int | str | bool
 
-ALIASES: dict[str, str] = {
-    "mbs": "micro_batch_size",
-    "zero": "zero_stage",
-    "vp": "vpp",
-    "num_stages": "pp",
-    "gradient_accumulation_steps": "num_microbatches",
-    "hsdp": "dp_replicate",
-    "fsdp": "dp_shard",
-}
-"""Short words that the field uses for strategy fields."""
-
 TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
 FALSE_WORDS = frozenset({"false", "no", "off", "0"})
 SMALLEST = {"microbatch_group_size": 0, "zero_stage": 0}
@@ -145,6 +134,8 @@ class _BadAssignmentError(Exception):
 
 
 def _parse_assignment(text: str, known: tuple[str, ...]) -> tuple[str, Value]:
+    from planner.search.choices import ALIASES
+
     name, equals, word = (part.strip() for part in text.partition("="))
     if not equals or not name or not word:
         raise _BadAssignmentError(f"{text!r} is not FIELD=VALUE", "write it as tp=8")
