@@ -45,7 +45,10 @@ def timeline_chart(plan: Plan) -> str:
     chart = text_gantt(plan_timeline(drawn), GANTT_WIDTH)
     if shown == all_of_them:
         return chart
-    return f"{chart}\nShown with {shown:,} of {all_of_them:,} micro-batches; the middle repeats."
+    return (
+        f"{chart}\nShown with {shown:,} of {all_of_them:,} micro-batches; the middle repeats, "
+        "so the bubble is a smaller part of the whole step (see above)."
+    )
 
 
 def drawn_microbatches(plan: Plan) -> int:

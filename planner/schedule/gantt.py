@@ -92,7 +92,7 @@ def _legend(timeline: Timeline, width: int) -> str:
     parts = [f"{kind.value} {KIND_NAMES[kind]}" for code, kind in enumerate(KINDS) if code in present]
     if timeline.graph.num_chunks > timeline.num_ranks:
         parts.append("lower case: later chunks")
-    parts.append(f"{BUBBLE} bubble ({100 * timeline.bubble_fraction:.1f} % of all device time)")
+    parts.append(f"{BUBBLE} bubble ({100 * timeline.bubble_fraction:.1f} % of the time shown)")
     lines, line = [], ""
     for part in parts:
         grown = f"{line}   {part}" if line else part

@@ -18,7 +18,7 @@ def test_small_chart_exactly() -> None:
     assert chart[0] == "rank 0 |FFFF....BBBBFFBBBB..BBBB|  75 % busy, holds 2"
     assert chart[1] == "rank 1 |..FFBBBBFFBBBBFFBBBB....|  75 % busy, holds 1"
     assert chart[2].split() == ["0", "12", "s"]
-    assert "25.0 % of all device time" in chart[-1]
+    assert "25.0 % of the time shown" in chart[-1]
 
 
 def test_split_backward_and_later_chunks_have_their_letters() -> None:
