@@ -82,6 +82,7 @@ def _table(points: list[FrontPoint]) -> Iterator[RenderableType]:
     from planner.cli.render.words import percent, seconds, short_id
     from planner.emit.describe import strategy_words
 
+    priced = any(point.plan.cost_per_step is not None for point in points)
     yield heading("Devices against time (front = no other count is both faster and cheaper a step)")
     rows = [
         (
@@ -90,11 +91,20 @@ def _table(points: list[FrontPoint]) -> Iterator[RenderableType]:
             seconds(point.plan.step_time_s),
             f"{point.num_devices * point.plan.step_time_s:,.0f}",
             percent(point.plan.model_flops_utilization),
-            "" if point.plan.cost_per_step is None else f"{point.plan.cost_per_step:,.2f}",
+            *([f"{point.plan.cost_per_step or 0.0:,.2f}"] if priced else []),
             short_id(point.plan.plan_id),
             strategy_words(point.plan.chosen()),
         )
         for point in points
     ]
-    head = (">devices", "front", ">step", ">device s a step", ">MFU", ">cost a step", "plan", "strategy")
+    head = (
+        ">devices",
+        "front",
+        ">step",
+        ">device s a step",
+        ">MFU",
+        *([">cost a step"] if priced else []),
+        "plan",
+        "strategy",
+    )
     yield table("", head, rows)

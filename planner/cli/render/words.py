@@ -7,11 +7,14 @@ import sys
 from planner.cli.output import can_encode
 
 GIB = 2**30
+TIB = 2**40
 BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
 def gib(num_bytes: float) -> str:
-    """``71.3 GiB``."""
+    """``71.3 GiB``, or ``2.0 TiB`` from 1,024 GiB on."""
+    if abs(num_bytes) >= TIB:
+        return f"{num_bytes / TIB:,.1f} TiB"
     return f"{num_bytes / GIB:,.1f} GiB"
 
 
