@@ -55,7 +55,7 @@ class PlanDiff(Document):
     identical: bool
     same_problem: bool
     summary: str
-    problem: tuple[FieldChange, ...]
+    problem: tuple[FieldChange, ...] = Field(description="every leaf that differs, by JSON pointer")
     strategy: tuple[FieldChange, ...]
     stages: tuple[StageChange, ...]
     step_time_s: TermChange

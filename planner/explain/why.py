@@ -7,6 +7,7 @@ from pydantic import Field
 from planner.diff import DERIVED_FIELDS, MEMORY_TERMS, value_words, worst_stage
 from planner.explain.neighbours import Neighbour, neighbours
 from planner.plan import Plan
+from planner.step_terms import term_words
 from planner.strategy import Strategy
 from profiles.document import Document
 
@@ -114,7 +115,7 @@ def _reason(term: str, strategy: Strategy, plan: Plan) -> tuple[str, str]:
     s = strategy
     zero = f"dp={s.dp} zero={s.zero_stage}"
     table = {
-        "compute": (f"recompute={s.recompute}", _compute_words(plan)),
+        "compute": ("the model and the devices", _compute_words(plan)),
         "recompute": (f"recompute={s.recompute}", "layers are computed again in the backward pass to save memory"),
         "tp": (
             f"tp={s.tp}",
@@ -177,7 +178,7 @@ def _time_sentence(causes: tuple[Cause, ...]) -> str:
     first = overheads[0]
     lost = sum(cause.share for cause in overheads)
     return (
-        f"Everything that is not compute takes {lost:.1%} of the step; most of it is {first.term.replace('_', ' ')} "
+        f"Everything that is not compute takes {lost:.1%} of the step; most of it is {term_words(first.term)} "
         f"({first.share:.1%}, from {first.choice}): {first.because}."
     )
 
@@ -218,7 +219,7 @@ def _next_step_sentence(plan: Plan, causes: tuple[Cause, ...], around: tuple[Nei
     overheads = [cause for cause in causes if cause.term != "compute"]
     if overheads and overheads[0].share > 0.02:
         return (
-            f"Next step: no single move is faster and blocked by memory only; {overheads[0].term.replace('_', ' ')} "
+            f"Next step: no single move is faster and blocked by memory only; {term_words(overheads[0].term)} "
             f"({overheads[0].seconds:.3g} s) is the largest cost that is not compute."
         )
     return "Next step: compute limits the plan; only faster kernels or more devices shorten the step."

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from planner.diff import FieldChange, TermChange, diff_plans
+from planner.diff import FieldChange, TermChange, diff_plans, value_words
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.explain.neighbours import adapt
 from planner.plan import Plan
 from planner.problem import Problem
+from planner.step_terms import term_words
 from profiles.document import Document
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def why_not(
     from planner.search.options import SearchOptions
 
     if all(plan.strategy.get(key) == value for key, value in pins.items()):
-        words = ", ".join(f"{key}={value}" for key, value in pins.items())
+        words = ", ".join(f"{key}={value_words(value)}" for key, value in pins.items())
         sentence = f"The plan already has {words}."
         return WhyNot(plan_id=plan.plan_id, pins=dict(pins), possible=True, already_so=True, sentence=sentence)
     problem = with_pins(plan.problem, pins)
@@ -77,13 +78,13 @@ def _possible(plan: Plan, pins: Mapping[str, Any], other: Plan) -> WhyNot:
     slower_by = other.step_time_s / plan.step_time_s - 1
     costs = sorted((each for each in diff.breakdown_s if each.change > 0), key=lambda each: -each.change)
     saves = sorted((each for each in diff.breakdown_s if each.change < 0), key=lambda each: each.change)
-    words = ", ".join(f"{key}={value}" for key, value in pins.items())
+    words = ", ".join(f"{key}={value_words(value)}" for key, value in pins.items())
     pace = f"{slower_by:.1%} slower" if slower_by > 0 else f"{-slower_by:.1%} faster" if slower_by < 0 else "as fast"
     sentence = f"The best plan with {words} takes {other.step_time_s:.3f} s a step, {pace}"
     if costs:
-        sentence += f"; it pays {costs[0].change:.3g} s more for {costs[0].term.replace('_', ' ')}"
+        sentence += f"; it pays {costs[0].change:.3g} s more for {term_words(costs[0].term)}"
     if saves:
-        sentence += f" and saves {-saves[0].change:.3g} s on {saves[0].term.replace('_', ' ')}"
+        sentence += f" and saves {-saves[0].change:.3g} s on {term_words(saves[0].term)}"
     return WhyNot(
         plan_id=plan.plan_id,
         pins=dict(pins),
@@ -99,7 +100,7 @@ def _possible(plan: Plan, pins: Mapping[str, Any], other: Plan) -> WhyNot:
 
 
 def _impossible(plan: Plan, pins: Mapping[str, Any], error: NoFeasiblePlan) -> WhyNot:
-    words = ", ".join(f"{key}={value}" for key, value in pins.items())
+    words = ", ".join(f"{key}={value_words(value)}" for key, value in pins.items())
     rules = broken_rules(plan, pins)
     reason = rules[0] if rules else error.what
     return WhyNot(

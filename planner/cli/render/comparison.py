@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from planner.cli.render.tables import heading, table
 from planner.cli.render.words import gib, percent, seconds, short_id, symbol
-from planner.diff import PlanDiff, StageChange, TermChange, value_words
+from planner.diff import FieldChange, PlanDiff, StageChange, TermChange, value_words
 from planner.sensitivity import LeverSummary, Sensitivity, SensitivityPoint
+from planner.step_terms import term_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-MOST_PROBLEM_CHANGES = 20
+WHOLE_DOCUMENTS = {"/model": "name", "/cluster": "name", "/profile": "name"}
+"""Parts of a problem that have a name: where the names differ, the names say it all."""
 TORNADO_HALF_WIDTH = 20
 
 
@@ -26,10 +29,8 @@ def diff_report(diff: PlanDiff) -> Iterator[RenderableType]:
         return
     names = (f"a {short_id(diff.a)}", f"b {short_id(diff.b)}")
     if diff.problem:
-        shown = [(each.field, value_words(each.a), value_words(each.b)) for each in diff.problem[:MOST_PROBLEM_CHANGES]]
-        more = len(diff.problem) - len(shown)
-        yield heading(f"Question{f' (first {len(shown)}, {more} more)' if more else ''}")
-        yield table("", ("field", *names), shown)
+        yield heading("Question")
+        yield table("", ("field", *names), _problem_rows(diff.problem))
     if diff.strategy:
         yield heading("Strategy")
         yield table(
@@ -46,10 +47,25 @@ def diff_report(diff: PlanDiff) -> Iterator[RenderableType]:
         )
 
 
+def _problem_rows(changes: Sequence[FieldChange]) -> list[tuple[str, str, str]]:
+    """One line a field, but one line for a model or cluster with another name; ``-o json`` holds every field."""
+    rows: list[tuple[str, str, str]] = []
+    for part, run in groupby(changes, key=lambda each: "/" + each.field.split("/")[1]):
+        mine = list(run)
+        named = next((each for each in mine if each.field == f"{part}/{WHOLE_DOCUMENTS.get(part)}"), None)
+        if named is None:
+            rows += [(each.field, value_words(each.a), value_words(each.b)) for each in mine]
+            continue
+        rest = len(mine) - 1
+        field = f"{part} ({rest} more fields differ, see -o json)" if rest else part
+        rows.append((field, value_words(named.a), value_words(named.b)))
+    return rows
+
+
 def seconds_table(terms: Sequence[TermChange], names: tuple[str, str]) -> RenderableType:
     """Terms in seconds, both sides and the change."""
     rows = [
-        (each.term, seconds(each.a), seconds(each.b), _signed(seconds(each.change), each.change))
+        (_time_words(each.term), seconds(each.a), seconds(each.b), _signed(seconds(each.change), each.change))
         for each in terms
         if each.a or each.b
     ]
@@ -130,6 +146,10 @@ def _stage_row(each: StageChange) -> tuple[str, str, str, str, str]:
 def _change(pair: tuple[object, ...]) -> str:
     a, b = pair
     return value_words(a) if a == b else f"{value_words(a)} -> {value_words(b)}"
+
+
+def _time_words(term: str) -> str:
+    return "whole step" if term == "step_time_s" else term_words(term)
 
 
 def _signed(text: str, change: float) -> str:

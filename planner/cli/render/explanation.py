@@ -15,6 +15,7 @@ from planner.explain.neighbours import Neighbour
 from planner.explain.why import Explanation
 from planner.explain.why_not import WhyNot
 from planner.plan import Plan
+from planner.step_terms import term_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,7 +34,7 @@ def explanation_report(plan: Plan, explanation: Explanation) -> Iterator[Rendera
         ("term", ">time", ">share", "|", "from", "because"),
         [
             (
-                cause.term,
+                term_words(cause.term),
                 seconds(cause.seconds),
                 percent(cause.share),
                 bar(cause.share, BAR_WIDTH),
@@ -83,6 +84,7 @@ def why_not_report(plan: Plan, answer: WhyNot) -> Iterator[RenderableType]:
 def _row(each: Neighbour) -> tuple[str, str, str, str, str]:
     verdict = {
         "faster": f"faster{f', but {each.reason}' if each.reason else ''}",
+        "as_fast": f"as fast{f', but {each.reason}' if each.reason else ''}",
         "slower": "slower",
         "does_not_fit": f"misses {gib(each.over_limit_bytes)} on stage {each.over_limit_stage}"
         if each.over_limit_bytes

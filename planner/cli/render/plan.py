@@ -12,6 +12,7 @@ from planner.cli.render.tables import bullets, facts, heading, table
 from planner.cli.render.words import GIB, bar, count, gib, percent, seconds, short_id, symbol
 from planner.diff import offload_words, value_words
 from planner.plan import Alternative, ChunkPlan, Plan, StagePlan
+from planner.step_terms import term_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,19 +20,6 @@ if TYPE_CHECKING:
 MOST_STAGES = 16
 BAR_WIDTH = 24
 MEMORY_BAR_WIDTH = 16
-
-TERM_NAMES = {
-    "compute": "compute",
-    "tp": "tensor parallel communication",
-    "cp": "context parallel communication",
-    "ep": "expert all-to-all",
-    "dp": "gradients and parameters (data parallel)",
-    "pp_bubble": "pipeline bubble",
-    "pp_send": "pipeline sends",
-    "optimizer": "optimizer step",
-    "recompute": "recompute",
-    "offload": "offload",
-}
 
 
 def plan_report(plan: Plan, *, wall_s: float | None = None, timeline: str | None = None) -> Iterator[RenderableType]:
@@ -93,12 +81,7 @@ def breakdown(plan: Plan) -> RenderableType:
         "",
         ("", ">time", ">share", "|"),
         [
-            (
-                TERM_NAMES.get(term, term.replace("_", " ")),
-                seconds(value),
-                percent(value / total),
-                bar(value / total, BAR_WIDTH),
-            )
+            (term_words(term), seconds(value), percent(value / total), bar(value / total, BAR_WIDTH))
             for term, value in terms
             if value > 0
         ],
