@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import isclose
 from typing import Any, Literal
 
 from pydantic import Field
@@ -18,7 +19,10 @@ from planner.plan import Plan
 from planner.strategy import V_SCHEDULES, Strategy
 from profiles.document import Document
 
-Outcome = Literal["faster", "slower", "does_not_fit", "illegal"]
+Outcome = Literal["faster", "as_fast", "slower", "does_not_fit", "illegal"]
+
+SAME_TIME = 5e-4
+"""Step times that differ by less than this fraction are told as equal: it is what a percentage with one digit hides."""
 
 EXPERT_FIELDS = frozenset({"ep", "etp"})
 RECOMPUTE_POLICIES: tuple[Literal["none", "selective", "full"], ...] = ("none", "selective", "full")
@@ -48,15 +52,17 @@ class Neighbour(Document):
 
 
 def neighbours(plan: Plan) -> tuple[Neighbour, ...]:
-    """Every neighbour of the plan's strategy, fastest first; those that cannot be are last."""
+    """Every neighbour of the plan's strategy that changes anything, fastest first; those that cannot be are last."""
     seen = {plan.chosen()}
-    found = []
+    found: list[Neighbour] = []
     has_experts = any(kind.moe is not None for kind in plan.problem.model.layer_kinds)
     for move, strategy in moves(plan.chosen(), plan.problem.workload.global_batch_size):
         if strategy not in seen and (has_experts or move.split()[0] not in EXPERT_FIELDS):
             seen.add(strategy)
-            found.append(judge(plan, move, strategy))
-    order = {"faster": 0, "does_not_fit": 1, "slower": 2, "illegal": 3}
+            neighbour = judge(plan, move, strategy)
+            if not _changes_nothing(plan, neighbour):
+                found.append(neighbour)
+    order = {"faster": 0, "does_not_fit": 1, "as_fast": 2, "slower": 2, "illegal": 3}
     return tuple(sorted(found, key=lambda each: (order[each.outcome], each.slower_by or 0.0, each.move)))
 
 
@@ -73,7 +79,7 @@ def judge(plan: Plan, move: str, strategy: Strategy) -> Neighbour:
     slower_by = other.step_time_s / plan.step_time_s - 1
     return Neighbour(
         move=move,
-        outcome="does_not_fit" if does_not_fit else "faster" if slower_by < 0 else "slower",
+        outcome="does_not_fit" if does_not_fit else _pace(slower_by),
         step_time_s=other.step_time_s,
         slower_by=slower_by,
         peak_memory_bytes=other.peak_memory_bytes,
@@ -84,12 +90,30 @@ def judge(plan: Plan, move: str, strategy: Strategy) -> Neighbour:
     )
 
 
+def _pace(slower_by: float) -> Outcome:
+    return "as_fast" if abs(slower_by) < SAME_TIME else "faster" if slower_by < 0 else "slower"
+
+
+def _changes_nothing(plan: Plan, neighbour: Neighbour) -> bool:
+    """Whether a relief is allowed that no layer needs: equal time, term by term, and equal memory."""
+    return (
+        neighbour.step_time_s is not None
+        and isclose(neighbour.step_time_s, plan.step_time_s, rel_tol=1e-9)
+        and neighbour.peak_memory_bytes == plan.peak_memory_bytes
+        and all(isclose(term.a, term.b, rel_tol=1e-9, abs_tol=1e-12) for term in neighbour.terms_s)
+    )
+
+
 def _excluded(plan: Plan, strategy: Strategy) -> str:
-    """Which pin of the problem rules the strategy out, if any does."""
+    """Which pin or forbid of the problem rules the strategy out, if any does."""
+    from planner.search.choices import ALIASES, checked_pins
+
     fields = strategy.to_dict()
-    pins = plan.problem.constraints.pins
-    broken = [f"{key}={value_words(value)}" for key, value in pins.items() if key in fields and fields[key] != value]
-    return f"excluded by the pin {', '.join(broken)}" if broken else ""
+    forbidden = {ALIASES.get(name, name) for name in plan.problem.constraints.forbids}
+    held = checked_pins(plan.problem.constraints)
+    broken = [(key, value) for key, value in held.items() if key in fields and fields[key] != value]
+    words = [key if key in forbidden else f"{key}={value_words(value)}" for key, value in broken]
+    return f"excluded by the pin or forbid of {', '.join(words)}" if words else ""
 
 
 def moves(base: Strategy, global_batch_size: int) -> Iterator[tuple[str, Strategy]]:
