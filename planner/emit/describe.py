@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
+from planner.diff import value_words
 from planner.emit.emission import Emission
 from planner.plan import ChunkPlan, Plan, StagePlan
+from planner.step_terms import term_words
 from planner.strategy import Strategy
 
 _GIB = 2**30
@@ -17,7 +20,7 @@ def plan_markdown(emission: Emission) -> str:
     plan = emission.plan
     parts = (
         _what(plan, emission),
-        _why(plan, projected=bool(emission.projections)),
+        _why(plan, emission),
         _stages(plan),
         _given_up(emission),
         _list("Assumptions", (*plan.assumptions, *emission.assumptions)),
@@ -56,7 +59,8 @@ def strategy_words(strategy: Strategy) -> str:
     words += [f"dp={strategy.dp_replicate}x{strategy.dp_shard}" if strategy.dp_replicate > 1 else f"dp={strategy.dp}"]
     words += [
         f"zero={strategy.zero_stage}",
-        f"{strategy.num_microbatches} micro-batches of {strategy.micro_batch_size}",
+        f"{strategy.num_microbatches} micro-batch{'es' if strategy.num_microbatches > 1 else ''}"
+        f" of {strategy.micro_batch_size}",
     ]
     words += [f"schedule {strategy.schedule}"] if strategy.pp > 1 else []
     recompute = f"recompute {strategy.recompute}"
@@ -66,14 +70,11 @@ def strategy_words(strategy: Strategy) -> str:
     return ", ".join(words)
 
 
-def _why(plan: Plan, *, projected: bool) -> str:
-    status = "proved best in the searched space" if plan.status == "optimal" else f"{plan.status}, not proved best"
-    bound = f"lower bound {plan.lower_bound_s:.3f} s, gap {100 * plan.gap:.2f} %"
-    subject = "The plan, before it was fitted to the target (see Given up)," if projected else "The plan"
-    lines = [f"## Why\n\n{subject} is {status}: {bound}. {plan.search.proof}".rstrip()]
+def _why(plan: Plan, emission: Emission) -> str:
+    lines = [f"## Why\n\n{_proof(plan, emission)}"]
     total = sum(plan.breakdown_s.values())
     shares = [
-        (name.replace("_", " "), f"{seconds:.4f}", f"{100 * seconds / total:.1f} %" if total else "")
+        (term_words(name), f"{seconds:.4f}", f"{100 * seconds / total:.1f} %" if total else "")
         for name, seconds in sorted(plan.breakdown_s.items(), key=lambda item: -item[1])
         if seconds > 0
     ]
@@ -82,12 +83,27 @@ def _why(plan: Plan, *, projected: bool) -> str:
         (
             f"{other.step_time_s:.3f}",
             f"{100 * other.slower_by:.1f} %",
-            ", ".join(f"{name}={other.strategy.get(name)}" for name in other.differs_in),
+            ", ".join(f"{name}={value_words(other.strategy.get(name))}" for name in other.differs_in),
         )
         for other in plan.alternatives
     ]
     lines += [_table(("runner-up step time (s)", "slower by", "differs in"), others)] if others else []
     return "\n\n".join(lines)
+
+
+def _proof(plan: Plan, emission: Emission) -> str:
+    """How good the plan is; an estimate of a given strategy, searched for by nobody, bounds nothing."""
+    if plan.search.bounded == 0:
+        given = "was fitted to the target (see Given up)" if emission.projections else "was given"
+        return f"The strategy {given} and is estimated, not searched: no bound is known."
+    if plan.status == "infeasible":
+        return "The plan does not fit."
+    status = "proved best in the searched space" if plan.status == "optimal" else "feasible, not proved best"
+    inside = plan.problem.constraints.target == emission.target
+    scope = f" Only what {emission.target} can run was searched." if inside else ""
+    subject = "The wanted plan" if emission.projections and not inside else "The plan"
+    bound = f"lower bound {plan.lower_bound_s:.3f} s, gap {100 * plan.gap:.2f} %"
+    return f"{subject} is {status}: {bound}. {_sentence(plan.search.proof)}{scope}".rstrip()
 
 
 def _stages(plan: Plan) -> str:
@@ -141,9 +157,16 @@ def _recompute_words(stage: StagePlan) -> str:
 def _given_up(emission: Emission) -> str:
     if not emission.projections:
         return ""
-    rows = [(p.field, p.wanted, p.emitted, p.reason) for p in emission.projections]
-    intro = f"{emission.target} cannot say all of the plan; the files hold the nearest one that it can."
-    return f"## Given up\n\n{intro}\n\n" + _table(("part", "wanted", "emitted", "why"), rows)
+    parts = ["## Given up", f"{emission.target} cannot run all of the wanted plan; the files hold what it can."]
+    for reason, run in groupby(emission.projections, key=lambda each: each.reason):
+        rows = [(each.field, each.wanted, each.emitted) for each in run]
+        parts += [f"{_sentence(reason)}", _table(("part", "wanted", "emitted"), rows)]
+    return "\n\n".join(parts)
+
+
+def _sentence(text: str) -> str:
+    """With a capital and a full stop; empty stays empty."""
+    return f"{text[0].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
 def _list(title: str, lines: tuple[str, ...]) -> str:

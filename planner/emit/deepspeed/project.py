@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 
+from planner.diff import value_words
 from planner.emit.deepspeed.expressible_rules import (
     dualpipev_ok,
     fp32_gradients_on_bf16,
@@ -48,7 +49,7 @@ def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
 
 def _differences(before: Strategy, after: Strategy, reason: str) -> list[Projection]:
     return [
-        Projection(item.name, str(getattr(before, item.name)), str(getattr(after, item.name)), reason)
+        Projection(item.name, value_words(getattr(before, item.name)), value_words(getattr(after, item.name)), reason)
         for item in fields(Strategy)
         if getattr(before, item.name) != getattr(after, item.name)
     ]
@@ -185,7 +186,9 @@ def _stages(plan: Plan, strategy: Strategy) -> tuple[tuple[StagePlan, ...], list
 
 
 def _words(values: Sequence[object]) -> str:
-    return "; ".join(_word(value) for value in values)
+    """``none x 3; full 4``: equal neighbours counted."""
+    runs = [(word, len(list(run))) for word, run in groupby(map(_word, values))]
+    return "; ".join(f"{word} x {count}" if count > 1 else word for word, count in runs)
 
 
 def _word(value: object) -> str:

@@ -18,6 +18,7 @@ from dataclasses import fields, replace
 from itertools import groupby
 from typing import Any, Literal, TypeVar
 
+from planner.diff import value_words
 from planner.emit.emission import Projection
 from planner.emit.layout import Layout, StageLayout, chunks_in_model_order, layout_of
 from planner.emit.megatron.flags import layer_offload
@@ -51,7 +52,7 @@ def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
 
 
 def _note(name: str, wanted: object, emitted: object, reason: str) -> Projection:
-    return Projection(name, str(wanted), str(emitted), reason)
+    return Projection(name, value_words(wanted), value_words(emitted), reason)
 
 
 def _differences(before: Strategy, after: Strategy, reason: str) -> list[Projection]:

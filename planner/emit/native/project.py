@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+from planner.diff import value_words
 from planner.emit.emission import Projection
 from planner.native.capabilities import interleaved_group_size
 from planner.plan import Plan, StageOffload, StagePlan
@@ -33,7 +34,7 @@ def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
 
 def _differences(before: Strategy, after: Strategy, reason: str) -> list[Projection]:
     return [
-        Projection(item.name, str(getattr(before, item.name)), str(getattr(after, item.name)), reason)
+        Projection(item.name, value_words(getattr(before, item.name)), value_words(getattr(after, item.name)), reason)
         for item in fields(Strategy)
         if getattr(before, item.name) != getattr(after, item.name)
     ]
