@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.memory.activations import Relief
-from planner.strategy import ScheduleName, Strategy
+from planner.strategy import V_SCHEDULES, ScheduleName, Strategy
 
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
@@ -105,6 +105,12 @@ class StrategyRows:
         """Inverse of ``strategy``: rows of readable strategies; their reliefs must be in ``reliefs``."""
         columns = [_columns(strategy, reliefs) for strategy in strategies]
         return cls(*(np.array(column, dtype=np.int64) for column in zip(*columns, strict=True)))
+
+
+def v_placed(rows: StrategyRows) -> Mask:
+    """Rows whose chunks lie in a V, so that the head is on the first stage."""
+    placed: Mask = np.isin(rows.schedule, [SCHEDULES.index(name) for name in sorted(V_SCHEDULES)])
+    return placed
 
 
 def distinct_rows(columns: Sequence[Ints]) -> tuple[Ints, Ints]:

@@ -22,7 +22,7 @@ from planner.memory.activations import Relief
 from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
-from planner.strategy_rows import StrategyRows, distinct_rows
+from planner.strategy_rows import StrategyRows, distinct_rows, v_placed
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,6 +56,7 @@ class RowCost:
     head_transient: Array
     embedding_weight_gradient_s: Array
     head_weight_gradient_s: Array
+    table_reduce_s: Array
     hop_s: Array
     fixed_bytes: Array
     gathered_bytes: Array
@@ -136,6 +137,7 @@ class CostModel:
             head_transient=last.transient_bytes[key],
             embedding_weight_gradient_s=first.weight_gradient_s[key],
             head_weight_gradient_s=last.weight_gradient_s[key],
+            table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
             hop_s=stage_hop_s(self.hardware, rows, cost.entry_bytes[key], _hop_stride(rows)),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
@@ -159,7 +161,20 @@ class CostModel:
                 parameters, parallel, self.workload, self.hardware, cost.forward_window_s, cost.backward_window_s
             )
             out.append(np.where(parameters > 0, exposed + optimizer, 0.0))
-        return out[0], out[1]
+        return out[0] + cost.table_reduce_s, out[1]
+
+    def _table_reduce_s(self, rows: StrategyRows, copied: Array, dense: DataParallelism) -> Array:
+        """Once a step the first and the last stage sum the gradients of their two copies of the token table: [R].
+
+        Nothing hides it.  Source: Megatron-Core 0.19.2, distributed/finalize_model_grads.py.
+        """
+        apart = (rows.pp > 1) & ~v_placed(rows)
+        if not np.any(apart & (copied > 0)):
+            return np.zeros(len(rows))
+        size_bytes = copied * gradient_bytes(self.workload) / np.where(rows.zero >= 2, dense.shards, 1.0)
+        distance = _hop_stride(rows) * np.maximum(rows.pp - 1, 1)
+        pair = np.full(len(rows), 2.0)
+        return np.where(apart, self.hardware.collective_s("all_reduce", size_bytes, pair, distance.astype(float)), 0.0)
 
     def _parallel(self, rows: StrategyRows) -> tuple[DataParallelism, DataParallelism]:
         """Who shares the dense and the expert parameters."""

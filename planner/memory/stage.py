@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from planner.cost.row_cost import RowCost
 from planner.memory.activations import Relief
 from planner.schedule.closed_form import in_flight_chunks
-from planner.strategy import V_SCHEDULES
-from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
+from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows, v_placed
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,8 +49,7 @@ def in_flight(rows: StrategyRows, num_stages: int) -> Array:
 
 def head_stage(rows: StrategyRows, num_stages: int) -> Ints:
     """Stage that holds the head: the last one, or the first in a V placement: [R]."""
-    v_placed = np.isin(rows.schedule, [SCHEDULES.index(name) for name in sorted(V_SCHEDULES)])
-    return np.where(v_placed, 0, num_stages - 1).astype(np.int64)
+    return np.where(v_placed(rows), 0, num_stages - 1).astype(np.int64)
 
 
 def end_seconds(rows: StrategyRows, cost: RowCost, num_stages: int) -> Array:
