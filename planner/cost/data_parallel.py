@@ -8,9 +8,10 @@ Once a step, after the last micro-batch (``tail_s``)::
 
 ZeRO-2 reduces gradients every micro-batch and ZeRO-3 also gathers parameters twice a micro-batch: that part belongs
 to the micro-batch time of layers and ends (``microbatch_s``).  Reduction hides under the last backward pass, gathering
-under the next first forward pass; both windows are those of a mean stage without recompute, so that the result depends
-on a stage's parameters only and never falls when they grow (the search's bounds rely on it).  A step waits for the
-stage with the most dense parameters and for the one with the most expert parameters.
+under the next first forward pass; both windows are the compute of a mean stage without recompute, dealt to dense and
+expert parameters, so that the result depends on a stage's parameters only and never falls when they grow (the search's
+bounds rely on it).  A step waits for the stage with the most dense parameters and for the one with the most expert
+parameters.
 
 The optimizer reads and writes its states once: ``bytes / memory bandwidth``; offloaded, gradients and parameters
 cross the host link and the host's memory does the work.  Shape letter: R rows.

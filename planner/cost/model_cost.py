@@ -37,6 +37,7 @@ class LayerTable:
     forward_s: Array
     backward_s: Array
     weight_gradient_s: Array
+    forward_compute_s: Array
     compute_s: Array
     tp_s: Array
     cp_s: Array
@@ -50,6 +51,11 @@ class LayerTable:
     def total_s(self) -> Array:
         """Forward and backward of one layer, exposed tp, cp and ep communication included: [K, N]."""
         return self.forward_s + self.backward_s
+
+    @property
+    def backward_compute_s(self) -> Array:
+        """Backward of one layer without communication: [K, N]."""
+        return self.compute_s - self.forward_compute_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,7 @@ def _layer_table(
         forward_s=stack("forward_s") + stack("communication_forward_s"),
         backward_s=stack("backward_s") + stack("communication_backward_s"),
         weight_gradient_s=stack("weight_gradient_s"),
+        forward_compute_s=stack("forward_s"),
         compute_s=stack("forward_s") + stack("backward_s"),
         tp_s=stack("tp_s"),
         cp_s=stack("cp_s"),

@@ -66,6 +66,7 @@ class RowCost:
     expert_parallel: DataParallelism
     forward_window_s: Array
     backward_window_s: Array
+    dense_window_share: Array
     key: Ints
 
     @property
@@ -113,8 +114,8 @@ class CostModel:
         back_units = (head_dense, dense), (last.expert_parameters[key], expert)
         back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
         stages = rows.pp.astype(float)
-        window_f = (layers.forward_s[key] @ self.kind_counts) / stages
-        window_b = (layers.backward_s[key] @ self.kind_counts) / stages
+        window_f = (layers.forward_compute_s[key] @ self.kind_counts) / stages
+        window_b = (layers.backward_compute_s[key] @ self.kind_counts) / stages
         gathered = self._gathered_bytes(rows, cost, key)
         return RowCost(
             layer_forward_s=forward_s,
@@ -147,21 +148,35 @@ class CostModel:
             expert_parallel=expert,
             forward_window_s=window_f,
             backward_window_s=window_b,
+            dense_window_share=self._dense_window_share(cost, key, dense, expert),
             key=key,
         )
 
     def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
         """Once-a-step seconds (exposed reduction and gathering plus optimizer) for dense and expert parameters."""
-        out = []
-        for parameters, parallel in ((dense, cost.dense_parallel), (expert, cost.expert_parallel)):
+        out, share = [], cost.dense_window_share
+        kinds = (dense, cost.dense_parallel, share), (expert, cost.expert_parallel, 1.0 - share)
+        for parameters, parallel, part in kinds:
             if not np.any(parameters):
                 out.append(np.zeros(np.shape(parameters)))
                 continue
-            exposed, optimizer = tail_s(
-                parameters, parallel, self.workload, self.hardware, cost.forward_window_s, cost.backward_window_s
-            )
+            windows_s = part * cost.forward_window_s, part * cost.backward_window_s
+            exposed, optimizer = tail_s(parameters, parallel, self.workload, self.hardware, *windows_s)
             out.append(np.where(parameters > 0, exposed + optimizer, 0.0))
         return out[0] + cost.table_reduce_s, out[1]
+
+    def _dense_window_share(self, cost: ModelCost, key: Ints, dense: DataParallelism, expert: DataParallelism) -> Array:
+        """Part of the compute under which dense parameters may hide their traffic; experts have the rest: [R].
+
+        In proportion to the parameters that have traffic, so that no second of compute hides two of communication.
+        """
+        counts, parts = self.kind_counts, []
+        for name, parallel in (("dense_parameters", dense), ("expert_parameters", expert)):
+            whole = getattr(cost.layers, name)[key] @ counts + getattr(cost.head, name)[key]
+            parts.append(np.where(parallel.ranks > 1, whole, 0.0))
+        total = parts[0] + parts[1]
+        share: Array = np.divide(parts[0], total, out=np.ones(len(key)), where=total > 0)
+        return share
 
     def _table_reduce_s(self, rows: StrategyRows, copied: Array, dense: DataParallelism) -> Array:
         """Once a step the first and the last stage sum the gradients of their two copies of the token table: [R].
