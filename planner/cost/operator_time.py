@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from planner.cost.hardware import Hardware
 from planner.cost.layer_keys import LayerKeys
+from planner.model.flops import attention_context
 from planner.model.operator import Operator
 
 Array = NDArray[np.float64]
@@ -26,21 +27,12 @@ def operator_forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) 
             return rates.matmul_s(tokens, np.full_like(tokens, n), k / keys.tp)
         return rates.matmul_s(local, np.full_like(tokens, n), np.full_like(tokens, k))
     if operator.op_class == "attention":
-        context = _mean_context(operator, keys.sequence_length)
+        context = attention_context(keys.sequence_length, operator.window, causal=operator.causal)
         flops = 2.0 * context * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * tokens
         longest = min(operator.window or keys.sequence_length, keys.sequence_length)
         return rates.attention_s(flops, np.full_like(tokens, float(longest)))
     width = float(operator.read_width + operator.write_width)
     return rates.memory_s(_rows(operator, keys) * width / _feature_split(operator, keys) * 2.0)
-
-
-def _mean_context(operator: Operator, sequence_length: int) -> float:
-    """Keys that a query sees on average: (s + 1) / 2 when causal, cut by a sliding window."""
-    window = min(operator.window or sequence_length, sequence_length)
-    if not operator.causal:
-        return float(window)
-    # sum over positions of min(i, window), i = 1..s, divided by s
-    return (window * (window + 1) / 2 + (sequence_length - window) * window) / sequence_length
 
 
 def _rows(operator: Operator, keys: LayerKeys) -> Array:
