@@ -8,7 +8,7 @@ from typing import Any
 from profiles.catalogue.device_files import load_device
 from profiles.cluster import Cluster
 from profiles.consistency import check_cluster
-from profiles.errors import NotFound
+from profiles.errors import DocumentInvalid, NotFound
 from profiles.safe_yaml import load_document_file
 from profiles.scaling import scale_cluster
 from profiles.spelling import nearest_name
@@ -40,10 +40,20 @@ def load_cluster(reference: str, num_devices: int | None = None) -> Cluster:
 def read_cluster(data: Any, where: str) -> Cluster:
     """A cluster from plain data: devices may be catalogue names, numbers may carry units ("400 Gbit/s").
 
+    ``num_devices``, which `meshwright clusters show` prints, follows from the pools and may only repeat what they say.
     Raises DocumentInvalid with every finding, NotFound for an unknown device.
     """
+    said = data.get("num_devices") if isinstance(data, dict) else None
+    if said is not None:
+        data = {key: value for key, value in data.items() if key != "num_devices"}
     cluster = read_document(Cluster, _with_devices(data, where), where, human_units=True)
     require(check_cluster(cluster), where)
+    if said is not None and said != cluster.num_devices:
+        raise DocumentInvalid(
+            f"num_devices is {said}, but the pools hold {cluster.num_devices:,} devices",
+            where=f"{where}#/num_devices",
+            hint="drop num_devices, or correct num_nodes of the pools",
+        )
     return cluster
 
 
