@@ -227,7 +227,10 @@ def _tornado(points: Sequence[SensitivityPoint]) -> tuple[LeverSummary, ...]:
     rows = []
     for lever in dict.fromkeys(point.lever for point in points):
         mine = [point for point in points if point.lever == lever]
-        known = [point.time_per_token_change for point in mine if point.time_per_token_change is not None]
+        # The time of a strategy that does not fit is no time that anybody would see.
+        known = [
+            point.time_per_token_change for point in mine if point.fits and point.time_per_token_change is not None
+        ]
         verdicts = [point.stays_best for point in mine if point.stays_best is not None]
         low, high = min(known, default=0.0), max(known, default=0.0)
         stays = all(verdicts) if verdicts else None
