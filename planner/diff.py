@@ -5,7 +5,7 @@ Changes are ``b - a``: positive means that plan b takes more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -93,6 +93,11 @@ def strategy_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[FieldC
 def term_changes(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[TermChange, ...]:
     """Every term of either side (absent = 0), in order of appearance."""
     return tuple(_term(key, a.get(key, 0), b.get(key, 0)) for key in dict.fromkeys([*a, *b]))
+
+
+def told_fields(names: Sequence[str]) -> tuple[str, ...]:
+    """The fields that a person chose; derived ones only where nothing else differs."""
+    return tuple(name for name in names if name not in DERIVED_FIELDS) or tuple(names)
 
 
 def worst_stage(plan: Plan) -> StagePlan:

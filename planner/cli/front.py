@@ -79,7 +79,7 @@ def _data(point: FrontPoint) -> dict[str, Any]:
 
 def _table(points: list[FrontPoint]) -> Iterator[RenderableType]:
     from planner.cli.render.tables import heading, table
-    from planner.cli.render.words import percent, seconds, short_id
+    from planner.cli.render.words import digits, money, percent, seconds, short_id
     from planner.emit.describe import strategy_words
 
     priced = any(point.plan.cost_per_step is not None for point in points)
@@ -89,9 +89,9 @@ def _table(points: list[FrontPoint]) -> Iterator[RenderableType]:
             f"{point.num_devices:,}",
             "yes" if point.efficient else "",
             seconds(point.plan.step_time_s),
-            f"{point.num_devices * point.plan.step_time_s:,.0f}",
+            digits(point.num_devices * point.plan.step_time_s),
             percent(point.plan.model_flops_utilization),
-            *([f"{point.plan.cost_per_step or 0.0:,.2f}"] if priced else []),
+            *([money(point.plan.cost_per_step or 0.0)] if priced else []),
             short_id(point.plan.plan_id),
             strategy_words(point.plan.chosen()),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from planner.diff import value_words
+from planner.diff import told_fields, value_words
 from planner.emit.emission import Emission
 from planner.plan import ChunkPlan, Plan, StagePlan
 from planner.step_terms import term_words
@@ -83,7 +83,7 @@ def _why(plan: Plan, emission: Emission) -> str:
         (
             f"{other.step_time_s:.3f}",
             f"{100 * other.slower_by:.1f} %",
-            ", ".join(f"{name}={value_words(other.strategy.get(name))}" for name in other.differs_in),
+            ", ".join(f"{name}={value_words(other.strategy.get(name))}" for name in told_fields(other.differs_in)),
         )
         for other in plan.alternatives
     ]

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from planner.cli.render.tables import heading, table
 from planner.cli.render.words import gib, percent, seconds, short_id, symbol
-from planner.diff import FieldChange, PlanDiff, StageChange, TermChange, value_words
+from planner.diff import FieldChange, PlanDiff, StageChange, TermChange, told_fields, value_words
 from planner.sensitivity import LeverSummary, Sensitivity, SensitivityPoint
 from planner.step_terms import term_words
 
@@ -113,7 +113,8 @@ def _tornado_row(row: LeverSummary, scale: float) -> tuple[str, str, str, str, s
 
 
 def _point_row(point: SensitivityPoint) -> tuple[str, ...]:
-    differs = point.best_strategy_changes
+    changes = point.best_strategy_changes
+    differs = None if changes is None else told_fields(changes)
     return (
         point.lever.replace("_", " "),
         percent(point.change, signed=True),

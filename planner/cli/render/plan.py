@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from planner.cli.render.tables import bullets, facts, heading, table
-from planner.cli.render.words import GIB, bar, count, gib, percent, seconds, short_id, symbol
-from planner.diff import offload_words, value_words
+from planner.cli.render.words import GIB, bar, count, gib, money, percent, seconds, short_id, symbol
+from planner.diff import offload_words, told_fields, value_words
 from planner.plan import Alternative, ChunkPlan, Plan, StagePlan
 from planner.step_terms import term_words
 
@@ -127,7 +127,7 @@ def alternatives(others: tuple[Alternative, ...]) -> RenderableType:
             seconds(other.step_time_s),
             percent(other.slower_by, signed=True),
             gib(other.peak_memory_bytes),
-            ", ".join(f"{field}={value_words(other.strategy.get(field))}" for field in other.differs_in),
+            ", ".join(f"{field}={value_words(other.strategy.get(field))}" for field in told_fields(other.differs_in)),
         )
         for index, other in enumerate(others, start=1)
     ]
@@ -159,7 +159,7 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
     if searched:
         rows.append(("bound", f"no plan is faster than {seconds(plan.lower_bound_s)} (gap {percent(plan.gap)})"))
     if plan.cost_per_step is not None:
-        rows.append(("cost", f"{plan.cost_per_step:,.4g} a step"))
+        rows.append(("cost", f"{money(plan.cost_per_step)} a step"))
     yield facts(rows)
 
 

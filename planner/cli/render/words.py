@@ -36,6 +36,16 @@ def count(value: float) -> str:
     return f"{value:,.{_decimals(value)}f}" if value != int(value) else f"{int(value)}"
 
 
+def digits(value: float) -> str:
+    """A bare number with about three significant digits: ``1,015``, ``6.20``."""
+    return f"{value:,.{_decimals(value)}f}"
+
+
+def money(amount: float) -> str:
+    """``1,234.50``, or three significant digits below one: ``0.00517``."""
+    return f"{amount:,.2f}" if abs(amount) >= 1 else f"{amount:.3g}"
+
+
 def percent(fraction: float, *, signed: bool = False) -> str:
     """``47.9 %``; with a sign where a change is shown."""
     # A change that rounds to nothing has no sign.
