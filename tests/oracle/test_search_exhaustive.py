@@ -16,7 +16,8 @@ from planner.search.estimate import strategy_context
 from planner.search.evaluate import evaluate_split
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
-from tests.exhaustive_search import Best, all_rows, exhaustive_best
+from tests.declared_space import all_rows
+from tests.exhaustive_search import Best, exhaustive_best
 from tests.search_problems import Size, random_problem
 
 QUICK = SearchOptions(top_k=0)

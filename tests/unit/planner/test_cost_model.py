@@ -36,7 +36,7 @@ from planner.search.evaluate import evaluate_split
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
 from planner.strategy import Strategy
-from tests.exhaustive_search import all_rows
+from tests.declared_space import all_rows
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model
 from tests.search_problems import random_model, random_problem
 

@@ -9,7 +9,7 @@ import pytest
 
 from planner.search.choices import RELIEFS
 from planner.strategy_rows import StrategyRows, distinct_rows
-from tests.exhaustive_search import all_rows
+from tests.declared_space import all_rows
 from tests.search_problems import random_problem
 
 

@@ -1,0 +1,198 @@
+"""Every strategy of a small problem, by plain loops over every field: the declared space, written out a second time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from planner.model.spec import ModelSpec
+from planner.problem import Problem
+from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES
+from planner.strategy_rows import SCHEDULES, StrategyRows
+
+COLUMNS = (
+    *("tp", "sp", "cp", "ring", "ep", "etp", "pp", "vpp", "group", "schedule", "dp", "micro_batch_size"),
+    *("num_microbatches", "pp_inner", "overlap_tp", "overlap_ep", "dp_replicate", "zero", "relief"),
+    *("optimizer_offload", "overlap_grad", "overlap_param"),
+)
+NEUTRAL: dict[str, int | str | bool] = {
+    **dict.fromkeys(("tp", "cp", "ep", "etp", "pp", "vpp", "dp", "dp_replicate", "dp_shard"), 1),
+    **dict.fromkeys(("sp", "optimizer_offload", "activation_offload", "overlap_tp", "overlap_ep"), False),
+    "recompute": "none",
+    "zero_stage": 0,
+    "schedule": "1f1b",
+}
+
+
+def all_rows(problem: Problem, num_devices: int) -> StrategyRows:
+    """Every legal strategy of the declared space."""
+    found = [
+        (*grid, *rest)
+        for grid in _grids(problem, num_devices)
+        for rest in _switches(problem, dict(zip(("tp", "cp", "pp", "dp", "ep", "etp"), grid, strict=True)))
+    ]
+    order = ("tp", "cp", "pp", "dp", "ep", "etp", *_REST)
+    table = np.array(found, dtype=np.int64).reshape(-1, len(order))
+    return StrategyRows(**{name: table[:, order.index(name)] for name in COLUMNS})
+
+
+_REST = (
+    *("micro_batch_size", "num_microbatches", "sp", "ring", "overlap_tp", "overlap_ep", "schedule", "vpp", "group"),
+    *("pp_inner", "zero", "dp_replicate", "relief", "optimizer_offload", "overlap_grad", "overlap_param"),
+)
+
+
+def _allowed(problem: Problem, **values: int | str | bool) -> bool:
+    constraints = problem.constraints
+    wanted = constraints.pins | {name: NEUTRAL[name] for name in constraints.forbids}
+    return all(wanted.get(name, value) == value for name, value in values.items())
+
+
+def _divisors(number: int) -> list[int]:
+    return [value for value in range(1, number + 1) if number % value == 0]
+
+
+def _splits_heads(model: ModelSpec, ways: int) -> bool:
+    """Query heads split evenly; key/value heads split or are copied evenly."""
+    for kind in model.layer_kinds:
+        attention = kind.attention
+        if attention.num_heads % ways:
+            return False
+        if attention.kind == "gqa" and attention.num_kv_heads % ways and ways % attention.num_kv_heads:
+            return False
+    return True
+
+
+def _grids(problem: Problem, devices: int) -> Iterator[tuple[int, ...]]:
+    model = problem.model
+    mixtures = [kind.moe for kind in model.layer_kinds if kind.moe is not None]
+    widths = [kind.mlp.intermediate_size for kind in model.layer_kinds if kind.mlp is not None]
+    widths += [moe.shared_intermediate_size for moe in mixtures]
+    expert_tensor = TARGET_SPACES[problem.constraints.target].expert_tensor_parallel
+    for tp, cp, pp in itertools.product(_divisors(devices), repeat=3):
+        if devices % (tp * cp * pp) or not _splits_heads(model, tp) or any(width % tp for width in widths):
+            continue
+        dp = devices // (tp * cp * pp)
+        if problem.workload.global_batch_size % dp or not _allowed(problem, tp=tp, cp=cp, pp=pp, dp=dp):
+            continue
+        for ep in range(1, devices + 1):
+            for etp in _divisors(tp):
+                if mixtures:
+                    fits = not any(moe.num_experts % ep or moe.expert_intermediate_size % etp for moe in mixtures)
+                    fits = fits and (tp * cp * dp) % (ep * etp) == 0 and (expert_tensor or etp == 1)
+                else:
+                    fits = ep == etp == 1
+                if fits and _allowed(problem, ep=ep, etp=etp):
+                    yield tp, cp, pp, dp, ep, etp
+
+
+def _switches(problem: Problem, grid: dict[str, int]) -> Iterator[tuple[int, ...]]:
+    space = TARGET_SPACES[problem.constraints.target]
+    per_replica = problem.workload.global_batch_size // grid["dp"]
+    moe = any(kind.moe is not None for kind in problem.model.layer_kinds)
+    for size, sp, kind in itertools.product(_divisors(per_replica), (True, False), ("none", *space.cp_kinds)):
+        count = per_replica // size
+        if (sp and grid["tp"] == 1) or (moe and grid["tp"] > 1 and not sp) or (kind == "none") != (grid["cp"] == 1):
+            continue
+        pieces = grid["cp"] * (2 if kind == "ring" else 1) * (grid["tp"] if sp else 1)
+        if problem.workload.sequence_length % pieces:
+            continue
+        if kind == "all_to_all" and not _splits_heads(problem.model, grid["tp"] * grid["cp"]):
+            continue
+        if not _allowed(problem, micro_batch_size=size, num_microbatches=count, sp=sp, cp_kind=kind):
+            continue
+        expert_overlaps = (False, True) if grid["ep"] > 1 and True in space.overlap_ep else (False,)
+        for overlap_ep, off in itertools.product(expert_overlaps, _on_or_off(problem)):
+            overlap_tp = sp and off and space.overlap_tp
+            if not _allowed(problem, overlap_ep=overlap_ep, overlap_tp=overlap_tp):
+                continue
+            head = (size, count, int(sp), int(kind == "ring"), int(overlap_tp), int(overlap_ep))
+            tails = itertools.product(
+                _layouts(problem, grid, count), _states(problem, grid), _overlaps(problem, grid["pp"])
+            )
+            yield from ((*head, *layout, *states, *overlaps) for layout, states, overlaps in tails)
+
+
+def _layouts(problem: Problem, grid: dict[str, int], count: int) -> list[tuple[int, int, int, int]]:
+    space, pp, layers = TARGET_SPACES[problem.constraints.target], grid["pp"], problem.model.num_layers
+    found = []
+    for name, vpp in itertools.product(space.schedules, (1, *VIRTUAL_STAGES)):
+        groups = [factor * pp for factor in GROUP_FACTORS] if name == "interleaved" else [0]
+        for group, inner in itertools.product(groups, space.axis_orders):
+            order = "tp-cp-ep-pp-dp" if inner else "tp-cp-ep-dp-pp"
+            if inner and (pp == 1 or grid["dp"] == 1):
+                continue
+            if inner and (grid["cp"] > 1 or grid["ep"] > 1) and grid["etp"] * grid["ep"] != grid["tp"] * grid["cp"]:
+                continue
+            if pp * vpp > layers or not _runs(name, pp, vpp, count, group):
+                continue
+            if _allowed(problem, schedule=name, vpp=vpp, microbatch_group_size=group, axis_order=order):
+                found.append((SCHEDULES.index(name), vpp, group, inner))
+    return found
+
+
+def _runs(name: str, pp: int, vpp: int, count: int, group: int) -> bool:
+    if pp == 1:
+        return name == "1f1b" and vpp == 1
+    if name == "interleaved":
+        return vpp > 1 and group <= count and (count % group == 0 or count % group >= pp)
+    if name in ("zbv", "dualpipev"):
+        return vpp == 2 and count >= 2 * pp
+    return vpp == 1
+
+
+def _states(problem: Problem, grid: dict[str, int]) -> list[tuple[int, int, int, int]]:
+    space, dp = TARGET_SPACES[problem.constraints.target], grid["dp"]
+    stages = space.zero_stages_with_pipeline if grid["pp"] > 1 else space.zero_stages
+    ways = grid["tp"] * grid["cp"] * dp // (grid["ep"] * grid["etp"])
+    moe = any(kind.moe is not None for kind in problem.model.layer_kinds)
+    found = []
+    for zero, replicate, (code, relief), offload in itertools.product(
+        stages, _divisors(dp), enumerate(RELIEFS), (False, True)
+    ):
+        if (zero == 0 and (replicate > 1 or offload)) or (offload and not space.optimizer_offload):
+            continue
+        if moe and replicate > 1 and ways % replicate:
+            continue
+        if ("moe" in relief.modules and not moe) or ("mlp" in relief.modules and not _has_dense(problem.model)):
+            continue
+        if (relief.offload and not space.activation_offload) or (
+            relief.recompute == "selective" and not space.selective_recompute
+        ):
+            continue
+        if _allowed(
+            problem,
+            zero_stage=zero,
+            dp_replicate=replicate,
+            dp_shard=dp // replicate,
+            recompute=relief.recompute,
+            activation_offload=relief.offload,
+            optimizer_offload=offload,
+        ):
+            found.append((zero, replicate, code, int(offload)))
+    return found
+
+
+def _has_dense(model: ModelSpec) -> bool:
+    return any(
+        kind.mlp is not None or (kind.moe is not None and kind.moe.shared_intermediate_size > 0)
+        for kind in model.layer_kinds
+    )
+
+
+def _overlaps(problem: Problem, pp: int) -> list[tuple[int, int]]:
+    """(gradient, parameter) overlap: what a back-end's rules leave of all four; both on where there are no rules."""
+    tries = tuple(itertools.product(_on_or_off(problem), repeat=2))
+    if problem.constraints.target == "native":  # its trainer reduces after the last micro-batch of a pipeline
+        tries = ((pp == 1, True),)
+    return [
+        (int(reduce), int(gather))
+        for reduce, gather in tries
+        if _allowed(problem, overlap_grad_reduce=reduce, overlap_param_gather=gather)
+    ]
+
+
+def _on_or_off(problem: Problem) -> tuple[bool, ...]:
+    return (True, False) if problem.constraints.target in ("megatron", "deepspeed") else (True,)
