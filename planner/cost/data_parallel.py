@@ -77,11 +77,16 @@ def tail_s(
 def optimizer_s(parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware) -> Array:
     """Seconds of the optimizer step: states read and written, gradient read, weight written."""
     local = parameters / np.where(parallel.zero >= 1, parallel.shards, 1.0)
+    on_device_s, on_host_s = optimizer_places_s(local, workload, hardware)
+    return np.where(parallel.optimizer_offload > 0, on_host_s, on_device_s)
+
+
+def optimizer_places_s(local: Array, workload: Workload, hardware: Hardware) -> tuple[Array, Array]:
+    """Seconds to update ``local`` parameters on the device and, offloaded, on the host."""
     state, gradient = optimizer_bytes(workload), gradient_bytes(workload)
     on_device_s = local * (2.0 * state + gradient + WEIGHT_BYTES) / hardware.rates.memory_bytes_per_s
     crossing_s = local * max(gradient, WEIGHT_BYTES) / hardware.host_link_bytes_per_s
-    on_host_s = crossing_s + local * 2.0 * state / HOST_OPTIMIZER_BYTES_PER_S
-    return np.where(parallel.optimizer_offload > 0, on_host_s, on_device_s)
+    return on_device_s, crossing_s + local * 2.0 * state / HOST_OPTIMIZER_BYTES_PER_S
 
 
 def microbatch_s(

@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.data_parallel import optimizer_s
+from planner.cost.data_parallel import optimizer_places_s
 from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import end_seconds, stage_memory
 from planner.memory.states import WEIGHT_BYTES, gradient_bytes
@@ -93,7 +93,8 @@ class BoundTerms:
             (self.mean_expert, self.cost.expert_parallel),
         ):
             local = parameters / np.maximum(parallel.ranks, 1.0)
-            seconds += optimizer_s(local, parallel, self.costs.workload, self.costs.hardware)
+            places_s = optimizer_places_s(local, self.costs.workload, self.costs.hardware)
+            seconds += np.minimum(*places_s)
         return seconds
 
     def leanest_bytes(self) -> Array:
