@@ -77,3 +77,18 @@ def test_a_diff_shows_both_sides(plan: Plan) -> None:
     assert "Time by term" in text
     assert "Memory of the worst device" in text
     assert render_text(diff_report(diff_plans(plan, plan))).strip() == "The two plans are the same."
+
+
+def test_another_cluster_is_one_line_of_the_question(plan: Plan) -> None:
+    pool = plan.problem.cluster.pools[0]
+    device = pool.device.model_copy(update={"name": "other-device", "memory_bytes": 2**36})
+    cluster = plan.problem.cluster.model_copy(
+        update={"name": "other", "pools": (pool.model_copy(update={"device": device}),)}
+    )
+    other = plan.model_copy(update={"problem": plan.problem.model_copy(update={"cluster": cluster})})
+    diff = diff_plans(plan, other)
+    assert len(diff.problem) == 3
+    lines = [line for line in render_text(diff_report(diff)).splitlines() if line.startswith("/cluster")]
+    assert len(lines) == 1
+    assert "2 more fields differ" in lines[0]
+    assert lines[0].split()[-1] == "other"

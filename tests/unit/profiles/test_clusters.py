@@ -209,3 +209,10 @@ def test_mixed_clusters_cannot_be_scaled_by_one_number(tmp_path: Path) -> None:
     with pytest.raises(DocumentInvalid, match="one number cannot scale") as caught:
         scale_cluster(cluster, 128)
     assert "num_nodes of each pool" in str(caught.value.hint)
+
+
+def test_what_show_prints_can_be_read_back() -> None:
+    shown = {"num_devices": 32, **read_cluster(own(), "own.yaml").model_dump(mode="json")}
+    assert read_cluster(shown, "own.yaml") == read_cluster(own(), "own.yaml")
+    with pytest.raises(DocumentInvalid, match="num_devices is 33, but the pools hold 32"):
+        read_cluster({**shown, "num_devices": 33}, "own.yaml")

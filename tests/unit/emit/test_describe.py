@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from planner.emit.describe import plan_markdown, strategy_words
+from planner.emit.emission import Emission, Projection
+from planner.plan import Plan
+from planner.strategy import Strategy
+from tests.plan_factory import make_plan
+
+REASON = "the trainer cannot do that"
+
+
+def page(plan: Plan, *projections: Projection) -> str:
+    return plan_markdown(
+        Emission(target="megatron", plan=plan, files={}, launch_command="true", environment={}, projections=projections)
+    )
+
+
+def searched(status: Literal["optimal", "feasible"], bounded: int) -> Plan:
+    plan = make_plan(Strategy(dp_shard=8, num_microbatches=2))
+    search = plan.search.model_copy(update={"bounded": bounded, "proof": "nothing is faster"})
+    return plan.model_copy(update={"status": status, "search": search})
+
+
+def test_an_estimate_claims_no_bound() -> None:
+    text = page(searched("feasible", 0))
+    assert "no bound is known" in text
+    assert "gap" not in text
+
+
+@pytest.mark.parametrize(("status", "words"), [("optimal", "is proved best"), ("feasible", "not proved best")])
+def test_a_search_says_what_it_proved(status: Literal["optimal", "feasible"], words: str) -> None:
+    text = page(searched(status, 10))
+    assert words in text
+    assert "%. Nothing is faster." in text
+
+
+def test_a_reason_is_said_once() -> None:
+    text = page(searched("optimal", 10), Projection("tp", "4", "1", REASON), Projection("sp", "true", "false", REASON))
+    assert text.count("The trainer cannot do that.") == 1
+    assert "| tp | 4 | 1 |\n| sp | true | false |" in text
+    assert "The wanted plan is proved best" in text
+
+
+def test_one_micro_batch_is_singular() -> None:
+    assert "1 micro-batch of 2" in strategy_words(Strategy(micro_batch_size=2, num_microbatches=1))
+    assert "2 micro-batches of 1" in strategy_words(Strategy(num_microbatches=2))
