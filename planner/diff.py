@@ -6,11 +6,13 @@ Changes are ``b - a``: positive means that plan b takes more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from pydantic import Field
 
 from planner.plan import MemoryBill, Plan, StagePlan
+from planner.strategy import Strategy
 from profiles.document import Document
 
 DERIVED_FIELDS = frozenset({"dp", "num_microbatches", "microbatch_group_size"})
@@ -86,7 +88,9 @@ def diff_plans(a: Plan, b: Plan) -> PlanDiff:
 
 def strategy_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[FieldChange, ...]:
     """Strategy fields with different values, in the strategy's own order."""
-    keys = dict.fromkeys([*a, *b])
+    # A stored plan has its keys sorted.
+    own = [each.name for each in fields(Strategy)]
+    keys = dict.fromkeys([*(name for name in own if name in a or name in b), *a, *b])
     return tuple(FieldChange(field=key, a=a.get(key), b=b.get(key)) for key in keys if a.get(key) != b.get(key))
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from planner.diff import diff_plans, offload_words, recompute_words, worst_stage
+from planner.diff import diff_plans, offload_words, recompute_words, strategy_changes, worst_stage
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
@@ -79,3 +79,9 @@ def test_words_for_recompute_and_offload() -> None:
     assert (recompute_words(plain), offload_words(plain)) == ("none", "none")
     modules = make_plan(Strategy(recompute="selective", recompute_modules=("norm", "mlp")))
     assert recompute_words(modules.stages[0]) == "selective norm+mlp 8/8"
+
+
+def test_changes_come_in_the_order_of_a_strategy_however_it_was_stored() -> None:
+    a, b = Strategy(), Strategy(tp=2, pp=4, zero_stage=1, dp_shard=2)
+    changes = strategy_changes(dict(sorted(a.to_dict().items())), dict(sorted(b.to_dict().items())))
+    assert [each.field for each in changes] == ["tp", "pp", "dp_shard", "zero_stage", "dp"]
