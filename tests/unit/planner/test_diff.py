@@ -82,6 +82,6 @@ def test_words_for_recompute_and_offload() -> None:
 
 
 def test_changes_come_in_the_order_of_a_strategy_however_it_was_stored() -> None:
-    a, b = Strategy(), Strategy(tp=2, pp=4, zero_stage=1, dp_shard=2)
+    a, b = Strategy(), Strategy(tp=2, pp=4, zero_stage=2, dp_shard=2)
     changes = strategy_changes(dict(sorted(a.to_dict().items())), dict(sorted(b.to_dict().items())))
     assert [each.field for each in changes] == ["tp", "pp", "dp_shard", "zero_stage", "dp"]
