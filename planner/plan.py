@@ -84,7 +84,10 @@ class SearchReport(Document):
     """What the search looked at."""
 
     enumerated: int
-    pruned: dict[str, int]
+    pruned: dict[str, int] = Field(description="strategies by why they were not solved; enumerated less evaluated")
+    refused: dict[str, int] = Field(
+        default_factory=dict, description="combinations of degrees that a rule refused before anything was enumerated"
+    )
     bounded: int
     evaluated: int
     proof: str

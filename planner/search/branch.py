@@ -39,6 +39,12 @@ FIRST_BATCH = 200_000
 NEXT_BATCH = 4_000_000
 """Declared leaves under the cores written out at a time: the first batch finds an incumbent."""
 CORE_BATCH = 100_000
+NO_ROOM = "too little memory for any of its kind"
+NO_FAST_FIT = "no split both fits and is fast enough"
+OWN_BOUND = "slower by its own bound"
+SHARED_BOUND = "slower by the bound of its kind"
+NOT_EXAMINED = "not examined before the time ran out"
+TARGET_RULES = "refused by the target's rules"
 DEGREES = ("tp", "cp", "pp", "ep", "etp", "dp")
 ALTERNATIVE_SLACK = 1.04
 """Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""
@@ -61,6 +67,9 @@ class SearchResult:
     bounded: int = 0
     evaluated: int = 0
     pruned: Counter[str] = field(default_factory=Counter)
+    """Strategies by why they were not solved; with ``evaluated`` they add up to ``enumerated``."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """Combinations of degrees that a rule refused before anything was enumerated under them."""
 
 
 def degrees(candidate: Candidate) -> tuple[int, ...]:
@@ -95,17 +104,30 @@ class Search:
             counts = self.space.leaf_counts(cores)
             result.bounded = int(counts.sum())
             bounds = self._core_bounds(cores, table, key)
+            result.pruned[NO_ROOM] += int(counts[np.isinf(bounds)].sum())
             self._descend(cores, bounds, counts, table, key, cutoff_s)
         else:
             result.complete = True
-        result.pruned = self.space.pruned + result.pruned
+        result.refused = self.space.pruned
         result.enumerated = result.bounded
+        result.pruned += self.space.illegal
+        # Most strategies fall with a core, layout or sharding whose bound is too slow, and are never written out.
+        rest = SHARED_BOUND if result.complete else NOT_EXAMINED
+        result.pruned[rest] = result.enumerated - result.evaluated - sum(result.pruned.values())
         if result.best is not None:
             result.lower_bound_s = min(result.lower_bound_s, result.best.step_time_s)
         return result
 
     def find_alternatives(self) -> None:
-        """Solve the most promising strategies of other degrees until no remembered bound can be an alternative."""
+        """Solve the most promising strategies of other degrees until no remembered bound can be an alternative.
+
+        They are not proved best of their kind, and the counts of the proof do not include them.
+        """
+        evaluated, pruned = self.result.evaluated, self.result.pruned.copy()
+        self._solve_alternatives()
+        self.result.evaluated, self.result.pruned = evaluated, pruned
+
+    def _solve_alternatives(self) -> None:
         found, taken = self.result.by_degrees, degrees(self.result.best) if self.result.best else ()
         for key, (bound, row, cost, table) in sorted(self._waiting.items(), key=lambda item: item[1][0]):
             times = sorted(candidate.step_time_s for other, candidate in found.items() if other != taken)
@@ -129,9 +151,7 @@ class Search:
             terms = BoundTerms(self.costs, rows, cost, with_tail=False)
             busy_s = rows.num_microbatches * terms.total_s / rows.pp + terms.leanest_tail_s()
             parts.append(np.where(terms.leanest_bytes() <= self.rules.limit_bytes, busy_s, np.inf))
-        bounds = np.concatenate(parts)
-        self.result.pruned["memory"] += int(np.isinf(bounds).sum())
-        return bounds
+        return np.concatenate(parts)
 
     def _descend(
         self, cores: StrategyRows, bounds: Array, counts: Ints, table: ModelCost, key: Ints, cutoff_s: float
@@ -196,7 +216,7 @@ class Search:
         bounds = lower_bounds_s(
             BoundTerms(self.costs, rows, cost), self.rules.limit_bytes, self._worth_a_look(cutoff_s)
         )
-        self.result.pruned["memory or bound"] += int(np.isinf(bounds).sum())
+        self.result.pruned[NO_FAST_FIT] += int(np.isinf(bounds).sum())
         return self._solve_in_order(rows, cost, table, bounds, cutoff_s)
 
     def _solve_in_order(
@@ -207,7 +227,7 @@ class Search:
         for count, index in enumerate(order.tolist()):
             bound = float(bounds[index])
             if bound >= self._cutoff(cutoff_s):
-                self.result.pruned["bound"] += int(np.isfinite(bounds[order[count:]]).sum())
+                self.result.pruned[OWN_BOUND] += int(np.isfinite(bounds[order[count:]]).sum())
                 self._remember(rows, cost, table, bounds, order[count:])
                 return True
             if self._late():
@@ -226,12 +246,13 @@ class Search:
 
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
         if self.target.refuses(context.strategy):
-            self.result.pruned["target rules"] += 1
+            self.result.pruned[TARGET_RULES] += 1
             return None
         self.result.evaluated += 1
         candidate = best_split(context, self.rules, cutoff_s)
         if candidate is not None and self.target.refuses(candidate.strategy, candidate.split.chunk_layers):
-            self.result.pruned["target rules"] += 1
+            self.result.pruned[TARGET_RULES] += 1
+            self.result.evaluated -= 1
             return None
         return candidate
 

@@ -78,7 +78,8 @@ def _report(result: SearchResult, proved: bool) -> SearchReport:
     )
     return SearchReport(
         enumerated=result.enumerated,
-        pruned=dict(sorted(result.pruned.items())),
+        pruned={reason: count for reason, count in sorted(result.pruned.items()) if count},
+        refused={reason: count for reason, count in sorted(result.refused.items()) if count},
         bounded=result.bounded,
         evaluated=result.evaluated,
         proof=proof,

@@ -9,7 +9,7 @@ from planner.cost.row_cost import CostModel
 from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.problem import Problem
 from planner.search.bound import BoundTerms, lower_bounds_s
-from planner.search.branch import Search, SearchResult, memory_limit_bytes
+from planner.search.branch import TARGET_RULES, Search, SearchResult, memory_limit_bytes
 from planner.search.options import SearchOptions, SearchProgress
 from planner.search.space import Space
 from planner.strategy_rows import StrategyRows
@@ -30,7 +30,9 @@ class _FirstPlan(Exception):
 def no_feasible_plan(problem: Problem, result: SearchResult) -> NoFeasiblePlan:
     """Diagnose an empty search: the binding constraint and relaxations, each one tried before it is named."""
     what, binding, otherwise = _diagnosis(problem, result)
-    return NoFeasiblePlan(what, binding=binding, relaxations=_helpful(problem) or (otherwise,), pruned=result.pruned)
+    return NoFeasiblePlan(
+        what, binding=binding, relaxations=_helpful(problem) or (otherwise,), pruned=result.refused + result.pruned
+    )
 
 
 def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
@@ -45,7 +47,7 @@ def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
         reason, count = _binding_rule(space)
         what = f"no strategy is legal on {devices} devices; {count} choices fail the rule '{reason}'"
         return what, reason, "change the number of devices, the global batch size or the pins"
-    if result.pruned.get("target rules", 0) and _feasible(problem):
+    if result.pruned[TARGET_RULES] and _feasible(problem):
         what = f"every strategy that fits is refused by the rules of {target}"
         return what, f"rules of {target}", "choose another --target"
     if _has_plan(_roomy_host(problem)):

@@ -63,6 +63,9 @@ class Space:
         self.shape: ModelShape = model_shape(problem.model, problem.workload, num_devices)
         self.reliefs = RELIEFS
         self.pruned: Counter[str] = Counter()
+        """Combinations of degrees refused before anything was enumerated under them, by reason."""
+        self.illegal: Counter[str] = Counter()
+        """Enumerated strategies that a rule refuses, by reason; counted where their layout or sharding is."""
         self._tables: dict[tuple[int, ...], Ints] = {}
 
     @cached_property
@@ -72,17 +75,22 @@ class Space:
         if not columns:
             return self._empty()
         rows = core_rows(np.concatenate(columns))
-        return self._legal(rows, np.zeros(len(rows), dtype=np.int64), CORE_RULES)[0]
+        for rule in CORE_RULES:
+            broken = rule.broken(rows, self.shape)
+            if broken.any():
+                self.pruned[rule.reason] += int(broken.sum())
+                rows = rows.take(~broken)
+        return rows
 
     def layouts(self, cores: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
         """Write out the legal layouts of some cores, each with the ``key`` of its core."""
         grown = self._expand(cores, key, ("pp", "num_microbatches", "dp"), self._schedule_table, SCHEDULE_COLUMNS)
-        return self._legal(*grown, LAYOUT_RULES)
+        return self._legal(*grown, LAYOUT_RULES, self._leaves_of_layouts)
 
     def shardings(self, layouts: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
         """Write out the legal shardings of some layouts, each with the ``key`` of its layout; ascending in pp."""
         grown = self._expand(layouts, key, ("dp", "pp"), self._sharding_table, SHARDING_COLUMNS)
-        return self._legal(*grown, SHARDING_RULES)
+        return self._legal(*grown, SHARDING_RULES, lambda rows: len(rows) * len(self._relief_codes()))
 
     def leaves(self, shardings: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
         """Write out the leaves of some shardings, each with the ``key`` of its sharding."""
@@ -123,11 +131,24 @@ class Space:
             return self._empty(), np.zeros(0, dtype=np.int64)
         return StrategyRows.concatenate(parts), np.concatenate(keys)
 
-    def _legal(self, rows: StrategyRows, key: Ints, rules: Sequence[LegalityRule]) -> tuple[StrategyRows, Ints]:
+    def _leaves_of_layouts(self, layouts: StrategyRows) -> int:
+        """Declared strategies under some layouts."""
+        distinct, index = distinct_rows([layouts.dp, layouts.pp])
+        sizes = np.array([len(self._sharding_table(dp, pp)) for dp, pp in distinct.tolist()], dtype=np.int64)
+        return int(sizes[index].sum()) * len(self._relief_codes())
+
+    def _legal(
+        self,
+        rows: StrategyRows,
+        key: Ints,
+        rules: Sequence[LegalityRule],
+        strategies_of: Callable[[StrategyRows], int],
+    ) -> tuple[StrategyRows, Ints]:
+        """Rows that keep the rules; the strategies under the others are counted as illegal."""
         for rule in rules:
             broken = rule.broken(rows, self.shape)
             if broken.any():
-                self.pruned[rule.reason] += int(broken.sum())
+                self.illegal[rule.reason] += strategies_of(rows.take(broken))
                 rows, key = rows.take(~broken), key[~broken]
         return rows, key
 

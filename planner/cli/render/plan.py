@@ -33,7 +33,7 @@ def plan_report(plan: Plan, *, wall_s: float | None = None, timeline: str | None
         yield heading("Timeline")
         yield Text(timeline.rstrip("\n"), no_wrap=True, overflow="crop")
     if plan.alternatives:
-        yield heading("Runners-up")
+        yield heading("Runners-up of other degrees (solved, not proved best of their kind)")
         yield alternatives(plan.alternatives)
     yield from _foot(plan, wall_s)
 
@@ -173,6 +173,9 @@ def _foot(plan: Plan, wall_s: float | None) -> Iterator[RenderableType]:
     rows = [("strategies", looked_at + took)]
     if pruned:
         rows.append(("pruned", dot.join(f"{reason} {number:,}" for reason, number in pruned)))
+    refused = sorted(search.refused.items(), key=lambda item: (-item[1], item[0]))
+    if refused:
+        rows.append(("refused", dot.join(f"{reason} {number:,}" for reason, number in refused)))
     if search.proof:
         rows.append(("proof", search.proof))
     yield facts(rows)
