@@ -21,10 +21,15 @@ bound; the mean stage time still counts all of them.  Shape letters: R rows, P s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.data_parallel import optimizer_places_s
+from planner.cost.model_cost import LayerTable
 from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import end_seconds, stage_memory
 from planner.memory.states import WEIGHT_BYTES, gradient_bytes
@@ -85,6 +90,20 @@ class BoundTerms:
             tails = costs.tail_parts_s(cost, self.mean_dense, self.mean_expert)
             self.tail_s = tails[0] + tails[1]
 
+    def take(self, at: NDArray[np.int64]) -> BoundTerms:
+        """The terms of some rows."""
+        picked = copy(self)
+        picked.rows, picked.cost = self.rows.take(at), take(self.cost, at)
+        for name in ("total_s", "weight_gradient_s", "mean_dense", "mean_expert", "tail_s", "loose_s"):
+            setattr(picked, name, getattr(self, name)[at])
+        return picked
+
+    @cached_property
+    def loose_s(self) -> Array:
+        """Lower bound that ignores memory: mean stage time as bottleneck: [R]."""
+        bottleneck = self.total_s / self.rows.pp
+        return makespan_s(self.rows, self.total_s, bottleneck, self.weight_gradient_s, self.cost.hop_s) + self.tail_s
+
     def leanest_tail_s(self) -> Array:
         """What no leaf of a layout can go below once a step: the optimizer on fully sharded states: [R]."""
         seconds = np.zeros(len(self.rows))
@@ -122,11 +141,6 @@ class BoundTerms:
         held: Array = cost.fixed_bytes + states
         return held
 
-    def without_memory_s(self) -> Array:
-        """Lower bound that ignores memory: mean stage time as bottleneck: [R]."""
-        bottleneck = self.total_s / self.rows.pp
-        return makespan_s(self.rows, self.total_s, bottleneck, self.weight_gradient_s, self.cost.hop_s) + self.tail_s
-
     def step_s(self, bottleneck_s: Array, at: NDArray[np.int64]) -> Array:
         """Lower bound of the rows ``at`` for a known bottleneck."""
         rows = self.rows.take(at)
@@ -139,10 +153,28 @@ class BoundTerms:
 def lower_bounds_s(terms: BoundTerms, limit_bytes: float, cutoff_s: float = np.inf) -> Array:
     """Lower bound of every row; infinity where no split fits the memory, or where ``cutoff_s`` is surely exceeded."""
     result = np.full(len(terms.rows), np.inf)
-    loose = terms.without_memory_s()
     for stages, at in _by_stages(terms.rows.pp):
-        bounds = _bounds_for_stages(terms, at, stages, limit_bytes, cutoff_s, loose[at])
-        result[at] = np.where(loose[at] < cutoff_s, bounds, np.inf)
+        room = _StageRoom(terms, at, stages, limit_bytes)
+        relieved, relief_s = terms.cost.relieved_bytes[at, terms.major], terms.cost.relief_s[at, terms.major]
+        result[at] = _bounds_of_relief(terms, at, room, relieved, relief_s, cutoff_s)
+    return result
+
+
+def relief_bounds_s(
+    terms: BoundTerms, layers: LayerTable, reliefs: Sequence[int], limit_bytes: float, cutoff_s: float = np.inf
+) -> Array:
+    """``lower_bounds_s`` of every row under each of some memory reliefs, without writing them out: [len(reliefs), R].
+
+    Only what a layer keeps and what relieving it costs differ between reliefs; all else is shared.
+    """
+    result = np.full((len(reliefs), len(terms.rows)), np.inf)
+    for stages, at in _by_stages(terms.rows.pp):
+        room = _StageRoom(terms, at, stages, limit_bytes)
+        key = terms.cost.key[at]
+        for position, relief in enumerate(reliefs):
+            relieved = layers.saved_bytes[relief, key, terms.major]
+            relief_s = layers.relief_s[relief, key, terms.major]
+            result[position, at] = _bounds_of_relief(terms, at, room, relieved, relief_s, cutoff_s)
     return result
 
 
@@ -155,18 +187,20 @@ def _by_stages(pp: NDArray[np.int64]) -> list[tuple[int, Rows]]:
     return [(value, np.flatnonzero(pp == value)) for value in np.unique(pp).tolist()]
 
 
-def _bounds_for_stages(
-    terms: BoundTerms, at: Rows, stages: int, limit_bytes: float, cutoff_s: float, loose: Array
+def _bounds_of_relief(
+    terms: BoundTerms, at: Rows, room: _StageRoom, relieved_bytes: Array, relief_s: Array, cutoff_s: float
 ) -> Array:
-    capacity = _Capacity(terms, at, stages, limit_bytes)
-    low = terms.total_s[at] / stages
+    """Bounds of the rows ``at`` under one relief a row."""
+    capacity = _Capacity(room, relieved_bytes[:, None], relief_s[:, None])
+    loose_s = terms.loose_s[at]
+    low = terms.total_s[at] / room.stages
     high = np.maximum(low, capacity.seconds_of_everything())
     result = np.full(len(low), np.inf)
     # One test at the cutoff's own bottleneck discards most rows: makespan >= microbatches * bottleneck.
     if np.isfinite(cutoff_s):
         allowed = (cutoff_s - terms.tail_s[at]) / terms.rows.num_microbatches[at]
         high = np.minimum(high, np.maximum(allowed, low))
-    fits = capacity.holds_all(high, slice(None))
+    fits = capacity.holds_all(high, slice(None)) & (loose_s < cutoff_s)
     index = np.flatnonzero(fits)
     if len(index) == 0:
         return result
@@ -180,30 +214,38 @@ def _bounds_for_stages(
         lo = np.where(ok, lo, middle)
     bottleneck = np.where(already, low[index], lo)
     positions = index + at.start if isinstance(at, slice) else at[index]
-    result[index] = np.maximum(terms.step_s(bottleneck, positions), loose[index])
+    result[index] = np.maximum(terms.step_s(bottleneck, positions), loose_s[index])
     return result
 
 
-class _Capacity:
-    """N_r(tau) of the module docstring for rows with the same number of stages."""
+class _StageRoom:
+    """What the stages of rows with the same number of stages offer, whatever is relieved: [R, P] and [R, 1]."""
 
     def __init__(self, terms: BoundTerms, at: Rows, stages: int, limit_bytes: float) -> None:
         rows, sub, major = take(terms.rows, at), take(terms.cost, at), terms.major
         memory = stage_memory(rows, sub, terms.costs.reliefs, stages)
+        self.stages = stages
         self.needed = terms.major_count
         self.layer_s = sub.layer_s[:, major, None]
         self.ends_s = end_seconds(rows, sub, stages)
-        kept, relieved = sub.saved_bytes[:, major, None], sub.relieved_bytes[:, major, None]
-        state = memory.layer_state_bytes[:, major, None]
-        room = limit_bytes - memory.fixed_bytes
-        flight = memory.in_flight
-        saving = flight * (kept - relieved)
-        relief_s = sub.relief_s[:, major, None]
-        self.by_memory = np.where(room > 0, room / (state + flight * relieved), -1.0)
+        self.free_bytes = limit_bytes - memory.fixed_bytes
+        self.in_flight = memory.in_flight
+        self.state_bytes = memory.layer_state_bytes[:, major, None]
+        self.kept_bytes = sub.saved_bytes[:, major, None]
+
+
+class _Capacity:
+    """N_r(tau) of the module docstring for rows with the same number of stages under one relief a row."""
+
+    def __init__(self, room: _StageRoom, relieved_bytes: Array, relief_s: Array) -> None:
+        self.needed, self.layer_s, self.ends_s = room.needed, room.layer_s, room.ends_s
+        flight, free, state = room.in_flight, room.free_bytes, room.state_bytes
+        saving = flight * (room.kept_bytes - relieved_bytes)
+        self.by_memory = np.where(free > 0, free / (state + flight * relieved_bytes), -1.0)
         useful = saving > 0
         price = np.divide(relief_s, saving, out=np.zeros_like(saving), where=useful)
-        self.credit_s = np.where(useful, price * room, np.inf)
-        self.unit_s = self.layer_s + price * (state + flight * kept)
+        self.credit_s = np.where(useful, price * free, np.inf)
+        self.unit_s = self.layer_s + price * (state + flight * room.kept_bytes)
 
     def holds_all(self, tau: Array, index: NDArray[np.int64] | slice) -> Mask:
         """Whether the stages together can hold every layer within ``tau`` seconds each."""

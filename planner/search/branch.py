@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel, RowCost
 from planner.problem import Problem
-from planner.search.bound import BoundTerms, lower_bounds_s
+from planner.search.bound import BoundTerms, relief_bounds_s
 from planner.search.choices import TARGET_SPACES
 from planner.search.options import Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context, take
@@ -70,6 +71,27 @@ class SearchResult:
     """Strategies by why they were not solved; with ``evaluated`` they add up to ``enumerated``."""
     refused: Counter[str] = field(default_factory=Counter)
     """Combinations of degrees that a rule refused before anything was enumerated under them."""
+
+
+class _Leaves:
+    """Complete strategies of one batch: every sharding under every relief, relief by relief, never written out."""
+
+    def __init__(self, terms: BoundTerms, reliefs: Sequence[int], table: ModelCost, bounds: Array) -> None:
+        self.terms, self.reliefs, self.table = terms, reliefs, table
+        self.bounds = bounds.ravel()
+        finite = np.flatnonzero(np.isfinite(self.bounds))
+        self.order = finite[np.argsort(self.bounds[finite], kind="stable")]
+
+    def leaf(self, index: int) -> tuple[StrategyRows, RowCost]:
+        """One strategy as a row of its own, with its costs."""
+        relief, at = divmod(index, len(self.terms.rows))
+        code, here = self.reliefs[relief], np.array([at])
+        cost = take(self.terms.cost, here)
+        layers = self.table.layers
+        relieved = replace(
+            cost, relief_s=layers.relief_s[code, cost.key], relieved_bytes=layers.saved_bytes[code, cost.key]
+        )
+        return replace(self.terms.rows.take(here), relief=np.array([code])), relieved
 
 
 def degrees(candidate: Candidate) -> tuple[int, ...]:
@@ -187,7 +209,7 @@ class Search:
             return True
         cost = self.costs.rows(layouts, (table, key))
         terms = BoundTerms(self.costs, layouts, cost, with_tail=False)
-        bounds = terms.without_memory_s() + terms.leanest_tail_s()
+        bounds = terms.loose_s + terms.leanest_tail_s()
         order = np.argsort(bounds, kind="stable")
         start, size = 0, FIRST_LAYOUTS
         while start < len(order):
@@ -207,35 +229,28 @@ class Search:
         if len(rows) == 0:
             return True
         terms = BoundTerms(self.costs, rows, self.costs.rows(rows, (table, key)))
-        hopeful = terms.without_memory_s() < self._worth_a_look(cutoff_s)
-        hopeful &= terms.state_bytes() <= self.rules.limit_bytes
-        rows, key = self.space.leaves(rows.take(hopeful), key[hopeful])
-        if len(rows) == 0:
+        worth_s, reliefs = self._worth_a_look(cutoff_s), self.space.relief_codes
+        hopeful = (terms.loose_s < worth_s) & (terms.state_bytes() <= self.rules.limit_bytes)
+        if not hopeful.any():
             return True
-        cost = self.costs.rows(rows, (table, key))
-        bounds = lower_bounds_s(
-            BoundTerms(self.costs, rows, cost), self.rules.limit_bytes, self._worth_a_look(cutoff_s)
-        )
+        terms = terms.take(np.flatnonzero(hopeful))
+        bounds = relief_bounds_s(terms, table.layers, reliefs, self.rules.limit_bytes, worth_s)
         self.result.pruned[NO_FAST_FIT] += int(np.isinf(bounds).sum())
-        return self._solve_in_order(rows, cost, table, bounds, cutoff_s)
+        return self._solve_in_order(_Leaves(terms, reliefs, table, bounds), cutoff_s)
 
-    def _solve_in_order(
-        self, rows: StrategyRows, cost: RowCost, table: ModelCost, bounds: Array, cutoff_s: float
-    ) -> bool:
+    def _solve_in_order(self, leaves: _Leaves, cutoff_s: float) -> bool:
         """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""
-        order = np.argsort(bounds, kind="stable")
-        for count, index in enumerate(order.tolist()):
-            bound = float(bounds[index])
+        for count, index in enumerate(leaves.order.tolist()):
+            bound = float(leaves.bounds[index])
             if bound >= self._cutoff(cutoff_s):
-                self.result.pruned[OWN_BOUND] += int(np.isfinite(bounds[order[count:]]).sum())
-                self._remember(rows, cost, table, bounds, order[count:])
+                self.result.pruned[OWN_BOUND] += len(leaves.order) - count
+                self._remember(leaves, leaves.order[count:])
                 return True
             if self._late():
                 self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
                 return False
-            at = np.array([index])
-            context = row_context(self.costs, table, rows.take(at), take(cost, at))
-            candidate = self._solve(context, self._cutoff(cutoff_s))
+            row, cost = leaves.leaf(index)
+            candidate = self._solve(row_context(self.costs, leaves.table, row, cost), self._cutoff(cutoff_s))
             if candidate is not None:
                 self._record(candidate)
         return True
@@ -266,19 +281,19 @@ class Search:
             self.result.best = candidate
             self._tell("improved")
 
-    def _remember(self, rows: StrategyRows, cost: RowCost, table: ModelCost, bounds: Array, order: Ints) -> None:
+    def _remember(self, leaves: _Leaves, order: Ints) -> None:
         """Keep the lowest-bounded unsolved strategy of each set of degrees, for the alternatives."""
-        order = order[np.isfinite(bounds[order])]
-        if len(order) == 0:
+        if len(order) == 0 or not self.options.top_k:
             return
-        distinct, index = distinct_rows([getattr(rows, name)[order] for name in DEGREES])
+        at = order % len(leaves.terms.rows)
+        distinct, index = distinct_rows([getattr(leaves.terms.rows, name)[at] for name in DEGREES])
         first = np.full(len(distinct), len(order))
         np.minimum.at(first, index, np.arange(len(order)))
         for group, position in enumerate(first.tolist()):
-            key, at = tuple(distinct[group].tolist()), order[position : position + 1]
-            bound = float(bounds[at[0]])
+            key, leaf = tuple(distinct[group].tolist()), int(order[position])
+            bound = float(leaves.bounds[leaf])
             if key not in self._waiting or bound < self._waiting[key][0]:
-                self._waiting[key] = (bound, rows.take(at), take(cost, at), table)
+                self._waiting[key] = (bound, *leaves.leaf(leaf), leaves.table)
 
     def _worth_a_look(self, cutoff_s: float) -> float:
         """Bound up to which strategies are written out: the incumbent, a little more when alternatives are asked."""

@@ -90,7 +90,7 @@ class Space:
     def shardings(self, layouts: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
         """Write out the legal shardings of some layouts, each with the ``key`` of its layout; ascending in pp."""
         grown = self._expand(layouts, key, ("dp", "pp"), self._sharding_table, SHARDING_COLUMNS)
-        return self._legal(*grown, SHARDING_RULES, lambda rows: len(rows) * len(self._relief_codes()))
+        return self._legal(*grown, SHARDING_RULES, lambda rows: len(rows) * len(self.relief_codes))
 
     def leaves(self, shardings: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
         """Write out the leaves of some shardings, each with the ``key`` of its sharding."""
@@ -100,7 +100,7 @@ class Space:
         """Declared strategies under each core: [R]."""
         distinct, index = distinct_rows([cores.pp, cores.num_microbatches, cores.dp])
         sizes = [
-            len(self._schedule_table(pp, count, dp)) * len(self._sharding_table(dp, pp)) * len(self._relief_codes())
+            len(self._schedule_table(pp, count, dp)) * len(self._sharding_table(dp, pp)) * len(self.relief_codes)
             for pp, count, dp in distinct.tolist()
         ]
         return np.array(sizes, dtype=np.int64)[index]
@@ -135,7 +135,7 @@ class Space:
         """Declared strategies under some layouts."""
         distinct, index = distinct_rows([layouts.dp, layouts.pp])
         sizes = np.array([len(self._sharding_table(dp, pp)) for dp, pp in distinct.tolist()], dtype=np.int64)
-        return int(sizes[index].sum()) * len(self._relief_codes())
+        return int(sizes[index].sum()) * len(self.relief_codes)
 
     def _legal(
         self,
@@ -281,7 +281,9 @@ class Space:
         stages = self.target.zero_stages_with_pipeline if pp > 1 else self.target.zero_stages
         return [stage for stage in stages if self.pins.get("zero_stage", stage) == stage]
 
-    def _relief_codes(self) -> list[int]:
+    @cached_property
+    def relief_codes(self) -> list[int]:
+        """Memory reliefs that the pins and the target allow, as positions in ``reliefs``."""
         codes = []
         for code, relief in enumerate(self.reliefs):
             if "moe" in relief.modules and not self.shape.is_moe:
@@ -334,7 +336,7 @@ class Space:
 
     def _relief_table(self) -> Ints:
         """Memory reliefs: [C, 1]."""
-        return np.array(self._relief_codes(), dtype=np.int64).reshape(-1, 1)
+        return np.array(self.relief_codes, dtype=np.int64).reshape(-1, 1)
 
     def _empty(self) -> StrategyRows:
         return StrategyRows(*(np.zeros(0, dtype=np.int64) for _ in fields(StrategyRows)))

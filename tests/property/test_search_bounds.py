@@ -40,8 +40,8 @@ def _levels(outcomes: Outcomes) -> tuple[NDArray[np.float64], NDArray[np.float64
     core = BoundTerms(costs, cores, costs.rows(cores), with_tail=False)
     core_s = cores.num_microbatches * core.total_s / cores.pp + core.leanest_tail_s()
     layout = BoundTerms(costs, layouts, costs.rows(layouts), with_tail=False)
-    layout_s = layout.without_memory_s() + layout.leanest_tail_s()
-    sharding_s = BoundTerms(costs, shardings, costs.rows(shardings)).without_memory_s()
+    layout_s = layout.loose_s + layout.leanest_tail_s()
+    sharding_s = BoundTerms(costs, shardings, costs.rows(shardings)).loose_s
     return core_s, layout_s, sharding_s
 
 
