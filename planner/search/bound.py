@@ -116,6 +116,19 @@ class BoundTerms:
             seconds += np.minimum(*places_s)
         return seconds
 
+    def offloaded_s(self) -> Array:
+        """``loose_s`` with the optimizer on the host instead of on the device: [R]."""
+        change_s = np.zeros(len(self.rows))
+        for parameters, parallel in (
+            (self.mean_dense, self.cost.dense_parallel),
+            (self.mean_expert, self.cost.expert_parallel),
+        ):
+            device_s, host_s = optimizer_places_s(
+                parameters / parallel.shards, self.costs.workload, self.costs.hardware
+            )
+            change_s += host_s - device_s
+        return self.loose_s + change_s
+
     def leanest_bytes(self) -> Array:
         """What some device needs under every leaf of a core: [R].
 

@@ -52,6 +52,7 @@ ALTERNATIVE_SLACK = 1.04
 HOST_FRACTION = 0.9
 """Part of a device's share of host memory that offloaded tensors may take."""
 FIRST_LAYOUTS = 48
+MANY_LAYOUTS = 500
 MOST_LAYOUTS = 2_000
 """Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent."""
 
@@ -225,10 +226,26 @@ class Search:
 
     def _leaves(self, layouts: StrategyRows, key: Ints, table: ModelCost, cutoff_s: float) -> bool:
         """Bound shardings and then leaves of some layouts, and solve the promising ones; False when out of time."""
-        rows, key = self.space.shardings(layouts, key)
+        # An offloaded twin differs in the optimizer's place only: in large batches it is costed only where that still
+        # looks fast enough.
+        twins = self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
+        rows, key = self.space.shardings(layouts, key, offloads=(0,) if twins else None)
         if len(rows) == 0:
             return True
         terms = BoundTerms(self.costs, rows, self.costs.rows(rows, (table, key)))
+        if not self._bounded_leaves(terms, table, cutoff_s):
+            return False
+        if not twins:
+            return True
+        at = np.flatnonzero((rows.zero > 0) & (terms.offloaded_s() < self._worth_a_look(cutoff_s)))
+        if len(at) == 0:
+            return True
+        rows, key = replace(rows.take(at), optimizer_offload=np.ones(len(at), dtype=np.int64)), key[at]
+        terms = BoundTerms(self.costs, rows, self.costs.rows(rows, (table, key)))
+        return self._bounded_leaves(terms, table, cutoff_s)
+
+    def _bounded_leaves(self, terms: BoundTerms, table: ModelCost, cutoff_s: float) -> bool:
+        """Bound the leaves of some shardings and solve the promising ones; False when out of time."""
         worth_s, reliefs = self._worth_a_look(cutoff_s), self.space.relief_codes
         hopeful = (terms.loose_s < worth_s) & (terms.state_bytes() <= self.rules.limit_bytes)
         if not hopeful.any():

@@ -87,9 +87,19 @@ class Space:
         grown = self._expand(cores, key, ("pp", "num_microbatches", "dp"), self._schedule_table, SCHEDULE_COLUMNS)
         return self._legal(*grown, LAYOUT_RULES, self._leaves_of_layouts)
 
-    def shardings(self, layouts: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
-        """Write out the legal shardings of some layouts, each with the ``key`` of its layout; ascending in pp."""
-        grown = self._expand(layouts, key, ("dp", "pp"), self._sharding_table, SHARDING_COLUMNS)
+    def shardings(
+        self, layouts: StrategyRows, key: Ints, offloads: tuple[int, ...] | None = None
+    ) -> tuple[StrategyRows, Ints]:
+        """Write out the legal shardings of some layouts, each with the ``key`` of its layout; ascending in pp.
+
+        ``offloads`` restricts optimizer offload to some of its values.
+        """
+
+        def table(dp: int, pp: int) -> Ints:
+            rows = self._sharding_table(dp, pp)
+            return rows if offloads is None else rows[np.isin(rows[:, 2], offloads)]
+
+        grown = self._expand(layouts, key, ("dp", "pp"), table, SHARDING_COLUMNS)
         return self._legal(*grown, SHARDING_RULES, lambda rows: len(rows) * len(self.relief_codes))
 
     def leaves(self, shardings: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
@@ -300,7 +310,9 @@ class Space:
                 codes.append(code)
         return codes
 
-    def _offloads(self) -> list[int]:
+    @property
+    def offloads(self) -> list[int]:
+        """Optimizer offload choices that the pins and the target allow."""
         allowed = [0, 1] if self.target.optimizer_offload else [0]
         pinned = self.pins.get("optimizer_offload")
         return [value for value in allowed if pinned is None or value == int(pinned)]
@@ -314,7 +326,7 @@ class Space:
                 for zero in self._zero_stages(pp)
                 for replicate in (divisors(dp) if zero else [1])
                 if not self._off("dp_replicate", replicate) and not self._off("dp_shard", dp // replicate)
-                for offload in self._offloads()
+                for offload in self.offloads
                 if zero or not offload
                 for reduces, gathers in self._overlap_data(pp)
             ]
