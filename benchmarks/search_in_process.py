@@ -1,8 +1,9 @@
 """How fast are the search's parts in a process that is already warm?
 
 ``leaf-bounds``: complete strategies costed and bounded, time and memory bound both, each with a bound of its own; the
-memory reliefs of one sharding share its costing, as in the search.  ``space-rate``: strategies of the declared space that one whole search accounts
-for per second; most fall under the bound of their core or layout and are never written out.
+memory reliefs of one sharding share its costing, as in the search.  ``space-rate``: strategies of the declared space
+that one whole search accounts for per second; most fall under the bound of their core or layout and are never written
+out.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.search.bound import makespan_s
+from planner.schedule.closed_form import pipeline_makespan_s
 from planner.search.row_context import RowContext
 from solver.stage_partition import Objective
 
@@ -28,12 +28,22 @@ class SplitRules:
 
 def step_objective(context: RowContext) -> Objective:
     """Step time from (sum of stage times, busiest stage, tail of dense, tail of expert parameters)."""
+    strategy, hop_s = context.strategy, float(context.cost.hop_s[0])
     gradient_s = total_over_model(context, "weight_gradient_s")
 
     def objective(total: Array, peak: Array, tail1: Array, tail2: Array) -> Array:
-        rows = context.row.take(np.zeros(len(total), dtype=np.int64))
-        hop_s = np.full(len(total), context.cost.hop_s[0])
-        step_s: Array = makespan_s(rows, total, peak, np.full(len(total), gradient_s), hop_s) + tail1 + tail2
+        makespan_s = pipeline_makespan_s(
+            strategy.schedule,
+            strategy.num_microbatches,
+            strategy.pp,
+            strategy.vpp,
+            strategy.microbatch_group_size,
+            total,
+            peak,
+            gradient_s,
+            hop_s,
+        )
+        step_s: Array = makespan_s + tail1 + tail2
         return step_s
 
     return objective
