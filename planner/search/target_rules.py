@@ -23,13 +23,13 @@ class TargetRules:
         """Every rule of the back-end that the strategy breaks, in its words."""
         if self.target == "any":
             return []
+        # The emitters stand above the search and import it; the search asks them by name.
         rules = import_module(f"planner.emit.{self.target}.rules")
-        make = import_module(f"planner.emit.{self.target}.rule_input").RuleInput
-        model, workload = self.problem.model, self.problem.workload
-        if self.target == "megatron":
-            architecture = self.problem.cluster.pools[0].device.architecture
-            given = make(strategy, model, workload, architecture, chunk_layers)
-        else:
-            # Their rules about single stages hold for every split that the search makes.
-            given = make(strategy, model, workload)
+        given = import_module("planner.emit.rule_input").RuleInput(
+            strategy=strategy,
+            model=self.problem.model,
+            workload=self.problem.workload,
+            architecture=self.problem.cluster.pools[0].device.architecture,
+            layers_per_chunk=chunk_layers,
+        )
         return [f"{finding.rule}: {finding.message}" for finding in rules.violations(given)]

@@ -17,7 +17,7 @@ import pytest
 from planner.emit.deepspeed import project, rule_input, violations
 from planner.emit.deepspeed.config import ds_config
 from planner.emit.deepspeed.config_keys import KEYS, config_findings
-from planner.emit.deepspeed.rule_input import DEEPSPEED_VERSION
+from planner.emit.deepspeed.version import DEEPSPEED_VERSION
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy

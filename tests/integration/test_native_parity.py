@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from planner.emit.native import emit, violations
-from planner.emit.native.rule_input import rule_input
+from planner.emit.rule_input import rule_input
 from planner.emit.write import write_emission
 from planner.plan import Plan
 from planner.strategy import Strategy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.emit.deepspeed.emit import emit
 from planner.emit.deepspeed.project import project
 from planner.emit.deepspeed.read_back import read_back
-from planner.emit.deepspeed.rule_input import RuleInput, rule_input
 from planner.emit.deepspeed.rules import rules, violations
+from planner.emit.rule_input import RuleInput, rule_input
 
 __all__ = ["RuleInput", "emit", "project", "read_back", "rule_input", "rules", "violations"]

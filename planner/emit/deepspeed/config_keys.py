@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.emit.deepspeed.rule_input import DEEPSPEED_VERSION
+from planner.emit.deepspeed.version import DEEPSPEED_VERSION
 from planner.emit.emission import Finding
 
 _CONFIG = f"deepspeed {DEEPSPEED_VERSION} runtime/config.py"

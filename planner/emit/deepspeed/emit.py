@@ -9,11 +9,12 @@ from planner.emit.assemble import TargetFiles, assemble
 from planner.emit.deepspeed.config import CONFIG_FILE, ds_config
 from planner.emit.deepspeed.model_config import model_config
 from planner.emit.deepspeed.project import project
-from planner.emit.deepspeed.rule_input import DEEPSPEED_VERSION, mixtures, rule_input
 from planner.emit.deepspeed.rules import violations
 from planner.emit.deepspeed.training_document import TRAINING_FILE, training_document, training_text
 from planner.emit.deepspeed.training_script import TRAIN_SCRIPT, training_script
+from planner.emit.deepspeed.version import DEEPSPEED_VERSION
 from planner.emit.emission import Emission, LauncherName
+from planner.emit.rule_input import mixtures, rule_input
 from planner.errors import TargetRefused
 from planner.plan import Plan
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from planner.emit.deepspeed.rule_input import DEEPSPEED_VERSION, DeepSpeedRule, RuleInput
+from planner.emit.deepspeed.version import DEEPSPEED_VERSION
+from planner.emit.rule_input import RuleInput, TargetRule
 from planner.strategy import Strategy
 
 _DS = f"deepspeed {DEEPSPEED_VERSION}"
@@ -156,22 +157,22 @@ def _axis_order(given: RuleInput) -> str | None:
     return None
 
 
-EXPRESSIBLE_RULES: tuple[DeepSpeedRule, ...] = (
-    DeepSpeedRule("P1", f"{_DS} runtime/pipe/schedule.py", _schedule),
-    DeepSpeedRule("P2", f"{_DS} runtime/pipe/schedule.py", _group_size),
-    DeepSpeedRule("P3", f"{_DS} runtime/engine.py (_configure_tensor_parallel_states)", _one_model_axis),
-    DeepSpeedRule("P4", f"{_DS} __init__.py:582, runtime/pipe/topology.py:232", _pipeline_alone),
-    DeepSpeedRule("P5", "docs: emit deepspeed", _pipeline_family),
-    DeepSpeedRule("P6", f"{_DS} module_inject/layers.py", _sequence_parallel),
-    DeepSpeedRule("P7", f"{_DS} runtime/sequence_parallel/", _ring),
-    DeepSpeedRule("P8", f"{_DS} module_inject/auto_ep_folding.py:215", _expert_tensor),
-    DeepSpeedRule("P9", f"{_DS} runtime/config.py:143", _hybrid_sharding),
-    DeepSpeedRule("P10", f"{_DS} runtime/pipe/module.py (activation_checkpoint_interval)", _selective),
-    DeepSpeedRule("P11", f"{_DS} runtime/activation_checkpointing/config.py (cpu_checkpointing)", _activation_offload),
-    DeepSpeedRule("P12", f"{_DS} runtime/zero/offload_config.py", _even_offload),
-    DeepSpeedRule("P13", f"{_DS} runtime/engine.py:2305, runtime/engine.py:2665", _gradient_overlap),
-    DeepSpeedRule("P14", f"{_DS} runtime/zero/parameter_offload.py:195", _gather_overlap),
-    DeepSpeedRule("P15", f"{_DS} module_inject/auto_ep_layer.py", _expert_overlap),
-    DeepSpeedRule("P16", f"{_DS} runtime/tensor_parallel/config.py (tp_overlap_comm)", _tensor_overlap),
-    DeepSpeedRule("P17", f"{_DS} runtime/pipe/topology.py:232-248", _axis_order),
+EXPRESSIBLE_RULES: tuple[TargetRule, ...] = (
+    TargetRule("P1", f"{_DS} runtime/pipe/schedule.py", _schedule),
+    TargetRule("P2", f"{_DS} runtime/pipe/schedule.py", _group_size),
+    TargetRule("P3", f"{_DS} runtime/engine.py (_configure_tensor_parallel_states)", _one_model_axis),
+    TargetRule("P4", f"{_DS} __init__.py:582, runtime/pipe/topology.py:232", _pipeline_alone),
+    TargetRule("P5", "docs: emit deepspeed", _pipeline_family),
+    TargetRule("P6", f"{_DS} module_inject/layers.py", _sequence_parallel),
+    TargetRule("P7", f"{_DS} runtime/sequence_parallel/", _ring),
+    TargetRule("P8", f"{_DS} module_inject/auto_ep_folding.py:215", _expert_tensor),
+    TargetRule("P9", f"{_DS} runtime/config.py:143", _hybrid_sharding),
+    TargetRule("P10", f"{_DS} runtime/pipe/module.py (activation_checkpoint_interval)", _selective),
+    TargetRule("P11", f"{_DS} runtime/activation_checkpointing/config.py (cpu_checkpointing)", _activation_offload),
+    TargetRule("P12", f"{_DS} runtime/zero/offload_config.py", _even_offload),
+    TargetRule("P13", f"{_DS} runtime/engine.py:2305, runtime/engine.py:2665", _gradient_overlap),
+    TargetRule("P14", f"{_DS} runtime/zero/parameter_offload.py:195", _gather_overlap),
+    TargetRule("P15", f"{_DS} module_inject/auto_ep_layer.py", _expert_overlap),
+    TargetRule("P16", f"{_DS} runtime/tensor_parallel/config.py (tp_overlap_comm)", _tensor_overlap),
+    TargetRule("P17", f"{_DS} runtime/pipe/topology.py:232-248", _axis_order),
 )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from planner.emit.deepspeed.rule_input import used_kinds
+from planner.emit.rule_input import used_kinds
 from planner.model.hf_config import model_from_hf_config
 from planner.model.spec import AttentionSpec, LayerSpec, ModelSpec, MoeSpec
 from profiles.errors import DocumentInvalid

@@ -25,8 +25,8 @@ from planner.emit.deepspeed.expressible_rules import (
     fp32_gradients_on_bf16,
     gradient_overlap_possible,
 )
-from planner.emit.deepspeed.rule_input import rule_input
 from planner.emit.emission import Projection
+from planner.emit.rule_input import rule_input
 from planner.plan import ChunkPlan, Plan, StageOffload, StagePlan, StageRecompute
 from planner.strategy import Strategy
 

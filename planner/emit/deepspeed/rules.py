@@ -12,30 +12,17 @@ from __future__ import annotations
 from planner.emit.deepspeed.engine_rules import ENGINE_RULES
 from planner.emit.deepspeed.expressible_rules import EXPRESSIBLE_RULES
 from planner.emit.deepspeed.model_rules import MODEL_RULES
-from planner.emit.deepspeed.rule_input import DeepSpeedRule, RuleInput, rule_input
 from planner.emit.emission import Finding, Rule
-from planner.plan import Plan
+from planner.emit.rule_input import RuleInput, RuleTable, TargetRule
 
-STRATEGY_RULES: tuple[DeepSpeedRule, ...] = (*ENGINE_RULES, *EXPRESSIBLE_RULES)
+STRATEGY_RULES: tuple[TargetRule, ...] = (*ENGINE_RULES, *EXPRESSIBLE_RULES)
 
 
 def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
     """All rules that the strategy breaks; ``model_too=False`` leaves out those that depend on the model alone."""
-    found = []
-    for rule in (*MODEL_RULES, *STRATEGY_RULES) if model_too else STRATEGY_RULES:
-        message = rule.check(given)
-        if message is not None:
-            found.append(Finding(f"deepspeed.{rule.id}", message, rule.source))
-    return found
+    return RuleTable("deepspeed", MODEL_RULES, STRATEGY_RULES).violations(given, model_too=model_too)
 
 
 def rules() -> tuple[Rule, ...]:
     """The same rules over a whole plan."""
-    return tuple(_adapt(rule) for rule in (*MODEL_RULES, *STRATEGY_RULES))
-
-
-def _adapt(rule: DeepSpeedRule) -> Rule:
-    def check(plan: Plan) -> str | None:
-        return rule.check(rule_input(plan))
-
-    return Rule(f"deepspeed.{rule.id}", rule.source, check)
+    return RuleTable("deepspeed", MODEL_RULES, STRATEGY_RULES).over_plans()

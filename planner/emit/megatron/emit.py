@@ -8,8 +8,8 @@ from planner.emit.megatron.arguments import ARGUMENTS_FILE, Section, write_argum
 from planner.emit.megatron.environment import environment
 from planner.emit.megatron.flags import layer_offload, sections
 from planner.emit.megatron.project import project
-from planner.emit.megatron.rule_input import mixture, rule_input, used_kinds
 from planner.emit.megatron.rules import violations
+from planner.emit.rule_input import mixture, rule_input, used_kinds
 from planner.errors import TargetRefused
 from planner.plan import Plan
 

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from planner.emit.megatron.arguments import Words
 from planner.emit.megatron.model_rules import linear_biases
-from planner.emit.megatron.rule_input import mixture, used_kinds
+from planner.emit.rule_input import mixture, used_kinds
 from planner.model.spec import AttentionSpec, ModelSpec, MoeSpec
 from planner.problem import Workload
 

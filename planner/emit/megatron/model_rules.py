@@ -5,7 +5,7 @@ The planner knows them exactly, so a plan for ``any`` target may still hold one;
 
 from __future__ import annotations
 
-from planner.emit.megatron.rule_input import MegatronRule, RuleInput, used_kinds
+from planner.emit.rule_input import RuleInput, TargetRule, used_kinds
 from planner.model.spec import LayerSpec
 
 _FLAGS = "megatron-core 0.19.2 training/arguments.py: no flag says it"
@@ -155,14 +155,14 @@ _CHECKS = {
 }
 
 
-def _rule(rule_id: str) -> MegatronRule:
+def _rule(rule_id: str) -> TargetRule:
     inner = _CHECKS[rule_id]
 
     def check(given: RuleInput) -> str | None:
         message = inner(given)
         return None if message is None else f"Megatron-LM's flags cannot build {message}; choose another target"
 
-    return MegatronRule(rule_id, _FLAGS, check)
+    return TargetRule(rule_id, _FLAGS, check)
 
 
-MODEL_RULES: tuple[MegatronRule, ...] = tuple(_rule(rule_id) for rule_id in _CHECKS)
+MODEL_RULES: tuple[TargetRule, ...] = tuple(_rule(rule_id) for rule_id in _CHECKS)

@@ -23,8 +23,8 @@ from planner.emit.emission import Projection
 from planner.emit.layout import Layout, StageLayout, chunks_in_model_order, layout_of
 from planner.emit.megatron.flags import layer_offload
 from planner.emit.megatron.recompute import cannot_recompute, offload_modules
-from planner.emit.megatron.rule_input import RuleInput
 from planner.emit.megatron.rules import interleaved_group_problem
+from planner.emit.rule_input import RuleInput
 from planner.model.spec import ModelSpec
 from planner.plan import ChunkPlan, Plan, StageOffload, StagePlan, StageRecompute
 from planner.strategy import V_SCHEDULES, Strategy

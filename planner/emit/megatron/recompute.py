@@ -7,7 +7,7 @@ and in front of experts; elsewhere Transformer Engine fuses it into the next mat
 
 from __future__ import annotations
 
-from planner.emit.megatron.rule_input import latent, mixture, used_kinds
+from planner.emit.rule_input import latent, mixture, used_kinds
 from planner.model.spec import ModelSpec
 from planner.strategy import RecomputeModule
 

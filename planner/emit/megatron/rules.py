@@ -13,8 +13,7 @@ from __future__ import annotations
 from planner.emit.emission import Finding, Rule
 from planner.emit.megatron.model_rules import MODEL_RULES
 from planner.emit.megatron.recompute import cannot_recompute
-from planner.emit.megatron.rule_input import MegatronRule, RuleInput, mixture, rule_input, used_kinds
-from planner.plan import Plan
+from planner.emit.rule_input import RuleInput, RuleTable, TargetRule, mixture, used_kinds
 
 _VALIDATE = "megatron-core 0.19.2 training/arguments.py"
 _CONFIG = "megatron-core 0.19.2 core/transformer/transformer_config.py"
@@ -23,24 +22,12 @@ _GROUPS = "megatron-core 0.19.2 core/parallel_state.py"
 
 def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
     """All rules that the strategy breaks; ``model_too=False`` leaves out those that depend on the model alone."""
-    found = []
-    for rule in (*MODEL_RULES, *STRATEGY_RULES) if model_too else STRATEGY_RULES:
-        message = rule.check(given)
-        if message is not None:
-            found.append(Finding(f"megatron.{rule.id}", message, rule.source))
-    return found
+    return RuleTable("megatron", MODEL_RULES, STRATEGY_RULES).violations(given, model_too=model_too)
 
 
 def rules() -> tuple[Rule, ...]:
     """The same rules over a whole plan."""
-    return tuple(_adapt(rule) for rule in (*MODEL_RULES, *STRATEGY_RULES))
-
-
-def _adapt(rule: MegatronRule) -> Rule:
-    def check(plan: Plan) -> str | None:
-        return rule.check(rule_input(plan))
-
-    return Rule(f"megatron.{rule.id}", rule.source, check)
+    return RuleTable("megatron", MODEL_RULES, STRATEGY_RULES).over_plans()
 
 
 def _batch(given: RuleInput) -> str | None:
@@ -278,35 +265,33 @@ def _offload_and_recompute(given: RuleInput) -> str | None:
     return None
 
 
-STRATEGY_RULES: tuple[MegatronRule, ...] = (
-    MegatronRule("A3", f"{_VALIDATE}:694", _batch),
-    MegatronRule("A8", f"{_VALIDATE}:967", _interleaved_needs_pipeline),
-    MegatronRule("A9", f"{_VALIDATE}:990", _overlap_param_gather),
-    MegatronRule("A13", f"{_VALIDATE}:1131", _fsdp_optimizer),
-    MegatronRule("A14", f"{_VALIDATE}:1295", _context_parallel_sequence),
-    MegatronRule("A15", f"{_VALIDATE}:1313", _positions),
-    MegatronRule("A18", f"{_VALIDATE}:1401", _tp_overlap),
-    MegatronRule("A21", f"{_VALIDATE}:1600", _experts_divide),
-    MegatronRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", _sequence_parallel),
-    MegatronRule("B2", f"{_CONFIG}:1323", _heads),
-    MegatronRule("B2b", f"{_CONFIG}:1338", _kv_heads),
-    MegatronRule("B8", "megatron-core 0.19.2 core/transformer/pipeline_parallel_layer_layout.py:86", _layout_count),
-    MegatronRule("B11", f"{_CONFIG}:2279", _expert_bias),
-    MegatronRule("B13", f"{_CONFIG}:2669", _overlap_ep),
-    MegatronRule("C1", f"{_GROUPS}:882", _expert_grid),
-    MegatronRule("C2", f"{_GROUPS}:898", _axis_order),
-    MegatronRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances),
-    MegatronRule("D2", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py:1133", interleaved_group_problem),
-    MegatronRule("D3", "megatron-core 0.19.2 core/transformer/moe/moe_layer.py:628", _experts_need_sequence_parallel),
-    MegatronRule("D5", "megatron-core 0.19.2 core/tensor_parallel/layers.py:965", _widths),
-    MegatronRule("O1", "megatron-core 0.19.2 core/optimizer/optimizer_config.py:430", _precision_aware),
-    MegatronRule("U1", "not enforced before the run: sequence shards of sequence parallelism", _sequence_shards),
-    MegatronRule(
+STRATEGY_RULES: tuple[TargetRule, ...] = (
+    TargetRule("A3", f"{_VALIDATE}:694", _batch),
+    TargetRule("A8", f"{_VALIDATE}:967", _interleaved_needs_pipeline),
+    TargetRule("A9", f"{_VALIDATE}:990", _overlap_param_gather),
+    TargetRule("A13", f"{_VALIDATE}:1131", _fsdp_optimizer),
+    TargetRule("A14", f"{_VALIDATE}:1295", _context_parallel_sequence),
+    TargetRule("A15", f"{_VALIDATE}:1313", _positions),
+    TargetRule("A18", f"{_VALIDATE}:1401", _tp_overlap),
+    TargetRule("A21", f"{_VALIDATE}:1600", _experts_divide),
+    TargetRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", _sequence_parallel),
+    TargetRule("B2", f"{_CONFIG}:1323", _heads),
+    TargetRule("B2b", f"{_CONFIG}:1338", _kv_heads),
+    TargetRule("B8", "megatron-core 0.19.2 core/transformer/pipeline_parallel_layer_layout.py:86", _layout_count),
+    TargetRule("B11", f"{_CONFIG}:2279", _expert_bias),
+    TargetRule("B13", f"{_CONFIG}:2669", _overlap_ep),
+    TargetRule("C1", f"{_GROUPS}:882", _expert_grid),
+    TargetRule("C2", f"{_GROUPS}:898", _axis_order),
+    TargetRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances),
+    TargetRule("D2", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py:1133", interleaved_group_problem),
+    TargetRule("D3", "megatron-core 0.19.2 core/transformer/moe/moe_layer.py:628", _experts_need_sequence_parallel),
+    TargetRule("D5", "megatron-core 0.19.2 core/tensor_parallel/layers.py:965", _widths),
+    TargetRule("O1", "megatron-core 0.19.2 core/optimizer/optimizer_config.py:430", _precision_aware),
+    TargetRule("U1", "not enforced before the run: sequence shards of sequence parallelism", _sequence_shards),
+    TargetRule(
         "U2", "not enforced before the run: heads of all-to-all attention in Transformer Engine", _all_to_all_heads
     ),
-    MegatronRule(
-        "P1", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule
-    ),
-    MegatronRule("P2", f"{_CONFIG}:1766 and transformer_layer.py:450", _recompute_modules),
-    MegatronRule("P3", f"{_CONFIG}:1720 and 1848", _offload_and_recompute),
+    TargetRule("P1", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule),
+    TargetRule("P2", f"{_CONFIG}:1766 and transformer_layer.py:450", _recompute_modules),
+    TargetRule("P3", f"{_CONFIG}:1720 and 1848", _offload_and_recompute),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from planner.emit.assemble import PLAN_JSON, TargetFiles, assemble
 from planner.emit.emission import Emission, LauncherName, Projection
 from planner.emit.native.project import project
-from planner.emit.native.rule_input import mixtures
 from planner.emit.native.rules import violations_of_plan
+from planner.emit.rule_input import mixtures
 from planner.errors import TargetRefused
 from planner.native.capabilities import TORCH_VERSION
 from planner.plan import Plan

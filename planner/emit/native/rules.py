@@ -12,7 +12,7 @@ from __future__ import annotations
 from planner.emit.emission import Finding, Rule
 from planner.emit.layout import chunks_in_model_order
 from planner.emit.native.model_rules import MODEL_RULES
-from planner.emit.native.rule_input import NativeRule, RuleInput, mixtures, rule_input, used_kinds
+from planner.emit.rule_input import RuleInput, RuleTable, TargetRule, mixtures, rule_input, used_kinds
 from planner.native.capabilities import RECOMPUTE_MODULES, SCHEDULE_NAMES, interleaved_group_size
 from planner.plan import Plan
 from planner.strategy import V_SCHEDULES
@@ -24,12 +24,7 @@ _TENSOR = "planner/native/tensor_parallel.py"
 
 def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
     """All rules that the strategy breaks; ``model_too=False`` leaves out those that depend on the model alone."""
-    found = []
-    for rule in (*MODEL_RULES, *STRATEGY_RULES) if model_too else STRATEGY_RULES:
-        message = rule.check(given)
-        if message is not None:
-            found.append(Finding(f"native.{rule.id}", message, rule.source))
-    return found
+    return RuleTable("native", MODEL_RULES, STRATEGY_RULES).violations(given, model_too=model_too)
 
 
 def violations_of_plan(plan: Plan) -> list[Finding]:
@@ -39,14 +34,7 @@ def violations_of_plan(plan: Plan) -> list[Finding]:
 
 def rules() -> tuple[Rule, ...]:
     """The same rules over a whole plan."""
-    return tuple(_adapt(rule) for rule in (*MODEL_RULES, *STRATEGY_RULES))
-
-
-def _adapt(rule: NativeRule) -> Rule:
-    def check(plan: Plan) -> str | None:
-        return rule.check(rule_input(plan))
-
-    return Rule(f"native.{rule.id}", rule.source, check)
+    return RuleTable("native", MODEL_RULES, STRATEGY_RULES).over_plans()
 
 
 def _batch(given: RuleInput) -> str | None:
@@ -254,27 +242,27 @@ def _empty_chunk(given: RuleInput) -> str | None:
     return f"chunk {inner.index(0) + 1} holds nothing to compute" if 0 in inner else None
 
 
-STRATEGY_RULES: tuple[NativeRule, ...] = (
-    NativeRule("G1", "planner/native/data.py: sample_indices", _batch),
-    NativeRule("T1", _TENSOR, _heads),
-    NativeRule("T2", _TENSOR, _widths),
-    NativeRule("T3", _TENSOR, _query_norm),
-    NativeRule("T4", _TENSOR, _sequence_parallel),
-    NativeRule("C1", "planner/native/positions.py: local_positions", _tokens_divide),
-    NativeRule("C2", "planner/native/context_parallel.py", _context_kind),
-    NativeRule("C3", "arXiv 2309.14509, section 3", _context_heads),
-    NativeRule("E1", "planner/native/mixture.py: Experts", _experts_divide),
-    NativeRule("E2", "planner/native/mesh.py: expert_grid", _expert_grid),
-    NativeRule("E3", f"{_TENSOR}: routed tokens are sequence-split", _experts_need_sequence_parallel),
-    NativeRule("P1", _SCHEDULES, _schedule),
-    NativeRule("P2", f"{_SCHEDULES}: ZBV and DualPipeV want two stages a rank", _chunks_a_rank),
-    NativeRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", _microbatches),
-    NativeRule("P4", f"{_SCHEDULES}:2930-2936", _microbatch_rounds),
-    NativeRule("P5", "planner/native/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157", _tied),
-    NativeRule("Z1", f"{_STAGE}: backward_maybe_with_nosync, perform_reduce_grad", _zero_pipeline),
-    NativeRule("R1", "planner/native/recompute.py, branch_input.py", _recompute_modules),
-    NativeRule("R2", "torch 2.13.0 distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy", _offload),
-    NativeRule("L1", "planner/native/assemble.py", _placement),
-    NativeRule("L2", "planner/native/model.py: DecoderChunk", _ends),
-    NativeRule("L3", "planner/native/pipeline.py: a stage must make its own output", _empty_chunk),
+STRATEGY_RULES: tuple[TargetRule, ...] = (
+    TargetRule("G1", "planner/native/data.py: sample_indices", _batch),
+    TargetRule("T1", _TENSOR, _heads),
+    TargetRule("T2", _TENSOR, _widths),
+    TargetRule("T3", _TENSOR, _query_norm),
+    TargetRule("T4", _TENSOR, _sequence_parallel),
+    TargetRule("C1", "planner/native/positions.py: local_positions", _tokens_divide),
+    TargetRule("C2", "planner/native/context_parallel.py", _context_kind),
+    TargetRule("C3", "arXiv 2309.14509, section 3", _context_heads),
+    TargetRule("E1", "planner/native/mixture.py: Experts", _experts_divide),
+    TargetRule("E2", "planner/native/mesh.py: expert_grid", _expert_grid),
+    TargetRule("E3", f"{_TENSOR}: routed tokens are sequence-split", _experts_need_sequence_parallel),
+    TargetRule("P1", _SCHEDULES, _schedule),
+    TargetRule("P2", f"{_SCHEDULES}: ZBV and DualPipeV want two stages a rank", _chunks_a_rank),
+    TargetRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", _microbatches),
+    TargetRule("P4", f"{_SCHEDULES}:2930-2936", _microbatch_rounds),
+    TargetRule("P5", "planner/native/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157", _tied),
+    TargetRule("Z1", f"{_STAGE}: backward_maybe_with_nosync, perform_reduce_grad", _zero_pipeline),
+    TargetRule("R1", "planner/native/recompute.py, branch_input.py", _recompute_modules),
+    TargetRule("R2", "torch 2.13.0 distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy", _offload),
+    TargetRule("L1", "planner/native/assemble.py", _placement),
+    TargetRule("L2", "planner/native/model.py: DecoderChunk", _ends),
+    TargetRule("L3", "planner/native/pipeline.py: a stage must make its own output", _empty_chunk),
 )
