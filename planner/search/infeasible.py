@@ -45,6 +45,13 @@ def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
         return what, "pins", "drop a pin, or choose another --target"
     if len(space.cores) == 0 or len(_sample(space)) == 0:
         reason, count = _binding_rule(space)
+        if reason == "pinned or forbidden":
+            pinned = ", ".join(f"{name}={value}" for name, value in space.pins.items())
+            what = (
+                f"no legal strategy on {devices} devices has {pinned}: degrees must divide the devices,"
+                f" tp the heads and widths, dp times the micro-batch the global batch"
+            )
+            return what, reason, "pin other values"
         what = f"no strategy is legal on {devices} devices; {count} choices fail the rule '{reason}'"
         return what, reason, "change the number of devices, the global batch size or the pins"
     if result.pruned[TARGET_RULES] and _feasible(problem):

@@ -32,10 +32,7 @@ def beyond_all() -> Plan:
     return find_plan(problem(pins={"pp": 2, "schedule": "zb_h1"})).model_copy(update={"problem": problem()})
 
 
-PLAIN = pytest.mark.xfail(strict=False, reason="plans say (0,), the DeepSpeed projection () for no recompute")
-
-
-@pytest.mark.parametrize("target", ["megatron", "native", pytest.param("deepspeed", marks=PLAIN)])
+@pytest.mark.parametrize("target", ["megatron", "native", "deepspeed"])
 def test_a_plan_searched_for_a_target_loses_nothing(target: str) -> None:
     plan = find_plan(problem(target=target))
     made = emit_for_target(plan, target, "torchrun")
