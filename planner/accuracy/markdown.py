@@ -10,7 +10,10 @@ from typing import Any
 
 from planner.accuracy.flavours import DEFAULT, FLAVOURS, FSDP
 
-COMMAND = "meshwright accuracy TRAINING.csv OOM.csv --calibrate-fraction 0.1 --markdown docs/reference/accuracy.md"
+COMMAND = (
+    "meshwright accuracy TRAINING.csv OOM.csv benchmarks/published/training_runs.csv"
+    " --calibrate-fraction 0.1 --markdown docs/reference/accuracy.md"
+)
 
 INTRODUCTION = f"""# Accuracy on measured runs
 
