@@ -16,16 +16,16 @@ Predicted numbers are not touched: cost a projected plan again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import accumulate, groupby
 
-from planner.diff import value_words
 from planner.emit.deepspeed.expressible_rules import (
     dualpipev_ok,
     fp32_gradients_on_bf16,
     gradient_overlap_possible,
 )
 from planner.emit.emission import Projection
+from planner.emit.projections import strategy_projections
 from planner.emit.rule_input import rule_input
 from planner.plan import ChunkPlan, Plan, StageOffload, StagePlan, StageRecompute
 from planner.strategy import Strategy
@@ -38,21 +38,13 @@ def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
     strategy, notes = plan.chosen(), []
     for step in _STEPS:
         changed, reason = step(strategy, plan)
-        notes += _differences(strategy, changed, reason)
+        notes += strategy_projections(strategy, changed, reason)
         strategy = changed
     stages, more = _stages(plan, strategy)
     notes += more
     if not notes:
         return plan, ()
     return plan.model_copy(update={"strategy": strategy.to_dict(), "stages": stages}), tuple(notes)
-
-
-def _differences(before: Strategy, after: Strategy, reason: str) -> list[Projection]:
-    return [
-        Projection(item.name, value_words(getattr(before, item.name)), value_words(getattr(after, item.name)), reason)
-        for item in fields(Strategy)
-        if getattr(before, item.name) != getattr(after, item.name)
-    ]
 
 
 def _schedule(s: Strategy, plan: Plan) -> tuple[Strategy, str]:

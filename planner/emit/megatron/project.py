@@ -14,16 +14,16 @@ Predicted numbers are not touched: cost a projected plan again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Literal, TypeVar
 
-from planner.diff import value_words
 from planner.emit.emission import Projection
 from planner.emit.layout import Layout, StageLayout, chunks_in_model_order, layout_of
 from planner.emit.megatron.flags import layer_offload
 from planner.emit.megatron.recompute import cannot_recompute, offload_modules
 from planner.emit.megatron.rules import interleaved_group_problem
+from planner.emit.projections import projection, strategy_projections
 from planner.emit.rule_input import RuleInput
 from planner.model.spec import ModelSpec
 from planner.plan import ChunkPlan, Plan, StageOffload, StagePlan, StageRecompute
@@ -51,18 +51,6 @@ def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
     return _rebuild(plan, strategy, layout), tuple(notes)
 
 
-def _note(name: str, wanted: object, emitted: object, reason: str) -> Projection:
-    return Projection(name, value_words(wanted), value_words(emitted), reason)
-
-
-def _differences(before: Strategy, after: Strategy, reason: str) -> list[Projection]:
-    return [
-        _note(item.name, getattr(before, item.name), getattr(after, item.name), reason)
-        for item in fields(Strategy)
-        if getattr(before, item.name) != getattr(after, item.name)
-    ]
-
-
 def _plain_switches(wanted: Strategy) -> tuple[Strategy, list[Projection]]:
     changes: dict[str, Any] = {}
     if wanted.cp == 1:
@@ -78,7 +66,7 @@ def _plain_switches(wanted: Strategy) -> tuple[Strategy, list[Projection]]:
     if wanted.pp == 1 and wanted.vpp == 1 and wanted.schedule not in V_SCHEDULES:
         changes["schedule"] = "1f1b"
     strategy = replace(wanted, **changes)
-    return strategy, _differences(wanted, strategy, _NO_MEANING)
+    return strategy, strategy_projections(wanted, strategy, _NO_MEANING)
 
 
 def _schedule(wanted: Strategy, plan: Plan) -> tuple[Strategy, tuple[tuple[ChunkPlan, ...], ...], list[Projection]]:
@@ -99,7 +87,7 @@ def _schedule(wanted: Strategy, plan: Plan) -> tuple[Strategy, tuple[tuple[Chunk
         tuple(chunk for chunk in chunks if strategy.chunk_stage(chunk.chunk) == stage) for stage in range(strategy.pp)
     )
     reason = "Megatron runs only 1f1b and interleaved"
-    return strategy, placed, _differences(wanted, strategy, reason)
+    return strategy, placed, strategy_projections(wanted, strategy, reason)
 
 
 def _interleaved_or_plain(wanted: Strategy, plan: Plan) -> Strategy:
@@ -147,15 +135,15 @@ def _recompute(
     notes = _module_notes(wanted, model) if wanted.recompute == "selective" and policy != "full" else []
     if not notes:
         reason = "Megatron has one recompute setting for all stages and chunks"
-        notes = _differences(wanted, strategy, reason)
+        notes = strategy_projections(wanted, strategy, reason)
         if list(after) != before:
-            notes.append(_note("recompute of stages", _join(before, _words), _join(after, _words), reason))
+            notes.append(projection("recompute of stages", _join(before, _words), _join(after, _words), reason))
     return strategy, after, notes
 
 
 def _module_notes(wanted: Strategy, model: ModelSpec) -> list[Projection]:
     pairs = [(module, cannot_recompute(model, module)) for module in wanted.recompute_modules]
-    return [_note("recompute_modules", module, "not recomputed", reason) for module, reason in pairs if reason]
+    return [projection("recompute_modules", module, "not recomputed", reason) for module, reason in pairs if reason]
 
 
 def _stage_recomputes(
@@ -198,10 +186,10 @@ def _offload(
     if activations and wanted.recompute == "full":
         activations = False
         reason = "module-wise offload moves activations that full recompute never saves"
-        notes.append(_note("activation_offload", True, False, reason))
+        notes.append(projection("activation_offload", True, False, reason))
     elif activations and not offload_modules(plan.problem.model, wanted.recompute_modules):
         activations = False
-        notes.append(_note("activation_offload", True, False, "every module is recomputed already"))
+        notes.append(projection("activation_offload", True, False, "every module is recomputed already"))
     strategy = replace(wanted, optimizer_offload=optimizer, activation_offload=activations)
     whole = layer_offload(plan.model_copy(update={"strategy": strategy.to_dict()})) if activations else None
     layers = [sum(chunk.num_layers for chunk in own) for own in chunks]
@@ -210,10 +198,10 @@ def _offload(
     )
     reason = "Megatron has one offload setting for all stages and layers"
     if not notes:
-        notes = _differences(wanted, strategy, reason)
+        notes = strategy_projections(wanted, strategy, reason)
         if list(after) != before:
             notes.append(
-                _note("offload of stages", _join(before, _offload_words), _join(after, _offload_words), reason)
+                projection("offload of stages", _join(before, _offload_words), _join(after, _offload_words), reason)
             )
     return strategy, after, notes
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
-from planner.diff import value_words
 from planner.emit.emission import Projection
+from planner.emit.projections import strategy_projections
 from planner.native.capabilities import interleaved_group_size
 from planner.plan import Plan, StageOffload, StagePlan
 from planner.strategy import Strategy
@@ -22,7 +22,7 @@ def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
     strategy, notes = before, list[Projection]()
     for change in (_no_meaning, _schedule, _zero_stage, _overlap, _offload):
         after, reason = change(strategy)
-        notes += _differences(strategy, after, reason)
+        notes += strategy_projections(strategy, after, reason)
         strategy = after
     stages = tuple(stage.model_copy(update={"offload": StageOffload()}) for stage in plan.stages)
     for old, new in zip(plan.stages, stages, strict=True):
@@ -30,14 +30,6 @@ def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
     if strategy == before and stages == plan.stages:
         return plan, ()
     return plan.model_copy(update={"strategy": strategy.to_dict(), "stages": stages}), tuple(notes)
-
-
-def _differences(before: Strategy, after: Strategy, reason: str) -> list[Projection]:
-    return [
-        Projection(item.name, value_words(getattr(before, item.name)), value_words(getattr(after, item.name)), reason)
-        for item in fields(Strategy)
-        if getattr(before, item.name) != getattr(after, item.name)
-    ]
 
 
 def _no_meaning(s: Strategy) -> _Step:
