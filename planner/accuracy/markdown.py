@@ -77,6 +77,21 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
+def time_cells(group: Mapping[str, Any]) -> tuple[str, ...]:
+    """One group's row in a table of step times: name, rows, errors, bias, coverage, the two constant-MFU baselines."""
+    return (
+        group["group"],
+        str(group["n"]),
+        percent(group["mape"]),
+        percent(group["median_ape"]),
+        percent(group["p90_ape"]),
+        percent(group["bias"], signed=True),
+        percent(group["interval_coverage"]),
+        percent(group["baseline"]["mape"]),
+        percent(group["baseline_within_source"]["mape"]),
+    )
+
+
 def _time_table(groups: Sequence[Mapping[str, Any]]) -> str:
     head = (
         "source",
@@ -89,21 +104,7 @@ def _time_table(groups: Sequence[Mapping[str, Any]]) -> str:
         "constant MFU: device",
         "same source",
     )
-    rows = [
-        (
-            group["group"],
-            str(group["n"]),
-            percent(group["mape"]),
-            percent(group["median_ape"]),
-            percent(group["p90_ape"]),
-            percent(group["bias"], signed=True),
-            percent(group["interval_coverage"]),
-            percent(group["baseline"]["mape"]),
-            percent(group["baseline_within_source"]["mape"]),
-        )
-        for group in groups
-        if group["n"]
-    ]
+    rows = [time_cells(group) for group in groups if group["n"]]
     return _table(head, rows)
 
 

@@ -102,28 +102,14 @@ def read_truth_files(paths: list[Path]) -> tuple[list[TruthRow], dict[str, str]]
 
 
 def _tables(data: dict[str, Any]) -> Iterable[RenderableType]:
-    from planner.accuracy.markdown import decimal, percent
+    from planner.accuracy.markdown import decimal, percent, time_cells
     from planner.cli.render.tables import table
 
     groups = data["groups"]
     yield table(
         "Step time",
         (data["by"], *(f">{name}" for name in TIME_COLUMNS)),
-        [
-            (
-                group["group"],
-                str(group["n"]),
-                percent(group["mape"]),
-                percent(group["median_ape"]),
-                percent(group["p90_ape"]),
-                percent(group["bias"], signed=True),
-                percent(group["interval_coverage"]),
-                percent(group["baseline"]["mape"]),
-                percent(group["baseline_within_source"]["mape"]),
-                str(group["unmapped"]),
-            )
-            for group in groups
-        ],
+        [(*time_cells(group), str(group["unmapped"])) for group in groups],
     )
     yield ""
     yield table(
