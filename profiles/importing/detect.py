@@ -1,0 +1,40 @@
+"""Which format is this file?  Asked of every format, most specific first, by the head of the file alone."""
+
+from __future__ import annotations
+
+from profiles.errors import DocumentInvalid
+from profiles.importing.format import Format
+from profiles.importing.formats import format_names, load_format
+from profiles.importing.source_file import Head, SourceFile
+
+_REFUSED: tuple[tuple[str, str, str], ...] = (
+    (".nsys-rep", "an Nsight Systems report in its own binary form", "run: nsys export --type sqlite FILE.nsys-rep"),
+    (".qdrep", "an Nsight Systems report in its own binary form", "run: nsys export --type sqlite FILE.qdrep"),
+    (".ncu-rep", "an Nsight Compute report in its own binary form", "run: ncu --import FILE.ncu-rep --csv --page raw"),
+    (".pkl", "a Python pickle, which can run code when it is read", "export it as JSON or CSV"),
+    (".pickle", "a Python pickle, which can run code when it is read", "export it as JSON or CSV"),
+    (".pt", "a torch archive, which holds a pickle", "export it as JSON"),
+)
+
+
+def matching_formats(head: Head) -> list[Format]:
+    """Every format that recognises the head, in detection order."""
+    return [found for found in map(load_format, format_names()) if found.matches(head)]
+
+
+def detect(file: SourceFile) -> tuple[Format, list[str]]:
+    """The format of a file and the names of others that it also looks like.
+
+    Raises DocumentInvalid for files in a closed binary form (with the command that converts them) and for unknown ones.
+    """
+    for suffix, what, hint in _REFUSED:
+        if file.name.endswith(suffix):
+            raise DocumentInvalid(f"this is {what}", where=file.where, hint=hint)
+    found = matching_formats(file.head())
+    if not found:
+        raise DocumentInvalid(
+            "no importer recognises this file",
+            where=file.where,
+            hint="name its format with --format; `meshwright profile formats` lists them all",
+        )
+    return found[0], [other.name for other in found[1:]]
