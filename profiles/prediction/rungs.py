@@ -1,0 +1,59 @@
+"""How was a number found?  The ladder from a direct hit to a refusal, and what a prediction carries.
+
+Each rung is less certain than the one before; ``sigma`` (standard deviation of the log of the time) says by how much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Rung(IntEnum):
+    """The rungs, best first."""
+
+    EXACT = 0
+    BRACKET = 1
+    NEAREST = 2
+    BOUNDARY = 3
+    TRANSFER = 4
+    ROOFLINE = 5
+    MISSING = 6
+
+
+RUNG_WORDS: dict[Rung, str] = {
+    Rung.EXACT: "measured at this shape",
+    Rung.BRACKET: "interpolated between sizes of the same shape family",
+    Rung.NEAREST: "interpolated from the nearest measured shapes",
+    Rung.BOUNDARY: "beyond the measured range",
+    Rung.TRANSFER: "transferred from a sibling device or number format",
+    Rung.ROOFLINE: "datasheet and class efficiency",
+    Rung.MISSING: "not known",
+}
+PROVENANCE_OF_RUNG: dict[Rung, str] = {
+    Rung.EXACT: "measured",
+    Rung.BRACKET: "interpolated",
+    Rung.NEAREST: "interpolated",
+    Rung.BOUNDARY: "extrapolated",
+    Rung.TRANSFER: "transferred",
+    Rung.ROOFLINE: "datasheet",
+    Rung.MISSING: "missing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Times with their spread and rung: three arrays of one shape.  MISSING entries are NaN."""
+
+    time_s: Array
+    sigma: Array
+    rung: NDArray[np.int8]
+
+    def interval_s(self, z: float = 1.2816) -> tuple[Array, Array]:
+        """The 80 % interval (``z`` = 1.2816)."""
+        return self.time_s * np.exp(-z * self.sigma), self.time_s * np.exp(z * self.sigma)
