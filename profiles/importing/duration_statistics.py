@@ -27,19 +27,19 @@ class Durations:
         """Add one duration.  Raises OverflowError beyond 2^63 ticks."""
         self._ticks.append(ticks)
 
-    def timing(self, tick_s: float) -> Timing:
+    def timing(self, ticks_per_s: float) -> Timing:
         """Median with percentiles; ``single`` for one duration.  Raises ValueError where the median is zero."""
         ordered = sorted(self._ticks)
         if len(ordered) == 1:
-            return Timing(ordered[0] * tick_s, statistic="single", num_samples=1)
+            return Timing(ordered[0] / ticks_per_s, statistic="single", num_samples=1)
         return Timing(
-            time_s=_percentile(ordered, 0.5) * tick_s,
+            time_s=_percentile(ordered, 0.5) / ticks_per_s,
             statistic="median",
             num_samples=len(ordered),
-            min_s=ordered[0] * tick_s,
-            p10_s=_percentile(ordered, 0.1) * tick_s,
-            p90_s=_percentile(ordered, 0.9) * tick_s,
-            max_s=ordered[-1] * tick_s,
+            min_s=ordered[0] / ticks_per_s,
+            p10_s=_percentile(ordered, 0.1) / ticks_per_s,
+            p90_s=_percentile(ordered, 0.9) / ticks_per_s,
+            max_s=ordered[-1] / ticks_per_s,
         )
 
 
