@@ -1,0 +1,99 @@
+"""How long do all experts of one device take, with balanced and with skewed routing?
+
+    forward  y[r, n]   = x[r, k]  W[g]      W: [num_groups, k, n], r over the rows of all groups
+    dgrad    dx[r, k]  = dy[r, n] W[g]^T
+    wgrad    dW[g]     = x_g^T dy_g
+
+``shape``: num_groups, m (mean rows of one group), n, k of the forward.  ``routing``: balanced, or power_law with
+``rows_g`` proportional to ``rank^-POWER``.
+``torch.nn.functional.grouped_mm`` where torch has it, else one product a group; the detail says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any
+
+from profiles.measure.case import Case, Prepared, WantedShape
+from profiles.measure.device import MeasuredDevice, import_torch
+from profiles.measure.kind import DTYPE_BYTES, OperatorKind
+from profiles.measure.matmul import PHASES
+from profiles.observations.records import Scalar
+
+POWER = 1.0
+
+
+def grouped_cases(wanted: WantedShape, dtype: str) -> list[Case]:
+    """Three phases with two kinds of routing; fp8 is left out (torch's grouped fp8 product scales by row)."""
+    if dtype == "fp8":
+        return []
+    groups, m, n, k = (wanted.sizes[name] for name in ("num_groups", "m", "n", "k"))
+    elements = groups * (m * n + m * k + n * k)
+    return [
+        Case(
+            "grouped_matmul",
+            "experts",
+            phase,
+            dtype,
+            {"num_groups": groups, "m": m, "n": n, "k": k},
+            elements * DTYPE_BYTES[dtype],
+            wanted.value,
+            detail=_routing_detail(routing, groups, m),
+        )
+        for routing in ("balanced", "power_law")
+        for phase, _ in PHASES
+    ]
+
+
+def rows_of_groups(routing: str, num_groups: int, mean_rows: int) -> list[int]:
+    """Rows of each group; they sum to ``num_groups * mean_rows`` and every group has at least one."""
+    if routing == "balanced":
+        return [mean_rows] * num_groups
+    total = num_groups * mean_rows
+    weights = [(rank + 1) ** -POWER for rank in range(num_groups)]
+    spare = total - num_groups
+    bounds = [round(spare * part / sum(weights)) for part in accumulate(weights)]
+    return [1 + high - low for low, high in zip([0, *bounds], bounds, strict=False)]
+
+
+def prepare_grouped(case: Case, device: MeasuredDevice) -> Prepared:
+    """Rows sorted by group, their ends, and the weights of all groups."""
+    torch = import_torch()
+    groups, m, n, k = (case.shape[name] for name in ("num_groups", "m", "n", "k"))
+    rows = rows_of_groups(str(case.detail["routing"]), groups, m)
+    ends = list(accumulate(rows))
+    multiply, implementation = _multiply(torch, device, ends)
+    weights = device.normal((groups, k, n), case.dtype)
+    if case.phase == "forward":
+        left, right = device.normal((ends[-1], k), case.dtype), weights
+    elif case.phase == "dgrad":
+        left, right = device.normal((ends[-1], n), case.dtype), weights.transpose(-2, -1)
+    else:
+        left, right = device.normal((ends[-1], k), case.dtype).t(), device.normal((ends[-1], n), case.dtype)
+    return Prepared(lambda: multiply(left, right), {"implementation": implementation})
+
+
+def _routing_detail(routing: str, groups: int, mean_rows: int) -> dict[str, Scalar]:
+    if routing == "balanced":
+        return {"routing": routing}
+    return {"routing": routing, "power": POWER, "largest_group_rows": rows_of_groups(routing, groups, mean_rows)[0]}
+
+
+def _multiply(torch: Any, device: MeasuredDevice, ends: list[int]) -> tuple[Callable[[Any, Any], object], str]:
+    grouped = getattr(torch.nn.functional, "grouped_mm", None) or getattr(torch, "_grouped_mm", None)
+    if grouped is not None:
+        offsets = torch.tensor(ends, dtype=torch.int32, device=device.device)
+        return lambda left, right: grouped(left, right, offs=offsets), "torch grouped_mm"
+    spans = list(zip([0, *ends], ends, strict=False))
+
+    def loop(left: Any, right: Any) -> object:
+        # The weight gradient sums over the rows, so there the groups are slices of the summed axis.
+        if right.dim() == 2:
+            return [left[:, low:high] @ right[low:high] for low, high in spans]
+        return [left[low:high] @ right[group] for group, (low, high) in enumerate(spans)]
+
+    return loop, "one product a group"
+
+
+GROUPED_MATMUL = OperatorKind(grouped_cases, prepare_grouped, ("bf16", "fp16", "fp32"))

@@ -1,0 +1,39 @@
+"""How long do RMS and layer norm take, forward and backward?  ``torch.nn.functional``, one learned vector (or two)."""
+
+from __future__ import annotations
+
+from profiles.measure.case import Case, Prepared, WantedShape
+from profiles.measure.device import MeasuredDevice, import_torch
+from profiles.measure.kind import DTYPE_BYTES, OperatorKind
+from profiles.measure.pointwise_pass import prepare_pass
+from profiles.observations.records import Phase
+
+EPSILON = 1e-5
+
+
+def norm_cases(wanted: WantedShape, dtype: str) -> list[Case]:
+    """Forward and backward of the norm that the shape names."""
+    elements = wanted.sizes["num_tokens"] * wanted.sizes["hidden_size"]
+    phases: tuple[tuple[Phase, int], ...] = (("forward", 2), ("backward", 4))
+    return [
+        Case(
+            "norm", wanted.name, phase, dtype, dict(wanted.sizes), elements * tensors * DTYPE_BYTES[dtype], wanted.value
+        )
+        for phase, tensors in phases
+    ]
+
+
+def prepare_norm(case: Case, device: MeasuredDevice) -> Prepared:
+    """``name`` is rms_norm or layer_norm."""
+    functional = import_torch().nn.functional
+    width = case.shape["hidden_size"]
+    rows = device.normal((case.shape["num_tokens"], width), case.dtype)
+    weight, bias = device.normal((width,), case.dtype), device.normal((width,), case.dtype)
+    if case.name == "rms_norm":
+        return prepare_pass(case, device, lambda x, w: functional.rms_norm(x, (width,), w, EPSILON), (rows, weight))
+    return prepare_pass(
+        case, device, lambda x, w, b: functional.layer_norm(x, (width,), w, b, EPSILON), (rows, weight, bias)
+    )
+
+
+NORM = OperatorKind(norm_cases, prepare_norm, ("bf16", "fp16", "fp32"))
