@@ -19,7 +19,15 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
 
 def matching_formats(head: Head) -> list[Format]:
     """Every format that recognises the head, in detection order."""
-    return [found for found in map(load_format, format_names()) if found.matches(head)]
+    return [found for found in map(load_format, format_names()) if _recognises(found, head)]
+
+
+def _recognises(found: Format, head: Head) -> bool:
+    """Whether a format recognises the head; a head on which its test fails is not of this format."""
+    try:
+        return found.matches(head)
+    except Exception:
+        return False
 
 
 def detect(file: SourceFile) -> tuple[Format, list[str]]:

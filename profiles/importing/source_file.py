@@ -127,8 +127,8 @@ class SourceFile:
                 hint="export it as JSON or CSV with the tool that wrote it",
             )
         if magic[:2] == b"\x1f\x8b":
-            return _Bounded(gzip.GzipFile(fileobj=raw), self, self.size_bytes)
-        return _Bounded(raw, self, None)
+            return _Bounded(gzip.GzipFile(fileobj=raw), self, self.size_bytes, raw)
+        return _Bounded(raw, self, None, raw)
 
     def read_bytes(self, limit_bytes: int = MAX_BYTES) -> bytes:
         """All content, decompressed.  Raises DocumentInvalid above ``limit_bytes`` or when compression is broken."""
@@ -190,8 +190,11 @@ class SourceFile:
 class _Bounded(io.BufferedIOBase):
     """A stream that counts what it gives out and stops at the limits."""
 
-    def __init__(self, inner: io.BufferedIOBase, file: SourceFile, compressed_bytes: int | None) -> None:
+    def __init__(
+        self, inner: io.BufferedIOBase, file: SourceFile, compressed_bytes: int | None, raw: io.BufferedReader
+    ) -> None:
         self._inner, self._file, self._compressed_bytes, self._given = inner, file, compressed_bytes, 0
+        self._raw = raw
 
     def read(self, size: int | None = -1, /) -> bytes:
         wanted = _CHUNK if size is None or size < 0 else size
@@ -225,6 +228,8 @@ class _Bounded(io.BufferedIOBase):
 
     def close(self) -> None:
         self._inner.close()
+        # GzipFile leaves a file open that it did not open itself.
+        self._raw.close()
         super().close()
 
 
