@@ -30,7 +30,9 @@ def build_curves(
     """The table of all points; needs at least one."""
     grid_sites, row = np.unique(sites, axis=0, return_inverse=True)
     grid_axis, column = np.unique(axis, return_inverse=True)
-    log_util = _grid(row.reshape(-1), column.reshape(-1), np.log(roofline_s / time_s), (len(grid_sites), len(grid_axis)))
+    log_util = _grid(
+        row.reshape(-1), column.reshape(-1), np.log(roofline_s / time_s), (len(grid_sites), len(grid_axis))
+    )
     measured = ~np.isnan(log_util)
     log_axis = np.log2(grid_axis)
     rough = np.stack([_interpolated(log_axis, curve) for curve in log_util])
@@ -147,4 +149,5 @@ def _bracket_sigma(log_axis: Array, log_util: Array, sigma_exact: float) -> Arra
     errors = np.abs(log_util[:, 1:-1] - _between_neighbours(log_axis, log_util))
     inner = np.array([_calibrated(column, PRIOR_SIGMA_BRACKET, sigma_exact) for column in errors.T]) / np.sqrt(gap)
     width = np.sqrt(np.maximum(np.diff(log_axis), SMALLEST_GAP_OCTAVES))
-    return np.maximum(np.r_[inner[0], inner], np.r_[inner, inner[-1]]) * width
+    sigma: Array = np.maximum(np.r_[inner[0], inner], np.r_[inner, inner[-1]]) * width
+    return sigma

@@ -1,7 +1,7 @@
 """How efficient is an operator at any shape, given measured curves at some sites?
 
 A *site* is what one curve shares (a matmul's n and k; an attention's batch and heads); the *axis* is the size that the
-curve runs over (m; the sequence).  Stored is ``log util = log(roofline / time)``, which is smooth where the time is not.
+curve runs over (m; the sequence).  Stored is ``log util = log(roofline / time)``: smooth where the time is not.
 
     on the curve           linear in log2(axis) between measured points
     unseen site            kriging of whole curves from the nearest sites (``profiles.prediction.kriging``)
@@ -42,8 +42,8 @@ class CurveTable:
     """Measured curves: sites [S, D] (sizes, not logs), axis [A] (sizes), log_util [S, A] without holes.
 
     ``measured`` [S, A] marks what was really measured.  ``sigma_site`` [A] is the spread of a kriged curve in units of
-    the kriging deviation; ``sigma_bracket`` [A - 1] the spread inside each interval of the axis; ``sigma_hole`` [A] that
-    of a filled hole.
+    the kriging deviation; ``sigma_bracket`` [A - 1] the spread inside each interval of the axis; ``sigma_hole`` [A]
+    that of a filled hole.
     """
 
     sites: Array

@@ -42,7 +42,7 @@ def kriging_weights(sites: Array, queries: Array, *, leave_out: Indices | None =
 
     ``leave_out`` [Q] names for each query a site that must not speak (leave-one-out); needs at least two sites.
     """
-    distance = np.sqrt(((queries[:, None, :] - sites[None, :, :]) ** 2).sum(axis=2))
+    distance: Array = np.sqrt(((queries[:, None, :] - sites[None, :, :]) ** 2).sum(axis=2))
     if leave_out is not None:
         distance[np.arange(len(queries)), leave_out] = np.inf
     count = min(NEIGHBOURS, len(sites) - (leave_out is not None))
@@ -56,9 +56,11 @@ def kriging_weights(sites: Array, queries: Array, *, leave_out: Indices | None =
     right = np.ones((len(queries), count + 1, 1))
     right[:, :count, 0] = _matern(near)
     solved = np.linalg.solve(system, right)[:, :, 0]
-    weights, multiplier = solved[:, :count], solved[:, count]
-    variance = 1.0 + NUGGET - (weights * right[:, :count, 0]).sum(axis=1) - multiplier
-    return Weights(chosen, weights, np.maximum(variance, NUGGET), near.min(axis=1))
+    weights: Array = solved[:, :count]
+    multiplier: Array = solved[:, count]
+    variance: Array = 1.0 + NUGGET - (weights * right[:, :count, 0]).sum(axis=1) - multiplier
+    deviation_squared: Array = np.maximum(variance, NUGGET)
+    return Weights(chosen, weights, deviation_squared, near.min(axis=1))
 
 
 def combine(weights: Weights, curves: Array) -> Array:
