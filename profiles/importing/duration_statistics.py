@@ -27,6 +27,10 @@ class Durations:
         """Add one duration.  Raises OverflowError beyond 2^63 ticks."""
         self._ticks.append(ticks)
 
+    def extend(self, others: Durations) -> None:
+        """Add all durations of another collection."""
+        self._ticks.extend(others._ticks)
+
     def timing(self, ticks_per_s: float) -> Timing:
         """Median with percentiles; ``single`` for one duration.  Raises ValueError where the median is zero."""
         ordered = sorted(self._ticks)
