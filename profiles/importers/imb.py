@@ -29,8 +29,8 @@ from profiles.observations.timing import Timing
 
 _SUITE = re.compile(r"Intel ?\(R\) MPI Benchmarks (\d[\w.]*)")
 _BENCHMARK = re.compile(r"#\s*Benchmarking\s+(Multi-)?(\w+)\s*$", re.MULTILINE)
-_PROCESSES = re.compile(r"#\s*#processes\s*=\s*(\d+)")
-_GROUPS = re.compile(r"#\s*\(\s*(\d+) groups of (\d+) processes")
+_PROCESSES = re.compile(r"#\s*#processes\s*=\s*(\d{1,9})")
+_GROUPS = re.compile(r"#\s*\(\s*(\d{1,9}) groups of (\d{1,9}) processes")
 _COLUMN = re.compile(r"Group|#bytes|#repetitions|t(?:_\w+)?\[usec\]|Mbytes/sec|Msg/sec|overlap\[%\]|defects")
 _HEADER = re.compile(r"^\s*(?:Group\s+)?(?:#bytes\s+)?#repetitions\s", re.MULTILINE)
 _FAILURES = {"out-of-mem.": "out of memory", "int-overflow.": "integer overflow", "time-out.": "time out"}

@@ -30,7 +30,7 @@ from profiles.importing.source_file import Head, SourceFile
 _TITLE_LINE = re.compile(TITLE.pattern, re.MULTILINE)
 _BUFFERS = re.compile(r"osu_\w+\b[^#\n]*?\s([DHM])\s+([DHM])\b")
 _DATATYPE = re.compile(r"#\s*Datatype:\s*(\w+)")
-_PAIRS = re.compile(r"#\s*\[ pairs: (\d+) \](?: \[ window size: (\d+) \])?")
+_PAIRS = re.compile(r"#\s*\[ pairs: (\d{1,9}) \](?: \[ window size: (\d{1,9}) \])?")
 _DTYPES = {
     "MPI_CHAR": "int8", "MPI_INT": "int32", "MPI_FLOAT": "float32", "MPI_DOUBLE": "float64",
     "ncclChar": "int8", "ncclInt8": "int8", "ncclInt": "int32", "ncclFloat": "float32", "ncclHalf": "float16",
