@@ -37,7 +37,9 @@ class Setting:
     named: Named
     group: Group
     launch: Launch
-    num_samples: int | None
+    iterations: int | None
+    repeated: int
+    """Operations in one iteration: aggregated ones, times launches of the graph."""
     detail: dict[str, Scalar]
 
 
@@ -56,11 +58,10 @@ def setting_of(run: Run, named: Named, group: Group) -> Setting:
         launch = "blocking"
     elif switches.get("graph_launches"):
         launch = "graph"
-    elif "num_threads" in switches:
+    elif "warmup_iterations" in switches:
         launch = "back_to_back"
     repeated = switches.get("aggregated_iterations", 1) * max(1, switches.get("graph_launches", 0))
-    iterations = switches.get("iterations", 0) * repeated
-    return Setting(named, group, launch, iterations if iterations > 0 else None, detail)
+    return Setting(named, group, launch, switches.get("iterations"), repeated, detail)
 
 
 def environment_of_run(
@@ -117,12 +118,14 @@ def _observation(row: Row, block: Block, in_place: bool, columns: Columns, setti
     timing = Timing(
         time_s=_seconds(block.time, unit_s),
         statistic="mean",
-        num_samples=setting.num_samples,
+        num_samples=(row.iterations or setting.iterations or 0) * setting.repeated or None,
         min_s=_seconds(spread["i_min"], unit_s) if "i_min" in spread else None,
         max_s=_seconds(spread["i_max"], unit_s) if "i_max" in spread else None,
+        std_s=_seconds(spread["i_std"], unit_s) if "i_std" in spread else None,
     )
-    if "i_p99" in spread:
-        detail["p99_s"] = _seconds(spread["i_p99"], unit_s)
+    for percentile in ("p50", "p95", "p99"):
+        if f"i_{percentile}" in spread:
+            detail[f"{percentile}_s"] = _seconds(spread[f"i_{percentile}"], unit_s)
     if "i_cv" in spread or "cv" in spread:
         detail["variation_percent"] = spread.get("i_cv", spread.get("cv", 0.0))
     extras = {name.casefold(): value for name, value in row.extras.items()}

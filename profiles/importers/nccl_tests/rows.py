@@ -53,6 +53,8 @@ class Row:
     out_of_place: Block | None
     in_place: Block | None
     extras: dict[str, str] = field(default_factory=dict)
+    iterations: int | None = None
+    """Of this row, where the report says it row by row."""
 
     @property
     def blocks(self) -> list[Block]:
