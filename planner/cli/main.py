@@ -36,6 +36,7 @@ COMMANDS = (
     "clusters",
     "devices",
     "plans",
+    "profile",
     "accuracy",
     "db",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -30,13 +30,18 @@ class PreparedBatch:
 
     def rows(self, kind: Kind, limit: int) -> pa.Table:
         """The first ``limit`` rows of a kind, completed."""
+        tables = self.tables.get(kind, ())
+        names = {name for table in tables for name in stored_names(kind, table)}
+        return self.columns(kind, sorted(names), limit)
+
+    def columns(self, kind: Kind, names: Sequence[str], limit: int | None = None) -> pa.Table:
+        """Some columns of a kind, completed; at most ``limit`` rows."""
         parts: list[Any] = []
-        left = limit
+        left = self.record.counts.get(kind, 0) if limit is None else limit
         for table in self.tables.get(kind, ()):
-            if left > 0:
-                parts.append(complete(kind, table.slice(0, left), stored_names(kind, table)))
-                left -= parts[-1].num_rows
-        return pa.concat_tables(parts, promote_options="default") if parts else pa.table({})
+            parts.append(complete(kind, table.slice(0, left), list(names)))
+            left -= parts[-1].num_rows
+        return pa.concat_tables(parts) if parts else pa.table({})
 
 
 def prepare(imported: Imported, source: Source, given: Mapping[str, str] | None = None) -> list[PreparedBatch]:

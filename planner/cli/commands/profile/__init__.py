@@ -1,0 +1,22 @@
+"""``meshwright profile``: measurements of devices and networks.
+
+One subcommand a module, each with ``register(group)``, in the order of ``--help``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import typer
+
+SUBCOMMANDS = ("import_", "list_", "show", "conflicts", "drop", "formats")
+"""Modules of this package."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    help_text = "Measurements of devices and networks: import, list, compare."
+    group = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
+    for name in SUBCOMMANDS:
+        import_module(f"{__name__}.{name}").register(group)
+    app.add_typer(group, name="profile")

@@ -1,0 +1,161 @@
+"""What became of each file of an import: would it be stored, is it stored already, or was it refused?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from planner.cli.progress import counted_progress
+from planner.errors import DocumentInvalid, MeshwrightError
+from profiles.importing.format import ReadOptions
+from profiles.importing.read_sources import ReadResult, guarded, read_sources
+from profiles.observation_store.preparing import PreparedBatch, prepare
+from profiles.observation_store.store import ObservationStore
+
+REFUSED_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How files are to be read."""
+
+    format_name: str | None
+    given: Mapping[str, str]
+    keep_going: bool = False
+    redact: bool = True
+    quiet: bool = False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One source: what was read, the batches that it makes, and whether they are new."""
+
+    result: ReadResult
+    prepared: list[PreparedBatch] = field(default_factory=list)
+    error: MeshwrightError | None = None
+    stored_ids: frozenset[str] = frozenset()
+    is_done: bool = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is something to store, stored already or not."""
+        return self.error is None and bool(self.prepared)
+
+    @property
+    def status(self) -> str:
+        """One of: would store, stored, already stored, refused, not recognised."""
+        if self.result.passed_over:
+            return "not recognised"
+        if not self.usable:
+            return "refused"
+        if all(batch.record.batch_id in self.stored_ids for batch in self.prepared):
+            return "already stored"
+        return "stored" if self.is_done else "would store"
+
+    @property
+    def num_observations(self) -> int:
+        """Rows of all batches that can be stored."""
+        return sum(batch.record.num_observations for batch in self.prepared) if self.usable else 0
+
+
+def read_all(files: Sequence[str], system: str | None, wanted: Wanted) -> list[Outcome]:
+    """Read every file, or the installed tables of a system.  Errors of files become outcomes."""
+    if system is not None:
+        return _read_installed(system, wanted)
+    return [_outcome(result) for result in _results([Path(file) for file in files], wanted)]
+
+
+def mark_stored(outcomes: Sequence[Outcome], store: ObservationStore) -> None:
+    """Note which batches the store has."""
+    for outcome in outcomes:
+        ids = (batch.record.batch_id for batch in outcome.prepared)
+        outcome.stored_ids = frozenset(each for each in ids if store.has(each))
+
+
+def refusal(outcomes: Sequence[Outcome], *, keep_going: bool) -> MeshwrightError | None:
+    """The error of an import in which files were refused, or rows left out; None when all is well."""
+    refused = [outcome for outcome in outcomes if outcome.error is not None and not outcome.result.passed_over]
+    considered = [outcome for outcome in outcomes if not outcome.result.passed_over]
+    if len(refused) == 1 and len(considered) == 1:
+        return refused[0].error
+    if refused:
+        lines = [_one_line(outcome) for outcome in refused[:REFUSED_SHOWN]]
+        more = [f"  ... and {len(refused) - REFUSED_SHOWN} more"] if len(refused) > REFUSED_SHOWN else []
+        rest = "the others are imported" if keep_going else "nothing is stored"
+        return DocumentInvalid(
+            "\n".join([f"{len(refused)} of {len(considered)} files cannot be imported; {rest}", *lines, *more]),
+            where="profile import",
+            hint="repair them or leave them out" + ("" if keep_going else ", or import the others with --keep-going"),
+        )
+    bad = [outcome for outcome in considered if outcome.result.imported and outcome.result.imported.bad_rows]
+    if bad:
+        total = sum(len(outcome.result.imported.bad_rows) for outcome in bad if outcome.result.imported)
+        rows = "1 row was" if total == 1 else f"{total:,} rows were"
+        return DocumentInvalid(
+            f"{rows} left out because they cannot be used; the good ones are imported",
+            where=bad[0].result.where,
+            hint="they are listed under bad_rows in the answer",
+        )
+    return None
+
+
+def _read_installed(system: str, wanted: Wanted) -> list[Outcome]:
+    """The tables of the installed aiconfigurator package; a table that is not understood is passed over."""
+    from profiles.importers.aiconfigurator.installed import package_version, table_files
+
+    release = package_version()
+    paths = table_files(system)
+    outcomes: list[Outcome] = []
+    with counted_progress(f"reading {system}", quiet=wanted.quiet) as progress:
+        for number, path in enumerate(paths, start=1):
+            for result in _results([path], Wanted("aiconfigurator", wanted.given, wanted.keep_going, wanted.redact)):
+                outcomes.append(_outcome(_from_package(result, release)))
+            if progress is not None:
+                progress(number, len(paths))
+    if not any(outcome.usable for outcome in outcomes):
+        return outcomes
+    for outcome in outcomes:
+        if outcome.error is not None:
+            outcome.result = _passed_over(outcome.result)
+    return outcomes
+
+
+def _from_package(result: ReadResult, release: str) -> ReadResult:
+    from dataclasses import replace
+
+    if result.source is None:
+        return result
+    return replace(result, source=result.source.model_copy(update={"tool_version": release}))
+
+
+def _passed_over(result: ReadResult) -> ReadResult:
+    from dataclasses import replace
+
+    return replace(result, passed_over=True)
+
+
+def _results(paths: Sequence[Path], wanted: Wanted) -> list[ReadResult]:
+    return read_sources(
+        paths,
+        format_name=wanted.format_name,
+        options=ReadOptions(dict(wanted.given)),
+        keep_going=wanted.keep_going,
+        redact=wanted.redact,
+    )
+
+
+def _outcome(result: ReadResult) -> Outcome:
+    imported, source = result.imported, result.source
+    if result.error is not None or imported is None or source is None:
+        return Outcome(result, error=result.error)
+    try:
+        return Outcome(result, guarded(result.files, lambda: prepare(imported, source, result.given)))
+    except MeshwrightError as error:
+        return Outcome(result, error=error)
+
+
+def _one_line(outcome: Outcome) -> str:
+    error = outcome.error
+    said = error.what.split("\n")[0] if error is not None else ""
+    return f"  {outcome.result.where}: {said}"
