@@ -1,6 +1,6 @@
 """How long did each kernel take on the NPU?
 
-Read from ``kernel_details.csv`` (torch_npu), ``op_summary*.csv`` (msprof), and ``task_time*.csv`` (names and times only).
+Read from ``kernel_details.csv`` (torch_npu), ``op_summary*.csv`` (msprof), ``task_time*.csv`` (names and times).
 One observation for each type, input shapes, number formats and core; the ranks of one run are pooled.  The wait before
 a kernel is not part of it.  Kernels of HCCL are collectives without a size; their time includes waiting.
 """
