@@ -28,6 +28,7 @@ from profiles.importing.imported import BadRow, Imported
 from profiles.importing.launch_command import Launched
 from profiles.importing.number_cells import finite_number, shown, whole_number
 from profiles.importing.ranks_of_bandwidth import ratio_bounds
+from profiles.importing.redaction import Redactor
 from profiles.importing.source_file import Head, SourceFile
 from profiles.observations.source import Flag
 from profiles.safe_json import load_json_text
@@ -79,9 +80,7 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
 def _nvidia(document: dict[str, Any], file: SourceFile) -> tuple[list[Run], Versions, Imported]:
     config = document.get("config")
     config = config if isinstance(config, dict) else {}
-    args = (
-        [str(each) for each in document.get("args", []) if isinstance(each, str)] if _is_list(document, "args") else []
-    )
+    args = [each for each in _list(document, "args") if isinstance(each, str)]
     program = re.split(r"[/\\]", args[0])[-1] if args else ""
     versions = Versions(library="nccl", library_version=library_version(str(document.get("nccl_version", ""))))
     imported = Imported("nccl-tests", "")
@@ -90,7 +89,7 @@ def _nvidia(document: dict[str, Any], file: SourceFile) -> tuple[list[Run], Vers
     command = command_of_line(" ".join([program, *args[1:]])) if program else None
     switches = dict(command[1]) if command else {}
     if command and command[2]:
-        imported.facts["switches"] = command[2]
+        imported.facts["switches"] = Redactor().clean(command[2])
     for key, name in _SWITCHES.items():
         if isinstance(config.get(key), int) and not isinstance(config.get(key), bool):
             switches[name] = max(0, min(config[key], 10**9))
@@ -215,10 +214,8 @@ def _amd_record(index: int, record: Any, run: Run) -> None:
 
 def _ranks(document: dict[str, Any], config: dict[str, Any], switches: dict[str, int]) -> list[Rank]:
     """The device list; the devices of a process that lists only its first one are consecutive."""
-    listed = next(
-        (found for found in (config.get("devices"), document.get("ranks"), document.get("devices")) if found), []
-    )
-    ranks = [rank for rank in map(_rank, listed if isinstance(listed, list) else []) if rank is not None]
+    listed = _list(config, "devices") or _list(document, "ranks") or _list(document, "devices")
+    ranks = [rank for rank in map(_rank, listed) if rank is not None]
     each = min(max(1, switches.get("num_threads", 1)) * max(1, switches.get("num_gpus_per_thread", 1)), 1024)
     if each == 1 or any(rank.rank % each for rank in ranks):
         return ranks
@@ -257,8 +254,9 @@ def _captured(batches: Batches, document: Any) -> None:
             batch.environment = batch.environment.model_copy(update={"captured_at": start.replace(" ", "T")})
 
 
-def _is_list(document: dict[str, Any], key: str) -> bool:
-    return isinstance(document.get(key), list)
+def _list(document: dict[str, Any], key: str) -> list[Any]:
+    found = document.get(key)
+    return found if isinstance(found, list) else []
 
 
 def _natural(record: dict[str, Any], key: str) -> int:
