@@ -37,9 +37,26 @@ LEAVES: dict[str, set[str]] = {
     "plans list": set(),
     "plans show": set(),
     "plans export": set(),
+    "profile import": {"--format", "--dry-run", "--keep-going", "--set", "--device", "--cluster-out", "--profiles"},
+    "profile list": set(),
+    "profile show": set(),
+    "profile conflicts": set(),
+    "profile drop": set(),
+    "profile formats": set(),
     "db upgrade": set(),
 }
-HEAVY = {"numpy", "sqlalchemy", "alembic", "ortools", "highspy", "torch", "rich", "ruamel", "planner.problem"}
+HEAVY = {
+    "numpy",
+    "sqlalchemy",
+    "alembic",
+    "ortools",
+    "highspy",
+    "torch",
+    "rich",
+    "ruamel",
+    "pyarrow",
+    "planner.problem",
+}
 """Not pydantic: Typer itself loads it to read the value of a flag."""
 
 
@@ -65,7 +82,9 @@ def test_every_command_prints_table_json_and_yaml(path: str) -> None:
     assert "-o, --output <table|json|yaml>" in run_here(*path.split(), "--help").stdout
 
 
-@pytest.mark.parametrize("words", [["--help"], ["plan", "--help"], ["plans", "--help"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["plan", "--help"], ["plans", "--help"], ["profile", "import", "--help"]]
+)
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     code = f"import sys; from planner.cli.main import main; main({words}); print(sorted({HEAVY} & set(sys.modules)))"
     done = subprocess.run(
