@@ -41,3 +41,24 @@ def whole_number(text: str, *, thousands: bool = False) -> int:
 def shown(text: str) -> str:
     """The text in quotes, cut where it is long: what an error message may repeat of a file's content."""
     return f"'{text}'" if len(text) <= _SHOWN else f"'{text[:_SHOWN]}...'"
+
+
+def json_number(value: object) -> float:
+    """The finite number that a JSON value is (true and text are none).  Raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"{shown(str(value))} is not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError("an integer is too large for a number") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is not a finite number")
+    return number
+
+
+def json_whole(value: object) -> int:
+    """The whole number that a JSON value is; ``128.0`` is whole.  Raises ValueError."""
+    number = json_number(value)
+    if number != int(number) or abs(number) >= 2**62:
+        raise ValueError(f"{number} is not a whole number")
+    return int(number)
