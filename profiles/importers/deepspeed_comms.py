@@ -20,9 +20,9 @@ from profiles.importing.collective_sizes import GROUP_SIZE_HINT
 from profiles.importing.environments import Batches, environment_of, finished, given_whole
 from profiles.importing.format import Format, ReadOptions
 from profiles.importing.imported import Imported
-from profiles.importing.log_lines import log_lines
 from profiles.importing.number_cells import finite_number, whole_number
 from profiles.importing.printed_sizes import PRINTED_SIZE, printed_size_bytes
+from profiles.importing.short_lines import short_lines
 from profiles.importing.source_file import Head, SourceFile
 from profiles.observations.records import CollectiveObservation, CollectiveOperation, Scalar
 from profiles.observations.timing import Timing
@@ -178,7 +178,7 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     """Operations of the summary, or the single calls where there is no summary."""
     imported = Imported(tool="deepspeed-comms-logger")
     reader = _Reader(imported)
-    for line in log_lines(files[0]):
+    for line in short_lines(files[0], imported):
         reader.line(line.number, line.text)
     calls = reader.summary or reader.verbose
     if reader.summary and reader.verbose:

@@ -21,8 +21,8 @@ from profiles.importing.environments import Batches, environment_of, finished, g
 from profiles.importing.format import Format, ReadOptions
 from profiles.importing.imported import Batch, Imported
 from profiles.importing.launch_command import Launched, launched
-from profiles.importing.log_lines import log_lines
 from profiles.importing.number_cells import finite_number, whole_number
+from profiles.importing.short_lines import short_lines
 from profiles.importing.source_file import Head, SourceFile
 from profiles.observations.records import CollectiveObservation, CollectiveOperation, LinkObservation, Scalar
 from profiles.observations.timing import Timing
@@ -32,7 +32,7 @@ _BENCHMARK = re.compile(r"#\s*Benchmarking\s+(Multi-)?(\w+)\s*$", re.MULTILINE)
 _PROCESSES = re.compile(r"#\s*#processes\s*=\s*(\d{1,9})")
 _GROUPS = re.compile(r"#\s*\(\s*(\d{1,9}) groups of (\d{1,9}) processes")
 _COLUMN = re.compile(r"Group|#bytes|#repetitions|t(?:_\w+)?\[usec\]|Mbytes/sec|Msg/sec|overlap\[%\]|defects")
-_HEADER = re.compile(r"^\s*(?:Group\s+)?(?:#bytes\s+)?#repetitions\s", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t]*(?:Group[ \t]+)?(?:#bytes[ \t]+)?#repetitions[ \t]", re.MULTILINE)
 _FAILURES = {"out-of-mem.": "out of memory", "int-overflow.": "integer overflow", "time-out.": "time out"}
 _OPERATIONS: dict[str, tuple[CollectiveOperation, bool]] = {
     # name: operation, and whether the printed size is one rank's part
@@ -234,7 +234,7 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     """Every table of the file; transfers between two ranks as send_recv, Uniband and Biband as links."""
     imported = Imported(tool="intel-mpi-benchmarks")
     reader = _Reader(imported, options)
-    for line in log_lines(files[0]):
+    for line in short_lines(files[0], imported):
         reader.line(line.number, line.text)
     hint = "check that the benchmark ran to its end"
     return finished(imported, reader.batches, files[0], "no row of results could be stored", hint)

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from profiles.importing.environments import Batches, environment_of, finished
 from profiles.importing.format import Format, ReadOptions
 from profiles.importing.imported import Imported
-from profiles.importing.log_lines import LogLine, log_lines
+from profiles.importing.log_lines import LogLine
 from profiles.importing.number_cells import finite_number
+from profiles.importing.short_lines import short_lines
 from profiles.importing.source_file import Head, SourceFile
 from profiles.observations.records import LinkObservation, Scalar
 
@@ -138,11 +139,11 @@ class _Reader:
 def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     """Every cell as a link between two devices, the diagonal as device memory."""
     file = files[0]
-    lines = list(log_lines(file))
+    imported = Imported(tool="p2pBandwidthLatencyTest")
+    lines = list(short_lines(file, imported))
     written = next(
         (found["mechanism"] for line in lines if (found := _TITLE.search(line.text)) and found["mechanism"]), ""
     )
-    imported = Imported(tool="p2pBandwidthLatencyTest")
     reader = _Reader(imported, written)
     for line in lines:
         reader.line(line)

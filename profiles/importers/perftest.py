@@ -18,8 +18,8 @@ from profiles.errors import DocumentInvalid
 from profiles.importing.environments import Batches, environment_of, finished
 from profiles.importing.format import Format, ReadOptions
 from profiles.importing.imported import Imported
-from profiles.importing.log_lines import log_lines
 from profiles.importing.number_cells import finite_number, whole_number
+from profiles.importing.short_lines import short_lines
 from profiles.importing.source_file import Head, SourceFile
 from profiles.observations.records import LinkKind, LinkObservation, Scalar
 
@@ -227,7 +227,7 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     """Every row as a link; the environment per run (device, transport)."""
     imported = Imported(tool="perftest")
     reader = _Reader(files[0], options, imported)
-    for line in log_lines(files[0]):
+    for line in short_lines(files[0], imported):
         reader.line(line.number, line.text)
     hint = "check that the benchmark ran to its end"
     return finished(imported, reader.batches, files[0], "no row of results could be stored", hint)

@@ -20,13 +20,13 @@ from profiles.importing.collective_sizes import GROUP_SIZE_HINT
 from profiles.importing.environments import Batches, environment_of, finished, given_whole
 from profiles.importing.format import Format, ReadOptions
 from profiles.importing.imported import Imported
-from profiles.importing.log_lines import log_lines
 from profiles.importing.number_cells import finite_number, whole_number
+from profiles.importing.short_lines import short_lines
 from profiles.importing.source_file import Head, SourceFile
 from profiles.observations.records import CollectiveObservation, CollectiveOperation, Scalar
 from profiles.observations.timing import Timing
 
-_BEGIN = re.compile(r"^\s*Collective:\s+(\w+)", re.MULTILINE)
+_BEGIN = re.compile(r"^[ \t]*Collective:[ \t]+(\w+)", re.MULTILINE)
 _TABLE = re.compile(r"\bCount\s+Size\s+Time, us")
 _SETTING = re.compile(r"^\s*(Memory type|Datatype|Reduction|Inplace|small|large):?\s+(\S+)\s*$")
 _OPERATIONS: dict[str, CollectiveOperation] = {
@@ -170,7 +170,7 @@ def _row(number: int, cells: list[str]) -> _Row:
 
 def _runs(file: SourceFile, imported: Imported) -> list[_Run]:
     runs: list[_Run] = []
-    for line in log_lines(file):
+    for line in short_lines(file, imported):
         text = line.text
         if begin := _BEGIN.match(text):
             runs.append(_Run(begin.group(1)))

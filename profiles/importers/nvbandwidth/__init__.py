@@ -19,7 +19,7 @@ from profiles.importers.nvbandwidth.text_form import TextForm
 from profiles.importing.environments import Batches, environment_of, finished
 from profiles.importing.format import Format, ReadOptions
 from profiles.importing.imported import Imported
-from profiles.importing.log_lines import log_lines
+from profiles.importing.short_lines import short_lines
 from profiles.importing.source_file import Head, SourceFile
 
 _JSON = re.compile(r'\s*\{\s*"nvbandwidth"\s*:')
@@ -29,7 +29,7 @@ def matches(head: Head) -> bool:
     """Whether the text holds a matrix description of nvbandwidth or is its JSON."""
     if _JSON.match(head.text):
         return True
-    return any(is_description(line) for line in head.text.splitlines() if len(line) < 400)
+    return any(is_description(line) for line in head.text.splitlines())
 
 
 def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
@@ -41,7 +41,7 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
         links, device, known = read_json(text, file.where, imported)
     else:
         form = TextForm(imported)
-        for line in log_lines(file):
+        for line in short_lines(file, imported):
             form.line(line)
         imported.tool_version = form.facts.get("version", "")
         links, device, known = form.links, next(iter(form.devices.values()), ""), form.environment()

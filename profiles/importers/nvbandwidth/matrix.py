@@ -60,7 +60,8 @@ class _Ends:
 
 def is_description(line: str) -> bool:
     """Whether the line describes a matrix."""
-    return ("(row)" in line or "(column)" in line) and DESCRIPTION.search(line) is not None
+    # Longer lines are no descriptions, and the pattern is not meant for them.
+    return len(line) < 400 and ("(row)" in line or "(column)" in line) and DESCRIPTION.search(line) is not None
 
 
 def store_cell(test: Test, cell: Cell, imported: Imported) -> LinkObservation | None:

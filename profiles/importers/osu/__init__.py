@@ -24,7 +24,7 @@ from profiles.importing.environments import Batches, environment_of, finished, g
 from profiles.importing.format import Format, ReadOptions
 from profiles.importing.imported import Imported
 from profiles.importing.launch_command import Launched, launched
-from profiles.importing.log_lines import log_lines
+from profiles.importing.short_lines import short_lines
 from profiles.importing.source_file import Head, SourceFile
 
 _TITLE_LINE = re.compile(TITLE.pattern, re.MULTILINE)
@@ -106,7 +106,7 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     file = files[0]
     imported = Imported(tool="osu-micro-benchmarks")
     reader = _Reader(file, options, imported)
-    for line in log_lines(file):
+    for line in short_lines(file, imported):
         reader.line(line.number, line.text)
     unconverted = imported.skipped.get("the group size is not known", 0)
     if unconverted:

@@ -16,9 +16,9 @@ from profiles.observations.records import CollectiveOperation
 Measure = Literal["collective", "latency", "bandwidth", "message_rate"]
 
 TITLE = re.compile(
-    r"#\s*(?:OSU|OMB)(?:[- ]?Py(?:thon)?)?\s+(?P<library>MPI|NCCL|RCCL|XCCL|HCCL|OpenSHMEM|UPC\+\+|UPC)"
-    r"(?P<accelerator>-[A-Z]+(?:[- ]MANAGED)?)?(?P<call>_\w+)?\s*(?P<name>[^#\n]*?)(?:\s+Test)?"
-    r"\s+v(?P<version>\d[\w.]*)\s*$"
+    r"#[ \t]{0,8}(?:OSU|OMB)(?:[- ]?Py(?:thon)?)?\s+(?P<library>MPI|NCCL|RCCL|XCCL|HCCL|OpenSHMEM|UPC\+\+|UPC)"
+    r"(?P<accelerator>-[A-Z]+(?:[- ]MANAGED)?)?(?P<call>_\w{1,40})?[ \t]{0,8}"
+    r"(?P<name>[^#\n]{0,120}?)(?:[ \t]{1,8}Test)?[ \t]{1,8}v(?P<version>\d[\w.]*)[ \t\r]*$"
 )
 COLUMN = re.compile(
     r"(?P<size>Size)(?=\s|$)|(?P<bandwidth>(?:Avg )?Bandwidth ?\(MB/s\)|MB/s)|(?P<message_rate>Messages/s)"
