@@ -191,7 +191,7 @@ def _collect(
                 observation,
                 num_nodes=nodes,
                 devices_per_node=per_node,
-                reduction=table.switches.get("-o", "sum" if reducing and table.switches else "") if reducing else "",
+                reduction=table.switches.get("-o", "sum") if reducing and table.switches else "",
             )
         )
 

@@ -64,7 +64,9 @@ def test_documented_spelling_and_another_order_of_columns(tmp_path: Path) -> Non
 
 def test_two_tables_of_two_programs(tmp_path: Path) -> None:
     other = COMMAND.replace("all_reduce", "alltoallv")
-    imported = read(FORMAT, written(tmp_path, "log", COMMAND + HEADER + ROWS[:60] + "\n" + other + HEADER + ROWS))
+    imported = read(
+        FORMAT, written(tmp_path, "log", COMMAND + HEADER + ROWS.splitlines()[0] + "\n" + other + HEADER + ROWS)
+    )
     assert [each.operation for each in imported.batches[0].collectives] == ["all_reduce", *["all_to_all"] * 3]
     assert imported.batches[0].collectives[-1].detail == {"variant": "alltoallv"}
 
@@ -83,7 +85,7 @@ def test_an_unnamed_collective_is_asked_for(tmp_path: Path) -> None:
         "8192 | 764.55 | 0.01",
         "x192 | 764.55 | 0.01 | success",
         "8192 | 764.55 | 0.01 | perhaps",
-        "67108864 | 23.76 | 2630.20 | success",
+        "67108864 | 23.76 | 23.76 | success",
     ],
 )
 def test_bad_rows(tmp_path: Path, bad: str) -> None:
