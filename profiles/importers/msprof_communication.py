@@ -2,7 +2,8 @@
 
 Recognised by ``Communication Time Info`` or by ``Transit Time(ms)`` with ``Transport Type`` in JSON.  One rank:
 step -> ``collective`` | ``p2p`` -> operation -> times and links.  A cluster (``cluster_communication.json``): group
-``(0, 1)`` -> step -> operation -> rank -> times and links.  A matrix ends in pairs ``0-1`` of ranks instead, which become ``device:0`` and ``device:1``.
+``(0, 1)`` -> step -> operation -> rank -> times and links.  A matrix ends in pairs ``0-1`` of ranks instead, which
+become ``device:0`` and ``device:1``.
 
 Units are in the names: ms, MB and GB/s, all decimal (63,936 bytes are printed as 0.063936 MB).  The time of an
 operation is its *transit* time, on the slowest rank: ``Elapse`` includes waiting for the others.  What was sent over
