@@ -50,6 +50,21 @@ def matches(head: Head) -> bool:
     return bool(_HEADER.search(head.text)) or bool(_BENCHMARK.search(head.text) and _BANDWIDTH.search(head.text))
 
 
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """One result as printed; ``size`` may be that of one rank's part."""
+
+    line: int
+    name: str
+    size: int
+    time_s: float
+    bounds: RatioBounds | None
+    dtype: str
+    redop: str
+    iterations: int | None
+    from_bandwidth: bool = False
+
+
 @dataclass(slots=True)
 class _Log:
     """What the lines so far say about those to come."""
@@ -129,7 +144,8 @@ def _row(log: _Log, line: LogLine) -> None:
     bounds = ratio_bounds(cells["algo_bw"], cells["nw_bw"])
     finite_number(cells["nw_bw"])
     redop = cells.get("redop", "")
-    _add(log, line.number, log.collective, size, time_s, bounds, cells["type"], redop, log.iterations)
+    result = _Result(line.number, log.collective, size, time_s, bounds, cells["type"], redop, log.iterations)
+    log.found.append(_observation(log, result))
 
 
 def _settled(log: _Log, size: int, time: float, algorithm: float, line: int) -> float:
@@ -169,53 +185,42 @@ def _finish_benchmark(log: _Log) -> None:
     iterations = settings.get("iterations", "")
     repeated = int(iterations) if iterations.isdigit() and 0 < len(iterations) < 10 else None
     redop = "sum" if "educe" in name else ""
-    _add(log, line, name, size, size / (algorithm * 1e9), bounds, dtype, redop, repeated or None, from_bandwidth=True)
+    time_s = size / (algorithm * 1e9)
+    result = _Result(line, name, size, time_s, bounds, dtype, redop, repeated or None, from_bandwidth=True)
+    log.found.append(_observation(log, result))
 
 
-def _add(  # noqa: PLR0917 - one call per result, each part comes from another place
-    log: _Log,
-    line: int,
-    name: str,
-    size: int,
-    time_s: float,
-    bounds: RatioBounds | None,
-    dtype: str,
-    redop: str,
-    iterations: int | None,
-    *,
-    from_bandwidth: bool = False,
-) -> None:
-    operation = operation_of(name) or operation_of(log.options.given.get("operation", ""))
+def _observation(log: _Log, result: _Result) -> CollectiveObservation:
+    """The observation of one result.  Raises ValueError where its collective is unknown."""
+    operation = operation_of(result.name) or operation_of(log.options.given.get("operation", ""))
     if operation is None:
         hint = f"--set operation=... ({KNOWN})"
         raise ValueError(f"nothing tells which collective this row measured; name it with {hint}")
-    stated = log.switches.get("nranks") or given_whole(log.options, "group_size")
-    ranks, full_size = _ranks_and_size(log, line, operation, size, bounds, stated)
+    ranks, full_size = _ranks_and_size(log, result, operation)
     per_node = log.switches.get("ranks_per_node") or given_whole(log.options, "devices_per_node")
-    whole = ranks is not None and per_node is not None and ranks % per_node == 0
-    detail: dict[str, Scalar] = {"time_from": "algorithm bandwidth"} if from_bandwidth else {}
-    log.found.append(
-        CollectiveObservation(
-            operation=operation,
-            size_bytes=full_size,
-            group_size=ranks,
-            timing=Timing(time_s, statistic="mean", num_samples=iterations),
-            dtype=dtype_of(dtype),
-            num_nodes=ranks // per_node if ranks and per_node and whole else None,
-            devices_per_node=per_node if whole else None,
-            in_place=False,
-            reduction=redop,
-            launch="back_to_back",
-            detail=detail,
-            row=line,
-        )
+    if ranks is None or per_node is None or ranks % per_node:
+        per_node = None
+    detail: dict[str, Scalar] = {"time_from": "algorithm bandwidth"} if result.from_bandwidth else {}
+    return CollectiveObservation(
+        operation=operation,
+        size_bytes=full_size,
+        group_size=ranks,
+        timing=Timing(result.time_s, statistic="mean", num_samples=result.iterations),
+        dtype=dtype_of(result.dtype),
+        num_nodes=ranks // per_node if ranks and per_node else None,
+        devices_per_node=per_node,
+        in_place=False,
+        reduction=result.redop,
+        launch="back_to_back",
+        detail=detail,
+        row=result.line,
     )
 
 
-def _ranks_and_size(
-    log: _Log, line: int, operation: CollectiveOperation, size: int, bounds: RatioBounds | None, stated: int | None
-) -> tuple[int | None, int]:
+def _ranks_and_size(log: _Log, result: _Result, operation: CollectiveOperation) -> tuple[int | None, int]:
     """Ranks by the bandwidths, else as stated; and the size of the full tensor."""
+    bounds, size = result.bounds, result.size
+    stated = log.switches.get("nranks") or given_whole(log.options, "group_size")
     if operation == "all_gather" and bounds is not None and bounds.low >= 0.99:
         # nw_bw = algo_bw x (n - 1): the size is that of one rank's part.
         ranks = round((bounds.low + bounds.high) / 2) + 1
@@ -224,7 +229,7 @@ def _ranks_and_size(
     if found is not None and found.count is not None:
         if stated is not None and stated != found.count:
             what = f"{stated} ranks were stated, the bandwidths belong to {found.count}; {found.count} is used"
-            log.imported.flag("rank-mismatch", what, line)
+            log.imported.flag("rank-mismatch", what, result.line)
         return found.count, size
     if operation == "all_gather" and bounds is None:
         raise ValueError("the bandwidths are too small to tell whether the size is that of one rank or of all")

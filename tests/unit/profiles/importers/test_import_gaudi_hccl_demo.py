@@ -85,7 +85,10 @@ def test_placeholders_are_no_results() -> None:
 
 
 def test_one_bandwidth_alone_is_refused(tmp_path: Path) -> None:
-    old = "[BENCHMARK] hcclAllReduce(src!=dst, count=8388608, dtype=fp32, iterations=10)\n[BENCHMARK]     Bandwidth     : 25 MB/s\n"
+    old = (
+        "[BENCHMARK] hcclAllReduce(src!=dst, count=8388608, dtype=fp32, iterations=10)\n"
+        "[BENCHMARK]     Bandwidth     : 25 MB/s\n"
+    )
     with pytest.raises(DocumentInvalid, match="bandwidth alone"):
         read(FORMAT, written(tmp_path, "log.txt", old))
 
