@@ -153,11 +153,11 @@ def _assumptions(problem: Problem, hardware: Hardware, candidate: Candidate) -> 
 
 
 def _input_note(problem: Problem, device: str) -> str:
-    if problem.profile is None or not problem.profile.points:
+    if problem.profile is None:
         return f"operator and link times are datasheet predictions for {device}; a measured profile replaces them"
     return (
-        f"{len(problem.profile.points)} measurements of profile {problem.profile_id} correct the datasheet predictions"
-        f" for {device}; shapes far from all of them stay datasheet predictions"
+        f"{problem.profile.num_points:,} measured points of profile {problem.profile.profile_id[:12]} give the operator"
+        f" and link times of {device} where they reach; the rest are datasheet predictions (`meshwright profile coverage`)"
     )
 
 

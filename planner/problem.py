@@ -9,7 +9,7 @@ from pydantic import Field
 from planner.model.spec import ModelSpec
 from profiles.cluster import Cluster
 from profiles.document import Document
-from profiles.table import ProfileTable
+from profiles.prediction.reference import ProfileReference
 
 Precision = Literal["bf16", "fp16", "fp8"]
 OptimizerName = Literal["adam", "adam_bf16_states", "sgd", "muon"]
@@ -67,7 +67,9 @@ class Problem(Document):
     workload: Workload
     constraints: Constraints = Field(default_factory=Constraints)
     objective: Objective = Field(default_factory=Objective)
-    profile: ProfileTable | None = Field(default=None, description="measurements; None = datasheet predictions only")
+    profile: ProfileReference | None = Field(
+        default=None, description="measurements by content; None = datasheet predictions only"
+    )
 
     @property
     def profile_id(self) -> str | None:

@@ -76,7 +76,8 @@ MemoryMargin = Annotated[
     typer.Option("--memory-margin", metavar="F", help="Part of device memory kept free, 0 to 1 (default 0.06)."),
 ]
 Profile = Annotated[
-    Path | None, typer.Option("--profile", metavar="P", help="Measured profile table (JSON) instead of datasheets.")
+    str,
+    typer.Option("--profile", metavar="P", help="Measurements to use: auto (what is stored), none, a file or an id."),
 ]
 TopK = Annotated[int, typer.Option("--top", metavar="K", help="Runners-up to report.")]
 TimeLimit = Annotated[

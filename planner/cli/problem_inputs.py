@@ -15,7 +15,6 @@ from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
     from planner.problem import Constraints, Objective, Problem, Workload
-    from profiles.table import ProfileTable
 
 LARGEST_COUNT = 10**12
 
@@ -50,16 +49,16 @@ def build_problem(
     devices: int | None,
     workload: WorkloadFlags,
     space: SpaceFlags,
-    profile: Path | None = None,
+    profile: str = "none",
 ) -> Problem:
     """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
     from planner.cli.megatron_script import megatron_script
+    from planner.cli.profile_choice import chosen_profile
     from planner.model.load import load_model
     from planner.problem import Problem
     from profiles.catalogue import load_cluster
 
     whole_number(devices, "--devices")
-    table = None if profile is None else read_profile(profile)
     script = megatron_script(model)
     asked = read_workload(workload, script.workload if script else {})
     constraints, objective = read_constraints(space), read_objective(space)
@@ -71,17 +70,8 @@ def build_problem(
         workload=asked,
         constraints=constraints,
         objective=objective,
-        profile=table if table is not None and table.points else None,
+        profile=chosen_profile(profile, the_cluster.pools[0].device),
     )
-
-
-def read_profile(path: Path) -> ProfileTable:
-    """The profile table of a file.  Raises DocumentInvalid, NotFound."""
-    from planner.cli.reading import read_json
-    from profiles.table import ProfileTable
-    from profiles.validation import read_document
-
-    return read_document(ProfileTable, read_json(path), str(path))
 
 
 def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None) -> Workload:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.measured import MeasuredOperators
+from planner.cost.measured import MeasuredRates, better_of
 from profiles.device import Device
 from profiles.errors import ProfileMissing
 
@@ -58,8 +58,7 @@ class DeviceRates:
     attention_half_length: float
     memory_bytes_per_s: float
     element_bytes: float
-    measured_matmul: MeasuredOperators | None = None
-    measured_attention: MeasuredOperators | None = None
+    measured: MeasuredRates | None = None
 
     def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0) -> Array:
         """Seconds of ``weights`` matmuls [m, k] x [k, n] run as one (grouped) kernel."""
@@ -68,21 +67,26 @@ class DeviceRates:
         compute_s = flops / (self.matmul_flops_per_s * np.maximum(shape, 1e-6))
         moved = weights * (m * k + k * n + m * n) * self.element_bytes
         seconds = np.where(flops > 0, np.maximum(compute_s, moved / self.memory_bytes_per_s) + LAUNCH_S, 0.0)
-        return seconds if self.measured_matmul is None else seconds * self.measured_matmul.factor(m, n, k)
+        return seconds if self.measured is None else better_of(self.measured.matmul(m, n, k, weights), seconds)
 
     def attention_s(self, flops: Array, context: Array) -> Array:
         """Seconds of fused attention of ``flops`` over sequences of ``context`` tokens (the longest row)."""
         rate = self.attention_flops_per_s * _saturate(context, self.attention_half_length)
-        seconds = np.where(flops > 0, flops / rate + LAUNCH_S, 0.0)
-        return seconds if self.measured_attention is None else seconds * self.measured_attention.factor(flops, context)
+        return np.where(flops > 0, flops / rate + LAUNCH_S, 0.0)
 
-    def memory_s(self, moved_bytes: Array) -> Array:
-        """Seconds of a memory-bound operator that moves ``moved_bytes`` through device memory."""
-        return np.where(moved_bytes > 0, moved_bytes / self.memory_bytes_per_s + LAUNCH_S, 0.0)
+    def memory_s(self, moved_bytes: Array, operator: str = "") -> Array:
+        """Seconds of a memory-bound operator (of class ``operator``) that moves ``moved_bytes``."""
+        seconds = np.where(moved_bytes > 0, moved_bytes / self.memory_bytes_per_s + LAUNCH_S, 0.0)
+        return seconds if self.measured is None else better_of(self.measured.moved(operator, moved_bytes), seconds)
 
 
 def _saturate(x: Array, half: float) -> Array:
     return x / (x + half)
+
+
+def sustained_fraction(device: Device) -> float:
+    """Matmul rate inside a training step over the rate of a lone matmul."""
+    return SUSTAINED_FRACTION.get(device.architecture, OTHER_SUSTAINED_FRACTION)
 
 
 def device_rates(device: Device, precision: str) -> DeviceRates:
@@ -107,7 +111,7 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
     fractions = device.achievable_matmul_fraction
     fraction = fractions.get(precision, fractions.get("bf16" if precision == "fp16" else "", DEFAULT_MATMUL_FRACTION))
     return DeviceRates(
-        matmul_flops_per_s=peak * fraction * SUSTAINED_FRACTION.get(device.architecture, OTHER_SUSTAINED_FRACTION),
+        matmul_flops_per_s=peak * fraction * sustained_fraction(device),
         attention_flops_per_s=base * ATTENTION_FRACTION,
         attention_half_length=ATTENTION_HALF_LENGTH * base / REFERENCE_PEAK_FLOPS_PER_S,
         memory_bytes_per_s=device.memory_bandwidth_bytes_per_s * MEMORY_FRACTION,

@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.collective import Collective, collective_s
-from planner.cost.efficiency import DeviceRates, device_rates
-from planner.cost.measured import MATMUL_SHAPE, MeasuredCollectives, measured_collectives, measured_operators
+from planner.cost.efficiency import DeviceRates, device_rates, sustained_fraction
+from planner.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.errors import DocumentInvalid
 from profiles.cluster import Cluster, Pool
 from profiles.levels import NetworkLevel, network_levels
-from profiles.table import ProfileTable
+from profiles.prediction.profile import Profile
+from profiles.prediction.profile_folder import referenced_profile
+from profiles.prediction.reference import ProfileReference
+from profiles.prediction.rungs import Prediction
 
 Array = NDArray[np.float64]
 
@@ -38,12 +41,19 @@ class Hardware:
     measured_links: MeasuredCollectives | None = None
 
     def collective_s(self, op: Collective, size_bytes: Array, group_size: Array, stride: Array) -> Array:
-        """Seconds of one collective: the model, corrected by measurements of the same group where there are any."""
-        seconds = collective_s(op, size_bytes, group_size, stride, self.levels)
+        """Seconds of one collective: measured where the group was measured, else the (corrected) model."""
+        found = self.collective_prediction(op, size_bytes, group_size, stride)
+        return collective_s(op, size_bytes, group_size, stride, self.levels) if found is None else found.time_s
+
+    def collective_prediction(
+        self, op: Collective, size_bytes: Array, group_size: Array, stride: Array
+    ) -> Prediction | None:
+        """The same with spread and rung; None without measured collectives."""
         if self.measured_links is None:
-            return seconds
-        return seconds * self.measured_links.factor(
-            op, np.asarray(size_bytes), np.asarray(group_size), np.asarray(stride)
+            return None
+        model_s = collective_s(op, size_bytes, group_size, stride, self.levels)
+        return self.measured_links.predict(
+            op, np.asarray(size_bytes), np.asarray(group_size), np.asarray(stride), model_s
         )
 
     @property
@@ -52,8 +62,8 @@ class Hardware:
         return self.levels[0].devices_per_group if self.levels else 1
 
 
-def hardware_of(cluster: Cluster, precision: str, profile: ProfileTable | None = None) -> Hardware:
-    """Resolve the cluster for one precision; ``profile`` replaces datasheet predictions where it has measurements.
+def hardware_of(cluster: Cluster, precision: str, profile: ProfileReference | Profile | None = None) -> Hardware:
+    """Resolve the cluster for one precision; ``profile`` replaces datasheet predictions where it has them.
 
     Training plans need a single pool of equal devices, and a profile must have been measured on that device.
     """
@@ -66,17 +76,16 @@ def hardware_of(cluster: Cluster, precision: str, profile: ProfileTable | None =
     pool = cluster.pools[0]
     levels = network_levels(pool, cluster.fabric)
     rates, links = device_rates(pool.device, precision), None
-    if profile is not None and profile.points:
-        _same_device(profile, pool)
-        dtype = "bf16" if precision == "bf16" else precision
-        matmul = measured_operators(profile, "matmul", dtype, MATMUL_SHAPE, rates.matmul_s)
-        attention = measured_operators(profile, "attention", dtype, ("flops", "context"), rates.attention_s)
-        rates = replace(rates, measured_matmul=matmul, measured_attention=attention)
+    if profile is not None:
+        measured = referenced_profile(profile) if isinstance(profile, ProfileReference) else profile
+        _same_device(measured, pool)
+        wide = "fp16" if precision == "fp16" else "bf16"
+        rates = replace(rates, measured=MeasuredRates(measured, precision, wide, sustained_fraction(pool.device)))
 
         def model_s(op: Collective, size_bytes: Array, group_size: Array, stride: Array) -> Array:
             return collective_s(op, size_bytes, group_size, stride, levels)
 
-        links = measured_collectives(profile, model_s)
+        links = measured_collectives(measured, levels, pool.devices_per_node, model_s)
     return Hardware(
         pool=pool,
         rates=rates,
@@ -89,7 +98,7 @@ def hardware_of(cluster: Cluster, precision: str, profile: ProfileTable | None =
     )
 
 
-def _same_device(profile: ProfileTable, pool: Pool) -> None:
+def _same_device(profile: Profile, pool: Pool) -> None:
     if profile.device and profile.device != pool.device.name:
         raise DocumentInvalid(
             f"the profile was measured on {profile.device}, the cluster has {pool.device.name}",

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from planner.cost.efficiency import ATTENTION_BACKWARD_FLOPS
 from planner.cost.hardware import Hardware
 from planner.cost.layer_keys import LayerKeys
-from planner.cost.operator_time import operator_forward_s
+from planner.cost.operator_time import operator_backward_s, operator_forward_s
 from planner.cost.overlap import exposed_s
 from planner.memory.activations import Relief, replayed_operators, saved_bytes, saved_bytes_of_operator
 from planner.model.operator import Operator
@@ -104,7 +104,9 @@ def _sum(
     for operator in operators:
         forward_s = times_s[operator.name]
         sums.forward_s += forward_s
-        _add_backward(sums, operator, forward_s)
+        input_gradient_s, weight_gradient_s = operator_backward_s(operator, keys, hardware, forward_s)
+        sums.input_gradient_s += input_gradient_s
+        sums.weight_gradient_s += weight_gradient_s
         _add_parameters(sums, operator, keys)
         if operator.shard == "row":
             reductions_s[operator.name] = _add_tp(sums, operator, keys, hardware, forward_s)
@@ -151,17 +153,6 @@ def saved_and_extra(
 def working_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:
     """Tensors alive while one layer runs forward or is replayed: what it would keep without recompute: [K]."""
     return sum((saved_bytes_of_operator(op, keys) for op in operators), start=np.zeros(len(keys)))
-
-
-def _add_backward(sums: OperatorSum, operator: Operator, forward_s: Array) -> None:
-    if operator.op_class == "attention":
-        sums.input_gradient_s += ATTENTION_BACKWARD_FLOPS * forward_s
-    elif operator.op_class in ("matmul", "grouped_matmul", "router"):
-        sums.input_gradient_s += forward_s
-        sums.weight_gradient_s += forward_s
-    else:
-        # Point-wise operators read the saved input and the incoming gradient, write one gradient.
-        sums.input_gradient_s += 1.5 * forward_s
 
 
 def _add_parameters(sums: OperatorSum, operator: Operator, keys: LayerKeys) -> None:

@@ -1,106 +1,139 @@
-"""What do measurements say where they exist?  Corrections of the datasheet model, faded out with distance.
+"""What do measurements say where they exist?  The measured rungs of the ladder, above the datasheet models.
 
-Operators are corrected in utilisation space: ``t = roofline / util``, with ``log util`` interpolated by inverse squared
-distance over the four nearest measured shapes in log2(m, n, k) (attention: log2 of the sequence).  Beyond ``REACH``
-octaves the datasheet efficiency stands.  Collectives are corrected by ``log(measured / model)``, linear in log(size),
-for the same operation, group size and stride; outside the measured sizes the end value holds.
+Operators: the profile's own time wherever it has one (direct hit to sibling transfer), else the datasheet model.  A
+matmul that was measured alone runs slower inside a step (power, clocks): imported times are divided by the same
+sustained fraction that the datasheet model uses.
 
-Accuracy of this form on published tables, site held out: 4 % median, 15 % at the 90th percentile for matmuls (log-space
-inverse distance over 4 sites, 35,742 points of AIConfigurator); linear interpolation over a x4 size grid 2 % / 11 % for
-collectives.
+Collectives: a measured curve where exactly this group shape was measured.  For other sizes of group inside the same
+kind of network, the hierarchical model is corrected by the ratio measured / model of the nearest measured group size;
+groups across nodes are never corrected by groups inside one.  Bandwidth itself does not transfer between group sizes
+(-29 to +44 % from 4 to 8 devices of one box), hence the wide spread of that rung.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.collective import Collective
-from profiles.table import MeasuredPoint, ProfileTable
+from planner.cost.collective import Collective, members_within
+from profiles.levels import NetworkLevel
+from profiles.prediction.collective_curves import CollectiveCurve
+from profiles.prediction.profile import CollectiveKey, Profile
+from profiles.prediction.rungs import Prediction, Rung
 
 Array = NDArray[np.float64]
+ModelTime = Callable[[Collective, Array, Array, Array], Array]
 
-NEIGHBOURS = 4
-REACH = 2.0
-"""Octaves (Euclidean, log2) beyond which a measurement says nothing about a shape."""
-MATMUL_SHAPE = ("m", "n", "k")
-COLLECTIVES: tuple[Collective, ...] = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv")
+OTHER_GROUP_SIGMA = 0.20
+"""Spread after correcting the model by the ratio of another group size."""
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredOperators:
-    """Measured seconds over model seconds of one operator class: log2 sites [P, D] and log ratios [P]."""
+class MeasuredRates:
+    """Operator times of one profile at the precisions of a run; ``sustained`` is the rate in a step over a lone run."""
 
-    sites: Array
-    log_ratio: Array
+    profile: Profile
+    matmul_dtype: str
+    wide_dtype: str
+    sustained: float
 
-    def factor(self, *shape: Array) -> Array:
-        """Factor on the model's seconds for each shape; 1 where no measurement is near: broadcast of ``shape``."""
-        columns = np.broadcast_arrays(*shape)
-        flat = np.stack([np.log2(np.maximum(column, 1e-9)).ravel() for column in columns], axis=1)
-        distinct, index = np.unique(flat, axis=0, return_inverse=True)
-        factors = np.array([self._one(site) for site in distinct])
-        return factors[index.reshape(-1)].reshape(columns[0].shape)
+    def matmul(self, m: Array, n: Array, k: Array, groups: Array | float = 1.0) -> Prediction:
+        """``groups`` products [m, k] x [k, n] inside a training step."""
+        found = self.profile.matmul(m, n, k, self.matmul_dtype, groups)
+        return Prediction(found.time_s / self.sustained, found.sigma, found.rung)
 
-    def _one(self, site: Array) -> float:
-        distance = np.sqrt(((self.sites - site) ** 2).sum(axis=1))
-        nearest = np.argsort(distance, kind="stable")[:NEIGHBOURS]
-        if distance[nearest[0]] > REACH:
-            return 1.0
-        near = nearest[distance[nearest] <= REACH]
-        weight = 1.0 / (distance[near] ** 2 + 1e-6)
-        return float(np.exp((weight * self.log_ratio[near]).sum() / weight.sum()))
+    def attention(self, batch: Array, query: Array, heads: Array, kv_heads: Array, head_dim: int) -> Prediction:
+        """Causal attention, forward."""
+        return self.profile.attention(batch, query, heads, kv_heads, head_dim, self.wide_dtype)
+
+    def moved(self, operator: str, moved_bytes: Array) -> Prediction:
+        """A memory-bound operator class."""
+        return self.profile.moved(operator, moved_bytes, self.wide_dtype)
+
+
+def better_of(measured: Prediction, model_s: Array) -> Array:
+    """Measured seconds where there are any, else the model's; zero work stays zero."""
+    known = (measured.rung <= Rung.TRANSFER) & (model_s > 0)
+    return np.where(known, measured.time_s, model_s)
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCollectives:
-    """Log ratios of measured over model seconds by (operation, group size, stride), each over log2 of the size."""
+    """Curves of a profile laid over the hierarchical model of one pool.
 
-    curves: dict[tuple[str, int, int], tuple[Array, Array]] = field(default_factory=dict)
+    ``ratios``: log(measured / model) over log2(size) by (operation, nodes, group size).
+    """
 
-    def factor(self, op: str, size_bytes: Array, group_size: Array, stride: Array) -> Array:
-        """Factor on the model's seconds; 1 where the group was not measured."""
-        size_bytes, group_size, stride = np.broadcast_arrays(size_bytes, group_size, stride)
-        result = np.ones(size_bytes.shape)
-        for (name, group, step), (sizes, ratios) in self.curves.items():
-            if name == op:
-                here = (group_size == group) & (stride == step)
-                result[here] = np.exp(np.interp(np.log2(np.maximum(size_bytes[here], 1.0)), sizes, ratios))
-        return result
+    profile: Profile
+    devices_per_node: int
+    levels: tuple[NetworkLevel, ...]
+    ratios: dict[tuple[str, bool], dict[int, tuple[Array, Array]]] = field(default_factory=dict)
 
+    def predict(
+        self, op: Collective, size_bytes: Array, group_size: Array, stride: Array, model_s: Array
+    ) -> Prediction:
+        """Time, spread and rung of each collective; ROOFLINE (spread NaN) where only the model speaks."""
+        size, group, step, model = (
+            each.astype(np.float64) for each in np.broadcast_arrays(size_bytes, group_size, stride, model_s)
+        )
+        seconds, sigma = model.copy(), np.full(size.shape, np.nan)
+        rung = np.full(size.shape, Rung.ROOFLINE, dtype=np.int8)
+        nodes = self._nodes(group, step)
+        alone = (group <= 1) | (size <= 0)
+        for members, span in {(int(g), int(k)) for g, k in zip(group[~alone], nodes[~alone], strict=True)}:
+            here = ~alone & (group == members) & (nodes == span)
+            found = self.profile.collective(CollectiveKey(op, members, span), size[here])
+            if found.rung[0] != Rung.MISSING:
+                seconds[here], sigma[here], rung[here] = found.time_s, found.sigma, found.rung
+                continue
+            correction = self._nearest_ratio(op, members, span)
+            if correction is not None:
+                log_ratio = np.interp(np.log2(np.maximum(size[here], 1.0)), *correction)
+                seconds[here] = model[here] * np.exp(log_ratio)
+                sigma[here], rung[here] = OTHER_GROUP_SIGMA, Rung.TRANSFER
+        return Prediction(seconds, sigma, rung)
 
-def measured_operators(
-    table: ProfileTable, operator: str, dtype: str, names: tuple[str, ...], model_s: Callable[..., Array]
-) -> MeasuredOperators | None:
-    """Compare the points of one operator class with the model; None when there are none."""
-    points = [p for p in table.points if p.operator == operator and p.dtype == dtype and set(names) <= set(p.shape)]
-    if not points:
-        return None
-    columns = [np.array([float(point.shape[name]) for point in points]) for name in names]
-    seconds = np.array([point.time_s for point in points])
-    return MeasuredOperators(sites=np.log2(np.stack(columns, axis=1)), log_ratio=np.log(seconds / model_s(*columns)))
+    def _nodes(self, group: Array, stride: Array) -> Array:
+        """Nodes that a group spans: 1 inside the innermost level, whatever boxes it is built from."""
+        inside = members_within(self.levels[0], group, stride)
+        per_node = np.maximum(np.floor(self.devices_per_node / stride), 1.0)
+        return np.where(inside >= group, 1.0, np.ceil(group / np.minimum(per_node, group)))
+
+    def _nearest_ratio(self, op: Collective, members: int, span: int) -> tuple[Array, Array] | None:
+        known = self.ratios.get((op, span > 1))
+        if not known:
+            return None
+        return known[min(known, key=lambda other: (abs(np.log2(other / members)), other))]
 
 
 def measured_collectives(
-    table: ProfileTable, model_s: Callable[[Collective, Array, Array, Array], Array]
+    profile: Profile, levels: Sequence[NetworkLevel], devices_per_node: int, model_s: ModelTime
 ) -> MeasuredCollectives | None:
-    """Compare the collective points with the model, curve by curve; None when there are none."""
-    groups: dict[tuple[Collective, int, int], list[MeasuredPoint]] = {}
-    for op in COLLECTIVES:
-        for point in table.points:
-            if point.operator == op and {"size_bytes", "group_size"} <= set(point.shape):
-                key = (op, point.shape["group_size"], point.shape.get("stride", 1))
-                groups.setdefault(key, []).append(point)
-    if not groups:
+    """Compare every curve of the profile with the model; None when there are none."""
+    if not profile.collectives or not levels:
         return None
-    curves: dict[tuple[str, int, int], tuple[Array, Array]] = {}
-    for (op, group, stride), points in groups.items():
-        points.sort(key=lambda point: point.shape["size_bytes"])
-        sizes = np.array([float(point.shape["size_bytes"]) for point in points])
-        model = model_s(op, sizes, np.full_like(sizes, float(group)), np.full_like(sizes, float(stride)))
-        ratio = np.log(np.array([point.time_s for point in points]) / model)
-        curves[op, group, stride] = (np.log2(sizes), ratio)
-    return MeasuredCollectives(curves)
+    ratios: dict[tuple[str, bool], dict[int, tuple[Array, Array]]] = {}
+    for key, curve in sorted(profile.collectives.items(), key=lambda item: item[0]):
+        if key.operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"):
+            ratio = _ratio(key, curve, levels, devices_per_node, model_s)
+            ratios.setdefault((key.operation, key.num_nodes > 1), {})[key.group_size] = ratio
+    return MeasuredCollectives(profile, devices_per_node, tuple(levels), ratios)
+
+
+def _ratio(
+    key: CollectiveKey,
+    curve: CollectiveCurve,
+    levels: Sequence[NetworkLevel],
+    devices_per_node: int,
+    model_s: ModelTime,
+) -> tuple[Array, Array]:
+    """Log2 sizes and log ratios of one curve; groups across nodes take whole nodes where they can."""
+    per_node = max(key.group_size // key.num_nodes, 1)
+    stride = 1 if key.num_nodes == 1 else max(devices_per_node // per_node, 1)
+    group = np.full_like(curve.sizes, float(key.group_size))
+    op: Collective = key.operation  # type: ignore[assignment]
+    model = model_s(op, curve.sizes, group, np.full_like(curve.sizes, float(stride)))
+    return np.log2(curve.sizes), np.log(curve.times_s / np.maximum(model, 1e-12))

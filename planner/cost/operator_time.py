@@ -1,38 +1,112 @@
-"""How long does one operator of a layer run forward on one device?  Shape letter: K keys."""
+"""How long does one operator of a layer run on one device, forward and backward?  Shape letter: K keys."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.efficiency import ATTENTION_BACKWARD_FLOPS
 from planner.cost.hardware import Hardware
 from planner.cost.layer_keys import LayerKeys
+from planner.cost.measured import better_of
 from planner.model.flops import attention_context
 from planner.model.operator import Operator
+from profiles.prediction.rungs import Prediction
 
 Array = NDArray[np.float64]
+Sizes = tuple[Array, Array, Array, Array]
+"""Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
 
 
 def operator_forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
     """Forward seconds of one operator on one device: [K]."""
-    rates = hardware.rates
-    tokens, local = keys.tokens, keys.tokens / keys.sequence_split
-    if operator.op_class == "grouped_matmul":
-        return _expert_matmul_s(operator, keys, hardware)
-    if operator.op_class in ("matmul", "router") and operator.in_features:
-        n, k = float(operator.out_features), float(operator.in_features)
-        if operator.shard in ("column", "vocabulary"):
-            return rates.matmul_s(tokens, n / keys.tp, np.full_like(tokens, k))
-        if operator.shard == "row":
-            return rates.matmul_s(tokens, np.full_like(tokens, n), k / keys.tp)
-        return rates.matmul_s(local, np.full_like(tokens, n), np.full_like(tokens, k))
+    if is_matmul(operator):
+        return hardware.rates.matmul_s(*matmul_sizes(operator, keys))
     if operator.op_class == "attention":
-        context = attention_context(keys.sequence_length, operator.window, causal=operator.causal)
-        flops = 2.0 * context * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * tokens
-        longest = min(operator.window or keys.sequence_length, keys.sequence_length)
-        return rates.attention_s(flops, np.full_like(tokens, float(longest)))
+        return _attention_s(operator, keys, hardware)
+    return hardware.rates.memory_s(moved_bytes(operator, keys), operator.op_class)
+
+
+def operator_backward_s(
+    operator: Operator, keys: LayerKeys, hardware: Hardware, forward_s: Array
+) -> tuple[Array, Array]:
+    """Seconds of the input gradient and of the weight gradient: two [K].
+
+    The datasheet model takes a matmul's two gradients to run like the forward pass; a profile looks up their own
+    shapes, input gradient [m, n] x [n, k] and weight gradient [n, m] x [m, k].
+    """
+    if operator.op_class == "attention":
+        return ATTENTION_BACKWARD_FLOPS * forward_s, np.zeros_like(forward_s)
+    if operator.op_class in ("matmul", "grouped_matmul", "router"):
+        if hardware.rates.measured is None or not is_matmul(operator):
+            return forward_s, forward_s
+        m, n, k, products = matmul_sizes(operator, keys)
+        return hardware.rates.matmul_s(m, k, n, products), hardware.rates.matmul_s(n, k, m, products)
+    # Point-wise operators read the saved input and the incoming gradient, write one gradient.
+    return 1.5 * forward_s, np.zeros_like(forward_s)
+
+
+def is_matmul(operator: Operator) -> bool:
+    """Whether the operator is a (grouped) matrix product."""
+    if operator.op_class == "grouped_matmul":
+        return True
+    return operator.op_class in ("matmul", "router") and bool(operator.in_features)
+
+
+def matmul_sizes(operator: Operator, keys: LayerKeys) -> Sizes:
+    """What one device multiplies: [K] each."""
+    tokens = keys.tokens
+    n, k = np.full_like(tokens, float(operator.out_features)), np.full_like(tokens, float(operator.in_features))
+    one = np.ones_like(tokens)
+    if operator.op_class == "grouped_matmul":
+        rows = tokens / keys.sequence_split * operator.tokens_per_token * keys.etp
+        experts = np.maximum(operator.num_experts / keys.ep, 1.0)
+        if operator.shard == "expert_column":
+            return rows / experts, n / keys.etp, k, experts
+        return rows / experts, n, k / keys.etp, experts
+    if operator.shard in ("column", "vocabulary"):
+        return tokens, n / keys.tp, k, one
+    if operator.shard == "row":
+        return tokens, n, k / keys.tp, one
+    return tokens / keys.sequence_split, n, k, one
+
+
+def moved_bytes(operator: Operator, keys: LayerKeys) -> Array:
+    """Bytes that a point-wise operator reads and writes on one device, in 16 bit: [K]."""
     width = float(operator.read_width + operator.write_width)
-    return rates.memory_s(_rows(operator, keys) * width / _feature_split(operator, keys) * 2.0)
+    return _rows(operator, keys) * width / _feature_split(operator, keys) * 2.0
+
+
+def measured_attention(operator: Operator, keys: LayerKeys, hardware: Hardware, flops: Array) -> Prediction | None:
+    """What the profile says about the attention of one micro-batch; None without a profile.
+
+    Looked up is whole causal attention over the sequence; a ring's share, a window or packed documents scale it by
+    their part of its FLOPs.
+    """
+    measured = hardware.rates.measured
+    if measured is None:
+        return None
+    held = np.where(keys.ring > 0, 1.0, keys.cp)
+    heads = np.maximum(operator.num_heads / keys.tp / held, 1.0)
+    kv_heads = np.maximum(operator.num_kv_heads / keys.tp / held, 1.0)
+    sequence = np.full_like(heads, float(keys.sequence_length))
+    found = measured.attention(keys.micro_batch_size, sequence, heads, kv_heads, operator.qk_dim)
+    whole = keys.micro_batch_size * sequence**2 * heads * (operator.qk_dim + operator.v_dim)
+    return Prediction(found.time_s * flops / whole, found.sigma, found.rung)
+
+
+def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
+    """Forward FLOPs of one attention on one device: [K]."""
+    context = attention_context(keys.sequence_length, operator.window, causal=operator.causal)
+    return 2.0 * context * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * keys.tokens
+
+
+def _attention_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
+    flops = attention_flops(operator, keys)
+    longest = min(operator.window or keys.sequence_length, keys.sequence_length)
+    model_s = hardware.rates.attention_s(flops, np.full_like(keys.tokens, float(longest)))
+    found = measured_attention(operator, keys, hardware, flops)
+    return model_s if found is None else better_of(found, model_s)
 
 
 def _rows(operator: Operator, keys: LayerKeys) -> Array:
@@ -48,14 +122,3 @@ def _feature_split(operator: Operator, keys: LayerKeys) -> Array:
     if operator.shard in ("heads", "features", "column", "row", "vocabulary"):
         return keys.tp
     return keys.etp if operator.shard == "expert_features" else np.ones_like(keys.tp)
-
-
-def _expert_matmul_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
-    rows = keys.tokens / keys.sequence_split * operator.tokens_per_token * keys.etp
-    local_experts = np.maximum(operator.num_experts / keys.ep, 1.0)
-    n, k = np.full_like(rows, float(operator.out_features)), np.full_like(rows, float(operator.in_features))
-    if operator.shard == "expert_column":
-        n = n / keys.etp
-    else:
-        k = k / keys.etp
-    return hardware.rates.matmul_s(rows / local_experts, n, k, local_experts)

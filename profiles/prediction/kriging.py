@@ -55,7 +55,7 @@ def kriging_weights(sites: Array, queries: Array, *, leave_out: Indices | None =
     system[:, count, count] = 0.0
     right = np.ones((len(queries), count + 1, 1))
     right[:, :count, 0] = _matern(near)
-    solved = np.linalg.solve(system, right)[:, :, 0]
+    solved: Array = np.linalg.solve(system, right)[:, :, 0].astype(np.float64)
     weights: Array = solved[:, :count]
     multiplier: Array = solved[:, count]
     variance: Array = 1.0 + NUGGET - (weights * right[:, :count, 0]).sum(axis=1) - multiplier

@@ -18,9 +18,8 @@ from planner.store.errors import AmbiguousPlan, PlanUnreadable, StoreCorrupt
 from planner.store.repository import Store
 from planner.store.schema import ensure_schema
 from planner.strategy import Strategy
-from profiles.device import Provenance
 from profiles.errors import Conflict, DocumentInvalid, NotFound
-from profiles.table import MeasuredPoint, ProfileTable
+from profiles.prediction.reference import ProfileReference
 from tests.plan_factory import make_cluster, make_model, make_plan
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -124,9 +123,7 @@ def test_find_plan_answers_exactly_the_same_question(store: Store) -> None:
     assert store.find_plan(problem.problem_id) is None
     store.save_plan(plan, 0.5)
     assert store.find_plan(problem.problem_id) == plan
-    source = Provenance(confidence="measured", source="test")
-    point = MeasuredPoint(operator="matmul", dtype="bf16", shape={"m": 1, "n": 1, "k": 1}, time_s=1.0, source=source)
-    measured = ProfileTable(points=(point,))
+    measured = ProfileReference(profile_id="0" * 64, device="h100-sxm5-80gb", num_points=1)
     changed = [
         problem.model_copy(update={"model": make_model(9)}),
         problem.model_copy(update={"cluster": make_cluster(2)}),

@@ -47,7 +47,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     global_batch_size: flags.GlobalBatchSize = None,
     sequence_length: flags.SequenceLength = None,
     precision: flags.Precision = None,
-    profile: flags.Profile = None,
+    profile: flags.Profile = "auto",
     memory_margin: flags.MemoryMargin = None,
     layers: Layers = None,
     plan_out: PlanOut = None,

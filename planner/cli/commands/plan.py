@@ -45,7 +45,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     global_batch_size: flags.GlobalBatchSize = None,
     sequence_length: flags.SequenceLength = None,
     precision: flags.Precision = None,
-    profile: flags.Profile = None,
+    profile: flags.Profile = "auto",
     objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
     price: flags.Price = None,
     max_step_time: flags.MaxStepTime = None,

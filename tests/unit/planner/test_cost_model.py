@@ -55,7 +55,7 @@ class _Counting(DeviceRates):
     def attention_s(self, flops: Array, context: Array) -> Array:
         return flops
 
-    def memory_s(self, moved_bytes: Array) -> Array:
+    def memory_s(self, moved_bytes: Array, operator: str = "") -> Array:
         return 0.0 * moved_bytes
 
 
