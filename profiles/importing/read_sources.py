@@ -246,8 +246,11 @@ def _judge(imported: Imported, files: Sequence[SourceFile], *, keep_going: bool)
         raise DocumentInvalid(what, where=files[0].where, hint=hint)
     if not usable and imported.topology is None:
         skipped = "; ".join(f"{count:,} left out: {reason}" for reason, count in imported.skipped.items())
+        facts = ", ".join(f"{name} = {value}" for name, value in list(imported.facts.items())[:5])
         raise DocumentInvalid(
-            "there is nothing to store in this file" + (f" ({skipped})" if skipped else ""),
+            "the file holds no time, no bandwidth and no wiring"
+            + (f"; it only says {facts}" if facts else "")
+            + (f" ({skipped})" if skipped else ""),
             where=files[0].where,
             hint="check that the benchmark ran to its end",
         )
