@@ -13,7 +13,7 @@ from profiles.document import Document
 
 LinkType = Literal[
     "self", "nvlink", "xgmi", "hccs", "hccs_switch", "sio", "c2c", "pcie_switch", "pcie_bridges", "pcie_host", "numa",
-    "system", "metaxlink", "none", "unknown",
+    "system", "metaxlink", "ub", "ethernet", "none", "unknown",
 ]  # fmt: skip
 
 
@@ -36,6 +36,7 @@ class Nic(Document):
     kind: str = Field(default="", description="ib, roce, efa, ethernet, slingshot")
     numa_node: int | None = None
     nearest_devices: tuple[int, ...] = ()
+    link: LinkType | None = Field(default=None, description="what stands between it and its nearest devices")
     direct: bool | None = Field(default=None, description="devices reach it without host memory (GDR)")
 
 
@@ -54,12 +55,19 @@ class NodeTopology(Document):
 
 
 class NetworkTier(Document):
-    """One level of the network, innermost first: ``groups`` lists the nodes (by number) under each switch or block."""
+    """One level of the network, innermost first: ``groups`` lists the nodes (by number) under each switch or block.
+
+    ``kind``: a ``switch`` of the fabric, a ``block`` of nodes that the scheduler keeps together (often, not always, one
+    NVLink domain), or a ``scale_up`` domain for certain.
+    """
 
     name: str = Field(min_length=1, description="block, leaf, spine, superpod, core")
     groups: tuple[tuple[int, ...], ...]
+    kind: Literal["switch", "block", "scale_up"] = "switch"
     link_bandwidth_bytes_per_s: float | None = Field(default=None, gt=0, description="one-way, one up-link")
     uplinks_per_group: tuple[int, ...] = ()
+    downlinks_per_group: tuple[int, ...] = ()
+    downlink_bandwidth_bytes_per_s: float | None = Field(default=None, gt=0, description="one-way, one down-link")
 
 
 class Topology(Document):
@@ -68,6 +76,8 @@ class Topology(Document):
     schema_version: Literal[1] = 1
     num_nodes: int | None = Field(default=None, gt=0)
     node: NodeTopology | None = Field(default=None, description="the (commonest) kind of node")
+    nics: tuple[Nic, ...] = Field(default=(), description="NICs of a node where the source does not show its devices")
+    rail_optimized: bool | None = Field(default=None, description="NIC i of every node of a group sits on one switch")
     devices_of_node: tuple[int, ...] = Field(default=(), description="devices by node where they differ or are listed")
     tiers: tuple[NetworkTier, ...] = Field(default=(), description="innermost first")
     torus_shape: tuple[int, ...] | None = None
