@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +243,27 @@ def test_real_files_of_several_tools_in_a_fresh_process(tmp_path: Path) -> None:
     assert ran.json()["files"][2]["topology"]["node"]["num_devices"] == 8
     again = run_process("profile", "import", *paths, environment={"MESHWRIGHT_PROFILES": store})
     assert again.stdout.count("already stored") == 3
+
+
+@pytest.mark.slow
+def test_the_installed_tables_of_a_system(store: str) -> None:
+    try:
+        release = version("aiconfigurator-core")
+    except PackageNotFoundError:
+        pytest.skip("aiconfigurator-core is not installed")
+    ran = profile("import", "aiconfigurator", "--system", "a100_sxm", "--profiles", store, "-o", "json")
+    assert ran.exit_code == 0, ran.stderr
+    answer = ran.json()
+    assert answer["num_observations"] > 100_000
+    assert {file["status"] for file in answer["files"]} == {"stored"}
+    assert all(file["file"].startswith("a100_sxm/") for file in answer["files"])
+    assert {file["tool_version"] for file in answer["files"]} == {release}
+    stored = listed(store)
+    assert {row["device"] for row in stored} == {"a100-sxm4-80gb"}
+    assert sum(row["num_observations"] for row in stored) == answer["num_observations"]
+    unknown = profile("import", "aiconfigurator", "--system", "a100", "--profiles", store)
+    assert unknown.exit_code == 3
+    assert "a100_sxm" in unknown.stderr
 
 
 def test_formats_are_listed() -> None:

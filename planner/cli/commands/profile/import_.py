@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from profiles.observation_store.store import ObservationStore
 
 INSTALLED = "aiconfigurator"
+"""The word for the installed package, and the format of its tables."""
 
 Files = Annotated[
     list[str],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.commands.profile.import_outcome import Outcome
 from planner.cli.commands.profile.row_data import row_data
-from planner.cli.commands.profile.rows_summary import batch_lines
+from planner.cli.commands.profile.rows_summary import COLUMNS, batch_lines
 from planner.errors import MeshwrightError
 from profiles.observation_store.preparing import PreparedBatch
 from profiles.observation_store.schema import KINDS, Kind, from_table
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from profiles.observation_store.store import ObservationStore
 
 NOTES_SHOWN = 8
+NOTES_IN_ALL = 40
+FILES_SHOWN = 30
 
 
 def answer_data(outcomes: Sequence[Outcome], rows: int, *, cluster: str | None) -> dict[str, Any]:
@@ -46,13 +49,12 @@ def answer_tables(
 
     shown = [outcome for outcome in outcomes if outcome.result.format is not None]
     if shown:
-        yield table("", ("file", "format", ">observations", "status"), [_line(outcome) for outcome in shown])
-    lines = [line for outcome in outcomes if outcome.usable for line in batch_lines(outcome.prepared)]
+        yield table("", ("file", "format", ">observations", "status"), list(_file_lines(shown)))
+    lines = batch_lines([batch for outcome in outcomes if outcome.usable for batch in outcome.prepared])
     if lines:
         yield heading("What is in them")
-        columns = ("device", "what", ">rows", "group, dtype", ">sizes", ">measured")
-        yield table("", columns, lines)
-    notes = [note for outcome in outcomes for note in _notes(outcome)]
+        yield table("", ("device", *COLUMNS), lines)
+    notes = list(_short_notes(outcomes))
     if notes:
         yield heading("Mind")
         yield bullets(notes)
@@ -103,6 +105,16 @@ def _first_rows(batch: PreparedBatch, kind: Kind, limit: int) -> list[Observatio
     return from_table(kind, batch.rows(kind, limit)) if kind in batch.tables else []
 
 
+def _file_lines(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
+    """A line a file; of hundreds the first ones, and how many there are of each status."""
+    yield from (_line(outcome) for outcome in outcomes[:FILES_SHOWN])
+    if len(outcomes) > FILES_SHOWN:
+        rest = outcomes[FILES_SHOWN:]
+        for status, count in Counter(outcome.status for outcome in rest).items():
+            rows = sum(outcome.num_observations for outcome in rest if outcome.status == status)
+            yield (f"... and {count} more", "", f"{rows:,}", status)
+
+
 def _line(outcome: Outcome) -> tuple[str, ...]:
     result = outcome.result
     kinds = {kind: sum(batch.record.counts.get(kind, 0) for batch in outcome.prepared) for kind in KINDS}
@@ -112,33 +124,45 @@ def _line(outcome: Outcome) -> tuple[str, ...]:
     return (result.where, result.format.name if result.format else "", said if outcome.usable else "", outcome.status)
 
 
+def _short_notes(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Notes of all files; one that several files share is said once."""
+    files: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        for note in _notes(outcome):
+            files.setdefault(note, []).append(outcome.result.files[0].name)
+    for note, names in list(files.items())[:NOTES_IN_ALL]:
+        yield f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {note}"
+    if len(files) > NOTES_IN_ALL:
+        yield f"{len(files) - NOTES_IN_ALL} more notes (-o json shows them)"
+
+
 def _notes(outcome: Outcome) -> Iterator[str]:
     """Flags, rows left out, bad rows and redactions of one source."""
-    result, name = outcome.result, outcome.result.files[0].name
+    result = outcome.result
     if result.passed_over and outcome.error is not None:
-        yield f"{name}: left out: {outcome.error.what}".split("\n")[0]
+        yield f"left out: {outcome.error.what}".split("\n")[0]
         return
     imported, source = result.imported, result.source
     if imported is None or outcome.error is not None:
         return
     if result.also_looks_like:
-        yield f"{name}: also looks like {', '.join(result.also_looks_like)}"
+        yield f"also looks like {', '.join(result.also_looks_like)}"
     for flag in imported.flags[:NOTES_SHOWN]:
-        yield f"{name}{f':{flag.line}' if flag.line else ''}: {flag.what} [{flag.code}]"
+        yield f"{f'line {flag.line}: ' if flag.line else ''}{flag.what} [{flag.code}]"
     if len(imported.flags) > NOTES_SHOWN:
-        yield f"{name}: {len(imported.flags) - NOTES_SHOWN} more notes (-o json shows them)"
+        yield f"{len(imported.flags) - NOTES_SHOWN} more notes (-o json shows them)"
     for reason, count in imported.skipped.items():
-        yield f"{name}: {count:,} left out: {reason}"
+        yield f"{count:,} left out: {reason}"
     for row in imported.bad_rows[:NOTES_SHOWN]:
-        yield f"{name}: bad: {row.where}: {row.what}"
+        yield f"bad: {row.where}: {row.what}"
     if len(imported.bad_rows) > NOTES_SHOWN:
-        yield f"{name}: {len(imported.bad_rows) - NOTES_SHOWN:,} more bad rows (-o json shows them)"
+        yield f"{len(imported.bad_rows) - NOTES_SHOWN:,} more bad rows (-o json shows them)"
     removed = ", ".join(f"{count:,} {kind}" for kind, count in (source.redactions if source else {}).items())
     if removed:
-        yield f"{name}: removed from texts: {removed}"
+        yield f"removed from texts: {removed}"
     unknown = any(not batch.record.environment.device for batch in outcome.prepared if batch.record.num_observations)
     if unknown:
-        yield f"{name}: the device is not known; --device NAME says it (`meshwright devices list`)"
+        yield "the device is not known; --device NAME says it (`meshwright devices list`)"
 
 
 def _next_steps(

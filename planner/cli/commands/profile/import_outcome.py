@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from planner.cli.commands.profile.import_ import INSTALLED
 from planner.cli.progress import counted_progress
 from planner.errors import DocumentInvalid, MeshwrightError
 from profiles.importing.format import ReadOptions
 from profiles.importing.read_sources import ReadResult, guarded, read_sources
+from profiles.importing.source_file import SourceFile
 from profiles.observation_store.preparing import PreparedBatch, prepare
 from profiles.observation_store.store import ObservationStore
 
@@ -109,7 +111,9 @@ def _read_installed(system: str, wanted: Wanted) -> list[Outcome]:
     outcomes: list[Outcome] = []
     with counted_progress(f"reading {system}", quiet=wanted.quiet) as progress:
         for number, path in enumerate(paths, start=1):
-            for result in _results([path], Wanted("aiconfigurator", wanted.given, wanted.keep_going, wanted.redact)):
+            # Where pip put the package is nobody's business; the place inside it is what tells tables apart.
+            file = SourceFile(path, label=str(Path(*path.parts[path.parts.index(system) :])))
+            for result in _results([file], replace(wanted, format_name=INSTALLED)):
                 outcomes.append(_outcome(_from_package(result, release)))
             if progress is not None:
                 progress(number, len(paths))
@@ -122,20 +126,16 @@ def _read_installed(system: str, wanted: Wanted) -> list[Outcome]:
 
 
 def _from_package(result: ReadResult, release: str) -> ReadResult:
-    from dataclasses import replace
-
     if result.source is None:
         return result
     return replace(result, source=result.source.model_copy(update={"tool_version": release}))
 
 
 def _passed_over(result: ReadResult) -> ReadResult:
-    from dataclasses import replace
-
     return replace(result, passed_over=True)
 
 
-def _results(paths: Sequence[Path], wanted: Wanted) -> list[ReadResult]:
+def _results(paths: Sequence[Path | SourceFile], wanted: Wanted) -> list[ReadResult]:
     return read_sources(
         paths,
         format_name=wanted.format_name,

@@ -79,7 +79,7 @@ def _data(store: ObservationStore, state: BatchState, rows: int) -> dict[str, An
 
 
 def _tables(store: ObservationStore, states: list[BatchState]) -> Iterator[RenderableType]:
-    from planner.cli.commands.profile.rows_summary import table_lines, wanted_columns
+    from planner.cli.commands.profile.rows_summary import COLUMNS, rows_of_kinds, wanted_columns
     from planner.cli.render.tables import bullets, facts, heading, table
     from profiles.observation_store.query import Selection, select
 
@@ -88,14 +88,16 @@ def _tables(store: ObservationStore, states: list[BatchState]) -> Iterator[Rende
         yield heading(f"Batch {batch.batch_id[:12]}")
         yield facts([(name, text) for name, text in _facts(state) if text])
         lines = [
-            line
+            rows.cells()
             for kind in batch.counts
-            for line in table_lines(
-                kind, select(store, kind, Selection(batch_ids=(batch.batch_id,)), wanted_columns(kind))
+            for rows in rows_of_kinds(
+                batch.device,
+                kind,
+                select(store, kind, Selection(batch_ids=(batch.batch_id,)), wanted_columns(kind)),
             )
         ]
         if lines:
-            yield table("", ("what", ">rows", "group, dtype", ">sizes", ">measured"), lines)
+            yield table("", COLUMNS, lines)
         if batch.source.flags:
             yield bullets([f"{flag.what} [{flag.code}]" for flag in batch.source.flags])
 
