@@ -8,6 +8,7 @@ from typing import Any
 from planner.candidate import Candidate, StageBill
 from planner.cost.efficiency import DEFAULT_MATMUL_FRACTION
 from planner.cost.hardware import Hardware
+from planner.coverage.coverage import Coverage, coverage
 from planner.model.flops import model_flops_per_token, vision_flops_per_image
 from planner.plan import (
     Alternative,
@@ -46,13 +47,16 @@ def assemble_plan(
     peak = hardware.pool.device.peak_flops_per_s[workload.precision]
     devices = candidate.strategy.world_size
     stages = tuple(_stage(problem, candidate, index) for index in range(candidate.strategy.pp))
+    covered = None
+    if problem.profile is not None:
+        covered = coverage(problem, hardware, candidate.strategy, candidate.breakdown_s)
     return Plan(
         problem=problem,
         status=status,
         strategy=candidate.strategy.to_dict(),
         stages=stages,
         step_time_s=step_s,
-        step_time_interval_s=step_interval_s(candidate.breakdown_s),
+        step_time_interval_s=step_interval_s(candidate.breakdown_s, covered.input_sigma if covered else None),
         simulated_step_time_s=simulated_step_time_s(candidate),
         tokens_per_s=tokens / step_s,
         tokens_per_s_per_device=tokens / step_s / devices,
@@ -67,7 +71,7 @@ def assemble_plan(
         search=report,
         alternatives=tuple(_alternative(candidate, other) for other in others),
         assumptions=_assumptions(problem, hardware, candidate),
-        provenance=_provenance(problem, hardware),
+        provenance=_provenance(problem, hardware, covered),
         cost_per_step=_cost_per_step(problem, step_s, devices),
     )
 
@@ -157,20 +161,21 @@ def _input_note(problem: Problem, device: str) -> str:
         return f"operator and link times are datasheet predictions for {device}; a measured profile replaces them"
     return (
         f"{problem.profile.num_points:,} measured points of profile {problem.profile.profile_id[:12]} give the operator"
-        f" and link times of {device} where they reach; the rest are datasheet predictions (`meshwright profile coverage`)"
+        f" and link times of {device} where they reach, datasheets the rest (see `meshwright profile coverage`)"
     )
 
 
-def _provenance(problem: Problem, hardware: Hardware) -> dict[str, Any]:
+def _provenance(problem: Problem, hardware: Hardware, covered: Coverage | None) -> dict[str, Any]:
     device = hardware.pool.device
     return {
         "software": __version__,
         "model": problem.model.content_hash(),
         "cluster": problem.cluster.content_hash(),
         "profile": problem.profile_id,
-        "inputs": "datasheet"
-        if problem.profile_id is None
-        else "measured where the profile has points, else datasheet",
+        "inputs": "datasheet" if covered is None else "measured where the profile reaches, else datasheet",
+        "time_by_input": {"datasheet": 1.0}
+        if covered is None
+        else {name: round(share, 4) for name, share in sorted(covered.provenance_shares.items())},
         "device": {
             name: {"confidence": source.confidence, "source": source.source}
             for name, source in device.provenance.items()

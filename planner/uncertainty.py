@@ -21,6 +21,9 @@ Z = 1.2816
 SLOW_SIDE = 2.5
 """How much further off a slow step may be than a fast one; prior, a tuned and an eager framework differ that much."""
 DATASHEET_SIGMA: dict[str, float] = {"compute": 0.22, "network": 0.35, "schedule": 0.20, "host": 0.50}
+FRAMEWORK_SIGMA: dict[str, float] = {"compute": 0.15, "network": 0.15}
+"""What a table of operator or collective times cannot know (the framework's own kernels, launches, stragglers): this
+part of the datasheet spread stays when the inputs are measured; prior, half of the variance of compute."""
 CLASS_OF_TERM: dict[str, str] = {
     "compute": "compute",
     "recompute": "compute",
@@ -35,12 +38,28 @@ CLASS_OF_TERM: dict[str, str] = {
 }
 
 
-def step_interval_s(breakdown_s: Mapping[str, float]) -> tuple[float, float]:
-    """80 % interval of the step time from its breakdown."""
+def step_interval_s(
+    breakdown_s: Mapping[str, float], input_sigma: Mapping[str, float] | None = None
+) -> tuple[float, float]:
+    """80 % interval of the step time from its breakdown.
+
+    ``input_sigma``: spread of measured inputs by class (``planner.coverage``); None = datasheet inputs.
+    """
+    step_s, sigma = sum(breakdown_s.values()), step_sigma(breakdown_s, input_sigma)
+    return step_s * math.exp(-Z * sigma), step_s * math.exp(Z * SLOW_SIDE * sigma)
+
+
+def step_sigma(breakdown_s: Mapping[str, float], input_sigma: Mapping[str, float] | None = None) -> float:
+    """Standard deviation of the log of the step time."""
     step_s = sum(breakdown_s.values())
     shares: dict[str, float] = {}
     for term, seconds in breakdown_s.items():
         name = CLASS_OF_TERM[term]
         shares[name] = shares.get(name, 0.0) + seconds / step_s
-    sigma = math.sqrt(sum((DATASHEET_SIGMA[name] * share) ** 2 for name, share in shares.items()))
-    return step_s * math.exp(-Z * sigma), step_s * math.exp(Z * SLOW_SIDE * sigma)
+    return math.sqrt(sum((_class_sigma(name, input_sigma) * share) ** 2 for name, share in shares.items()))
+
+
+def _class_sigma(name: str, input_sigma: Mapping[str, float] | None) -> float:
+    if input_sigma is None or name not in input_sigma:
+        return DATASHEET_SIGMA[name]
+    return math.hypot(FRAMEWORK_SIGMA[name], input_sigma[name])
