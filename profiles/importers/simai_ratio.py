@@ -91,7 +91,9 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     columns = [column for name in table.header if (column := _column(name)) is not None]
     if not any(rates.values()):
         raise DocumentInvalid("the table holds efficiencies, not bandwidths", where=file.where, hint=_HINT)
-    operation = options.given.get("operation") or ("all_to_all" if file.name.startswith("ata") else "all_gather, reduce_scatter")
+    operation = options.given.get("operation") or (
+        "all_to_all" if file.name.startswith("ata") else "all_gather, reduce_scatter"
+    )
     unread = [name for name in table.header if name and name != "Size" and _column(name) is None]
     links: list[LinkObservation] = []
     for row in table.rows(imported):
