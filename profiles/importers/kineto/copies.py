@@ -65,6 +65,12 @@ class Copies:
         self.durations[key].add(duration_ns)
         return None
 
+    def merge(self, other: Copies) -> None:
+        """Take in all copies of another collection."""
+        for key, durations in other.durations.items():
+            self.durations.setdefault(key, Durations()).extend(durations)
+            self.rows.setdefault(key, other.rows[key])
+
     def operators(self) -> list[OperatorObservation]:
         """One ``copy`` operator for each kind and size."""
         result = []

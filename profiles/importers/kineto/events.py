@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from profiles.errors import DocumentInvalid
+from profiles.importers.kineto.json_text import repaired_json
 from profiles.importing.imported import Imported
 from profiles.importing.source_file import SourceFile
 
@@ -21,10 +22,6 @@ _EMPTY = msgspec.Raw(b"")
 _MAX_DOCUMENTS = 256
 _MAX_BAD_EVENTS = 1000
 _BYTE = re.compile(r"\(byte (\d+)\)")
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_BARE_BACKSLASH = re.compile(rb'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
-_CONTROL = re.compile(rb"[\x00-\x1f]")
-_NOT_A_NUMBER = re.compile(rb"(:\s*)[-+]?(?:nan|inf|infinity)(?:\(ind\))?(?=\s*[,}\]])", re.IGNORECASE)
 
 
 class Arguments(msgspec.Struct, gc=False):
@@ -137,7 +134,7 @@ def _decode(raw: memoryview, imported: Imported) -> Document:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if "truncated" in str(error) or "trailing characters" in str(error):
             raise
-        repaired = _repaired(bytes(raw))
+        repaired = repaired_json(bytes(raw))
         if repaired == raw:
             raise
     found = _decode_once(memoryview(repaired), imported)
@@ -175,21 +172,6 @@ def _decode_loosely(raw: memoryview, is_list: bool, imported: Imported) -> Docum
                 imported.bad(f"traceEvents/{index}", f"not an event as Kineto writes it: {error}", "leave it out")
     document.events = events
     return document
-
-
-def _repaired(raw: bytes) -> bytes:
-    text = raw.decode("utf-8", errors="replace").encode() if not _is_utf8(raw) else raw
-    text = _BARE_BACKSLASH.sub(lambda match: match.group() if match.group(1) else b"\\\\", text)
-    text = _STRING.sub(lambda match: _CONTROL.sub(b" ", match.group()), text)
-    return _NOT_A_NUMBER.sub(rb"\1null", text)
-
-
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _end_of_first(error: Exception, raw: memoryview) -> int | None:

@@ -52,6 +52,12 @@ class OperatorSamples:
             self.rows[key] = row
         found.add(duration_ns)
 
+    def merge(self, other: OperatorSamples) -> None:
+        """Take in all calls of another collection."""
+        for key, durations in other.durations.items():
+            self.durations.setdefault(key, Durations()).extend(durations)
+            self.rows.setdefault(key, other.rows[key])
+
 
 @dataclass(slots=True)
 class _Owner:

@@ -19,6 +19,7 @@ from profiles.importers.kineto.operators import OperatorSamples
 from profiles.importers.kineto.placement import placement
 from profiles.importers.kineto.rank_merge import CollectiveTimes, collective_times
 from profiles.importers.kineto.rank_trace import RankTrace, read_rank
+from profiles.importers.kineto.sample_observations import collective_observations, operator_observations
 from profiles.importers.kineto.steps import Step
 from profiles.importing.environments import given_whole
 from profiles.importing.format import ReadOptions
@@ -26,7 +27,7 @@ from profiles.importing.imported import Batch, Imported
 from profiles.importing.redaction import Redactor
 from profiles.importing.source_file import SourceFile
 from profiles.observations.environment import Environment
-from profiles.observations.records import CollectiveObservation, IterationObservation, OperatorObservation
+from profiles.observations.records import CollectiveObservation, IterationObservation
 from profiles.observations.timing import Timing
 
 _HOST_BOUND = 0.10
@@ -79,7 +80,8 @@ class _Reading:
             trace = read_rank(document, samples, copies, self.imported, machine.rank, self.is_on_host)
             device = trace.kernels_of_device.most_common(1)[0][0] if trace.kernels_of_device else None
             part = self._part(environment(machine, device, self.options, trace.first_ns))
-            _join(part, samples, copies)
+            part.samples.merge(samples)
+            part.copies.merge(copies)
             self._run(part, machine).traces[machine.rank or 0] = trace
             self.traces.append(trace)
             self.imported.tool_version = self.imported.tool_version or machine.framework_version
@@ -99,7 +101,7 @@ class _Reading:
 
     def batch(self, part: _Part) -> Batch:
         result = Batch(part.environment)
-        result.operators = [*self._operators(part), *part.copies.operators()]
+        result.operators = [*operator_observations(part.samples, self.redactor), *part.copies.operators()]
         result.links = part.copies.links()
         for run in self.runs:
             if run.part is part:
@@ -107,22 +109,6 @@ class _Reading:
                 for rank, trace in sorted(run.traces.items()):
                     result.iterations.extend(self._iterations(run, rank, trace))
         return result
-
-    def _operators(self, part: _Part) -> list[OperatorObservation]:
-        return [
-            OperatorObservation(
-                operator=key.operator,
-                name=self.redactor.clean(key.name),
-                timing=durations.timing(1e9),
-                phase=key.phase,
-                dtype=key.dtype,
-                shape=dict(key.shape),
-                causal=key.causal,
-                detail=dict(key.detail),
-                row=part.samples.rows[key],
-            )
-            for key, durations in part.samples.durations.items()
-        ]
 
     def _collectives(self, run: _Run) -> list[CollectiveObservation]:
         times = collective_times({rank: trace.collectives for rank, trace in run.traces.items()})
@@ -137,33 +123,11 @@ class _Reading:
         return [*self._observed(run, times), *self._observed(run, host)]
 
     def _observed(self, run: _Run, times: CollectiveTimes) -> list[CollectiveObservation]:
-        result = []
-        per_node = node_size(run.machine, self.options)
-        for key, durations in times.durations.items():
+        for key in times.durations:
             self._flag(key.how, _HOW[key.how])
-            if key.size_bytes == 0 and key.operation != "barrier":
-                continue
-            nodes, each, stride = placement(key.ranks, per_node)
-            detail: dict[str, str | int | float | bool] = {"method": key.how}
-            if key.uneven:
-                detail["uneven"] = True
-            result.append(
-                CollectiveObservation(
-                    operation=key.operation,
-                    size_bytes=key.size_bytes,
-                    group_size=2 if key.operation == "send_recv" else key.group_size,
-                    timing=durations.timing(1e9),
-                    dtype=key.dtype,
-                    num_nodes=nodes,
-                    devices_per_node=each,
-                    stride=stride,
-                    launch="in_situ",
-                    num_channels=key.num_channels,
-                    detail=detail,
-                    row=times.rows[key],
-                )
-            )
-        return result
+        per_node = node_size(run.machine, self.options)
+        placed = {key.ranks: placement(key.ranks, per_node) for key in times.durations}
+        return collective_observations(times, placed)
 
     def _iterations(self, run: _Run, rank: int, trace: RankTrace) -> list[IterationObservation]:
         steps = trace.steps
@@ -193,16 +157,6 @@ class _Reading:
     def _flag(self, code: str, what: str) -> None:
         if all(flag.code != code for flag in self.imported.flags):
             self.imported.flag(code, what)
-
-
-def _join(part: _Part, samples: OperatorSamples, copies: Copies) -> None:
-    """Add the durations of one rank to those of its environment."""
-    for key, durations in samples.durations.items():
-        part.samples.durations.setdefault(key, type(durations)()).extend(durations)
-        part.samples.rows.setdefault(key, samples.rows[key])
-    for copy, durations in copies.durations.items():
-        part.copies.durations.setdefault(copy, type(durations)()).extend(durations)
-        part.copies.rows.setdefault(copy, copies.rows[copy])
 
 
 def read_traces(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
