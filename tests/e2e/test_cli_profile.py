@@ -245,6 +245,29 @@ def test_real_files_of_several_tools_in_a_fresh_process(tmp_path: Path) -> None:
     assert again.stdout.count("already stored") == 3
 
 
+def test_a_topology_becomes_a_cluster_that_plan_reads(tmp_path: Path, store: str) -> None:
+    file, out = str(sample("topo/stas_topo_h100_nv18_full.txt").path), tmp_path / "ours.yaml"
+    words = ("import", file, "--cluster-out", str(out), "--base", "dgx-h100", "--profiles", store, "-o", "json")
+    dry = profile(*words, "--dry-run")
+    assert dry.exit_code == 0, dry.stderr
+    assert not out.exists()
+    done = profile(*words)
+    assert done.exit_code == 0, done.stderr
+    assert done.json()["cluster"] == dry.json()["cluster"]
+    assert done.json()["cluster"]["notes"]
+    shown = run_here("clusters", "show", str(out), "-o", "json").json()
+    assert (shown["name"], shown["pools"][0]["devices_per_node"]) == ("ours", 8)
+
+
+def test_a_cluster_needs_a_topology(nccl: str, tmp_path: Path, store: str) -> None:
+    out = tmp_path / "ours.yaml"
+    ran = profile("import", nccl, "--cluster-out", str(out), "--base", "dgx-h100", "--profiles", store)
+    assert ran.exit_code == 2
+    assert "none of the files describes a topology" in ran.stderr
+    assert not out.exists()
+    assert not Path(store).exists()
+
+
 @pytest.mark.slow
 def test_the_installed_tables_of_a_system(store: str) -> None:
     try:

@@ -1,8 +1,9 @@
-"""``profile import --cluster-out``: a cluster file from the topology that was just read."""
+"""``profile import --cluster-out``: a cluster file from the topologies that were just read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from planner.cli.commands.profile.import_outcome import Outcome
@@ -10,10 +11,27 @@ from planner.cli.reading import write_file
 from planner.errors import DocumentInvalid
 
 
-def write_cluster(outcomes: Sequence[Outcome], path: Path, base: str | None, *, dry_run: bool) -> str:
-    """Complete a cluster by the imported topologies and write it; returns the path.  Raises DocumentInvalid."""
+@dataclass(frozen=True, slots=True)
+class ClusterFile:
+    """A cluster that was completed: where it goes, its text, and where each value comes from."""
+
+    path: Path
+    text: str
+    notes: tuple[str, ...]
+
+    def write(self) -> None:
+        """Write it whole or not at all.  Raises DocumentInvalid."""
+        write_file(self.path, self.text)
+
+
+def complete(outcomes: Sequence[Outcome], path: Path, base: str | None, device: str | None) -> ClusterFile:
+    """Complete a cluster by the imported topologies; nothing is written yet.
+
+    Raises DocumentInvalid (no topology), ProfileMissing (a number that no file gives), Conflict (files disagree).
+    """
     from profiles.catalogue import load_cluster
-    from profiles.complete_cluster import cluster_yaml, complete_cluster, merge_topologies
+    from profiles.complete_cluster import cluster_yaml, complete_cluster
+    from profiles.merge_topologies import merge_topologies
 
     topologies = [
         outcome.result.imported.topology
@@ -26,8 +44,10 @@ def write_cluster(outcomes: Sequence[Outcome], path: Path, base: str | None, *, 
             where="--cluster-out",
             hint="give the output of nvidia-smi topo -m, ibnetdiscover, a Slurm topology.conf, ...",
         )
-    topology = merge_topologies(topologies)
-    cluster = complete_cluster(topology, load_cluster(base) if base is not None else None)
-    if not dry_run:
-        write_file(path, cluster_yaml(cluster))
-    return str(path)
+    cluster, notes = complete_cluster(
+        merge_topologies(topologies),
+        base=load_cluster(base) if base is not None else None,
+        device=device,
+        name=path.stem,
+    )
+    return ClusterFile(path, cluster_yaml(cluster), tuple(notes))

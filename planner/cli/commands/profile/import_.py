@@ -85,8 +85,8 @@ def import_files(  # noqa: PLR0913, PLR0917  # a flag is an argument
     facts = parse_given(given or [], device)
     check_words(files, system, cluster_out, base)
 
+    from planner.cli.commands.profile import cluster_out as clusters
     from planner.cli.commands.profile import import_answer, import_outcome
-    from planner.cli.commands.profile.cluster_out import write_cluster
     from profiles.observation_store.store import ObservationStore
 
     store = ObservationStore.open(profiles)
@@ -94,11 +94,13 @@ def import_files(  # noqa: PLR0913, PLR0917  # a flag is an argument
     outcomes = import_outcome.read_all(files, system, wanted)
     import_outcome.mark_stored(outcomes, store)
     refusal = import_outcome.refusal(outcomes, keep_going=keep_going)
-    if not dry_run and (refusal is None or keep_going):
-        _store(outcomes, store)
-    elif not dry_run and refusal is not None:
+    if refusal is not None and not (dry_run or keep_going):
         raise refusal
-    cluster = None if cluster_out is None else write_cluster(outcomes, cluster_out, base, dry_run=dry_run)
+    cluster = None if cluster_out is None else clusters.complete(outcomes, cluster_out, base, facts.get("device"))
+    if not dry_run:
+        _store(outcomes, store)
+        if cluster is not None:
+            cluster.write()
     limit = rows if dry_run else 0
     data = import_answer.answer_data(outcomes, limit, cluster=cluster)
     write_answer(data, output, lambda: import_answer.answer_tables(outcomes, store, dry_run=dry_run, cluster=cluster))

@@ -18,6 +18,7 @@ from profiles.observations.records import Observation
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from planner.cli.commands.profile.cluster_out import ClusterFile
     from profiles.observation_store.store import ObservationStore
 
 NOTES_SHOWN = 8
@@ -25,13 +26,15 @@ NOTES_IN_ALL = 40
 FILES_SHOWN = 30
 
 
-def answer_data(outcomes: Sequence[Outcome], rows: int, *, cluster: str | None) -> dict[str, Any]:
+def answer_data(outcomes: Sequence[Outcome], rows: int, *, cluster: ClusterFile | None) -> dict[str, Any]:
     """The answer as plain data; ``rows`` of each kind and batch (0 = counts only)."""
     data: dict[str, Any] = {
         "files": [_file_data(outcome, rows) for outcome in outcomes],
         "num_observations": sum(outcome.num_observations for outcome in outcomes),
     }
-    return data if cluster is None else {**data, "cluster": cluster}
+    if cluster is not None:
+        data["cluster"] = {"file": str(cluster.path), "notes": list(cluster.notes)}
+    return data
 
 
 def error_data(error: MeshwrightError | None) -> dict[str, Any] | None:
@@ -42,7 +45,7 @@ def error_data(error: MeshwrightError | None) -> dict[str, Any] | None:
 
 
 def answer_tables(
-    outcomes: Sequence[Outcome], store: ObservationStore, *, dry_run: bool, cluster: str | None
+    outcomes: Sequence[Outcome], store: ObservationStore, *, dry_run: bool, cluster: ClusterFile | None
 ) -> Iterator[RenderableType]:
     """What a person wants to know: what is in each file, what to mind, and what to do next."""
     from planner.cli.render.tables import bullets, heading, table
@@ -58,6 +61,9 @@ def answer_tables(
     if notes:
         yield heading("Mind")
         yield bullets(notes)
+    if cluster is not None:
+        yield heading(f"Cluster {cluster.path}")
+        yield bullets(cluster.notes)
     yield heading("Next")
     yield bullets(list(_next_steps(outcomes, store, dry_run=dry_run, cluster=cluster)))
 
@@ -166,7 +172,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
 
 
 def _next_steps(
-    outcomes: Sequence[Outcome], store: ObservationStore, *, dry_run: bool, cluster: str | None
+    outcomes: Sequence[Outcome], store: ObservationStore, *, dry_run: bool, cluster: ClusterFile | None
 ) -> Iterator[str]:
     if dry_run:
         yield "Nothing was stored (--dry-run)."
@@ -175,6 +181,6 @@ def _next_steps(
     elif any(outcome.usable for outcome in outcomes):
         yield "Everything was stored already; nothing changed. `meshwright profile list` shows it."
     if cluster is not None:
-        yield f"{cluster} can be given to --cluster."
+        yield f"{cluster.path} {'could' if dry_run else 'can'} be given to --cluster."
     elif any(outcome.result.imported and outcome.result.imported.topology for outcome in outcomes if outcome.usable):
         yield "--cluster-out FILE --base NAME turns the topology into a cluster for `meshwright plan`."
