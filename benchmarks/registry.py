@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.cold_plans import cold_plan_specs
 from benchmarks.help_page import HELP_PAGE
 from benchmarks.measurement import Spec
+from benchmarks.profile_store import PROFILE_STORE
 from benchmarks.search_in_process import LEAF_BOUNDS, REPLAN, SPACE_RATE
 
-SPECS: tuple[Spec, ...] = (*cold_plan_specs(), LEAF_BOUNDS, SPACE_RATE, HELP_PAGE, REPLAN)
+SPECS: tuple[Spec, ...] = (*cold_plan_specs(), LEAF_BOUNDS, SPACE_RATE, HELP_PAGE, REPLAN, PROFILE_STORE)
