@@ -61,7 +61,7 @@ def save(profile: Profile, folder: Path) -> Path:
 def load(path: Path) -> Profile:
     """The profile of a file.  Raises DocumentInvalid when it is damaged or not what its name says."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         head = json.loads(arrays.pop(_HEAD).tobytes())
         profile = identified(_assembled(head, arrays))
