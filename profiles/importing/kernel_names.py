@@ -27,7 +27,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "attention",
-        r"flash|fmha|attention|attn|\bmha_|sdpa|mem_eff|^bwd_(kernel_(fuse|dk_dv|dq)|preprocess)|promptflash|ringmla",
+        r"flash|fmha|attention|attn|(?:\b|_)mha(?:_|\b)|sdpa|mem_eff|^bwd_(kernel_(fuse|dk_dv|dq)|preprocess)|promptflash|ringmla",
     ),
     ("cross_entropy", r"cross_?entropy|nll_?loss|softmax_cross"),
     ("router", r"topk_?(softmax|gating)|moe_?(align|gating|router|topk)|router|gating"),
