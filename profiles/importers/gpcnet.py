@@ -1,10 +1,12 @@
 """GPCNeT: latency and bandwidth per rank of whole-system patterns, alone and under congestion.
 
-Recognised by ``Network Tests v1.3`` or ``Network Load Tests v1.3`` and the boxed tables ``Name | Avg | 99% | Units``
-(older ``Avg(Worst)`` forms are alike).  Units stand in each row: ``usec`` and ``MiB/s/rank`` (2^20 bytes).
+Recognised by ``Network Tests v1.3`` or ``NetworkLoad Tests v1.3`` and the boxed tables ``Name | Avg | 99% | Units``
+(load tests: ``Min | Max | Avg | Avg(Worst) | 99% | 99.9%``, taken by the header of each table).
+Units stand in each row: ``usec`` and ``MiB/s/rank`` (2^20 bytes).
 Stored: random-ring and natural-ring rows as links (``MiB/s/rank`` is what one rank moves); ``Multiple Allreduce`` as
 a collective whose group size is not printed, ``Multiple Alltoall`` as a link (it prints a bandwidth, no time).
-Congestion impact factors are ratios and are left out.  Trap: tables "running with Congestion Tests" carry the
+Congestion impact factors are ratios and are left out,
+as is the traffic of the congestors themselves.  Trap: tables "running with Congestion Tests" carry the
 traffic of others (detail ``congested``).
 Source: netbench/GPCNET network_test.c, subcomms.c.
 """
@@ -24,9 +26,11 @@ from profiles.importing.source_file import Head, SourceFile
 from profiles.observations.records import CollectiveObservation, LinkObservation, Scalar
 from profiles.observations.timing import Timing
 
-_TITLE = re.compile(r"^.{0,60}Network (?:Load )?Tests v(\d[\w.]*)\s*$", re.MULTILINE)
+_TITLE = re.compile(r"^.{0,60}Network ?(?:Load )?Tests v(\d[\w.]*)\s*$", re.MULTILINE)
 _RANKS = re.compile(r"Test with (\d{1,9}) MPI ranks \((\d{1,9}) nodes\)")
 _TABLE = re.compile(r"^\|\s*(Isolated .*?|Network Tests running.*?|.*Key Results.*?)\s*\|$")
+_HEADER = re.compile(r"^\|\s*Name\s*\|(?P<cells>.*\|\s*Units\s*)\|$")
+_CONGESTORS = ("Alltoall", "Two-sided Incast", "Put Incast", "Get Bcast")
 _ROW = re.compile(r"^\|\s*(?P<name>[A-Z][^|]*?)\s*\(\s*(?P<size>\d{1,12}) B\)\s*\|(?P<cells>[^|]+(?:\|[^|]+)*)\|$")
 _UNITS = ("usec", "MiB/s/rank")
 
@@ -49,12 +53,15 @@ class _Table:
 
 def _values(table: _Table, cells: list[str]) -> tuple[float, float, str]:
     """(average, 99th percentile, unit) of one row."""
-    if len(cells) != 3 or cells[2] not in _UNITS:
-        raise ValueError(f"{len(cells)} cells ending in '{cells[-1][:20]}'; average, 99% and a known unit are read")
-    average, tail = finite_number(cells[0]), finite_number(cells[1])
+    if len(cells) != len(table.columns) or cells[-1] not in _UNITS:
+        raise ValueError(f"{len(cells)} cells ending in '{cells[-1][:20]}'; the header has {len(table.columns)}")
+    by_name = dict(zip(table.columns, cells, strict=True))
+    if "Avg" not in by_name or "99%" not in by_name:
+        raise ValueError("the header has no columns Avg and 99%")
+    average, tail = finite_number(by_name["Avg"]), finite_number(by_name["99%"])
     if average <= 0 or tail < 0:
         raise ValueError(f"{average:g} in table '{table.title[:40]}'")
-    return average, tail, cells[2]
+    return average, tail, cells[-1]
 
 
 def _observation(
@@ -97,8 +104,10 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
             ranks, nodes = int(counted.group(1)), int(counted.group(2))
         elif heading := _TABLE.match(text):
             table = _Table(heading.group(1))
+        elif header := _HEADER.match(text):
+            table.columns = tuple(cell.strip() for cell in header["cells"].split("|"))
         elif row := _ROW.match(text):
-            if "Key Results" in table.title or table.title.strip() == "Isolated Congestion Tests":
+            if "Key Results" in table.title or row["name"] in _CONGESTORS:
                 imported.skip("impact factors and congestors")
                 continue
             try:

@@ -48,6 +48,22 @@ def test_congested_tables_and_impact_factors(tmp_path: Path) -> None:
     assert imported.skipped == {"impact factors and congestors": 2}
 
 
+def test_load_tests_have_more_columns(tmp_path: Path) -> None:
+    text = HEAD.replace("Network Load", "NetworkLoad") + (
+        "|  Network Tests running with Congestion Tests (  Multiple Allreduce Network Test)  |\n"
+        "|   Name |  Min |  Max |  Avg |   Avg(Worst) |  99% |  99.9% |  Units |\n"
+        "| Multiple Allreduce (8 B) | 20.0 | 90.0 | 25.3 | 26.0 | 27.7 | 80.0 | usec |\n"
+        "| Two-sided Incast (4096 B) | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 | MiB/s/rank |\n"
+    )
+    imported = read(FORMAT, written(tmp_path, "g.log", text), given={"group_size": "8"})
+    (row,) = imported.batches[0].collectives
+    assert of(row, "timing.time_s", "detail.[p99_s]", "group_size") == [
+        pytest.approx(25.3e-6), pytest.approx(27.7e-6), 8,
+    ]  # fmt: skip
+    assert row.detail["congested"] is True
+    assert imported.skipped == {"impact factors and congestors": 1}
+
+
 @pytest.mark.parametrize("cells", ["nan | 1.0 | usec", "1.0 | 1.0 | GB/s", "1.0 | usec", "-1.0 | 1.0 | usec"])
 def test_broken_rows(tmp_path: Path, cells: str) -> None:
     text = HEAD + table(
