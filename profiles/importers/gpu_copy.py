@@ -1,12 +1,14 @@
-"""Copies between host and devices: SuperBench gpu_copy, CUDA's bandwidthTest, ROCm's bandwidth test.
+"""Copies between host and devices: SuperBench gpu_copy, CUDA's bandwidthTest, bandwidth tests of ROCm and DTK.
 
-Three dialects, recognised by their rows:
+Four dialects, recognised by their rows:
 ``gpu0_to_gpu1_write_by_sm 258.397`` (SuperBench gpu_copy; GB of 10^9 a second; ``_and_`` is both ways at once and the
 sum of both; ``under_numa0`` names the host's memory);
 ``bandwidthTest-H2D-Pinned, Bandwidth = 13.1 GB/s, Time = 0.00061 s, Size = 8000000 bytes, NumDevsUsed = 1``
 (CUDA sample ``--csv``; GB of 10^9, but the MB of CUDA 9 and older is 2^20);
 ``H2D_Bandwidth_pinned  1024kB  GB/sec  16.3342 ...`` (rocm bandwidth test; sizes in kB of 1024, ``+064By`` bytes;
-columns median mean stddev min max) with times in ms in a second table, which is the same thing again.
+columns median mean stddev min max) with times in ms in a second table, which is the same thing again;
+``512 MB  17745.799  30.253  17742.546 ...`` under ``HIP Bandwidth Test Type: H2D with host pinned`` (Hygon DTK;
+sizes of 1024, columns average time in us, GB of 10^9, then the same for minimum and maximum).
 Traps: copies inside one device count each byte once in gpu_copy, twice (read and write) in bandwidthTest D2D.
 Source: microsoft/superbenchmark micro_benchmarks/gpu_copy_performance; NVIDIA/cuda-samples bandwidthTest.cu;
 ROCm/HIP samples hipBusBandwidth.
@@ -16,11 +18,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from profiles.importing.environments import Batches, environment_of, finished
 from profiles.importing.format import Format, ReadOptions
 from profiles.importing.imported import Imported
 from profiles.importing.number_cells import finite_number, whole_number
+from profiles.importing.printed_sizes import printed_size_bytes
 from profiles.importing.short_lines import short_lines
 from profiles.importing.source_file import Head, SourceFile
 from profiles.observations.records import Direction, LinkKind, LinkObservation, Scalar
@@ -39,7 +43,9 @@ _ROCM = re.compile(
     r"^\s*(?P<way>H2D|D2H|D2D|Bidir)_(?P<what>Bandwidth|Time)_?(?P<memory>\w*)\s+(?P<size>\+?\d+(?:By|kB))\*?\s+"
     r"(?P<unit>\S+)\s+(?P<values>\S.*)$"
 )
-_DEVICE = re.compile(r"^\s*Device ?\d{1,3}: (.+?)\s*$|^Device:(.+?) Mem=")
+_DTK_TYPE = re.compile(r"HIP Bandwidth Test Type: (?P<way>H2D|D2H|D2D)(?: with host (?P<memory>\w+))?")
+_DTK = re.compile(r"^\s*(?P<size>\d+ (?:B|KB|MB|GB))\s+(?P<values>[\d.]+(?:\s+\S+){5})\s*$")
+_DEVICE = re.compile(r"^\s*Device ?\d{1,3}: (.+?)\s*$|^Device: ?(?:deviceId.*Name=)?(.+?) Mem=")
 _SHAPES = (
     re.compile(
         rf"^.{{0,60}}{_PLACE}_(?:to|and)_{_PLACE}(?:_read|_write)?_by_(?:gpu\d+_using_)?(?:sm|dma)(?:_under_numa\d+)? ",
@@ -47,6 +53,7 @@ _SHAPES = (
     ),
     re.compile(r"^.{0,60}bandwidthTest-(?:H2D|D2H|D2D)[^,\n]{0,20}, Bandwidth = ", re.M),
     re.compile(r"^.{0,60}(?:H2D|D2H|D2D)_Bandwidth_\w+[ \t]+\+?\d+(?:By|kB)\*?[ \t]+GB/sec", re.M),
+    _DTK_TYPE,
 )
 _KINDS: dict[str, LinkKind] = {"H2D": "host_to_device", "D2H": "device_to_host", "D2D": "device_memory"}
 _GIGABYTE = 1e9
@@ -135,6 +142,22 @@ def _rocm(match: re.Match[str], line: int) -> LinkObservation | str:
     )
 
 
+def _dtk(match: re.Match[str], test: re.Match[str], line: int) -> LinkObservation | str:
+    """``test`` is the heading that names the way."""
+    time_us, bandwidth, *_ = (_positive(cell, zero=True) for cell in match["values"].split())
+    if time_us == 0:
+        return "time printed as 0.000"
+    size_bytes, _ = printed_size_bytes(match["size"])
+    detail: dict[str, Scalar] = {"time_s": time_us / 1e6}
+    if test["memory"]:
+        detail["host_memory"] = test["memory"]
+    # The time has more digits than the bandwidth of a small copy; where both are sound they agree.
+    exact = size_bytes / (time_us / 1e6)
+    if abs(exact - bandwidth * _GIGABYTE) > 0.0006 * _GIGABYTE + 0.01 * exact:
+        raise ValueError(f"{match['size']} in {time_us:g} us is not {bandwidth:g} GB/s")
+    return _host_link(test["way"], size_bytes, exact, "mean", "dtk bandwidth test", detail=detail, line=line)
+
+
 def _host_link(
     way: str,
     size_bytes: int,
@@ -167,7 +190,7 @@ def _positive(text: str, zero: bool = False) -> float:
     return value
 
 
-_DIALECTS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str], int], LinkObservation | str]], ...] = (
+_DIALECTS: tuple[tuple[str, re.Pattern[str], Callable[..., LinkObservation | str]], ...] = (
     ("superbench-gpu-copy", _COPY, _superbench),
     ("cuda-bandwidthTest", _CUDA, _cuda),
     ("rocm-bandwidth-test", _ROCM, _rocm),
@@ -179,9 +202,13 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     """Every row as a link; the tool is the dialect of the first row."""
     imported = Imported(tool="")
     links: list[LinkObservation] = []
-    device = ""
+    device, test = "", None
     for line in short_lines(files[0], imported):
+        test = _DTK_TYPE.search(line.text) or test
+        found: tuple[str, Callable[..., LinkObservation | str], re.Match[str]] | None
         found = next(((name, make, match) for name, row, make in _DIALECTS if (match := row.match(line.text))), None)
+        if found is None and test is not None and (row := _DTK.match(line.text)):
+            found = ("dtk-bandwidth-test", partial(_dtk, test=test), row)
         if found is None:
             if named := _DEVICE.match(line.text):
                 device = device or named.group(1) or named.group(2)
@@ -190,7 +217,7 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
             continue
         imported.tool = imported.tool or found[0]
         try:
-            link = found[1](found[2], line.number)
+            link = found[1](found[2], line=line.number)
         except ValueError as error:
             imported.bad(line.number, str(error), "check the line against the original output")
             continue

@@ -71,6 +71,25 @@ def test_older_superbench_names_the_worker(tmp_path: Path) -> None:
     assert of(to_host, "kind", "target") == ["device_to_host", "host:1"]
 
 
+def test_dtk_bandwidth(tmp_path: Path) -> None:
+    text = (
+        "Device: deviceId 0, PciBusID 159 Name=BW Mem=64.0GB #CUs=80 Freq=1500Mhz\n"
+        "=====    HIP Bandwidth Test Type: D2H with host pinned    =====\n"
+        "Data Size      Avg Time(us)   Avg BW(GB/s)   Min Time(us)   Peak BW(GB/s)  Max Time(us)   Min BW(GB/s)\n"
+        "1 MB           46.044         22.773         45.440         23.076         47.040         22.291\n"
+        "2 MB           46.044         22.773         45.440         23.076         47.040         22.291\n"
+    )
+    imported = read(FORMAT, written(tmp_path, "dtk.log", text))
+    (link,) = imported.batches[0].links
+    # 1,048,576 B in 46.044 us = 22.773e9 B/s; twice the size in the same time contradicts the printed bandwidth.
+    assert of(link, "kind", "size_bytes", "bandwidth_bytes_per_s") == [
+        "device_to_host", 1 << 20, pytest.approx(22.773e9, rel=1e-4),
+    ]  # fmt: skip
+    assert of(imported, "tool") == ["dtk-bandwidth-test"]
+    assert imported.batches[0].environment.device_reported == "BW"
+    assert [bad.where for bad in imported.bad_rows] == ["line 5"]
+
+
 @pytest.mark.parametrize(
     "row",
     [
