@@ -151,6 +151,8 @@ def _dtk(match: re.Match[str], test: re.Match[str], line: int) -> LinkObservatio
     detail: dict[str, Scalar] = {"time_s": time_us / 1e6}
     if test["memory"]:
         detail["host_memory"] = test["memory"]
+    if test["way"] == "D2D":
+        detail["counts"] = "copied bytes"
     # The time has more digits than the bandwidth of a small copy; where both are sound they agree.
     exact = size_bytes / (time_us / 1e6)
     if abs(exact - bandwidth * _GIGABYTE) > 0.0006 * _GIGABYTE + 0.01 * exact:

@@ -70,7 +70,11 @@ class _Reader:
         per_node = given_whole(self.options, "devices_per_node") or (
             self.launch.ranks_per_node if self.launch else None
         )
-        if benchmark.measure == "latency" and benchmark.name.casefold().startswith("latency"):
+        pairs: int | None = None
+        if benchmark.measure == "latency":
+            # Messages go between two ranks; "multi" benchmarks run many such pairs at once.
+            several = "multi" in benchmark.name.casefold()
+            pairs, per_node = (ranks // 2 if ranks else None, None) if several else (1, per_node)
             ranks = 2
         environment = environment_of(
             self.options,
@@ -78,7 +82,9 @@ class _Reader:
             num_nodes=nodes,
             num_devices=ranks if benchmark.accelerator else None,
         )
-        self.table = Table(benchmark, self.batches.of(environment), ranks, nodes, per_node, self.buffers)
+        self.table = Table(
+            benchmark, self.batches.of(environment), ranks, nodes, per_node, self.buffers, concurrent_groups=pairs
+        )
 
     def inside(self, table: Table, number: int, text: str) -> None:
         if match := _DATATYPE.match(text.strip()):

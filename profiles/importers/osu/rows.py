@@ -28,6 +28,7 @@ class Table:
     ranks_per_node: int | None
     buffers: str = ""
     dtype: str = ""
+    concurrent_groups: int | None = None
     columns: list[str] = field(default_factory=list)
     detail: dict[str, Scalar] = field(default_factory=dict)
 
@@ -127,6 +128,7 @@ def _store_collective(table: Table, line: int, size_bytes: int, values: dict[str
             dtype=table.dtype,
             num_nodes=table.num_nodes,
             devices_per_node=table.ranks_per_node,
+            concurrent_groups=table.concurrent_groups,
             launch="blocking" if table.benchmark.blocking else "unknown",
             detail=_collective_detail(table, size_bytes, full, values),
             ok=not failed,

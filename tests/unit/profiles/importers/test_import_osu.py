@@ -125,6 +125,12 @@ def test_bidirectional_message_rate_latency_and_barrier_in_one_file(tmp_path: Pa
     assert imported.skipped == {"size 0": 1}
 
 
+def test_pairs_of_ranks_at_once(tmp_path: Path) -> None:
+    text = "srun -N2 -n8 osu_multi_lat\n# OSU MPI Multi Latency Test v5.9\n# Size          Latency (us)\n8   1.25\n"
+    row = read(FORMAT, written(tmp_path, "a.txt", text)).batches[0].collectives[0]
+    assert of(row, "operation", "group_size", "concurrent_groups", "num_nodes") == ["send_recv", 2, 4, 2]
+
+
 def test_nccl_library_prefixes_and_failed_validation(tmp_path: Path) -> None:
     text = (
         "[1,0]<stdout>:# OSU NCCL-CUDA Allreduce Latency Test v7.4\n[1,0]<stdout>:# Datatype: ncclFloat.\n"
