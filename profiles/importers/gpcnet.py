@@ -90,13 +90,15 @@ def _observation(
     )
 
 
-def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
-    """Every row with a unit; ratios are left out."""
-    imported = Imported(tool="gpcnet")
+def _parsed(
+    file: SourceFile, options: ReadOptions, imported: Imported
+) -> tuple[list[LinkObservation | CollectiveObservation], int | None, int | None]:
+    """(observations, ranks of the job, nodes)."""
     found: list[LinkObservation | CollectiveObservation] = []
     ranks = nodes = None
     table = _Table()
-    for line in short_lines(files[0], imported):
+    group_size = given_whole(options, "group_size")
+    for line in short_lines(file, imported):
         text = line.text.strip()
         if title := _TITLE.search(text):
             imported.tool_version = title.group(1)
@@ -107,23 +109,23 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
         elif header := _HEADER.match(text):
             table.columns = tuple(cell.strip() for cell in header["cells"].split("|"))
         elif row := _ROW.match(text):
-            if "Key Results" in table.title or row["name"] in _CONGESTORS:
+            name = row["name"]
+            if "Key Results" in table.title or name in _CONGESTORS:
                 imported.skip("impact factors and congestors")
                 continue
             try:
                 values = _values(table, [cell.strip() for cell in row["cells"].split("|")])
-                found.append(
-                    _observation(
-                        row["name"],
-                        int(row["size"]),
-                        values,
-                        given_whole(options, "group_size"),
-                        congested=table.congested,
-                        line=line.number,
-                    )
-                )
+                size_bytes, busy = int(row["size"]), table.congested
+                found.append(_observation(name, size_bytes, values, group_size, congested=busy, line=line.number))
             except ValueError as error:
                 imported.bad(line.number, str(error), "check the line against the original output")
+    return found, ranks, nodes
+
+
+def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
+    """Every row with a unit; ratios are left out."""
+    imported = Imported(tool="gpcnet")
+    found, ranks, nodes = _parsed(files[0], options, imported)
     batches = Batches()
     batch = batches.of(environment_of(options, communication_library="mpi", num_nodes=nodes or None))
     batch.links.extend(each for each in found if isinstance(each, LinkObservation))
