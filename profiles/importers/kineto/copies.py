@@ -46,8 +46,8 @@ class Copies:
     durations: dict[CopyKey, Durations] = field(default_factory=dict)
     rows: dict[CopyKey, int] = field(default_factory=dict)
 
-    def add(self, name: str, arguments: Arguments | None, duration_ns: int, row: int) -> str | None:
-        """Take one copy; the reason in words where it cannot be used."""
+    def add(self, name: str, arguments: Arguments | None, device: int | None, duration_ns: int, row: int) -> str | None:
+        """Take one copy on a device; the reason in words where it cannot be used."""
         direction = next((found for found, pattern in _DIRECTIONS if pattern.search(name)), None)
         if direction is None:
             return "copies of unknown direction"
@@ -56,7 +56,7 @@ class Copies:
             return "copies without a size"
         if duration_ns <= 0:
             return "copies that took no time"
-        ends = _ends(direction, arguments)
+        ends = _ends(direction, arguments, device)
         memory = _MEMORY.search(name)
         key = CopyKey(direction, size, *ends, " to ".join(memory.groups()).casefold() if memory else "")
         if key not in self.durations:
@@ -113,14 +113,14 @@ class Copies:
         return result
 
 
-def _ends(direction: str, arguments: Arguments | None) -> tuple[str, str]:
-    device = _device(arguments.device if arguments is not None else None)
+def _ends(direction: str, arguments: Arguments | None, device: int | None) -> tuple[str, str]:
+    own = _device(device)
     if direction == "HtoD":
-        return "host:0", device
+        return "host:0", own
     if direction == "DtoH":
-        return device, "host:0"
+        return own, "host:0"
     if direction == "DtoD":
-        return device, device
+        return own, own
     if arguments is None:
         return "device:?", "device:?"
     return _device(arguments.from_device), _device(arguments.to_device)

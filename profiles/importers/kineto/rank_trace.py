@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import msgspec
@@ -68,6 +68,7 @@ class _Reader:
         self.copies: list[tuple[Event, int, int, int]] = []
         self.runtime: dict[object, tuple[Thread, int]] = {}
         self.launches = 0
+        self.is_hip = False
         self.bad = 0
         self.first_ns: int | None = None
         self.last_ns = 0
@@ -116,6 +117,7 @@ class _Reader:
             self.imported.skip("memsets")
         else:
             self.launches += "Launch" in str(event.name)
+            self.is_hip = self.is_hip or str(event.name).startswith("hip")
             correlation = event.args.correlation if event.args is not None else None
             if isinstance(correlation, (int, str)):
                 self.runtime[correlation] = (thread_of(event), start)
@@ -185,8 +187,8 @@ def _read_kernels(reader: _Reader, times: OperatorTimes, result: RankTrace, impo
         name = event.name if isinstance(event.name, str) else "kernel"
         arguments = event.args
         launcher = _launcher(event, reader)
-        device = arguments.device if arguments is not None else None
-        if isinstance(device, int):
+        device = _device_of(event)
+        if device is not None:
             result.kernels_of_device[device] += 1
         if is_collective(name, arguments):
             reader.timeline.add("communication", start, end)
@@ -195,7 +197,8 @@ def _read_kernels(reader: _Reader, times: OperatorTimes, result: RankTrace, impo
             if isinstance(found, str):
                 imported.skip(found)
             elif end > start:
-                result.collectives.append(found)
+                # HIP counts its grid in threads or in blocks, by the call that launched: no number of channels.
+                result.collectives.append(replace(found, num_channels=None) if reader.is_hip else found)
             continue
         reader.timeline.add("compute", start, end)
         result.num_attributed += launcher >= 0
@@ -208,9 +211,16 @@ def _read_kernels(reader: _Reader, times: OperatorTimes, result: RankTrace, impo
 def _read_copies(reader: _Reader, copies: Copies, imported: Imported) -> None:
     for event, start, end, row in reader.copies:
         reader.timeline.add("copy", start, end)
-        refused = copies.add(str(event.name), event.args, end - start, row)
+        refused = copies.add(str(event.name), event.args, _device_of(event), end - start, row)
         if refused is not None:
             imported.skip(refused)
+
+
+def _device_of(event: Event) -> int | None:
+    """Number of the device; the first ROCm traces have it as the process only."""
+    device = event.args.device if event.args is not None else None
+    device = event.pid if device is None else device
+    return device if isinstance(device, int) and not isinstance(device, bool) and 0 <= device < 4096 else None
 
 
 def _launcher(event: Event, reader: _Reader) -> int:

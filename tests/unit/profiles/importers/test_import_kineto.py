@@ -209,6 +209,22 @@ def test_kernels_join_by_correlation_where_they_have_no_external_id(tmp_path: Pa
     assert environment.communication_library == "rccl"
 
 
+def test_the_first_rocm_traces_name_the_device_by_the_process(tmp_path: Path) -> None:
+    trace = KinetoTrace(world_size=2)
+    trace.call("hipLaunchKernel", 0, 1, cat="cuda_runtime")
+    trace.collective("allreduce", 10, 5, (64, 64))
+    copy = {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Host -> Device)", "pid": 3, "tid": 0, "ts": 20}
+    trace.events.append({**copy, "dur": 4, "args": {"bytes": 4000}})
+    trace.events.append({**copy, "dur": 4, "name": "Memcpy ? (? -> ?)", "args": {"bytes": 4000}})
+    imported = of_text(tmp_path, trace.text())
+    (link,) = imported.batches[0].links
+    assert (link.source, link.target) == ("host:0", "device:3")
+    assert link.bandwidth_bytes_per_s == pytest.approx(1e9)
+    assert imported.skipped == {"copies of unknown direction": 1}
+    # The grid of a HIP launch may count threads.
+    assert imported.batches[0].collectives[0].num_channels is None
+
+
 def test_spelling_of_the_first_kineto_versions(tmp_path: Path) -> None:
     """PyTorch 1.8: a list, capital categories, ``external id`` on kernels, ``Input dims``."""
     operator = {
