@@ -21,9 +21,9 @@ from collections.abc import Sequence
 
 from profiles.errors import DocumentInvalid
 from profiles.importers.nsys_sqlite.copies import read_copies
-from profiles.importers.nsys_sqlite.database import Database
 from profiles.importers.nsys_sqlite.kernels import KERNELS, read_kernels
 from profiles.importers.nsys_sqlite.machine import Machine, read_machine
+from profiles.importing.foreign_database import Database
 from profiles.importing.format import Format, ReadOptions
 from profiles.importing.imported import Imported
 from profiles.importing.source_file import Head, SourceFile

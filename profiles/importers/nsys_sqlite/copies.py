@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from profiles.importers.nsys_sqlite.database import Database
 from profiles.importers.nsys_sqlite.machine import Machine
 from profiles.importing.duration_statistics import Durations
+from profiles.importing.foreign_database import Database
 from profiles.importing.imported import Imported
 from profiles.observations.records import LinkKind, LinkObservation, Scalar
 

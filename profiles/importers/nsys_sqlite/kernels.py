@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from profiles.importers.nsys_sqlite.database import Database
 from profiles.importers.nsys_sqlite.machine import Machine
 from profiles.importers.nsys_sqlite.ranges import NVTX, RangeLabel, RangeSweep
 from profiles.importing.duration_statistics import Durations
+from profiles.importing.foreign_database import Database
 from profiles.importing.imported import Imported
 from profiles.importing.kernel_names import collective_operation, kernel_class
 from profiles.importing.redaction import Redactor

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from profiles.device_names import catalogue_device
-from profiles.importers.nsys_sqlite.database import Database
+from profiles.importing.foreign_database import Database
 from profiles.importing.format import ReadOptions
 from profiles.importing.imported import Batch, Imported
 from profiles.observations.environment import Environment

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from profiles.importers.nsys_sqlite.database import Database
+from profiles.importing.foreign_database import Database
 from profiles.importing.redaction import Redactor
 from profiles.observations.records import Phase
 

@@ -10,8 +10,8 @@ import pytest
 
 from profiles.errors import DocumentInvalid
 from profiles.importers.nsys_sqlite import FORMAT
-from profiles.importers.nsys_sqlite.database import Database
 from profiles.importers.nsys_sqlite.ranges import plain_label
+from profiles.importing.foreign_database import Database
 from profiles.importing.imported import Imported
 from profiles.importing.source_file import SourceFile
 from profiles.observations.records import OperatorObservation

@@ -1,7 +1,8 @@
 """How is a foreign SQLite file read without trusting it?  Read-only, real tables only, with a deadline.
 
 Opened with ``mode=ro&immutable=1`` (no journal is replayed, nothing is written beside it) and ``trusted_schema=OFF``.
-Views are never read: a view may hide an endless recursion.  Every error of SQLite becomes DocumentInvalid.
+Views are not read unless the format is made of them: a view may hide an endless recursion, which the deadline ends.
+Every error of SQLite becomes DocumentInvalid.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ _MAX_TABLES = 10_000
 class Database:
     """One SQLite file of a tool."""
 
-    def __init__(self, file: SourceFile, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(self, file: SourceFile, deadline_s: float = DEADLINE_S, *, views: bool = False) -> None:
         self._file = file
+        self._types = "('table', 'view')" if views else "('table')"
         self._ends_at = time.monotonic() + deadline_s
         if not file.path.exists():
             raise NotFound("there is no such file", where=file.where, hint="check the path")
@@ -60,7 +62,7 @@ class Database:
 
     @property
     def tables(self) -> frozenset[str]:
-        """Names of all real tables."""
+        """Names of all tables that may be read."""
         return frozenset(self._columns)
 
     def rows(self, query: str, parameters: tuple[str | int, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -95,7 +97,7 @@ class Database:
         return 1 if time.monotonic() > self._ends_at else 0
 
     def _probe(self) -> dict[str, frozenset[str]]:
-        query = f"SELECT name FROM sqlite_master WHERE type = 'table' LIMIT {_MAX_TABLES}"
+        query = f"SELECT name FROM sqlite_master WHERE type IN {self._types} LIMIT {_MAX_TABLES}"
         names = [str(row[0]) for row in self.rows(query)]
         found: dict[str, frozenset[str]] = {}
         for name in names:
