@@ -12,7 +12,7 @@ from profiles.importing.environments import Batches, environment_of, finished, g
 from profiles.importing.format import ReadOptions
 from profiles.importing.imported import Imported
 from profiles.importing.printed_sizes import printed_size_bytes
-from profiles.importing.short_lines import MAX_CHARACTERS, short_lines
+from profiles.importing.short_lines import MAX_CHARACTERS, MAX_WORD, short_lines
 from profiles.observations.records import CollectiveObservation, CollectiveOperation
 from profiles.observations.timing import Timing
 from tests.importing import written
@@ -71,10 +71,8 @@ def test_given_bandwidths_have_units() -> None:
 
 
 def test_one_batch_for_one_environment(tmp_path: Path) -> None:
-    file = written(tmp_path, "a.log", "short\n" + "x" * (MAX_CHARACTERS + 1) + "\nend\n")
+    file = written(tmp_path, "a.log", "nothing\n")
     imported, batches = Imported("tool"), Batches()
-    assert [line.number for line in short_lines(file, imported)] == [1, 3]
-    assert sum(imported.skipped.values()) == 1
     with pytest.raises(DocumentInvalid, match="nothing"):
         finished(imported, batches, file, "nothing here", "hint")
     imported.bad(7, "broken", "repair")
@@ -86,3 +84,10 @@ def test_one_batch_for_one_environment(tmp_path: Path) -> None:
         environment = environment_of(ReadOptions(), num_nodes=nodes)
         batches.of(environment).collectives.append(CollectiveObservation("all_reduce", 4, 2, Timing(1.0)))
     assert [batch.num_observations for batch in finished(imported, batches, file, "", "").batches] == [2, 1]
+
+
+def test_lines_that_can_be_no_results_are_counted(tmp_path: Path) -> None:
+    text = "short\n" + "x " * MAX_CHARACTERS + "\n" + "a" + "1" * MAX_WORD + "\nend\n"
+    imported = Imported("tool")
+    assert [line.number for line in short_lines(written(tmp_path, "a.log", text), imported)] == [1, 4]
+    assert sum(imported.skipped.values()) == 2
