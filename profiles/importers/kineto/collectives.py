@@ -1,9 +1,9 @@
 """Which collectives ran, how large, over which ranks?  NCCL / RCCL kernels with the metadata of PyTorch.
 
 The metadata stands on the kernel, or on the ``record_param_comms`` call that launched it.  Sizes become full logical
-tensors: all_gather by its output, all others by their input elements times the bytes of ``dtype``.  The name of the
-kernel tells neither algorithm nor protocol (one generic kernel serves several), so neither is stored; its grid is the
-number of channels.
+tensors: all_gather and gather by their output, all others by their input elements times the bytes of ``dtype``.  The
+name of the kernel tells neither algorithm nor protocol (one generic kernel serves several), so neither is stored; its
+grid is the number of channels.
 Source: pytorch/pytorch torch/csrc/distributed/c10d/ParamCommsUtils.hpp, ProcessGroupNCCL.cpp.
 """
 
@@ -130,7 +130,7 @@ def _size(arguments: Arguments, operation: str) -> int | str:
     if element is None:
         return f"collectives of unknown element type ({str(arguments.dtype)[:24]})"
     sent, received = _whole(arguments.in_elements), _whole(arguments.out_elements)
-    elements = received if operation == "all_gather" else sent
+    elements = received if operation in ("all_gather", "gather") else sent
     if operation == "send_recv":
         elements = max((each for each in (sent, received) if each is not None), default=None)
     if operation == "scatter":

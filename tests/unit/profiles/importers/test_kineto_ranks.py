@@ -95,12 +95,13 @@ def test_sizes_follow_one_convention(tmp_path: Path) -> None:
     trace.collective("_reduce_scatter_base", 20, 10, (8000, 1000))
     trace.collective("all_to_allv", 40, 10, (4000, 4000), args={"In split size": "[1000, 3000]"})
     trace.collective("send", 60, 10, (500, 500), args={"Src Rank": 0, "Dst Rank": 1})
+    trace.collective("gather", 75, 4, (100, 800))
     trace.collective("wait", 80, 10, (500, 500))
     trace.collective("allreduce", 90, 10, (500, 500), {"dtype": "Quaternion"})
     imported = merged(tmp_path, trace)
     found = {each.operation: each for each in collectives(imported)}
     assert {name: each.size_bytes for name, each in found.items()} == {
-        "all_gather": 16000, "reduce_scatter": 16000, "all_to_all": 8000, "send_recv": 1000,
+        "all_gather": 16000, "reduce_scatter": 16000, "all_to_all": 8000, "send_recv": 1000, "gather": 1600,
     }  # fmt: skip
     assert found["all_to_all"].detail["uneven"] is True
     assert found["send_recv"].group_size == 2
