@@ -41,6 +41,7 @@ _SETTING = re.compile(r"collective=(\w+)(?:.*iterations=(\d{1,9}))?")
 _UNIT = re.compile(r"\(B\).*\((us|ms|s|ns)\)")
 _SWITCH = re.compile(r"--(nranks|ranks_per_node)[= ](\d{1,6})\b")
 _DEVICE = re.compile(r"\b(gaudi ?[23]|hl-?[23]25\w?)\b", re.IGNORECASE)
+_REQUIRED = {"size", "count", "type", "time", "algo_bw", "nw_bw"}
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "ns": 1e-9}
 _SCALE = {"": 1e-9, "K": 1e-6, "M": 1e-3, "G": 1.0}
 
@@ -116,7 +117,8 @@ def _take(log: _Log, line: LogLine) -> None:
     if (setting := _SETTING.search(text)) and "src!=dst" in text:
         log.collective, log.iterations = setting.group(1), int(setting.group(2) or 0) or None
     elif _HEADER.search(text):
-        log.columns, log.unit = text.casefold().replace("algobw", "algo_bw").replace("|", " ").split(), ""
+        columns = text.casefold().replace("algobw", "algo_bw").replace("|", " ").split()
+        log.columns, log.unit = columns if set(columns) >= _REQUIRED else [], ""
     elif log.columns and (unit := _UNIT.search(text)):
         log.unit = unit.group(1)
     elif match := _BENCHMARK.search(text):
@@ -125,7 +127,7 @@ def _take(log: _Log, line: LogLine) -> None:
     elif (match := _BANDWIDTH.search(text)) and log.benchmark is not None:
         log.bandwidths[match.group(1) or "only"], log.scale = match.group(2), _SCALE[match.group(3)]
         _finish_benchmark(log)
-    elif log.columns and re.match(r"\s*\|?\s*-?\d+\s+[\d|]", text):
+    elif log.columns and re.match(r"[\s|]*-?\d+\s+[\d|]", text):
         _row(log, line)
 
 
@@ -138,11 +140,12 @@ def _row(log: _Log, line: LogLine) -> None:
     cells = dict(zip(log.columns, words, strict=True))
     size, count = whole_number(cells["size"]), whole_number(cells["count"])
     algorithm, time = finite_number(cells["algo_bw"]), finite_number(cells["time"])
-    if size <= 0 or count <= 0 or time <= 0 or algorithm < 0:
+    if size <= 0 or count <= 0 or time < 1e-9 or algorithm < 0:
         raise ValueError("size, count and time are numbers above zero")
     time_s = _settled(log, size, time, algorithm, line.number)
     bounds = ratio_bounds(cells["algo_bw"], cells["nw_bw"])
-    finite_number(cells["nw_bw"])
+    if bounds is None and algorithm >= 0.01:
+        raise ValueError("nw_bw is no bandwidth")
     redop = cells.get("redop", "")
     result = _Result(line.number, log.collective, size, time_s, bounds, cells["type"], redop, log.iterations)
     log.found.append(_observation(log, result))
@@ -153,6 +156,8 @@ def _settled(log: _Log, size: int, time: float, algorithm: float, line: int) -> 
     if algorithm < 0.001:
         if not log.unit:
             raise ValueError("the table prints no unit of time and no bandwidth that would show it")
+        if size / (time * _SECONDS[log.unit]) > 0.01e9:
+            raise ValueError(f"algo_bw is {algorithm:g} GB/s, far from size over time: are columns mixed up?")
         return time * _SECONDS[log.unit]
     fitting = [unit for unit, each in _SECONDS.items() if 0.9 <= size / (time * each) / 1e9 / algorithm <= 1.1]
     if not fitting:
@@ -179,7 +184,7 @@ def _finish_benchmark(log: _Log) -> None:
         raise ValueError(f"the block names neither its size nor a known number format ('{dtype[:20]}')")
     size = whole_number(size_text) if size_text else whole_number(settings.get("count", "")) * (element or 1)
     algorithm, bus = (finite_number(log.bandwidths[key]) * log.scale for key in ("Algo", "NW"))
-    if size <= 0 or algorithm <= 0:
+    if size <= 0 or algorithm < 1e-9:
         raise ValueError("size and bandwidth are numbers above zero")
     bounds = ratio_bounds(log.bandwidths["Algo"], log.bandwidths["NW"]) if bus > 0 else None
     iterations = settings.get("iterations", "")
@@ -225,6 +230,8 @@ def _ranks_and_size(log: _Log, result: _Result, operation: CollectiveOperation) 
         # nw_bw = algo_bw x (n - 1): the size is that of one rank's part.
         ranks = round((bounds.low + bounds.high) / 2) + 1
         return ranks, size * ranks
+    if bounds is not None and (bounds.low > 2 or bounds.high < 0.45) and operation != "all_gather":
+        raise ValueError("no number of ranks gives this ratio of nw_bw to algo_bw: are columns mixed up?")
     found = ranks_found(operation, bounds)
     if found is not None and found.count is not None:
         if stated is not None and stated != found.count:

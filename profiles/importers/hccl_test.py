@@ -144,7 +144,7 @@ def _row(cells: list[str], table: _Table, line: int) -> _Row:
         raise ValueError(f"{len(cells)} columns do not fit the header")
     size, time = whole_number(cells[columns["data_size"]]), finite_number(cells[columns["time"]])
     result = cells[columns["check_result"]].casefold() if "check_result" in columns else "null"
-    if not 0 <= size < 2**62 or time <= 0:
+    if not 0 <= size < 2**62 or time < 1e-9:
         raise ValueError(f"size {size} in time {shown(cells[columns['time']])} is impossible")
     if result not in ("success", "failed", "null", ""):
         raise ValueError(f"check_result is {shown(result)}, not success, failed or NULL")
@@ -152,7 +152,7 @@ def _row(cells: list[str], table: _Table, line: int) -> _Row:
         bandwidth = finite_number(cells[columns["alg_bandwidth"]])
         expected = size / (time / table.per_s) / 1e9
         # Old programs divide by 2^30; small figures have few digits.
-        if bandwidth > 0.05 and not 0.85 <= bandwidth / expected <= 1.15:
+        if bandwidth > 0.05 and not 0.85 * expected <= bandwidth <= 1.15 * expected:
             raise ValueError(f"{bandwidth} GB/s is not size over time ({expected:.4g} GB/s): are columns mixed up?")
     return _Row(line, size, time / table.per_s, result)
 

@@ -57,7 +57,9 @@ def matches(head: Head) -> bool:
     """Whether the text is one of the two reports."""
     text = head.text.lstrip()
     if text.startswith("{"):
-        return bool(re.search(r'"nccl_version"\s*:', text) and re.search(r'"(?:args|config|results)"\s*:', text))
+        return bool(
+            re.search(r'"nccl_version"\s*:\s*\d{4,6}\b', text) and re.search(r'"(?:args|config|results)"\s*:', text)
+        )
     return text.startswith("[") and '"numCycle"' in text[:4000] and '"busBw"' in text[:4000]
 
 
@@ -160,7 +162,8 @@ def _block(result: dict[str, Any], place: str) -> Block | None:
     algbw, busbw = _number(found, "alg_bw"), _number(found, "bus_bw")
     wrong = found.get("nwrong")
     spread = result.get(f"{place}_per_iter")
-    values = {ours: _number(spread, theirs) for theirs, ours in _SPREAD.items() if theirs in spread} if spread else {}
+    spread = spread if isinstance(spread, dict) else {}
+    values = {ours: _number(spread, theirs) for theirs, ours in _SPREAD.items() if theirs in spread}
     # Six decimals are printed, whatever the number of them in the JSON text.
     bounds = ratio_bounds(f"{algbw:.6f}", f"{busbw:.6f}")
     error = "N/A" if wrong is None else f"{_number(found, 'nwrong'):g}"

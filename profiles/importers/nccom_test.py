@@ -139,7 +139,7 @@ def _row(place: int, cells: dict[str, str]) -> _Row:
     main = next((name for name, found in times.items() if found["statistic"] in (None, "avg")), "")
     main = main or next((name for name, found in times.items() if found["statistic"] == "p50"), next(iter(times)))
     values = {name: finite_number(cells[name]) / _PER_S[found["unit"]] for name, found in times.items()}
-    if not 0 <= size < 2**62 or any(value <= 0 for value in values.values()):
+    if not 0 <= size < 2**62 or any(value < 1e-12 for value in values.values()):
         raise ValueError(f"size {size} in time {shown(cells[main])} is impossible")
     bounds = _checked_bounds(size, values[main], cells, times[main]["statistic"] in (None, "avg"))
     by_statistic = {str(found["statistic"]): values[name] for name, found in times.items() if name != main}
@@ -168,7 +168,7 @@ def _checked_bounds(size: int, time_s: float, cells: dict[str, str], from_mean: 
     finite_number(busbw)
     expected = size / time_s / 1e9
     # The first versions divided by 2^30; short times were printed in whole microseconds.
-    if from_mean and value >= 0.5 and time_s > 2e-5 and not 0.85 <= value / expected <= 1.15:
+    if from_mean and value >= 0.5 and time_s > 2e-5 and not 0.85 * expected <= value <= 1.15 * expected:
         raise ValueError(f"{value} GB/s is not size over time ({expected:.4g} GB/s): are columns mixed up?")
     digits = 6 if len(algbw.partition(".")[2]) > 3 else 2
     return ratio_bounds(f"{value:.{digits}f}", f"{float(busbw):.{digits}f}")

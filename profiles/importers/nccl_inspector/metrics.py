@@ -165,7 +165,10 @@ def _size(
     if exact is not None:
         return full_size_bytes(operation, exact, ranks, traffic), True
     if values.get("algorithm", 0) > 0:
-        return round(values["algorithm"] * 1e9 * mean_s), True
+        size = values["algorithm"] * 1e9 * mean_s
+        if not size < 2**62:
+            raise ValueError(f"{size:g} bytes are more than any tensor has")
+        return round(size), True
     match = _RANGE.fullmatch(labels.get("message_size", "").strip())
     if match is None or traffic is None:
         raise ValueError("the series names no size, or has no bandwidth that would tell it")

@@ -123,7 +123,7 @@ class Records:
         if ranks == 1:
             self.imported.skip("a communicator of one rank")
             return
-        if time_us == 0:
+        if time_us < 1 / _TICKS_PER_US:
             self.imported.skip("shorter than the clock can tell")
             return
         message = _whole(perf, f"{stem}_msg_size_bytes")
@@ -133,11 +133,14 @@ class Records:
         bandwidth = perf.get(f"{stem}_algobw_gbs")
         traffic = _number(perf, f"{stem}_algobw_gbs") * 1e9 * time_us * 1e-6 if bandwidth else None
         pair = stem == "p2p"
+        size = message if pair else full_size_bytes(operation, message, ranks, traffic)
+        if size >= 2**62:
+            raise ValueError(f"{size} bytes are more than any tensor has")
         channels = perf.get("coll_n_channels")
         kind = _Kind(
             operation,
             name,
-            message if pair else full_size_bytes(operation, message, ranks, traffic),
+            size,
             2 if pair else ranks,
             1 if pair and nodes == 1 else None if pair else nodes or None,
             ranks // nodes if nodes and ranks % nodes == 0 and not pair else None,

@@ -86,7 +86,7 @@ def columns_of_header(text: str) -> Columns | None:
 
 def unit_of_line(text: str) -> float | None:
     """Seconds of one unit of time in the line of units under the header; None for any other line."""
-    if not re.match(r"[\s>|]*#?\s*\(B\)\s", text) or "B/s)" not in text:
+    if not re.match(r"[\s>|#]*\(B\)\s", text) or "B/s)" not in text:
         return None
     match = _UNIT.search(text)
     return _UNIT_S[match.group(1)] if match else None

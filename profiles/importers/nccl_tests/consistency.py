@@ -16,6 +16,7 @@ from profiles.importers.nccl_tests.runs import Run
 from profiles.importing.imported import Imported
 
 _LEAST_BANDWIDTH = 0.2
+_LEAST_TIME = 1e-6
 _MOST_OFF = 0.1
 _FEW = 0.2
 """Share of rows that may contradict the others and be called damaged; more of them are a property of the run."""
@@ -62,7 +63,7 @@ def _factors(row: Row, unit_s: float) -> list[float]:
     return [
         row.size / (block.time * unit_s) / (block.algbw * 1e9)
         for block in row.blocks
-        if block.algbw >= _LEAST_BANDWIDTH and block.time > 0 and row.size > 0
+        if block.algbw >= _LEAST_BANDWIDTH and block.time > _LEAST_TIME and row.size > 0
     ]
 
 

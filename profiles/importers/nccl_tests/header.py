@@ -17,7 +17,7 @@ _RANK = re.compile(
     r"Rank\s+(\d{1,7})(?:\s+Group\s+(-?\d{1,9}))?(?:\s+Pid\s+\d+)?\s+on\s+(\S+)\s+device\s+(\d{1,4})"
     r"\s+\[([^\]]{0,40})\]\s*(.*)$"
 )
-_STARTING = re.compile(r"#?\s*Collective test (starting|concluded):\s*(\S+)")
+_STARTING = re.compile(r"Collective test (starting|concluded):\s*(\S+)")
 _COMMAND = re.compile(
     r"(?<![\w.])(all_?reduce(?:_bias)?|all_?gather|reduce_?scatter|all_?to_?allv?|send_?recv|broadcast|reduce|gather"
     r"|scatter|hypercube)_perf(?:_mpi)?\b(?P<rest>[^|;&<>\"'`]*)",
@@ -86,7 +86,7 @@ def rank_of_line(text: str) -> Rank | None:
     return Rank(int(rank), int(group or 0), host, int(device), address, re.sub(r"[`*|]+$", "", name).strip()[:120])
 
 
-def test_of_line(text: str) -> tuple[str, str] | None:
+def program_of_line(text: str) -> tuple[str, str] | None:
     """("starting" or "concluded", name of the test program); None for other lines."""
     match = _STARTING.search(text) if "Collective test" in text else None
     return (match.group(1), match.group(2)) if match else None

@@ -18,7 +18,7 @@ from profiles.importers.nccl_tests.rows import Row, RowInvalid, parse_row, start
 from profiles.importing.launch_command import Launched, launched
 from profiles.importing.log_lines import LogLine
 
-_NUMBERS = re.compile(r"(?:\s*(?:[0-9.]+(?:e[-+]?\d+)?|N/A))+\s*$")
+_NUMBERS = re.compile(r"\s*(?:[0-9.]+(?:e[-+]?\d+)?|N/A)(?:\s+(?:[0-9.]+(?:e[-+]?\d+)?|N/A))*")
 _OUT_OF_BOUNDS = re.compile(r"Out of bounds values\s*:\s*(\d{1,18})\s*(OK|FAILED)")
 
 
@@ -164,7 +164,7 @@ class Runs:
     def _start(self, stream: _Stream, text: str) -> bool:
         """Whether the line belongs to the head of a run; begins the next run where rows have been read."""
         columns, rank = columns_of_header(text), header.rank_of_line(text)
-        test, switches = header.test_of_line(text), header.switches_of_line(text)
+        test, switches = header.program_of_line(text), header.switches_of_line(text)
         if test is not None and test[0] == "concluded":
             stream.run.test = stream.run.test or test[1]
             return True

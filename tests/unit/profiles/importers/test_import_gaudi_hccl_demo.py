@@ -115,3 +115,13 @@ def test_cut_files(tmp_path: Path) -> None:
         except DocumentInvalid:
             continue
         assert imported.num_observations
+
+
+@pytest.mark.parametrize("number", ["1e-320", "1e300", "0", "9" * 30])
+def test_extreme_numbers_are_bad_rows(tmp_path: Path, number: str) -> None:
+    for column in (4, 5, 6):
+        words = ["1048576", "262144", "float", "sum", "0.05", "20.97152", "36.70016"]
+        words[column] = number
+        imported = read(FORMAT, written(tmp_path, "log.txt", table() + " ".join(words) + "\n"))
+        assert imported.num_observations == 2
+        assert [bad.where for bad in imported.bad_rows] == ["line 8"]

@@ -530,6 +530,15 @@ def test_any_cut_or_shuffled_log_is_refused_or_read(tmp_path: Path) -> None:
         assert imported.num_observations > 0
 
 
+@pytest.mark.parametrize(
+    "line", [" " * 300_000 + "x (B", "1" * 300_000 + "x", "8 " * 100_000, "| " * 100_000, "Rank " * 50_000]
+)
+def test_long_hostile_lines_take_little_time(tmp_path: Path, line: str) -> None:
+    begun = AR_ROW[:52] + "node1:1:1 [0] NCCL INFO x\n"
+    content = "# Collective test starting: all_reduce_perf\n" + NEW_HEADER + AR_ROW + begun + line + "\n" + AR_ROW
+    assert len(only(text_of(tmp_path, content))) == 4
+
+
 def test_other_texts_do_not_match(tmp_path: Path) -> None:
     for content in (
         "size(B)    count(elems)    type    time:avg(us)    algbw(GB/s)    busbw(GB/s)\n",

@@ -183,3 +183,8 @@ def test_broken_reports_are_refused(tmp_path: Path) -> None:
     for hostile in ("[]", "{}", "3", '{"results": []}', '{"results": [[]]}', '{"nccl_version": 1, "results": [{}]}'):
         with pytest.raises(DocumentInvalid):
             read_anyway(FORMAT, [written(tmp_path, "out.json", hostile)])
+
+
+def test_a_trace_that_names_its_nccl_version_does_not_match(tmp_path: Path) -> None:
+    trace = {"distributedInfo": {"nccl_version": "2.19.3"}, "traceEvents": [{"args": {"results": 1}}]}
+    assert not FORMAT.matches(written(tmp_path, "trace.json", json.dumps(trace)).head())
