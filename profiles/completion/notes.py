@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from profiles.catalogue import builtin_clusters, load_cluster
+from profiles.catalogue.cluster_files import CLUSTER_FOLDER
 from profiles.cluster import Pool
 from profiles.device import Provenance
 from profiles.errors import ProfileMissing
@@ -34,9 +35,14 @@ class Notes:
 
 
 def catalogue_pools(device: str) -> dict[str, Pool]:
-    """Catalogue clusters that are made of this device."""
-    found = {name: load_cluster(name) for name in builtin_clusters()}
-    return {name: cluster.pools[0] for name, cluster in found.items() if cluster.pools[0].device.name == device}
+    """Catalogue clusters that are made of this device; only files that mention it are parsed."""
+    found = {}
+    for name in builtin_clusters():
+        if device in (CLUSTER_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"):
+            pool = load_cluster(name).pools[0]
+            if pool.device.name == device:
+                found[name] = pool
+    return found
 
 
 def agreed(values: dict[str, float]) -> float | None:

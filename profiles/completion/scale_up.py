@@ -114,19 +114,22 @@ def _domain(topology: Topology, links: NodeLinks, base: Pool | None, devices_per
 def _nodes_in_domain(topology: Topology, devices_per_node: int, limit: int | None, notes: Notes) -> int | None:
     """Devices in a domain of several nodes, the smallest where they differ; None if the topology shows none.
 
-    ``limit``: the base's domain where it spans nodes (NVL72).  Only then may a scheduler's block be a domain, and none
-    is larger than the base's: a label of the scheduler does not lay cables.
+    ``limit``: the domain of the base where it spans nodes (NVL72); None otherwise.  Only then may groups of nodes be
+    domains, and none is larger than the base's: a label of a scheduler does not lay cables.
     """
     said = topology.scale_up_domain_size
     if said and said % devices_per_node == 0 and (limit is None or said <= limit):
         return said
-    kinds = ("scale_up", "block") if limit is not None else ("scale_up",)
+    if limit is None:
+        return None
     sizes: dict[int, str] = {}
-    for tier in (tier for tier in topology.tiers if tier.kind in kinds):
+    # Larger blocks of a scheduler are built from base blocks and say nothing about the wiring.
+    blocks = [tier for tier in topology.tiers if tier.kind == "block"][:1]
+    for tier in (tier for tier in topology.tiers if tier.kind == "scale_up" or tier in blocks):
         smallest = min(map(len, tier.groups))
         uneven = smallest < max(map(len, tier.groups))
         what = f"{tier.name} groups differ; the smallest, {smallest} nodes, is taken" if uneven else ""
-        if limit is None or smallest * devices_per_node <= limit:
+        if smallest * devices_per_node <= limit:
             sizes.setdefault(smallest * devices_per_node, what)
         else:
             notes.say(

@@ -88,6 +88,8 @@ class BenchRows:
         # Interleaved output pairs a few throughputs with another rank's duration: the middle rows decide.
         middle = statistics.median((low + high) / 2 for low, high in self.sizes)
         near = [(low, high) for low, high in self.sizes if abs((low + high) / 2 / middle - 1) < 0.02]
+        if 2 * len(near) < len(self.sizes):
+            return None
         low, high = max(each[0] for each in near), min(each[1] for each in near)
         if low > high:
             low, high = middle * 0.9995, middle * 1.0005
