@@ -1,6 +1,6 @@
 """Which shapes are measured when nobody names a model, and in which order?
 
-``full``: 25 weight shapes that span today's models at all tensor-parallel degrees, with 25 row counts
+``full``: 25 weight shapes that span today's models at all tensor-parallel degrees, with 21 row counts
 (1, 2, 4 ... 128, then multiples of 128 to 32768), so that m brackets in steps of at most 2 and an unseen (n, k) has
 neighbours within 2 octaves; attention to 32768 tokens; memory-bound operators at sizes past every cache.
 ``small``: a handful of each, seconds on a laptop's CPU.

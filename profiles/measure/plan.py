@@ -38,10 +38,15 @@ class MeasurePlan:
 
     def __post_init__(self) -> None:
         """Raises DocumentInvalid for unknown dtypes and an impossible budget."""
-        for dtype in self.dtypes:
-            if dtype not in DTYPES:
-                raise DocumentInvalid(f"'{dtype}' is not measured", where="--dtype", hint=f"known: {', '.join(DTYPES)}")
+        check_dtypes(self.dtypes)
         if not (math.isfinite(self.time_budget_s) and self.time_budget_s > 0):
             raise DocumentInvalid(
                 f"{self.time_budget_s} s is no time to measure in", where="--time-budget", hint="give seconds above 0"
             )
+
+
+def check_dtypes(dtypes: tuple[str, ...]) -> None:
+    """Raises DocumentInvalid for a dtype that is not measured, or none at all."""
+    for dtype in dtypes or ("",):
+        if dtype not in DTYPES:
+            raise DocumentInvalid(f"'{dtype}' is not measured", where="--dtype", hint=f"known: {', '.join(DTYPES)}")

@@ -37,7 +37,7 @@ class Protocol:
     longest_warm_up_s: float = 0.25
     min_repeats: int = 20
     min_time_s: float = 0.05
-    fewest_samples: int = 3
+    fewest_samples: int = 5
     graph_below_s: float = 1e-3
     graph_time_s: float = 2e-4
     largest_graph: int = 64
@@ -66,7 +66,9 @@ class _Trial:
     def finished(self, protocol: Protocol) -> bool:
         if self.error or len(self.samples) >= protocol.min_repeats:
             return True
-        return len(self.samples) >= protocol.fewest_samples and sum(self.samples) >= protocol.min_time_s
+        # The median, not the sum: one interrupted sample must not end the case early.
+        enough = len(self.samples) >= protocol.fewest_samples
+        return enough and len(self.samples) * median(self.samples) >= protocol.min_time_s
 
 
 def time_block(
