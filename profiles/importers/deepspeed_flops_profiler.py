@@ -24,13 +24,13 @@ from profiles.importing.source_file import Head, SourceFile
 from profiles.observations.records import IterationObservation, OperatorObservation, Phase, Scalar
 from profiles.observations.timing import Timing
 
-_BEGIN = re.compile(r"-{5,} DeepSpeed Flops Profiler -{5,}")
+_BEGIN = re.compile(r"(?<!-)-{5,80} DeepSpeed Flops Profiler -{5}")
 _STEP = re.compile(r"Profile Summary at step (\d{1,12})")
 _SUMMARY = re.compile(r"\s*(fwd|bwd|step|iter) latency:\s+(\S+) ?(s|ms|us|\u00b5s|ns)\b")
 _COUNT = re.compile(r"\s*(world size|data parallel size|model parallel size|batch size per GPU):\s+(\d{1,9})\s*$")
 _MODULE = re.compile(r"(?P<indent>\s*)(?:\((?P<name>[\w.]{1,80})\): )?(?P<cls>[A-Za-z_]\w{0,80})\((?P<rest>.*)$")
-_LATENCY = re.compile(r"([\d.]+(?:e[-+]?\d+)?) ?(s|ms|us|\u00b5s|ns)(?:,| =) [\d.]+% latency")
-_MACS = re.compile(r"([\d.]+) ?([KMGTP]?)MACs")
+_LATENCY = re.compile(r"(?<![\d.])([\d.]{1,20}(?:e[-+]?\d{1,3})?) ?(s|ms|us|\u00b5s|ns)(?:,| =) [\d.]{1,20}% latency")
+_MACS = re.compile(r"(?<![\d.])([\d.]{1,20}) ?([KMGTP]?)MACs")
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "ns": 1e-9}
 _SCALES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _PHASES: dict[str, Phase] = {"fwd": "forward", "bwd": "backward", "step": "step"}

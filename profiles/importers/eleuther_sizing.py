@@ -32,7 +32,8 @@ from profiles.observations.timing import Timing
 _CASE = r"(?:(?P<label>[A-Za-z]\w{1,60}) )?\(?(?P<dims>\d{1,9}(?:x\d{1,9}){1,4})(?:, ?b=(?P<b>\d{1,9}))?\)?"
 _ELAPSED = re.compile(rf"\s*Elapsed time(?: \(in (?P<unit>us|ms|s)\))? for {_CASE} ?: *(?P<value>\S+)")
 _THROUGHPUT = re.compile(rf"\s*Throughput \(in TFLOP/s\) for {_CASE} ?: *(?P<value>\S+)")
-_TOTAL = re.compile(r"\s*[\w +-]+ (?:duration|throughput) \(in |\s*Transformer - MLP - Attention")
+_TOTAL = re.compile(r"\s*[\w+-][\w +-]{0,60} (?:duration|throughput) \(in |\s*Transformer - MLP - Attention")
+_LONGEST = 500
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _CLASSES = (
     (r"dropout", "dropout"), (r"softmax", "softmax"), (r"gelu|swiglu|silu|relu", "activation"), (r"norm", "norm"),
@@ -64,6 +65,8 @@ def _read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
         batch = batches.of(environment_of(options, framework="torch", num_devices=1))
         case: _Case | None = None
         for line in log_lines(file):
+            if len(line.text) > _LONGEST:
+                continue
             try:
                 if match := _ELAPSED.match(line.text):
                     _store(case, batch, options, imported)

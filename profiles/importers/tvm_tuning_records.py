@@ -164,7 +164,11 @@ def _times(times: Any, code: int) -> tuple[tuple[float, ...] | None, str]:
 
 def _shape(task: str, sizes: list[Any]) -> tuple[str, dict[str, int]]:
     """Class and sizes of an AutoTVM task."""
-    lists = [each for each in sizes if isinstance(each, list) and all(isinstance(size, int) for size in each)]
+    lists = [
+        each
+        for each in sizes
+        if isinstance(each, list) and all(type(size) is int and 0 < size < 2**62 for size in each)
+    ]
     if task.startswith("dense") and len(lists) >= 2 and len(lists[0]) == len(lists[1]) == 2:
         (m, k), (n, other) = lists[0], lists[1]
         if k == other:

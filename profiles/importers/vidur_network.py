@@ -46,12 +46,14 @@ def _read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
                 if timing is None:
                     raise ValueError(f"the row names the collective {shown(row['collective'])}, which has no time")
                 found = _collective(row, timing)
+                largest = row.optional_whole("max_devices_per_node")
+                if largest is not None and largest < 1:
+                    raise ValueError(f"column 'max_devices_per_node': {largest} is no number of devices")
             except ValueError as error:
                 imported.bad(row.line, str(error), "is the row cut off, or from another file?")
                 continue
-            largest = row.optional_whole("max_devices_per_node") if row["max_devices_per_node"].isdigit() else None
             environment = environment_of(
-                options, devices_per_node=largest or None, communication_library="nccl", framework="torch"
+                options, devices_per_node=largest, communication_library="nccl", framework="torch"
             )
             batches.of(environment).collectives.append(found)
     return finished(imported, batches, files[0], "no row holds a collective with a time", "check that it is complete")

@@ -13,8 +13,8 @@ from profiles.importers.megatron_log.run import Run
 from profiles.importing.number_cells import whole_number
 from profiles.observations.records import Scalar
 
-BEGINS = re.compile(r"-{5,} ?arguments ?-{5,}")
-ENDS = re.compile(r"-{5,} ?end of arguments ?-{5,}")
+BEGINS = re.compile(r"(?<!-)-{5,80} ?arguments ?-{5}")
+ENDS = re.compile(r"(?<!-)-{5,80} ?end of arguments ?-{5}")
 _ARGUMENT = re.compile(r"(?:^|[\s:\]])([A-Za-z_][A-Za-z0-9_]{1,80}) ?\.{3,} ?(\S.*)$")
 _SUMMARY = re.compile(r"using world size: (\d+)")
 _SUMMARY_DEGREE = re.compile(r"(data|tensor-model|pipeline-model|context|expert-model)-parallel[ -]sizes?: (\d+)")

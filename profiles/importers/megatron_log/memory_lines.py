@@ -22,7 +22,7 @@ from profiles.observations.records import IterationObservation, Scalar
 REPORT = re.compile(r"(?:\[Rank (\d{1,7})\] *)?\(after (\d{1,12}) iterations\) memory \((MB|GB)\) *\|")
 OUT_OF_MEMORY = re.compile(r"(?:CUDA|HIP|NPU|XPU|MUSA|MACA) out of memory\. Tried to allocate ([\d.]+ ?[KMGT]?i?B)")
 _THEORY = re.compile(r"Theoretical memory footprints: ?(.*)")
-_THEORY_PART = re.compile(r"(weight and optimizer|activation|total)=([\d.]+) MB")
+_THEORY_PART = re.compile(r"(weight and optimizer|activation|total)=([\d.]{1,20}) MB")
 _RANK = re.compile(r"\[(?:rank|default)(\d{1,6})\]")
 _NAMES = {
     "allocated": "allocated_bytes",
@@ -35,11 +35,11 @@ _NAMES = {
     "mem-max-reserved-gigabytes": "peak_reserved_bytes",
 }
 _SCALE = {"MB": 2**20, "GB": 10**9}
-_OLD_ALLOCATED = re.compile(r"([\d.]+ [KMGT]iB) already allocated")
-_OLD_RESERVED = re.compile(r"([\d.]+ [KMGT]iB) reserved in total")
-_CAPACITY = re.compile(r"(?:total capacity of ([\d.]+ [KMGT]iB)|([\d.]+ [KMGT]iB) total capacity)")
-_NEW_ALLOCATED = re.compile(r"([\d.]+ [KMGT]iB) is allocated by PyTorch")
-_NEW_UNUSED = re.compile(r"([\d.]+ [KMGT]iB) is reserved by PyTorch but unallocated")
+_OLD_ALLOCATED = re.compile(r"([\d.]{1,20} [KMGT]iB) already allocated")
+_OLD_RESERVED = re.compile(r"([\d.]{1,20} [KMGT]iB) reserved in total")
+_CAPACITY = re.compile(r"(?:total capacity of ([\d.]{1,20} [KMGT]iB)|([\d.]{1,20} [KMGT]iB) total capacity)")
+_NEW_ALLOCATED = re.compile(r"([\d.]{1,20} [KMGT]iB) is allocated by PyTorch")
+_NEW_UNUSED = re.compile(r"([\d.]{1,20} [KMGT]iB) is reserved by PyTorch but unallocated")
 
 
 def read_memory(line: LogLine, run: Run, imported: Imported) -> bool:
@@ -66,7 +66,7 @@ def _readings(text: str, scale: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in fields_of(text).items():
         if name in _NAMES:
-            amount = finite_number(value.split("[")[0].split()[0] if value else value)
+            amount = finite_number(next(iter(value.split("[")[0].split()), ""))
             if not 0 <= amount < 1e9:
                 raise ValueError(f"{name} is {amount}")
             found[_NAMES[name]] = round(amount * scale)

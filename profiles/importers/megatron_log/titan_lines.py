@@ -18,7 +18,9 @@ from profiles.importing.number_cells import finite_number
 from profiles.observations.records import IterationObservation
 
 KIND = "torchtitan"
-LINE = re.compile(r"\bstep: {1,8}(\d{1,12}) +loss: +\S+ .*?memory: +([\d.]+GiB)\([^)]*\) +(?:tps|wps): +(\S+)")
+LINE = re.compile(
+    r"\bstep: {1,8}(\d{1,12}) +loss: +\S{1,40} .{0,200}?memory: {1,8}([\d.]{1,20}GiB)\([^)]{0,20}\) {1,8}(?:tps|wps): {1,8}(\S{1,40})"
+)
 _TFLOPS = re.compile(r"tflops: +([\d.,]+)")
 _TRAINER = re.compile(
     r"Trainer is initialized with local batch size (\d+), global batch size (\d+), "
@@ -26,7 +28,7 @@ _TRAINER = re.compile(
 )
 _MESH = re.compile(r"Building device mesh with parallelism: ((?:\w+=\d+,? ?)+)")
 _OLD_MESH = re.compile(r"Building \d-D device mesh with \[([^\]]*)\], \[([\d, ]*)\]")
-_DEVICE = re.compile(r"\w+ capacity: (.{3,60}?) with [\d.]+GiB memory")
+_DEVICE = re.compile(r"(?<!\w)\w{1,20} capacity: (.{3,60}?) with [\d.]+GiB memory")
 _AXES = {"pp": "pp", "dp_replicate": "dp_replicate", "dp_shard": "dp_shard", "cp": "cp", "tp": "tp"}
 
 
