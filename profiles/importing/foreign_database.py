@@ -20,6 +20,7 @@ DEADLINE_S = 600.0
 _STEPS_BETWEEN_CHECKS = 100_000
 _LONGEST_VALUE_BYTES = 16 << 20
 _MAX_TABLES = 10_000
+_CACHE_KIB = 256 * 1024
 
 
 class Database:
@@ -39,6 +40,7 @@ class Database:
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE_BYTES)
             self._connection.set_progress_handler(self._is_late, _STEPS_BETWEEN_CHECKS)
             self._connection.execute("PRAGMA trusted_schema = OFF")
+            self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         except sqlite3.Error as error:
             raise self.damaged(error) from None
         self._columns: dict[str, frozenset[str]] = {}

@@ -39,6 +39,7 @@ class RangeLabel:
 class _Open:
     end: float
     text: str
+    label: RangeLabel | None = None
 
 
 class RangeSweep:
@@ -72,7 +73,13 @@ class RangeSweep:
             self._stack.pop()
 
     def _label(self) -> RangeLabel:
-        innermost = self._stack[-1].text
+        top = self._stack[-1]
+        # What encloses a range does not change while it is open.
+        if top.label is None:
+            top.label = self._found_label(top.text)
+        return top.label
+
+    def _found_label(self, innermost: str) -> RangeLabel:
         found = (_phase(each.text) for each in reversed(self._stack))
         phase: Phase = next((each for each in found if each != "unknown"), "unknown")
         label, sizes = plain_label(innermost)
