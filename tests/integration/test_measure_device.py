@@ -61,10 +61,8 @@ def test_every_phase_and_routing_is_there(measured: Imported) -> None:
     assert matmuls == {"forward": 9, "dgrad": 9, "wgrad": 9}
     grouped = {(row.phase, row.detail["routing"]) for row in rows if row.operator == "grouped_matmul"}
     assert grouped == {(phase, how) for phase in ("forward", "dgrad", "wgrad") for how in ("balanced", "power_law")}
-    both = {
-        row.phase for row in rows if row.operator in ("attention", "norm", "activation", "embedding", "cross_entropy")
-    }
-    assert both == {"forward", "backward"}
+    for operator in ("attention", "norm", "activation", "embedding", "cross_entropy"):
+        assert {row.phase for row in rows if row.operator == operator} == {"forward", "backward"}
 
 
 def test_failures_are_data(measured: Imported) -> None:
@@ -114,8 +112,9 @@ from profiles.measure.plan import MeasurePlan
 from profiles.measure.protocol import Protocol
 from profiles.measure.resume import Journal
 from profiles.measure.run import measure_device
-quick = Protocol(stable_within=0.5, longest_warm_up_s=0.02, min_repeats=5, fewest_samples=3)
-plan = MeasurePlan(grid="small", backend="cpu", flush_bytes=1 << 20, protocol=quick, block_size=4)
+careful = Protocol(stable_within=0.5, longest_warm_up_s=0.02, min_repeats=40)
+only = ("norm", "activation", "embedding", "cross_entropy", "copy")
+plan = MeasurePlan(grid="small", only=only, backend="cpu", flush_bytes=1 << 20, protocol=careful, block_size=2)
 result = measure_device(plan, lambda done, total: print(done, flush=True), Journal(Path(sys.argv[1])))
 print("resumed", result.facts["num_resumed"], result.num_observations, flush=True)
 """
@@ -126,14 +125,14 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _KILLED, str(journal)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=shell_environment(None)) as process:
         assert process.stdout is not None
-        while int(process.stdout.readline()) < 12:
+        while int(process.stdout.readline()) < 6:
             time.sleep(0)
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert process.returncode == -signal.SIGKILL
     lines = [line for line in journal.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    assert 12 <= len(lines) < 53
+    assert 6 <= len(lines) < 14
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=shell_environment(None), check=True)
-    assert done.stdout.splitlines()[-1] == f"resumed {len(lines)} 53"
+    assert done.stdout.splitlines()[-1] == f"resumed {len(lines)} 14"
     keys = [json.loads(line)["case"] for line in journal.read_text().splitlines()]
-    assert len(keys) == len(set(keys)) == 53
+    assert len(keys) == len(set(keys)) == 14

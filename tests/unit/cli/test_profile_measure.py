@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,15 @@ from profiles.measure.ranks import launched_by_torchrun, quiet_rank
 from profiles.observation_store.store import ObservationStore
 from tests.importing import read
 
-SMALL = ("--only", "norm", "--grid", "small", "--backend", "cpu", "-q", "-o", "json")
+SMALL = ("--only", "embedding", "--grid", "small", "--backend", "cpu", "-q", "-o", "json")
 
 
 @pytest.fixture
-def app() -> Iterator[typer.Typer]:
+def app() -> typer.Typer:
     made = typer.Typer()
     made.callback()(lambda: None)
     register(made)
-    yield made
+    return made
 
 
 def run(app: typer.Typer, *words: str) -> Any:
@@ -42,7 +41,8 @@ def run(app: typer.Typer, *words: str) -> Any:
 
 
 def flags(**said: Any) -> MeasureFlags:
-    return MeasureFlags(**({"only": (), "dtype": "bf16", "time_budget_s": 60.0, "backend": "cpu"} | said))
+    usual: dict[str, Any] = {"only": (), "dtype": "bf16", "time_budget_s": 60.0, "backend": "cpu"}
+    return MeasureFlags(**(usual | said))
 
 
 def test_torch_missing_is_one_error_with_the_install_command(app: typer.Typer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,13 +57,13 @@ def test_the_result_is_stored(app: typer.Typer, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="measuring needs the extra meshwright[torch]")
     answer = run(app, *SMALL, "--profiles", str(tmp_path / "store"))
     assert answer["measured"] == {
-        "norm forward bf16": {"measured": 2, "failed": 0},
-        "norm backward bf16": {"measured": 2, "failed": 0},
+        "embedding forward bf16": {"measured": 1, "failed": 0},
+        "embedding backward bf16": {"measured": 1, "failed": 0},
     }
     (batch,) = ObservationStore.open(str(tmp_path / "store")).batches()
     assert [batch.batch_id] == answer["batches"]
     assert (batch.counts, batch.source.kind, batch.source.format) == (
-        {"operators": 4},
+        {"operators": 2},
         "measured",
         "meshwright-measure",
     )
@@ -74,14 +74,14 @@ def test_or_written_to_a_file_that_can_be_imported(app: typer.Typer, tmp_path: P
     answer = run(app, *SMALL, "--out", str(tmp_path / "p.json"), "--profiles", str(tmp_path / "store"))
     assert answer["file"] == str(tmp_path / "p.json")
     assert not (tmp_path / "store").exists()
-    assert read(FORMAT, SourceFile(tmp_path / "p.json")).num_observations == 4
+    assert read(FORMAT, SourceFile(tmp_path / "p.json")).num_observations == 2
 
 
 def test_the_table_for_people(app: typer.Typer, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="measuring needs the extra meshwright[torch]")
     words = ["measure", *SMALL[:-2], "--dtype", "fp8,bf16", "--profiles", str(tmp_path)]
     shown = CliRunner().invoke(app, words, catch_exceptions=False).stdout
-    assert "norm forward bf16" in shown
+    assert "embedding forward bf16" in shown
     assert "cpu: " in shown
 
 
@@ -125,8 +125,8 @@ def test_experts_latent_attention_and_layer_norm() -> None:
 
 
 def test_a_degree_that_does_not_divide_is_left_out() -> None:
-    shapes = shard_shapes(load_model("llama-3.1-8b"), [7], 2048)
-    assert {shape.operator for shape in shapes} == {"norm", "activation"}
+    shapes = shard_shapes(load_model("llama-3.1-8b"), [5], 2048)
+    assert {shape.operator for shape in shapes} == {"norm"}
     assert all(shape.sizes["num_tokens"] == 2048 for shape in shapes if shape.operator == "norm")
 
 
