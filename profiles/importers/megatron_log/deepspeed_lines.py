@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from profiles.importers.megatron_log.fields import positive_whole
 from profiles.importers.megatron_log.run import REPEATED, Run
 from profiles.importing.imported import Imported
 from profiles.importing.log_lines import LogLine
@@ -36,8 +37,8 @@ def apply_configuration(arguments: dict[str, str], run: Run) -> None:
     names = {"train_batch_size": "global_batch_size", "train_micro_batch_size_per_gpu": "micro_batch_size"}
     for name, attribute in names.items():
         text = arguments.get(name, "")
-        if getattr(run, attribute) is None and text.isdigit() and 0 < len(text) < 10 and int(text):
-            setattr(run, attribute, int(text))
+        if getattr(run, attribute) is None and positive_whole(text) is not None:
+            setattr(run, attribute, positive_whole(text))
     if arguments.get("zero_optimization_stage") in ("0", "1", "2", "3"):
         run.strategy.setdefault("zero_stage", whole_number(arguments["zero_optimization_stage"]))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from profiles.importers.megatron_log.fields import bytes_of
+from profiles.importers.megatron_log.fields import bytes_of, positive_whole
 from profiles.importers.megatron_log.run import REPEATED, Run
 from profiles.importing.imported import Imported
 from profiles.importing.log_lines import LogLine
@@ -19,15 +19,16 @@ from profiles.observations.records import IterationObservation
 
 KIND = "torchtitan"
 LINE = re.compile(
-    r"\bstep: {1,8}(\d{1,12}) +loss: +\S{1,40} .{0,200}?memory: {1,8}([\d.]{1,20}GiB)\([^)]{0,20}\) {1,8}(?:tps|wps): {1,8}(\S{1,40})"
+    r"\bstep: {1,8}(\d{1,12}) {1,8}loss: {1,8}\S{1,40} .{0,200}?"
+    r"memory: {1,8}([\d.]{1,20}GiB)\([^)]{0,20}\) {1,8}(?:tps|wps): {1,8}(\S{1,40})"
 )
 _TFLOPS = re.compile(r"tflops: +([\d.,]+)")
 _TRAINER = re.compile(
-    r"Trainer is initialized with local batch size (\d+), global batch size (\d+), "
-    r"gradient[ _]accumulation[ _]steps:? \d+, sequence length (\d+)"
+    r"Trainer is initialized with local batch size (\d{1,9}), global batch size (\d{1,9}), "
+    r"gradient[ _]accumulation[ _]steps:? \d{1,9}, sequence length (\d{1,9})"
 )
-_MESH = re.compile(r"Building device mesh with parallelism: ((?:\w+=\d+,? ?)+)")
-_OLD_MESH = re.compile(r"Building \d-D device mesh with \[([^\]]*)\], \[([\d, ]*)\]")
+_MESH = re.compile(r"Building device mesh with parallelism: ((?:\w{1,20}=\d{1,7},? ?){1,20})")
+_OLD_MESH = re.compile(r"Building \d-D device mesh with \[([^\]]{0,200})\], \[([\d, ]{0,100})\]")
 _DEVICE = re.compile(r"(?<!\w)\w{1,20} capacity: (.{3,60}?) with [\d.]+GiB memory")
 _AXES = {"pp": "pp", "dp_replicate": "dp_replicate", "dp_shard": "dp_shard", "cp": "cp", "tp": "tp"}
 
@@ -58,11 +59,12 @@ def _take_mesh(mesh: dict[str, str], run: Run) -> None:
     devices = 1
     for name, size in mesh.items():
         axis = _AXES.get("dp_shard" if name == "dp" else name)
-        if axis is not None and size.strip().isdigit() and int(size):
-            run.strategy[axis] = int(size)
-            devices *= int(size)
-        elif name in ("ep", "etp") and size.isdigit() and int(size):
-            run.strategy[name] = int(size)
+        degree = positive_whole(size)
+        if degree is not None and axis is not None:
+            run.strategy[axis] = degree
+            devices *= degree
+        elif degree is not None and name in ("ep", "etp"):
+            run.strategy[name] = degree
     run.num_devices = devices
 
 
