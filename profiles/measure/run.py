@@ -53,6 +53,8 @@ def measure_device(plan: MeasurePlan, on_progress: Progress | None = None, journ
     """
     began_s = time.monotonic()
     device = open_device(plan.backend, flush_bytes=plan.flush_bytes)
+    # An idle device's clock says nothing about the measurements.
+    ramp_up(device)
     clocks = read_clocks(device)
     environment = environment_of(device, clocks)
     ends_at_s = began_s + plan.time_budget_s
@@ -105,7 +107,6 @@ def ramp_up(device: MeasuredDevice, seconds: float = RAMP_S) -> None:
 def _measure(run: _Run, found: CaseList, on_progress: Progress | None) -> None:
     waiting = [case for case in found.cases if not _resumed(run, case)]
     done, total = len(found.cases) - len(waiting), len(found.cases)
-    ramp_up(run.device)
     usable_bytes = run.device.free_bytes() * run.plan.memory_part
     for block in blocks_of(waiting, run.plan.block_size, usable_bytes):
         if run.expired() or run.lost:

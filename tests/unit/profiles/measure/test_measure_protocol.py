@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="measuring needs the extra meshwright[torch]")
 
+from profiles.measure import protocol
 from profiles.measure.case import Case, Prepared, WantedShape
 from profiles.measure.clocks import ClockReading, amd_reading, host_reading, nvidia_reading
 from profiles.measure.device import MeasuredDevice, open_device
@@ -30,14 +31,12 @@ def case(name: str) -> Case:
     return Case("matmul", name, "forward", "bf16", {"m": 1, "n": 1, "k": 1}, 6)
 
 
-def timed(
-    device: MeasuredDevice, calls: dict[str, Callable[[], object]], protocol: Protocol = QUICK
-) -> dict[str, Outcome]:
+def timed(device: MeasuredDevice, calls: dict[str, Callable[[], object]], how: Protocol = QUICK) -> dict[str, Outcome]:
     outcomes = time_block(
         device,
         [case(name) for name in calls],
         lambda the_case, _: Prepared(calls[the_case.name]),
-        protocol,
+        how,
         lambda: False,
     )
     return {outcome.case.name: outcome for outcome in outcomes}
@@ -120,6 +119,42 @@ def test_the_cache_is_flushed_before_each_sample_and_never_timed(monkeypatch: py
     assert found["a"].timing is not None
     assert found["a"].timing.time_s < 0.01
     assert found["a"].detail["cache"] == "cold"
+
+
+def test_short_calls_are_timed_as_the_difference_of_two_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    # No graph exists on a CPU: the replay calls what a capture would have recorded, plus its own launch.
+    def record(_: MeasuredDevice, calls: list[Callable[[], object]]) -> Callable[[], object]:
+        def replay() -> None:
+            time.sleep(0.04)
+            for call in calls:
+                call()
+
+        return replay
+
+    monkeypatch.setattr(protocol, "can_capture", lambda _: True)
+    monkeypatch.setattr(protocol, "capture", record)
+    prepared: list[Case] = []
+
+    def prepare(the_case: Case, _: MeasuredDevice) -> Prepared:
+        prepared.append(the_case)
+        return Prepared(lambda: time.sleep(2e-4))
+
+    device = open_device("cpu", flush_bytes=20)
+    (outcome,) = time_block(device, [case("short")], prepare, QUICK, lambda: False)
+    assert outcome.timing is not None
+    # The launch of 40 ms is in both graphs and cancels; spread over four copies it would be 10 ms.
+    assert 0 < outcome.timing.time_s < 8e-3
+    assert outcome.detail == {"method": "graph", "copies": 4, "cache": "cold"}
+    # Sets of 6 bytes each until they exceed the cache of 20.
+    assert len(prepared) == 4
+
+
+def test_what_cannot_be_captured_falls_back_and_says_so(cpu: MeasuredDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "can_capture", lambda _: True)
+    monkeypatch.setattr(protocol, "capture", lambda *_: None)
+    found = timed(cpu, {"a": lambda: time.sleep(1e-4)})
+    assert found["a"].timing is not None
+    assert found["a"].detail["method"] == "host clock"
 
 
 def test_median_and_quantiles() -> None:
