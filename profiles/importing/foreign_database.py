@@ -20,6 +20,8 @@ DEADLINE_S = 600.0
 _STEPS_BETWEEN_CHECKS = 100_000
 _LONGEST_VALUE_BYTES = 16 << 20
 _MAX_TABLES = 10_000
+# SQLite repeats names of a damaged schema in its messages, which Python then cannot decode.
+_DAMAGED = (sqlite3.Error, UnicodeDecodeError)
 _CACHE_KIB = 256 * 1024
 
 
@@ -41,7 +43,7 @@ class Database:
             self._connection.set_progress_handler(self._is_late, _STEPS_BETWEEN_CHECKS)
             self._connection.execute("PRAGMA trusted_schema = OFF")
             self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        except sqlite3.Error as error:
+        except _DAMAGED as error:
             raise self.damaged(error) from None
         self._columns: dict[str, frozenset[str]] = {}
         try:
@@ -70,8 +72,10 @@ class Database:
     def rows(self, query: str, parameters: tuple[str | int, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of a query, streamed.  Raises DocumentInvalid for a damaged file or past the deadline."""
         try:
-            yield from self._connection.execute(query, parameters)
-        except (sqlite3.Error, OverflowError, MemoryError) as error:
+            # No ``yield from``: it would close the cursor of a generator that outlives the connection.
+            for row in self._connection.execute(query, parameters):  # noqa: UP028
+                yield row
+        except (*_DAMAGED, OverflowError, MemoryError) as error:
             raise self.damaged(error) from None
 
     def value(self, query: str) -> Any:

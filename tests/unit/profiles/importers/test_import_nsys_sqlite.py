@@ -297,3 +297,17 @@ def test_reading_ends_at_the_deadline(tmp_path: Path) -> None:
 )
 def test_labels_lose_their_serial_numbers(text: str, expected: tuple[str, str]) -> None:
     assert plain_label(text) == expected
+
+
+def test_a_damaged_schema_is_refused_whatever_its_bytes(tmp_path: Path) -> None:
+    whole = _database(tmp_path / "a.sqlite", *_STRINGS, _KERNELS, _kernel(0, 10, 1)).path.read_bytes()
+    broken = whole.replace(b"CREATE TABLE StringIds", b"CREATE T\x97BLE StringIds")
+    with pytest.raises(DocumentInvalid, match="cannot be read"):
+        read_anyway(FORMAT, [written(tmp_path, "b.sqlite", broken)])
+
+
+def test_rows_may_be_left_unread(tmp_path: Path) -> None:
+    with Database(_database(tmp_path / "a.sqlite", *_STRINGS)) as database:
+        rows = database.rows("SELECT id FROM StringIds")
+        assert next(rows) == (1,)
+    rows.close()  # type: ignore[attr-defined]
