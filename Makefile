@@ -34,9 +34,9 @@ $(VENV)/.light: pyproject.toml constraints.txt
 
 # torch comes first and alone, so that nothing that follows chooses another build of it.
 $(VENV)/.dev: $(VENV)/.light
-	@echo "setup: $(VENV) (torch, dev tools, PostgreSQL driver)"
+	@echo "setup: $(VENV) (torch, dev tools, PostgreSQL driver, measured tables, plots)"
 	$(PIP) install --quiet -c constraints.txt torch
-	$(PIP) install --quiet -c constraints.txt -e '.[dev,postgres,torch]'
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,postgres,torch,aiconfigurator,plot]'
 	touch $@
 
 setup: $(VENV)/.dev

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal
 
-Unit = Literal["s", "bytes", "1/s"]
+Unit = Literal["s", "bytes", "1/s", "fraction"]
 
 
 @dataclass(frozen=True, slots=True)

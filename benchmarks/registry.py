@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from benchmarks.cold_plans import cold_plan_specs
 from benchmarks.help_page import HELP_PAGE
+from benchmarks.kineto_import import KINETO_IMPORT
 from benchmarks.measurement import Spec
+from benchmarks.prediction import LOOKUP, PREDICTION
+from benchmarks.prediction_import import IMPORT_TABLES
 from benchmarks.profile_store import PROFILE_STORE
 from benchmarks.search_in_process import LEAF_BOUNDS, REPLAN, SPACE_RATE
 
-SPECS: tuple[Spec, ...] = (*cold_plan_specs(), LEAF_BOUNDS, SPACE_RATE, HELP_PAGE, REPLAN, PROFILE_STORE)
+SPECS: tuple[Spec, ...] = (
+    *cold_plan_specs(),
+    LEAF_BOUNDS,
+    SPACE_RATE,
+    HELP_PAGE,
+    REPLAN,
+    PROFILE_STORE,
+    KINETO_IMPORT,
+    IMPORT_TABLES,
+    LOOKUP,
+    PREDICTION,
+)

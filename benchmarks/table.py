@@ -30,7 +30,9 @@ def markdown_table(measurements: Sequence[Measurement]) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """``1.24 s``, ``158 MB``, ``1,240,000 /s``."""
+    """``1.24 s``, ``158 MB``, ``1,240,000 /s``, ``2.3 %``."""
+    if unit == "fraction":
+        return f"{value:.1%}"
     if unit == "bytes":
         return f"{value / 1e6:.0f} MB"
     return f"{value:.3g} s" if unit == "s" else f"{value:,.0f} /s"

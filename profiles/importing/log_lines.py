@@ -19,7 +19,8 @@ _PREFIXES = (
     re.compile(r"\s*(?P<rank>\d{1,6}): ?(?=\D|\s|\d)"),
     re.compile(r"\s*\[pod/[^\]]+\] ?"),
     re.compile(r"\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:? +"),
-    re.compile(r"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): (?=[ #\d])"),
+    # A host name has at most 253 characters (RFC 1035); the bound keeps a hostile line from costing its square.
+    re.compile(r"(?=[A-Za-z][\w.-]{0,252}: [ #\d])(?=[^\d:]{0,252}\d)(?P<host>[\w.-]{1,253}): "),
 )
 
 

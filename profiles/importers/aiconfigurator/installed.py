@@ -1,25 +1,19 @@
-"""Which measured tables does the installed ``aiconfigurator-core`` package hold, and how are a system's read?
+"""Which measured tables does the installed ``aiconfigurator-core`` package hold?
 
 The package is only located, never imported: its data are files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
 from profiles.errors import NotFound
-from profiles.importers.aiconfigurator import FORMAT
-from profiles.importing.format import ReadOptions
-from profiles.importing.imported import Imported
-from profiles.importing.source_file import SourceFile
 from profiles.spelling import nearest_name
 
 PACKAGE = "aiconfigurator_core"
 DISTRIBUTION = "aiconfigurator-core"
-LICENCE = "Apache-2.0"
 
 
 def package_version() -> str:
@@ -51,16 +45,6 @@ def table_files(system: str) -> list[Path]:
             hint=(f"did you mean '{near}'? " if near else "") + "known: " + ", ".join(known),
         )
     return sorted((_data_folder() / system).rglob("*_perf.parquet"))
-
-
-def read_installed(system: str) -> Iterator[tuple[SourceFile, Imported]]:
-    """Every table of one system, one after another; the caller stores each before the next is read."""
-    release = package_version()
-    for path in table_files(system):
-        file = SourceFile(path)
-        imported = FORMAT.read([file], ReadOptions())
-        imported.tool_version = release
-        yield file, imported
 
 
 def _data_folder() -> Path:
