@@ -1,11 +1,4 @@
-"""rocprofv3: kernels and copies of an AMD GPU.  Reads the JSON of ``rocprofv3 --output-format json``, plain or gzip.
-
-Recognised by the top key ``rocprofiler-sdk-tool``, a list with one entry a process.  A dispatch names its kernel by
-``kernel_id`` (the symbol holds the name) and its device by ``agent_id``; a copy holds its bytes.  Times are ns.
-Launches of one kernel, grid and workgroup are reduced to one observation.  The file also holds the name of the host,
-the command line and file names: none of these is read.
-Source: ROCm/rocprofiler-sdk source/docs (JSON output schema); AMD-AGI/TraceLens tests/rocprof/908_results.json.gz.
-"""
+"""Kernels and copies of each process, joined with their symbols and devices, from records typed for fast decoding."""
 
 from __future__ import annotations
 
@@ -17,11 +10,11 @@ import msgspec
 from profiles.errors import DocumentInvalid
 from profiles.importing.duration_statistics import Durations
 from profiles.importing.environments import environment_of
-from profiles.importing.format import Format, ReadOptions
+from profiles.importing.format import ReadOptions
 from profiles.importing.imported import Batch, Imported
 from profiles.importing.json_document import decode_json
 from profiles.importing.kernel_groups import KernelGroups
-from profiles.importing.source_file import Head, SourceFile
+from profiles.importing.source_file import SourceFile
 from profiles.observations.records import LinkKind, LinkObservation
 
 _NANOSECONDS_PER_S = 1e9
@@ -94,14 +87,8 @@ class _Document(msgspec.Struct):
     processes: list[_Process] = msgspec.field(name="rocprofiler-sdk-tool")
 
 
-def matches(head: Head) -> bool:
-    """Whether the first key is the tool's name."""
-    return head.text.lstrip().startswith("{") and '"rocprofiler-sdk-tool"' in head.text[:4096]
-
-
-def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
+def read_document(file: SourceFile, options: ReadOptions) -> Imported:
     """All processes of one file.  Raises DocumentInvalid without a kernel or a copy."""
-    file = files[0]
     document: Any = decode_json(file, _Document)
     imported = Imported(tool="rocprofv3")
     batches: dict[str, tuple[Batch, KernelGroups, dict[tuple[str, str, LinkKind, int], Durations]]] = {}
@@ -217,6 +204,3 @@ def _plain_name(symbol: _Symbol) -> str:
 
 def _text(size: _Size | None) -> str:
     return "" if size is None else f"{size.x} {size.y} {size.z}"
-
-
-FORMAT = Format("rocprof-json", "rocprofv3 JSON", matches, read)
