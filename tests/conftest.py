@@ -17,7 +17,9 @@ REPOSITORY = Path(__file__).parents[1]
 # Which skips are failures, by environment variable: `make test` and `.ci/run` set them where the thing must be there.
 REQUIRED = {
     "MESHWRIGHT_REQUIRE_SHARED": re.compile(r"\bshared\b", re.IGNORECASE),
-    "MESHWRIGHT_REQUIRE_TARGETS": re.compile(r"megatron|deepspeed|torch|transformers|aiconfigurator|matplotlib", re.IGNORECASE),
+    "MESHWRIGHT_REQUIRE_TARGETS": re.compile(
+        r"megatron|deepspeed|torch|transformers|aiconfigurator|matplotlib", re.IGNORECASE
+    ),
     "MESHWRIGHT_REQUIRE_POSTGRES": re.compile(r"postgres", re.IGNORECASE),
 }
 
