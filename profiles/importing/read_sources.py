@@ -69,16 +69,21 @@ def read_sources(
     options: ReadOptions | None = None,
     keep_going: bool = False,
     redact: bool = True,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> list[ReadResult]:
     """Read files and folders; one result for each source, in the order given.
 
     Files of a format that takes several (ranks of one run) are read together.  A folder that no folder format
-    recognises stands for the files in it.  Raises NotFound for an unknown ``format_name``; errors of files are results.
+    recognises stands for the files in it.  ``on_progress`` hears how many sources are done, of how many.
+    Raises NotFound for an unknown ``format_name``; errors of files are results.
     """
     wanted = load_format(format_name) if format_name is not None else None
     given = dict(options.given) if options is not None else {}
     results: list[ReadResult] = []
-    for group in _grouped(_recognise(files, wanted)):
+    groups = _grouped(_recognise(files, wanted))
+    for number, group in enumerate(groups):
+        if on_progress is not None:
+            on_progress(number, len(groups))
         first = group[0]
         sources = tuple(each.file for each in group)
         if first.format is None:

@@ -91,7 +91,10 @@ def to_table(kind: Kind, observations: Sequence[Observation]) -> pa.Table:
     Raises DocumentInvalid for a number that does not fit (a count beyond 64 bits, NaN in a detail).
     """
     arrays: dict[str, Any] = {}
+    shapes = {name for each in observations if isinstance(each, OperatorObservation) for name in each.shape}
     for column in columns_of(kind):
+        if column.holds == "shape" and column.name not in shapes:
+            continue
         values = _values(column, observations)
         if not column.is_text and all(value is None for value in values):
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -65,7 +65,8 @@ def read_all(files: Sequence[str], system: str | None, wanted: Wanted) -> list[O
     """Read every file, or the installed tables of a system.  Errors of files become outcomes."""
     if system is not None:
         return _read_installed(system, wanted)
-    return [_outcome(result) for result in _results([Path(file) for file in files], wanted)]
+    with counted_progress("reading", quiet=wanted.quiet) as progress:
+        return [_outcome(result) for result in _results([Path(file) for file in files], wanted, progress)]
 
 
 def mark_stored(outcomes: Sequence[Outcome], store: ObservationStore) -> None:
@@ -135,13 +136,16 @@ def _passed_over(result: ReadResult) -> ReadResult:
     return replace(result, passed_over=True)
 
 
-def _results(paths: Sequence[Path | SourceFile], wanted: Wanted) -> list[ReadResult]:
+def _results(
+    paths: Sequence[Path | SourceFile], wanted: Wanted, progress: Callable[[int, int], None] | None = None
+) -> list[ReadResult]:
     return read_sources(
         paths,
         format_name=wanted.format_name,
         options=ReadOptions(dict(wanted.given)),
         keep_going=wanted.keep_going,
         redact=wanted.redact,
+        on_progress=progress,
     )
 
 
