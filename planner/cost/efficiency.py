@@ -60,14 +60,14 @@ class DeviceRates:
     element_bytes: float
     measured: MeasuredRates | None = None
 
-    def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0) -> Array:
-        """Seconds of ``weights`` matmuls [m, k] x [k, n] run as one (grouped) kernel."""
+    def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0, phase: str = "forward") -> Array:
+        """Seconds of ``weights`` matmuls [m, k] x [k, n] run as one (grouped) kernel; ``phase`` dgrad, wgrad."""
         flops = 2.0 * m * n * k * weights
         shape = _saturate(m, HALF_ROWS) * _saturate(n, HALF_COLUMNS) * _saturate(k, HALF_DEPTH)
         compute_s = flops / (self.matmul_flops_per_s * np.maximum(shape, 1e-6))
         moved = weights * (m * k + k * n + m * n) * self.element_bytes
         seconds = np.where(flops > 0, np.maximum(compute_s, moved / self.memory_bytes_per_s) + LAUNCH_S, 0.0)
-        return seconds if self.measured is None else better_of(self.measured.matmul(m, n, k, weights), seconds)
+        return seconds if self.measured is None else better_of(self.measured.matmul(m, n, k, weights, phase), seconds)
 
     def attention_s(self, flops: Array, context: Array) -> Array:
         """Seconds of fused attention of ``flops`` over sequences of ``context`` tokens (the longest row)."""

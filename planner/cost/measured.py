@@ -40,9 +40,9 @@ class MeasuredRates:
     wide_dtype: str
     sustained: float
 
-    def matmul(self, m: Array, n: Array, k: Array, groups: Array | float = 1.0) -> Prediction:
-        """``groups`` products [m, k] x [k, n] inside a training step."""
-        found = self.profile.matmul(m, n, k, self.matmul_dtype, groups)
+    def matmul(self, m: Array, n: Array, k: Array, groups: Array | float = 1.0, phase: str = "forward") -> Prediction:
+        """``groups`` products [m, k] x [k, n] inside a training step, sizes as the phase runs them."""
+        found = self.profile.matmul(m, n, k, self.matmul_dtype, groups, phase)
         return Prediction(found.time_s / self.sustained, found.sigma, found.rung)
 
     def attention(self, batch: Array, query: Array, heads: Array, kv_heads: Array, head_dim: int) -> Prediction:

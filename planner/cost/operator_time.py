@@ -41,7 +41,8 @@ def operator_backward_s(
         if hardware.rates.measured is None or not is_matmul(operator):
             return forward_s, forward_s
         m, n, k, products = matmul_sizes(operator, keys)
-        return hardware.rates.matmul_s(m, k, n, products), hardware.rates.matmul_s(n, k, m, products)
+        rates = hardware.rates
+        return rates.matmul_s(m, k, n, products, "dgrad"), rates.matmul_s(n, k, m, products, "wgrad")
     # Point-wise operators read the saved input and the incoming gradient, write one gradient.
     return 1.5 * forward_s, np.zeros_like(forward_s)
 

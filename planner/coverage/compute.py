@@ -51,7 +51,7 @@ def _operator(operator: Operator, keys: LayerKeys, hardware: Hardware, count: in
             ("dgrad", (m, k, n), input_s),
             ("wgrad", (n, k, m), weight_s),
         ):
-            prediction = measured.matmul(*sizes, groups) if measured else None
+            prediction = measured.matmul(*sizes, groups, part) if measured else None
             shape = whole_shape(m=sizes[0], n=sizes[1], k=sizes[2])
             if groups[0] > 1:
                 shape["num_groups"] = round(float(groups[0]))

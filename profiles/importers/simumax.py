@@ -4,7 +4,7 @@ Recognised by ``accelerator.op.*.accurate_efficient_factor``.  The tool measured
 ``tflops``, and kept the ratio; here ``time = FLOPs / (efficiency x tflops x 10^12)``, flag ``derived-from-efficiency``:
 
     matmul          2 b m n k         layout TN = forward, NN = dgrad (m, k, n), NT = wgrad (n, k, m): keys give the
-                                      product as it ran; stored are m, n, k of the forward, as everywhere here
+                                      product as it ran, and so it is stored
     group_matmul    2 ng M N K        stage fwd, bwd_grad_act, bwd_grad_w; the keys give the forward's M (rows of one
                                       group), N, K for all three
     sdp_fwd, _bwd   2 and 5 times b s^2 heads (qk + v head size), although the kernel is causal
@@ -122,8 +122,7 @@ def _case(name: str, fields: dict[str, str]) -> _Case:
     phase = _LAYOUTS.get(fields.get("layout", ""))
     if phase is None:
         raise ValueError(f"layout {shown(fields.get('layout', ''))} is none of TN, NN, NT")
-    forward = {"forward": (m, n, k), "dgrad": (m, k, n), "wgrad": (k, m, n)}[phase]
-    shape = dict(zip(("m", "n", "k"), forward, strict=True))
+    shape = {"m": m, "n": n, "k": k}
     return "matmul", phase, shape if b == 1 else {"batch_size": b, **shape}, 2.0 * b * m * n * k
 
 

@@ -14,6 +14,7 @@ from profiles.spelling import nearest_name
 _PACKAGE = "profiles.importers"
 
 MODULES: dict[str, str] = {
+    "meshwright-measure": "meshwright_measure",
     # collectives
     "nccl-tests": "nccl_tests",
     "nccl-tests-json": "nccl_tests_json",

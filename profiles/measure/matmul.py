@@ -4,9 +4,10 @@
     dgrad    dx[m, k] = dy[m, n]     W[n, k]       layout NN
     wgrad    dW[n, k] = dy[m, n]^T   x[m, k]       layout NT
 
-``shape`` is the forward's m, n, k in all three phases.  fp8: ``torch._scaled_mm`` with one scale a tensor, e4m3 inputs
-and e5m2 gradients, bf16 output; both operands lie along the summed axis, as the kernel wants them, so the
-transposes that training needs for the gradients are not part of the time.
+``shape`` is the product as it runs, [m, k] x [k, n]: the gradients have the forward's sizes in another order.
+fp8: ``torch._scaled_mm`` with one scale a tensor, e4m3 inputs and e5m2 gradients, bf16 output; both operands lie along
+the summed axis, as the kernel wants them, so the transposes that training needs for the gradients are not part of the
+time.
 """
 
 from __future__ import annotations
@@ -25,37 +26,39 @@ PHASES: tuple[tuple[Phase, str], ...] = (("forward", "TN"), ("dgrad", "NN"), ("w
 
 
 def matmul_cases(wanted: WantedShape, dtype: str) -> list[Case]:
-    """Three phases of one (m, n, k)."""
+    """Three phases of one forward (m, n, k)."""
     m, n, k = (wanted.sizes[name] for name in ("m", "n", "k"))
-    inputs = {"forward": m * k + n * k, "dgrad": m * n + n * k, "wgrad": m * n + m * k}
-    outputs = {"forward": m * n, "dgrad": m * k, "wgrad": n * k}
-    return [
-        Case(
-            "matmul",
-            "linear",
-            phase,
-            dtype,
-            {"m": m, "n": n, "k": k},
-            inputs[phase] * DTYPE_BYTES[dtype] + outputs[phase] * max(DTYPE_BYTES[dtype], 2),
-            wanted.value,
-            detail={"layout": layout},
-        )
-        for phase, layout in PHASES
-    ]
+    products = {"forward": (m, n, k), "dgrad": (m, k, n), "wgrad": (n, k, m)}
+    return [_case(phase, layout, products[phase], wanted, dtype) for phase, layout in PHASES]
+
+
+def _case(phase: Phase, layout: str, product: tuple[int, int, int], wanted: WantedShape, dtype: str) -> Case:
+    m, n, k = product
+    moved = (m * k + k * n) * DTYPE_BYTES[dtype] + m * n * max(DTYPE_BYTES[dtype], 2)
+    return Case(
+        "matmul",
+        "linear",
+        phase,
+        dtype,
+        {"m": m, "n": n, "k": k},
+        moved,
+        wanted.value,
+        detail={"layout": layout},
+    )
 
 
 def prepare_matmul(case: Case, device: MeasuredDevice) -> Prepared:
     """Random operands in the layout of the phase."""
     m, n, k = (case.shape[name] for name in ("m", "n", "k"))
     if case.dtype == "fp8":
-        return _prepare_fp8(case, device, {"forward": (m, n, k), "dgrad": (m, k, n), "wgrad": (n, k, m)}[case.phase])
+        return _prepare_fp8(case, device, (m, n, k))
     torch = import_torch()
     if case.phase == "forward":
         left, right = device.normal((m, k), case.dtype), device.normal((n, k), case.dtype).t()
     elif case.phase == "dgrad":
-        left, right = device.normal((m, n), case.dtype), device.normal((n, k), case.dtype)
+        left, right = device.normal((m, k), case.dtype), device.normal((k, n), case.dtype)
     else:
-        left, right = device.normal((m, n), case.dtype).t(), device.normal((m, k), case.dtype)
+        left, right = device.normal((k, m), case.dtype).t(), device.normal((k, n), case.dtype)
     return Prepared(lambda: torch.mm(left, right))
 
 

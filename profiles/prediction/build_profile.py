@@ -40,13 +40,17 @@ MOVED_CLASSES = ("norm", "activation", "embedding", "cross_entropy", "rotary", "
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How one operator class becomes curves: its shape columns, which is the axis, and its roofline."""
+    """How one operator class becomes curves: its shape columns, which is the axis, and its roofline.
+
+    ``variant`` is the column that tells tables apart (head size, phase); ``phases`` those that are looked up.
+    """
 
     operator: str
     columns: tuple[str, ...]
     axis: str
     sites: tuple[str, ...]
     variant: str
+    phases: tuple[str, ...]
     roofline_s: Callable[[Roofline, dict[str, Array]], Array]
 
 
@@ -56,8 +60,18 @@ _KINDS = (
         ("m", "n", "k"),
         "m",
         ("n", "k"),
-        "",
+        "phase",
+        ("forward", "dgrad", "wgrad", "unknown"),
         lambda roof, size: roof.matmul_s(size["m"], size["n"], size["k"]),
+    ),
+    _Kind(
+        "grouped_matmul",
+        ("m", "n", "k", "num_groups"),
+        "m",
+        ("n", "k", "num_groups"),
+        "",
+        ("forward",),
+        lambda roof, size: roof.matmul_s(size["m"], size["n"], size["k"], size["num_groups"]),
     ),
     _Kind(
         "attention",
@@ -65,11 +79,14 @@ _KINDS = (
         "query_length",
         ("batch_size", "num_heads", "num_kv_heads"),
         "head_dim",
+        ("forward", "unknown"),
         lambda roof, size: roof.attention_s(
             size["batch_size"], size["query_length"], size["num_heads"], size["num_kv_heads"], size["head_dim"]
         ),
     ),
 )
+_PHASE_VARIANT = {"forward": "", "unknown": ""}
+"""Tables of gradients carry their phase as variant; the forward's is the plain one."""
 
 
 def build_profile(store: ObservationStore, device: Device, siblings: Sequence[Device] = ()) -> Profile:
@@ -120,15 +137,19 @@ def _add_tables(
 
 
 def _candidates(store: ObservationStore, device: str, kind: _Kind) -> dict[tuple[str, str], list[CandidatePoints]]:
-    """Points by (dtype, variant) and environment; only forward runs of whole, causal, unwindowed operators."""
-    columns = (*kind.columns, "dtype", "phase", "time_s", "detail", "causal", "window", BATCH_COLUMN)
+    """Points by (dtype, variant) and environment; only whole, causal, unwindowed operators, one product at a time."""
+    single = () if "batch_size" in kind.columns else ("batch_size",)
+    columns = (*kind.columns, *single, "dtype", "phase", "time_s", "detail", "causal", "window", BATCH_COLUMN)
     wanted = Selection(devices=(device,), operator=(kind.operator,), successes_only=True)
     table = select(store, "operators", wanted, columns)
     if not table.num_rows:
         return {}
     batches = {batch.batch_id: batch for batch in store.batches()}
-    data = {name: table.column(name).to_numpy(zero_copy_only=False) for name in (*kind.columns, "time_s", "window")}
-    usable = np.isin(table.column("phase").to_numpy(zero_copy_only=False), ("forward", "unknown"))
+    numeric = (*kind.columns, *single, "time_s", "window")
+    data = {name: table.column(name).to_numpy(zero_copy_only=False) for name in numeric}
+    usable = np.isin(table.column("phase").to_numpy(zero_copy_only=False), kind.phases)
+    for name in single:
+        usable &= np.nan_to_num(data[name].astype(np.float64), nan=1.0) == 1
     for name in (*kind.columns, "time_s"):
         usable &= ~np.isnan(data[name].astype(np.float64))
     window = np.nan_to_num(data["window"].astype(np.float64))
@@ -166,7 +187,8 @@ def _kernels(detail: Any) -> tuple[NDArray[np.object_], NDArray[np.bool_]]:
         parts = json.loads(text) if text else {}
         names.append(str(parts.get("kernel_source") or parts.get("kernel") or ""))
         cache = str(parts.get("kv_cache_dtype") or "bfloat16")
-        plain.append(cache in ("bfloat16", "float16", "half", "auto") and not parts.get("layout", "").startswith("NT"))
+        skewed = parts.get("routing", "balanced") != "balanced"
+        plain.append(cache in ("bfloat16", "float16", "half", "auto") and not skewed)
     index = encoded.indices.to_numpy(zero_copy_only=False)
     if not names:
         return np.full(len(index), "", dtype=object), np.ones(len(index), dtype=bool)
@@ -184,7 +206,7 @@ def _groups(
         table.column(BATCH_COLUMN).to_numpy(zero_copy_only=False)[rows].astype(str),
         kernels[rows].astype(str),
         table.column("dtype").to_numpy(zero_copy_only=False)[rows].astype(str),
-        data[kind.variant][rows].astype(np.int64).astype(str) if kind.variant else np.full(len(rows), ""),
+        _variants(table, data, rows, kind),
     ]
     codes = np.zeros(len(rows), dtype=np.int64)
     for column in columns:
@@ -195,6 +217,15 @@ def _groups(
     for place, part in zip(first, np.split(order, np.cumsum(np.bincount(inverse))[:-1]), strict=True):
         batch, kernel, dtype, variant = (str(column[place]) for column in columns)
         yield (batch, kernel, dtype, variant), rows[part]
+
+
+def _variants(table: Any, data: dict[str, Any], rows: NDArray[np.int64], kind: _Kind) -> NDArray[np.str_]:
+    if kind.variant == "phase":
+        phases = table.column("phase").to_numpy(zero_copy_only=False)[rows]
+        return np.array([_PHASE_VARIANT.get(phase, phase) for phase in phases], dtype=str)
+    if kind.variant:
+        return np.array(data[kind.variant][rows].astype(np.int64).astype(str))
+    return np.full(len(rows), "")
 
 
 def _add_moved(profile: Profile, store: ObservationStore, device: Device) -> None:

@@ -73,7 +73,8 @@ class CollectiveKey:
 class Profile:
     """All tables of one device.
 
-    Keys of ``operators``: (operator, dtype, variant); the variant of attention is its head size.
+    Keys of ``operators``: (operator, dtype, variant).  The variant of attention is its head size, that of a matmul's
+    gradients their phase.
     """
 
     device: str
@@ -93,18 +94,33 @@ class Profile:
         """Where every table comes from."""
         return (*(table.origin for table in self.operators.values()), *self.collective_origins)
 
-    def matmul(self, m: Array, n: Array, k: Array, dtype: str, groups: Array | float = 1.0) -> Prediction:
-        """``groups`` products [m, k] x [k, n] in one kernel: sizes broadcast; zero sizes give no time."""
+    def matmul(
+        self, m: Array, n: Array, k: Array, dtype: str, groups: Array | float = 1.0, phase: str = "forward"
+    ) -> Prediction:
+        """``groups`` products [m, k] x [k, n] in one kernel: sizes broadcast.
+
+        ``phase`` dgrad or wgrad: sizes as that product runs; its own table where it was measured, else the forward's.
+        """
         m, n, k, groups = (np.asarray(each, dtype=np.float64) for each in np.broadcast_arrays(m, n, k, groups))
-        table = self.operators.get(("matmul", dtype, ""))
-        if table is None:
-            return missing(m.shape)
-        flat = [each.ravel() for each in (m, n, k, groups)]
-        rows = np.maximum(flat[0] * flat[3], 1.0)
-        sites = np.stack([np.maximum(flat[1], 1.0), np.maximum(flat[2], 1.0)], axis=1)
-        found = table.predict(table.roofline.matmul_s(*flat), rows, sites)
-        sigma = np.where(flat[3] > 1, np.sqrt(found.sigma**2 + GROUPED_SIGMA**2), found.sigma)
-        return _shaped(Prediction(found.time_s, sigma, found.rung), m.shape)
+        flat = [np.maximum(each.ravel(), 1.0) for each in (m, n, k, groups)]
+        plain = self.operators.get(("matmul", dtype, phase)) or self.operators.get(("matmul", dtype, ""))
+        grouped = self.operators.get(("grouped_matmul", dtype, ""))
+        several = flat[3] > 1
+        found = missing(several.shape) if plain is None else self._plain_matmul(plain, flat, several)
+        if grouped is not None and several.any():
+            one = grouped.predict(
+                grouped.roofline.matmul_s(*flat), flat[0], np.stack([flat[1], flat[2], flat[3]], axis=1)
+            )
+            found = _chosen(several & (one.rung != Rung.MISSING), one, found)
+        return _shaped(found, m.shape)
+
+    @staticmethod
+    def _plain_matmul(table: OperatorTable, flat: list[Array], several: NDArray[np.bool_]) -> Prediction:
+        """A grouped product runs like the plain one of all its rows, on its own roofline, less surely."""
+        sites = np.stack([flat[1], flat[2]], axis=1)
+        found = table.predict(table.roofline.matmul_s(*flat), flat[0] * flat[3], sites)
+        sigma = np.where(several, np.sqrt(found.sigma**2 + GROUPED_SIGMA**2), found.sigma)
+        return Prediction(found.time_s, sigma, found.rung)
 
     def attention(
         self, batch: Array, query: Array, heads: Array, kv_heads: Array, head_dim: int, dtype: str
@@ -150,6 +166,14 @@ class Profile:
 def missing(shape: tuple[int, ...]) -> Prediction:
     """Nothing is known for any of these."""
     return Prediction(np.full(shape, np.nan), np.full(shape, np.inf), np.full(shape, Rung.MISSING, dtype=np.int8))
+
+
+def _chosen(where: NDArray[np.bool_], first: Prediction, second: Prediction) -> Prediction:
+    return Prediction(
+        np.where(where, first.time_s, second.time_s),
+        np.where(where, first.sigma, second.sigma),
+        np.where(where, first.rung, second.rung),
+    )
 
 
 def _shaped(found: Prediction, shape: tuple[int, ...]) -> Prediction:

@@ -49,7 +49,7 @@ SPLIT_OVER_TP = ("column", "row", "heads", "features", "vocabulary")
 class _Counting(DeviceRates):
     """Rates under which a second is a FLOP, and moving bytes is free."""
 
-    def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0) -> Array:
+    def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0, phase: str = "forward") -> Array:
         return np.asarray(2.0 * m * n * k * weights)
 
     def attention_s(self, flops: Array, context: Array) -> Array:
