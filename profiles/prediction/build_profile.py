@@ -25,6 +25,7 @@ from profiles.observation_store.store import ObservationStore
 from profiles.prediction.build_curves import build_curves
 from profiles.prediction.curve_table import SIGMA_EXACT
 from profiles.prediction.environment_choice import CandidatePoints, choose, repeatability
+from profiles.prediction.moved_bytes import MOVED_CLASSES, moved_bytes
 from profiles.prediction.profile import OperatorTable, Profile, TableOrigin
 from profiles.prediction.profile_collectives import collective_tables
 from profiles.prediction.roofline import Roofline, roofline_of
@@ -35,7 +36,6 @@ SIBLING_SIGMA = 0.08
 """H100 to H200, large matmuls: 10.9 % at the 90th percentile, which is 1.6 sigma."""
 TWIN_DTYPE_SIGMA = 0.02
 _TWINS = {"bf16": "fp16", "fp16": "bf16"}
-MOVED_CLASSES = ("norm", "activation", "embedding", "cross_entropy", "rotary", "elementwise", "optimizer", "copy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,19 +231,21 @@ def _variants(table: Any, data: dict[str, Any], rows: NDArray[np.int64], kind: _
 def _add_moved(profile: Profile, store: ObservationStore, device: Device) -> None:
     """Memory-bound classes: one curve over the bytes that an operator moves."""
     wanted = Selection(devices=(device.name,), operator=MOVED_CLASSES, successes_only=True)
-    columns = ("operator", "dtype", "phase", "num_bytes", "time_s", BATCH_COLUMN)
+    sizes = ("num_tokens", "hidden_size", "ffn_hidden_size", "vocab_size")
+    columns = ("operator", "name", "dtype", "phase", *sizes, "time_s", BATCH_COLUMN)
     table = select(store, "operators", wanted, columns)
     points: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
     for row in table.to_pylist():
-        if row["num_bytes"] and row["phase"] in ("forward", "step", "unknown"):
+        moved = moved_bytes(row["operator"], row["name"], row["dtype"], row)
+        if moved and row["phase"] == "forward":
             key = (row["operator"], row["dtype"])
-            points.setdefault(key, []).append((row[BATCH_COLUMN], float(row["num_bytes"]), row["time_s"]))
+            points.setdefault(key, []).append((row[BATCH_COLUMN], float(moved), row["time_s"]))
     for (operator, dtype), rows in points.items():
         roof = roofline_of(device, dtype)
         if roof is None:
             continue
-        moved, seconds = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
-        curves = build_curves(np.ones((len(rows), 1)), moved, roof.moved_s(moved), seconds)
+        volumes, seconds = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
+        curves = build_curves(np.ones((len(rows), 1)), volumes, roof.moved_s(volumes), seconds)
         origin = TableOrigin(
             operator=operator,
             dtype=dtype,

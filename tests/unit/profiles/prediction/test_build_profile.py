@@ -186,3 +186,55 @@ def test_a_profile_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
         find_profile("ffff", tmp_path)
     with pytest.raises(ProfileMissing):
         referenced_profile(ProfileReference(profile_id="0" * 64, device="x", num_points=1), tmp_path)
+
+
+def test_memory_bound_operators_are_looked_up_by_the_bytes_they_move(tmp_path: Path) -> None:
+    def norm(tokens: int) -> OperatorObservation:
+        moved = 2 * tokens * 4096 * 2
+        shape = {"num_tokens": tokens, "hidden_size": 4096}
+        return OperatorObservation("norm", "rms_norm", Timing(5e-6 + moved / 2e12, "median"), "forward", "bf16", shape)
+
+    profile = build_profile(stored(tmp_path, [norm(2**power) for power in range(6, 15)]), H100)
+    moved = 2.0 * 3000 * 8192 * 2
+    found = profile.moved("norm", np.array([moved]), "bf16")
+    assert found.time_s[0] == pytest.approx(5e-6 + moved / 2e12, rel=0.05)
+    assert profile.moved("activation", np.array([moved]), "bf16").rung[0] == Rung.MISSING
+
+
+def test_a_gradient_has_a_table_of_its_own_where_it_was_measured(tmp_path: Path) -> None:
+    slow = [
+        OperatorObservation(
+            "matmul", "linear", Timing(1.0, "median"), "wgrad", "bf16", {"m": m, "n": 4096, "k": 8192}, detail={}
+        )
+        for m in (1024, 2048, 4096)
+    ]
+    profile = build_profile(stored(tmp_path, [*matmuls(1.0), *slow]), H100)
+    assert profile.matmul(M, N, K, "bf16", phase="wgrad").time_s[0] == pytest.approx(1.0)
+    assert profile.matmul(M, N, K, "bf16", phase="dgrad").time_s[0] == pytest.approx(seconds(profile))
+
+
+def test_grouped_products_take_their_own_table_and_else_the_plain_one_less_surely(tmp_path: Path) -> None:
+    grouped = [
+        OperatorObservation(
+            "grouped_matmul",
+            "experts",
+            Timing(0.5 * m, "median"),
+            "forward",
+            "bf16",
+            {"m": m, "n": 4096, "k": 8192, "num_groups": 8},
+            detail={"routing": routing},
+        )
+        for m in (256, 512)
+        for routing in ("balanced",)
+    ]
+    skewed = OperatorObservation(
+        "grouped_matmul", "experts", Timing(9e3, "median"), "forward", "bf16",
+        {"m": 256, "n": 4096, "k": 8192, "num_groups": 8}, detail={"routing": "power_law"},
+    )  # fmt: skip
+    eight = np.array([8.0])
+    own = build_profile(stored(tmp_path / "own", [*matmuls(1.0), *grouped, skewed]), H100)
+    assert own.matmul(np.array([256.0]), N, K, "bf16", eight).time_s[0] == pytest.approx(128.0)
+    plain = build_profile(stored(tmp_path / "plain", matmuls(1.0)), H100)
+    found = plain.matmul(np.array([256.0]), N, K, "bf16", eight)
+    assert found.sigma[0] > plain.matmul(np.array([2048.0]), N, K, "bf16").sigma[0]
+    assert found.time_s[0] > seconds(plain) * 0.9
