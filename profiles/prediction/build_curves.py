@@ -6,6 +6,8 @@ before (``profiles.prediction.environment_choice`` picks the environment; repeat
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +26,18 @@ Array = NDArray[np.float64]
 SMALLEST_GAP_OCTAVES = 0.25
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOutCurves:
+    """What is said about every site without it: kriged ``log util`` [S, A] and the kriging deviation [S].
+
+    ``own_part``: how much of the distance from it one point of a curve tells about the next one, 0 to 1.
+    """
+
+    kriged: Array
+    deviation: Array
+    own_part: float
+
+
 def build_curves(
     sites: Array, axis: Array, roofline_s: Array, time_s: Array, *, sigma_exact: float = SIGMA_EXACT
 ) -> CurveTable:
@@ -35,9 +49,8 @@ def build_curves(
     )
     measured = ~np.isnan(log_util)
     log_axis = np.log2(grid_axis)
-    rough = np.stack([_interpolated(log_axis, curve) for curve in log_util])
-    kriged, deviation = _left_out(np.log2(grid_sites), rough)
-    part = _own_part(log_axis, log_util - kriged)
+    left_out = left_out_curves(grid_sites, grid_axis, log_util)
+    kriged, part = left_out.kriged, left_out.own_part
     filled = log_util if measured.all() else _filled(log_axis, log_util, kriged, part)
     return CurveTable(
         sites=grid_sites,
@@ -45,10 +58,18 @@ def build_curves(
         log_util=filled,
         measured=measured,
         sigma_exact=sigma_exact,
-        sigma_site=_site_sigma(log_util, kriged, deviation, sigma_exact),
+        sigma_site=_site_sigma(log_util, kriged, left_out.deviation, sigma_exact),
         sigma_bracket=_bracket_sigma(log_axis, log_util, sigma_exact),
         sigma_hole=_hole_sigma(log_axis, log_util - kriged, part, sigma_exact),
     )
+
+
+def left_out_curves(sites: Array, axis: Array, log_util: Array) -> LeftOutCurves:
+    """Every site as all the others see it: sites [S, D], axis [A], ``log_util`` [S, A] with NaN where not measured."""
+    log_axis = np.log2(axis)
+    rough = np.stack([_interpolated(log_axis, curve) for curve in log_util])
+    kriged, deviation = _left_out(np.log2(sites), rough)
+    return LeftOutCurves(kriged, deviation, _own_part(log_axis, log_util - kriged))
 
 
 def _grid(row: NDArray[np.int64], column: NDArray[np.int64], value: Array, shape: tuple[int, int]) -> Array:

@@ -12,8 +12,7 @@ percentile; two framework versions of one device differ as much.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,13 @@ from profiles.device import Device
 from profiles.observation_store.query import BATCH_COLUMN, Selection, select
 from profiles.observation_store.store import ObservationStore
 from profiles.prediction.build_curves import build_curves
+from profiles.prediction.curve_kinds import CURVE_KINDS, CurveKind
 from profiles.prediction.curve_table import SIGMA_EXACT
 from profiles.prediction.environment_choice import CandidatePoints, choose, repeatability
 from profiles.prediction.moved_bytes import MOVED_CLASSES, moved_bytes
 from profiles.prediction.profile import OperatorTable, Profile, TableOrigin
 from profiles.prediction.profile_collectives import collective_tables
-from profiles.prediction.roofline import Roofline, roofline_of
+from profiles.prediction.roofline import roofline_of
 
 Array = NDArray[np.float64]
 
@@ -36,55 +36,6 @@ SIBLING_SIGMA = 0.08
 """H100 to H200, large matmuls: 10.9 % at the 90th percentile, which is 1.6 sigma."""
 TWIN_DTYPE_SIGMA = 0.02
 _TWINS = {"bf16": "fp16", "fp16": "bf16"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """How one operator class becomes curves: its shape columns, which is the axis, and its roofline.
-
-    ``variant`` is the column that tells tables apart (head size, phase); ``phases`` those that are looked up.
-    """
-
-    operator: str
-    columns: tuple[str, ...]
-    axis: str
-    sites: tuple[str, ...]
-    variant: str
-    phases: tuple[str, ...]
-    roofline_s: Callable[[Roofline, dict[str, Array]], Array]
-
-
-_KINDS = (
-    _Kind(
-        "matmul",
-        ("m", "n", "k"),
-        "m",
-        ("n", "k"),
-        "phase",
-        ("forward", "dgrad", "wgrad", "unknown"),
-        lambda roof, size: roof.matmul_s(size["m"], size["n"], size["k"]),
-    ),
-    _Kind(
-        "grouped_matmul",
-        ("m", "n", "k", "num_groups"),
-        "m",
-        ("n", "k", "num_groups"),
-        "",
-        ("forward",),
-        lambda roof, size: roof.matmul_s(size["m"], size["n"], size["k"], size["num_groups"]),
-    ),
-    _Kind(
-        "attention",
-        ("batch_size", "query_length", "num_heads", "num_kv_heads", "head_dim"),
-        "query_length",
-        ("batch_size", "num_heads", "num_kv_heads"),
-        "head_dim",
-        ("forward", "unknown"),
-        lambda roof, size: roof.attention_s(
-            size["batch_size"], size["query_length"], size["num_heads"], size["num_kv_heads"], size["head_dim"]
-        ),
-    ),
-)
 _PHASE_VARIANT = {"forward": "", "unknown": ""}
 """Tables of gradients carry their phase as variant; the forward's is the plain one."""
 
@@ -92,7 +43,7 @@ _PHASE_VARIANT = {"forward": "", "unknown": ""}
 def build_profile(store: ObservationStore, device: Device, siblings: Sequence[Device] = ()) -> Profile:
     """The profile of ``device``; empty where nothing was measured.  ``siblings``: devices of the same architecture."""
     profile = Profile(device.name)
-    for kind in _KINDS:
+    for kind in CURVE_KINDS:
         _add_tables(profile, store, device, device, kind, 0.0)
         for sibling in siblings:
             _add_tables(profile, store, device, sibling, kind, SIBLING_SIGMA)
@@ -103,7 +54,7 @@ def build_profile(store: ObservationStore, device: Device, siblings: Sequence[De
 
 
 def _add_tables(
-    profile: Profile, store: ObservationStore, device: Device, measured_on: Device, kind: _Kind, extra_sigma: float
+    profile: Profile, store: ObservationStore, device: Device, measured_on: Device, kind: CurveKind, extra_sigma: float
 ) -> None:
     """Add the tables of one operator that the profile does not have yet."""
     for (dtype, variant), candidates in _candidates(store, measured_on.name, kind).items():
@@ -136,7 +87,7 @@ def _add_tables(
         profile.operators[key] = OperatorTable(curves, own, origin)
 
 
-def _candidates(store: ObservationStore, device: str, kind: _Kind) -> dict[tuple[str, str], list[CandidatePoints]]:
+def _candidates(store: ObservationStore, device: str, kind: CurveKind) -> dict[tuple[str, str], list[CandidatePoints]]:
     """Points by (dtype, variant) and environment; only whole, causal, unwindowed operators, one product at a time."""
     single = () if "batch_size" in kind.columns else ("batch_size",)
     columns = (*kind.columns, *single, "dtype", "phase", "time_s", "detail", "causal", "window", BATCH_COLUMN)
@@ -196,7 +147,7 @@ def _kernels(detail: Any) -> tuple[NDArray[np.object_], NDArray[np.bool_]]:
 
 
 def _groups(
-    table: Any, kernels: NDArray[np.object_], data: dict[str, Any], usable: NDArray[np.bool_], kind: _Kind
+    table: Any, kernels: NDArray[np.object_], data: dict[str, Any], usable: NDArray[np.bool_], kind: CurveKind
 ) -> Iterable[tuple[tuple[str, str, str, str], NDArray[np.int64]]]:
     """Rows by (batch, kernel, dtype, variant)."""
     rows = np.flatnonzero(usable)
@@ -219,7 +170,7 @@ def _groups(
         yield (batch, kernel, dtype, variant), rows[part]
 
 
-def _variants(table: Any, data: dict[str, Any], rows: NDArray[np.int64], kind: _Kind) -> NDArray[np.str_]:
+def _variants(table: Any, data: dict[str, Any], rows: NDArray[np.int64], kind: CurveKind) -> NDArray[np.str_]:
     if kind.variant == "phase":
         phases = table.column("phase").to_numpy(zero_copy_only=False)[rows]
         return np.array([_PHASE_VARIANT.get(phase, phase) for phase in phases], dtype=str)

@@ -16,8 +16,6 @@ from profiles.prediction.roofline import Roofline
 
 Array = NDArray[np.float64]
 
-MOVED_CLASSES = ("norm", "activation", "embedding", "cross_entropy", "rotary", "elementwise", "optimizer", "copy")
-
 
 @dataclass(frozen=True, slots=True)
 class CurveKind:
