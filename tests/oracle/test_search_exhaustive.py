@@ -18,6 +18,7 @@ from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from tests.declared_space import all_rows
 from tests.exhaustive_search import Best, exhaustive_best
+from tests.measured_problems import random_profile
 from tests.search_problems import Size, random_problem
 
 QUICK = SearchOptions(top_k=0)
@@ -45,7 +46,7 @@ def _agree(problem: Problem) -> bool:
 
 def _same_numbers(problem: Problem, best: Best) -> None:
     """The planner's own evaluation of the oracle's winner says what the oracle says."""
-    hardware = hardware_of(problem.cluster, problem.workload.precision)
+    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
     candidate = evaluate_split(strategy_context(problem, hardware, best.strategy), best.split)
     assert candidate.step_time_s == pytest.approx(best.step_time_s, rel=1e-9)
     usable = hardware.memory_bytes * (1 - problem.constraints.memory_margin_fraction)
@@ -55,6 +56,12 @@ def _same_numbers(problem: Problem, best: Best) -> None:
 def _within_limits(plan: Plan) -> None:
     assert plan.peak_memory_bytes <= plan.memory_limit_bytes + 1e-8 * plan.memory_limit_bytes
     assert sum(stage.layers for stage in plan.stages) == plan.problem.model.num_layers
+
+
+@pytest.mark.parametrize("seed", range(900, 915))
+def test_the_plan_is_the_optimum_of_measured_times_as_well(seed: int) -> None:
+    problem = random_problem(seed, SMALL, "any")
+    _agree(problem.model_copy(update={"profile": random_profile(problem, seed)}))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -76,7 +83,7 @@ def test_the_small_problems_are_of_every_kind() -> None:
 def test_the_declared_space_is_what_the_search_enumerates(seed: int) -> None:
     """Search and oracle count the same strategies: nothing is dropped that no rule names."""
     problem = random_problem(100 + seed, SMALL, "any")
-    hardware = hardware_of(problem.cluster, problem.workload.precision)
+    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
     space = Search(problem, hardware, QUICK).space
     cores = space.cores
     layouts, key = space.layouts(cores, np.arange(len(cores)))
