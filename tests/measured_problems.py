@@ -13,8 +13,8 @@ from profiles.prediction.reference import ProfileReference
 from profiles.prediction.roofline import roofline_of
 
 
-def random_profile(problem: Problem, seed: int) -> ProfileReference:
-    """Matmuls on a rough grid at 10 to 90 % of the roofline, two collectives within a factor of four of a line."""
+def random_profile(problem: Problem, seed: int, utilisation: tuple[float, float] = (0.1, 0.9)) -> ProfileReference:
+    """Matmuls on a rough grid at these parts of the roofline, two collectives within a factor of four of a line."""
     random = np.random.default_rng(seed)
     device = problem.cluster.pools[0].device
     dtype = problem.workload.precision
@@ -23,7 +23,7 @@ def random_profile(problem: Problem, seed: int) -> ProfileReference:
         raise ValueError(f"{device.name} has no {dtype} peak")
     m, n, k = (each.ravel() for each in np.meshgrid(*[np.exp2(np.arange(5.0, 15.0, 2.0))] * 3, indexing="ij"))
     best_s = roof.matmul_s(m, n, k)
-    curves = build_curves(np.stack([n, k], axis=1), m, best_s, best_s / random.uniform(0.1, 0.9, len(m)))
+    curves = build_curves(np.stack([n, k], axis=1), m, best_s, best_s / random.uniform(*utilisation, len(m)))
     origin = TableOrigin(operator="matmul", dtype=dtype, num_points=len(m))
     sizes = np.exp2(np.arange(10.0, 30.0, 4.0))
     times = {
