@@ -56,7 +56,11 @@ def assemble_plan(
         strategy=candidate.strategy.to_dict(),
         stages=stages,
         step_time_s=step_s,
-        step_time_interval_s=step_interval_s(candidate.breakdown_s, covered.input_sigma if covered else None),
+        step_time_interval_s=step_interval_s(
+            candidate.breakdown_s,
+            covered.input_sigma if covered else None,
+            problem.calibration.framework_sigma if problem.calibration else None,
+        ),
         simulated_step_time_s=simulated_step_time_s(candidate),
         tokens_per_s=tokens / step_s,
         tokens_per_s_per_device=tokens / step_s / devices,
@@ -140,6 +144,7 @@ def _assumptions(problem: Problem, hardware: Hardware, candidate: Candidate) -> 
     workload, device = problem.workload, hardware.pool.device
     notes = [
         _input_note(problem, device.name),
+        *_calibration_notes(problem),
         "attention is causal and fused (flash); no dropout masks are kept",
         f"gradients are accumulated and reduced in {workload.gradient_dtype}, optimizer {workload.optimizer}",
         f"{problem.constraints.memory_margin_fraction:.0%} of device memory stays free for fragmentation and surprises",
@@ -165,6 +170,23 @@ def _input_note(problem: Problem, device: str) -> str:
     )
 
 
+def _calibration_notes(problem: Problem) -> tuple[str, ...]:
+    """What a calibration does to the numbers; nothing without one."""
+    used = problem.calibration
+    if used is None:
+        return ()
+    whose = f"{used.framework} {used.framework_version}".strip()
+    factors = ", ".join(f"{name} {value:.4g}" for name, value in used.factors.changed().items()) or "all neutral"
+    note = (
+        f"calibration {used.calibration_id[:12]} ({whose} on {used.device}, {used.num_rows} measured step times)"
+        f" corrects the predictions: {factors}"
+    )
+    if used.fitted_on_profile == problem.profile_id:
+        return (note,)
+    fitted = "datasheet predictions" if used.fitted_on_profile is None else f"profile {used.fitted_on_profile[:12]}"
+    return (f"{note}; it was fitted on {fitted}, which are not the inputs of this plan",)
+
+
 def _provenance(problem: Problem, hardware: Hardware, covered: Coverage | None) -> dict[str, Any]:
     device = hardware.pool.device
     return {
@@ -172,6 +194,7 @@ def _provenance(problem: Problem, hardware: Hardware, covered: Coverage | None) 
         "model": problem.model.content_hash(),
         "cluster": problem.cluster.content_hash(),
         "profile": problem.profile_id,
+        **_calibration_provenance(problem),
         "inputs": "datasheet" if covered is None else "measured where the profile reaches, else datasheet",
         "time_by_input": {"datasheet": 1.0}
         if covered is None
@@ -182,6 +205,13 @@ def _provenance(problem: Problem, hardware: Hardware, covered: Coverage | None) 
         },
         "engine": "best-bound-first over the declared space; stage dealing by exact dynamic programming",
     }
+
+
+def _calibration_provenance(problem: Problem) -> dict[str, Any]:
+    used = problem.calibration
+    if used is None:
+        return {}
+    return {"calibration": used.model_dump(mode="json", exclude={"schema_version": True, "factors": {"schema_version"}})}
 
 
 def _cost_per_step(problem: Problem, step_s: float, devices: int) -> float | None:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from planner.calibration.factors import AppliedCalibration
 from planner.model.spec import ModelSpec
 from profiles.cluster import Cluster
 from profiles.document import Document
@@ -69,6 +70,11 @@ class Problem(Document):
     objective: Objective = Field(default_factory=Objective)
     profile: ProfileReference | None = Field(
         default=None, description="measurements by content; None = datasheet predictions only"
+    )
+    calibration: AppliedCalibration | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="factors of a framework on this device; absent = none, so that ids without one stay as they were",
     )
 
     @property

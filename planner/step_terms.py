@@ -13,6 +13,7 @@ TERM_WORDS = {
     "optimizer": "optimizer step",
     "recompute": "recompute",
     "offload": "offload",
+    "host": "host overhead (calibrated)",
 }
 
 

@@ -35,31 +35,46 @@ CLASS_OF_TERM: dict[str, str] = {
     "pp_send": "network",
     "pp_bubble": "schedule",
     "offload": "host",
+    "host": "compute",
 }
 
 
 def step_interval_s(
-    breakdown_s: Mapping[str, float], input_sigma: Mapping[str, float] | None = None
+    breakdown_s: Mapping[str, float],
+    input_sigma: Mapping[str, float] | None = None,
+    framework_sigma: float | None = None,
 ) -> tuple[float, float]:
     """80 % interval of the step time from its breakdown.
 
     ``input_sigma``: spread of measured inputs by class (``planner.coverage``); None = datasheet inputs.
+    ``framework_sigma``: what a calibration left unexplained on runs that it had not seen, in place of the prior.
     """
-    step_s, sigma = sum(breakdown_s.values()), step_sigma(breakdown_s, input_sigma)
+    step_s, sigma = sum(breakdown_s.values()), step_sigma(breakdown_s, input_sigma, framework_sigma)
     return step_s * math.exp(-Z * sigma), step_s * math.exp(Z * SLOW_SIDE * sigma)
 
 
-def step_sigma(breakdown_s: Mapping[str, float], input_sigma: Mapping[str, float] | None = None) -> float:
+def step_sigma(
+    breakdown_s: Mapping[str, float],
+    input_sigma: Mapping[str, float] | None = None,
+    framework_sigma: float | None = None,
+) -> float:
     """Standard deviation of the log of the step time."""
     step_s = sum(breakdown_s.values())
     shares: dict[str, float] = {}
     for term, seconds in breakdown_s.items():
         name = CLASS_OF_TERM[term]
         shares[name] = shares.get(name, 0.0) + seconds / step_s
-    return math.sqrt(sum((_class_sigma(name, input_sigma) * share) ** 2 for name, share in shares.items()))
+    return math.sqrt(
+        sum((_class_sigma(name, input_sigma, framework_sigma) * share) ** 2 for name, share in shares.items())
+    )
 
 
-def _class_sigma(name: str, input_sigma: Mapping[str, float] | None) -> float:
-    if input_sigma is None or name not in input_sigma:
+def _class_sigma(name: str, input_sigma: Mapping[str, float] | None, framework_sigma: float | None) -> float:
+    prior = FRAMEWORK_SIGMA.get(name)
+    if prior is None:
         return DATASHEET_SIGMA[name]
-    return math.hypot(FRAMEWORK_SIGMA[name], input_sigma[name])
+    if input_sigma is None or name not in input_sigma:
+        if framework_sigma is None:
+            return DATASHEET_SIGMA[name]
+        return math.sqrt(DATASHEET_SIGMA[name] ** 2 - prior**2 + framework_sigma**2)
+    return math.hypot(prior if framework_sigma is None else framework_sigma, input_sigma[name])

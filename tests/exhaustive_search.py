@@ -58,7 +58,7 @@ class Limits:
 
 def exhaustive_best(problem: Problem, num_devices: int | None = None) -> tuple[Best | None, int]:
     """The fastest plan and the number of strategies looked at; None when nothing fits."""
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
+    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
     rows = all_rows(problem, num_devices or problem.cluster.num_devices)
     costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
     oracle = _Oracle(problem, costs, Limits.of(problem, hardware))
@@ -79,7 +79,7 @@ class Outcomes:
 
 def all_outcomes(problem: Problem) -> Outcomes:
     """Every strategy of a problem with its best dealing, whatever its target's rules say."""
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
+    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
     costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
     oracle = _Oracle(problem, costs, Limits.of(problem, hardware))
     parts, times, sizes = [], [np.zeros(0)], [np.zeros(0)]
@@ -222,7 +222,7 @@ class _Stage:
         saving = cost.saved_bytes - cost.relieved_bytes
         flight = self._flight(rows, strategy, stage)
         self.seconds = (cost.layer_forward_s + cost.layer_backward_s) @ held + cost.relief_s @ eased
-        self.seconds = self.seconds + front * cost.embedding_s + back * cost.head_s
+        self.seconds = self.seconds + front * cost.embedding_s + back * cost.head_s + cost.stage_host_s
         self.weight_gradient_s = (
             cost.layer_weight_gradient_s @ held
             + front * cost.embedding_weight_gradient_s

@@ -84,7 +84,8 @@ def optimizer_s(parameters: Array, parallel: DataParallelism, workload: Workload
 def optimizer_places_s(local: Array, workload: Workload, hardware: Hardware) -> tuple[Array, Array]:
     """Seconds to update ``local`` parameters on the device and, offloaded, on the host."""
     state, gradient = optimizer_bytes(workload), gradient_bytes(workload)
-    on_device_s = local * (2.0 * state + gradient + WEIGHT_BYTES) / hardware.rates.memory_bytes_per_s
+    moved_bytes = local * (2.0 * state + gradient + WEIGHT_BYTES)
+    on_device_s = moved_bytes / hardware.rates.memory_bytes_per_s * hardware.factors.compute
     crossing_s = local * max(gradient, WEIGHT_BYTES) / hardware.host_link_bytes_per_s
     return on_device_s, crossing_s + local * 2.0 * state / HOST_OPTIMIZER_BYTES_PER_S
 

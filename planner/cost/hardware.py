@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.calibration.factors import NEUTRAL, AppliedCalibration, Factors
 from planner.cost.collective import Collective, collective_s
 from planner.cost.efficiency import DeviceRates, device_rates, sustained_fraction
 from planner.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
@@ -39,11 +40,14 @@ class Hardware:
     host_link_bytes_per_s: float
     host_memory_bytes_per_device: float
     measured_links: MeasuredCollectives | None = None
+    factors: Factors = NEUTRAL
+    """Of a calibration: on operators, collectives, micro-batches and memory, wherever those are costed."""
 
     def collective_s(self, op: Collective, size_bytes: Array, group_size: Array, stride: Array) -> Array:
-        """Seconds of one collective: measured where the group was measured, else the (corrected) model."""
+        """Seconds of one collective: measured where the group was measured, else the (corrected) model; calibrated."""
         found = self.collective_prediction(op, size_bytes, group_size, stride)
-        return collective_s(op, size_bytes, group_size, stride, self.levels) if found is None else found.time_s
+        time_s = collective_s(op, size_bytes, group_size, stride, self.levels) if found is None else found.time_s
+        return time_s if self.factors.communication == 1.0 else time_s * self.factors.communication
 
     def collective_prediction(
         self, op: Collective, size_bytes: Array, group_size: Array, stride: Array
@@ -62,10 +66,15 @@ class Hardware:
         return self.levels[0].devices_per_group if self.levels else 1
 
 
-def hardware_of(cluster: Cluster, precision: str, profile: ProfileReference | Profile | None = None) -> Hardware:
+def hardware_of(
+    cluster: Cluster,
+    precision: str,
+    profile: ProfileReference | Profile | None = None,
+    calibration: AppliedCalibration | None = None,
+) -> Hardware:
     """Resolve the cluster for one precision; ``profile`` replaces datasheet predictions where it has them.
 
-    Training plans need a single pool of equal devices, and a profile must have been measured on that device.
+    Training plans need a single pool of equal devices; a profile and a calibration must be of that device.
     """
     if len(cluster.pools) != 1:
         raise DocumentInvalid(
@@ -75,6 +84,8 @@ def hardware_of(cluster: Cluster, precision: str, profile: ProfileReference | Pr
         )
     pool = cluster.pools[0]
     levels = network_levels(pool, cluster.fabric)
+    if calibration is not None:
+        _calibrated_device(calibration, pool)
     rates, links = device_rates(pool.device, precision), None
     if profile is not None:
         measured = referenced_profile(profile) if isinstance(profile, ProfileReference) else profile
@@ -91,11 +102,21 @@ def hardware_of(cluster: Cluster, precision: str, profile: ProfileReference | Pr
         rates=rates,
         levels=levels,
         measured_links=links,
+        factors=NEUTRAL if calibration is None else calibration.factors,
         num_devices=pool.num_devices,
         memory_bytes=pool.device.memory_bytes,
         host_link_bytes_per_s=pool.host.link_bandwidth_bytes_per_s,
         host_memory_bytes_per_device=pool.host.memory_bytes / pool.devices_per_node,
     )
+
+
+def _calibrated_device(calibration: AppliedCalibration, pool: Pool) -> None:
+    if calibration.device != pool.device.name:
+        raise DocumentInvalid(
+            f"the calibration was fitted on {calibration.device}, the cluster has {pool.device.name}",
+            where="--calibration",
+            hint="factors of one device say nothing about another: calibrate with runs on it, or leave the flag out",
+        )
 
 
 def _same_device(profile: Profile, pool: Pool) -> None:

@@ -138,12 +138,13 @@ def _layer_table(
         ep_s=stack("ep_s"),
         dense_parameters=stack("dense_parameters"),
         expert_parameters=stack("expert_parameters"),
-        saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
+        saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0)
+        * hardware.factors.fragmentation,
         relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
     )
 
 
-def _end(sums: OperatorSum, saved: Array, transient: Array) -> EndTable:
+def _end(sums: OperatorSum, saved: Array, transient: Array, hardware: Hardware) -> EndTable:
     return EndTable(
         forward_s=sums.forward_s + sums.communication_forward_s,
         backward_s=sums.backward_s + sums.communication_backward_s,
@@ -154,8 +155,8 @@ def _end(sums: OperatorSum, saved: Array, transient: Array) -> EndTable:
         ep_s=sums.ep_s,
         dense_parameters=sums.dense_parameters,
         expert_parameters=sums.expert_parameters,
-        saved_bytes=saved,
-        transient_bytes=transient,
+        saved_bytes=saved * hardware.factors.fragmentation,
+        transient_bytes=transient * hardware.factors.fragmentation,
     )
 
 
@@ -173,7 +174,7 @@ def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: 
     if model.vision is not None:
         images = workload.images_per_sample
         saved = _add_vision(sums, model, keys, hardware, images)
-    return _end(sums, saved, np.zeros(len(keys)))
+    return _end(sums, saved, np.zeros(len(keys)), hardware)
 
 
 def _add_vision(sums: OperatorSum, model: ModelSpec, keys: LayerKeys, hardware: Hardware, images: int) -> Array:
@@ -208,7 +209,8 @@ def _add_vision(sums: OperatorSum, model: ModelSpec, keys: LayerKeys, hardware: 
             sums.add_times(one, count)
             kept = kept + count * working_bytes(operators, patches)
     sums.dense_parameters += vision.extra_parameters
-    projector_s = vision.projector_flops_per_image * images * keys.micro_batch_size / hardware.rates.matmul_flops_per_s
+    projector_flops = vision.projector_flops_per_image * images * keys.micro_batch_size
+    projector_s = projector_flops / hardware.rates.matmul_flops_per_s * hardware.factors.compute
     sums.forward_s += projector_s
     sums.input_gradient_s += projector_s
     sums.weight_gradient_s += projector_s
@@ -228,7 +230,7 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     )
     if model.mtp is not None:
         saved = saved + _add_mtp(sums, model, kinds, keys, hardware, saved)
-    return _end(sums, saved, transient)
+    return _end(sums, saved, transient, hardware)
 
 
 def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:

@@ -20,6 +20,11 @@ Sizes = tuple[Array, Array, Array, Array]
 
 def operator_forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
     """Forward seconds of one operator on one device: [K]."""
+    seconds, factor = _forward_s(operator, keys, hardware), hardware.factors.compute
+    return seconds if factor == 1.0 else seconds * factor
+
+
+def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
     if is_matmul(operator):
         return hardware.rates.matmul_s(*matmul_sizes(operator, keys))
     if operator.op_class == "attention":
@@ -41,8 +46,9 @@ def operator_backward_s(
         if hardware.rates.measured is None or not is_matmul(operator):
             return forward_s, forward_s
         m, n, k, products = matmul_sizes(operator, keys)
-        rates = hardware.rates
-        return rates.matmul_s(m, k, n, products, "dgrad"), rates.matmul_s(n, k, m, products, "wgrad")
+        factor, rates = hardware.factors.compute, hardware.rates
+        input_s, weight_s = rates.matmul_s(m, k, n, products, "dgrad"), rates.matmul_s(n, k, m, products, "wgrad")
+        return factor * input_s, factor * weight_s
     # Point-wise operators read the saved input and the incoming gradient, write one gradient.
     return 1.5 * forward_s, np.zeros_like(forward_s)
 

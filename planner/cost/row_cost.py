@@ -33,7 +33,8 @@ class RowCost:
     """Costs by row; layer columns are [R, N], the rest [R].
 
     Times of layers and ends count compute, exposed communication and ZeRO traffic of one micro-batch;
-    ``relief_s`` is what the row's memory relief adds to a layer that uses it.
+    ``relief_s`` is what the row's memory relief adds to a layer that uses it; ``stage_host_s`` what every stage loses
+    on every micro-batch (a calibrated host overhead), under which nothing hides.
     """
 
     layer_forward_s: Array
@@ -58,6 +59,7 @@ class RowCost:
     head_weight_gradient_s: Array
     table_reduce_s: Array
     hop_s: Array
+    stage_host_s: Array
     fixed_bytes: Array
     gathered_bytes: Array
     dense_state: StateBytes
@@ -140,6 +142,7 @@ class CostModel:
             head_weight_gradient_s=last.weight_gradient_s[key],
             table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
             hop_s=stage_hop_s(self.hardware, rows, cost.entry_bytes[key], _hop_stride(rows)),
+            stage_host_s=np.full(len(rows), self.hardware.factors.host_overhead_s),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
             dense_state=state_bytes(self.workload, rows.zero, dense.shards, rows.optimizer_offload),
@@ -253,6 +256,7 @@ class CostModel:
         hand_over = np.where(rows.pp > 1, 2.0 * rows.vpp, 0.0) + 4.0
         return (
             FRAMEWORK_BYTES
+            + self.hardware.factors.fixed_bytes
             + COMMUNICATOR_BYTES * communicators
             + cost.dispatch_bytes[key]
             + hand_over * cost.entry_bytes[key]

@@ -77,7 +77,7 @@ class BoundTerms:
         self.costs = costs
         counts = costs.kind_counts
         stages = rows.pp.astype(float)
-        self.total_s = cost.layer_s @ counts + cost.embedding_s + cost.head_s
+        self.total_s = cost.layer_s @ counts + cost.embedding_s + cost.head_s + stages * cost.stage_host_s
         self.weight_gradient_s = (
             cost.layer_weight_gradient_s @ counts + cost.embedding_weight_gradient_s + cost.head_weight_gradient_s
         )

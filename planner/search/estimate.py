@@ -30,7 +30,7 @@ def estimate(problem: Problem, strategy: Strategy, chunk_layers: tuple[int, ...]
     A strategy that does not fit gives a plan of status ``infeasible``, with the memory that it would need.  Raises
     DocumentInvalid listing every broken rule of legality and of the problem's target.
     """
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
+    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
     context = strategy_context(problem, hardware, strategy)
     _check(problem, context, strategy, chunk_layers)
     rules = split_rules(problem, hardware)

@@ -24,6 +24,9 @@ from planner.strategy_rows import SCHEDULES
 Array = NDArray[np.float64]
 Span = tuple[int, int]
 
+HOST_FORWARD_SHARE = 1.0 / 3.0
+"""Part of a stage's host overhead in its forward pass: the backward pass launches about twice as many kernels."""
+
 
 def evaluate_split(context: RowContext, split: Split) -> Candidate:
     """Candidate of one strategy with its layers and relief dealt as ``split`` says."""
@@ -100,14 +103,16 @@ def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Spa
     saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)
     activations = flight * (saved + first * float(cost.embedding_saved[0])) + last * waiting * float(cost.head_saved[0])
     replays = float(context.memory.replay_bytes[0]) if any(stop > start for start, stop in relieved) else 0.0
-    states = (cost.dense_state, cost.expert_state)
+    states, host_s = (cost.dense_state, cost.expert_state), float(cost.stage_host_s[0])
     offloaded = flight * _over(prefix.saving_bytes, relieved) if context.strategy.activation_offload else 0.0
     return StageBill(
         forward_s=_over(prefix.forward_s, spans)
+        + HOST_FORWARD_SHARE * host_s
         + first * float(cost.embedding_forward_s[0])
         + last * float(cost.head_forward_s[0]),
         backward_s=_over(prefix.backward_s, spans)
         + _over(prefix.relief_s, relieved)
+        + (1.0 - HOST_FORWARD_SHARE) * host_s
         + first * float(cost.embedding_backward_s[0])
         + last * float(cost.head_backward_s[0]),
         weight_gradient_s=_over(prefix.weight_gradient_s, spans)
@@ -140,7 +145,10 @@ def _busiest_terms(context: RowContext, stage: int, spans: tuple[list[Span], lis
     terms["recompute"] = 0.0 if offload else microbatches * relief
     terms["offload"] = microbatches * relief if offload else 0.0
     # What is left of the stage's time is ZeRO-2/3 traffic, which data parallelism causes.
-    terms["dp"] = max(0.0, microbatches * (total - sum(parts.values())))
+    host_s = float(context.cost.stage_host_s[0])
+    terms["dp"] = max(0.0, microbatches * (total - host_s - sum(parts.values())))
+    if host_s > 0:
+        terms["host"] = microbatches * host_s
     return terms
 
 

@@ -40,7 +40,7 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
 
 def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Progress | None = None) -> Plan:
     """The fastest plan that uses every device of the problem's cluster."""
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
+    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
     search = Search(problem, hardware, options, progress)
     result = search.run()
     if result.best is None:

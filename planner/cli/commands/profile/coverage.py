@@ -52,7 +52,7 @@ def coverage_of_plan(
     if profile != "plan":
         reference = chosen_profile(profile, problem.cluster.pools[0].device)
         problem = problem.model_copy(update={"profile": reference})
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
+    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
     found = coverage(problem, hardware, the_plan.chosen(), the_plan.breakdown_s)
     measured = hardware.rates.measured
     data = _data(the_plan, found, measured.profile if measured else None, rows)
@@ -63,14 +63,15 @@ def _data(plan: Plan, found: Coverage, profile: Profile | None, rows: int) -> di
     from planner.uncertainty import step_interval_s, step_sigma
 
     step_s = plan.step_time_s
-    gains = found.gains()
+    gains, used = found.gains(), plan.problem.calibration
+    spread = (found.input_sigma if profile else None, used.framework_sigma if used else None)
     return {
         "plan_id": plan.plan_id,
         "profile_id": profile.profile_id if profile else None,
         "device": plan.problem.cluster.pools[0].device.name,
         "step_time_s": step_s,
-        "step_time_interval_s": step_interval_s(plan.breakdown_s, found.input_sigma if profile else None),
-        "sigma": step_sigma(plan.breakdown_s, found.input_sigma if profile else None),
+        "step_time_interval_s": step_interval_s(plan.breakdown_s, *spread),
+        "sigma": step_sigma(plan.breakdown_s, *spread),
         "input_sigma": found.input_sigma,
         "time_by_input": found.provenance_shares,
         "lookups": [_lookup(leaning, step_s) for leaning in found.leanings[:rows]],
