@@ -27,6 +27,8 @@ from profiles.prediction.rungs import Prediction, Rung
 Array = NDArray[np.float64]
 ModelTime = Callable[[Collective, Array, Array, Array], Array]
 
+SHARING_SIGMA = 0.15
+"""Spread of the correction for shared NICs: measured inefficiency over fair shares is 1.1 to 1.4."""
 OTHER_GROUP_SIGMA = 0.20
 """Spread after correcting the model by the ratio of another group size."""
 
@@ -85,8 +87,8 @@ class MeasuredCollectives:
         alone = (group <= 1) | (size <= 0)
         for members, span in {(int(g), int(k)) for g, k in zip(group[~alone], nodes[~alone], strict=True)}:
             here = ~alone & (group == members) & (nodes == span)
-            found = self.profile.collective(CollectiveKey(op, members, span), size[here])
-            if found.rung[0] != Rung.MISSING:
+            found = self._measured(op, members, span, size[here])
+            if found is not None:
                 seconds[here], sigma[here], rung[here] = found.time_s, found.sigma, found.rung
                 continue
             correction = self._nearest_ratio(op, members, span)
@@ -95,6 +97,33 @@ class MeasuredCollectives:
                 seconds[here] = model[here] * np.exp(log_ratio)
                 sigma[here], rung[here] = OTHER_GROUP_SIGMA, Rung.TRANSFER
         return Prediction(seconds, sigma, rung)
+
+    def _measured(self, op: Collective, members: int, span: int, size_bytes: Array) -> Prediction | None:
+        """The curve of this group beside its siblings; one measured alone pays for the NICs that it will share."""
+        siblings = self.profile.collectives.get(CollectiveKey(op, members, span, concurrent=True))
+        if siblings is not None:
+            return siblings.predict(size_bytes)
+        alone = self.profile.collectives.get(CollectiveKey(op, members, span))
+        if alone is None:
+            return None
+        found = alone.predict(size_bytes)
+        factor = self._sharing(members, span)
+        if factor == 1.0:
+            return found
+        sigma = np.hypot(found.sigma, SHARING_SIGMA)
+        return Prediction(found.time_s * factor, sigma, np.maximum(found.rung, np.int8(Rung.TRANSFER)))
+
+    def _sharing(self, members: int, span: int) -> float:
+        """How much faster a group across nodes is alone than beside its siblings: NICs that it borrows from them.
+
+        Alone, its c members of a node drive their own NICs at the pair rate, up to all of the node; together each
+        device has its share: ``min(pair rate / share, devices / c)``.  1 where each device owns its NICs (rails).
+        """
+        if span == 1:
+            return 1.0
+        outer, per_node = self.levels[-1], max(members // span, 1)
+        borrowed = outer.pair_bandwidth_bytes_per_s / outer.bandwidth_bytes_per_s
+        return max(1.0, min(borrowed, self.devices_per_node / per_node))
 
     def _nodes(self, group: Array, stride: Array) -> Array:
         """Nodes that a group spans: 1 inside the innermost level, whatever boxes it is built from."""

@@ -143,14 +143,6 @@ class Profile:
         found = table.predict(table.roofline.moved_s(flat), flat, np.ones((len(flat), 1)))
         return _shaped(found, moved_bytes.shape)
 
-    def collective(self, key: CollectiveKey, size_bytes: Array) -> Prediction:
-        """A collective over exactly this group shape; siblings running or not is exchanged if only one was measured."""
-        curve = self.collectives.get(key)
-        if curve is None:
-            other = CollectiveKey(key.operation, key.group_size, key.num_nodes, not key.concurrent)
-            curve = self.collectives.get(other)
-        return missing(size_bytes.shape) if curve is None else curve.predict(size_bytes)
-
     def _attention_table(self, head_dim: int, dtype: str) -> tuple[OperatorTable | None, float]:
         exact = self.operators.get(("attention", dtype, str(head_dim)))
         if exact is not None:

@@ -134,3 +134,21 @@ def test_a_profile_that_is_not_on_this_machine_is_missing_not_guessed(tmp_path: 
     reference = ProfileReference(profile_id="1" * 64, device=DEVICE.name, num_points=1)
     with pytest.raises(ProfileMissing, match="not here"):
         hardware_of(CLUSTER, "bf16", reference)
+
+
+def _across_nodes(cluster_name: str, *, concurrent: bool) -> float:
+    """Measured seconds of a group of two, one device a node, over what its curve says."""
+    cluster = load_cluster(cluster_name, 16)
+    sizes = np.array([2.0**20, 2.0**28])
+    curves = collective_curves({CollectiveKey("all_reduce", 2, 2, concurrent): (sizes, np.array([1e-3, 1e-1]))})
+    profile = identified(Profile(cluster.pools[0].device.name, collectives=curves))
+    hardware = hardware_of(cluster, "bf16", profile)
+    seconds = hardware.collective_s("all_reduce", sizes[1:], np.array([2.0]), np.array([8.0]))
+    return float(seconds[0]) / 1e-1
+
+
+def test_a_group_measured_alone_pays_for_the_nics_that_it_will_share() -> None:
+    # DGX H100: a NIC a device, so alone or not is the same.  P4d: 4 NICs for 8 devices, so two siblings share one.
+    assert _across_nodes("dgx-h100", concurrent=False) == pytest.approx(1.0)
+    assert _across_nodes("aws-p4d", concurrent=False) == pytest.approx(2.0)
+    assert _across_nodes("aws-p4d", concurrent=True) == pytest.approx(1.0)

@@ -126,7 +126,7 @@ def test_collectives_become_one_curve_a_group_shape(tmp_path: Path) -> None:
     in_a_trace = CollectiveObservation("all_reduce", 2**20, 4, Timing(1.0, "max"), "bf16", launch="in_situ")
     profile = build_profile(stored(tmp_path, [], collectives=[*observations, in_a_trace]), H100)
     assert set(profile.collectives) == {CollectiveKey("all_reduce", 2, 1), CollectiveKey("all_reduce", 8, 1)}
-    found = profile.collective(CollectiveKey("all_reduce", 8, 1), np.array([2.0**20]))
+    found = profile.collectives[CollectiveKey("all_reduce", 8, 1)].predict(np.array([2.0**20]))
     assert found.time_s[0] == pytest.approx(1e-5 + 2**20 * 8 / 3e12)
 
 
