@@ -30,11 +30,13 @@ SMALLEST_GAP_OCTAVES = 0.25
 class LeftOutCurves:
     """What is said about every site without it: kriged ``log util`` [S, A] and the kriging deviation [S].
 
-    ``own_part``: how much of the distance from it one point of a curve tells about the next one, 0 to 1.
+    ``nearest_octaves`` [S]: how far the next site is (0 where there is no other).  ``own_part``: how much of the
+    distance from the kriged curve one point of a curve tells about the next one, 0 to 1.
     """
 
     kriged: Array
     deviation: Array
+    nearest_octaves: Array
     own_part: float
 
 
@@ -68,8 +70,8 @@ def left_out_curves(sites: Array, axis: Array, log_util: Array) -> LeftOutCurves
     """Every site as all the others see it: sites [S, D], axis [A], ``log_util`` [S, A] with NaN where not measured."""
     log_axis = np.log2(axis)
     rough = np.stack([_interpolated(log_axis, curve) for curve in log_util])
-    kriged, deviation = _left_out(np.log2(sites), rough)
-    return LeftOutCurves(kriged, deviation, _own_part(log_axis, log_util - kriged))
+    kriged, deviation, nearest = _left_out(np.log2(sites), rough)
+    return LeftOutCurves(kriged, deviation, nearest, _own_part(log_axis, log_util - kriged))
 
 
 def _grid(row: NDArray[np.int64], column: NDArray[np.int64], value: Array, shape: tuple[int, int]) -> Array:
@@ -90,17 +92,18 @@ def _interpolated(log_axis: Array, curve: Array) -> Array:
     return np.interp(log_axis, log_axis[known], curve[known])
 
 
-def _left_out(log_sites: Array, rough: Array) -> tuple[Array, Array]:
-    """Each site's curve and kriging deviation as all other sites see it; its own curve where it is alone."""
+def _left_out(log_sites: Array, rough: Array) -> tuple[Array, Array, Array]:
+    """Each site's curve, deviation and next site as all others see it; its own curve where it is alone."""
     count = len(log_sites)
     if count < 2:
-        return rough, np.ones(count)
-    curves, deviation = np.empty_like(rough), np.empty(count)
+        return rough, np.ones(count), np.zeros(count)
+    curves, deviation, nearest = np.empty_like(rough), np.empty(count), np.empty(count)
     for start in range(0, count, 256):
         index = np.arange(start, min(start + 256, count))
         weights = kriging_weights(log_sites, log_sites[index], leave_out=index)
         curves[index], deviation[index] = combine(weights, rough), np.sqrt(weights.variance)
-    return curves, deviation
+        nearest[index] = weights.nearest_octaves
+    return curves, deviation, nearest
 
 
 def _filled(log_axis: Array, log_util: Array, kriged: Array, part: float) -> Array:
