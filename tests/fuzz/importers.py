@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of the importers: ``python -m tests.fuzz.importers FORMAT [libFuzzer flags]``.
 
 Needs the extra ``fuzz`` (atheris).  The corpus starts from the samples that the format recognises; anything but a
-``MeshwrightError`` that leaves the reader is a finding.  ``read_sources`` would turn it into a clear error for the user:
+``MeshwrightError`` that leaves the reader is a finding.  ``read_sources`` would turn it into a clear error for a user:
 here the importer itself is asked.
 """
 
