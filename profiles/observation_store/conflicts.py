@@ -14,12 +14,12 @@ max over batches (fastest) / min over batches (slowest) > 1 + threshold.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
+import numpy.typing as npt
 
 from profiles.observation_store.batch import StoredBatch
 from profiles.observation_store.query import BATCH_COLUMN, Selection, select, selected_batches
@@ -27,6 +27,12 @@ from profiles.observation_store.schema import Kind
 from profiles.observation_store.store import ObservationStore
 from profiles.observations.records import SHAPE_NAMES
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+IntArray = npt.NDArray[np.int64]
+
+_MOST_CODES = 2**62
 _KEYS: dict[Kind, tuple[str, ...]] = {
     "operators": ("operator", "phase", "dtype", *SHAPE_NAMES, "causal", "detail", "statistic"),
     "collectives": (
@@ -86,31 +92,63 @@ def _comparable(batches: list[StoredBatch]) -> Iterator[tuple[str, tuple[str, ..
 def _conflicts_among(
     store: ObservationStore, kind: Kind, device: str, ids: tuple[str, ...], threshold: float
 ) -> Iterator[MeasuredTwice]:
-    keys = list(_KEYS[kind])
+    keys = _KEYS[kind]
     only = Selection(batch_ids=ids, successes_only=True)
     rows = select(store, kind, only, [*keys, "time_s", BATCH_COLUMN])
-    # A column without any value says nothing about the key, and grouping by it costs time.
-    keys = [name for name in keys if rows.column(name).null_count < rows.num_rows]
-    by_batch = rows.group_by([*keys, BATCH_COLUMN], use_threads=False).aggregate(
-        [("time_s", "min"), ("time_s", "max"), ("time_s", "count")]
-    )
-    del rows
-    by_key = by_batch.append_column("index", pa.array(range(by_batch.num_rows), pa.int64())).group_by(
-        keys, use_threads=False
-    )
-    spans = by_key.aggregate([("time_s_min", "max"), ("time_s_max", "min"), ("index", "list")])
-    ratio = pc.divide(spans.column("time_s_min_max"), spans.column("time_s_max_min"))
-    for row in spans.append_column("ratio", ratio).filter(pc.greater(ratio, 1 + threshold)).to_pylist():
-        yield MeasuredTwice(kind, device, _key(row, keys), row["ratio"], _batches(by_batch.take(row["index_list"])))
+    if not rows.num_rows:
+        return
+    # Sorted by key and batch, so that every span of equal keys is one slice.
+    key_of_row, batch_of_row = _codes(rows, keys), _codes(rows, [BATCH_COLUMN])
+    order = np.lexsort((batch_of_row, key_of_row))
+    key_of_row, batch_of_row = key_of_row[order], batch_of_row[order]
+    time_s = rows.column("time_s").to_numpy()[order]
+    first_of_batch = _starts((key_of_row[1:] != key_of_row[:-1]) | (batch_of_row[1:] != batch_of_row[:-1]))
+    fastest_s = np.minimum.reduceat(time_s, first_of_batch)
+    slowest_s = np.maximum.reduceat(time_s, first_of_batch)
+    num_rows = np.diff(np.append(first_of_batch, len(time_s)))
+    key_of_batch = key_of_row[first_of_batch]
+    first_of_key = _starts(key_of_batch[1:] != key_of_batch[:-1])
+    ratio = np.maximum.reduceat(fastest_s, first_of_key) / np.minimum.reduceat(slowest_s, first_of_key)
+    apart = np.flatnonzero(ratio > 1 + threshold)
+    ends = np.append(first_of_key[1:], len(first_of_batch))
+    spans = [np.arange(first_of_key[place], ends[place]) for place in apart]
+    if not spans:
+        return
+    # One take for all: each take joins the chunks of every text column.
+    told = rows.take(order[first_of_batch[np.concatenate(spans)]]).to_pylist()
+    start = 0
+    for place, span in zip(apart, spans, strict=True):
+        its = told[start : start + len(span)]
+        start += len(span)
+        measured = (
+            MeasuredBy(row[BATCH_COLUMN], float(fastest_s[each]), float(slowest_s[each]), int(num_rows[each]))
+            for each, row in zip(span, its, strict=True)
+        )
+        by_speed = tuple(sorted(measured, key=lambda each: each.fastest_s))
+        yield MeasuredTwice(kind, device, _key(its[0], keys), float(ratio[place]), by_speed)
 
 
-def _key(row: dict[str, Any], keys: list[str]) -> dict[str, str | int | bool]:
-    return {name: row[name] for name in keys if row[name] is not None and row[name] != ""}
+def _codes(rows: pa.Table, names: Sequence[str]) -> IntArray:
+    """One whole number a row, equal for rows that agree in all columns (null agrees with null)."""
+    codes, num_codes = np.zeros(rows.num_rows, np.int64), 1
+    for name in names:
+        column = rows.column(name)
+        if column.null_count == rows.num_rows:
+            continue
+        encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+        width = len(encoded.dictionary) + 1
+        if num_codes * width >= _MOST_CODES:
+            codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+            num_codes = int(codes.max()) + 1
+        codes = codes * width + encoded.indices.fill_null(width - 1).to_numpy().astype(np.int64)
+        num_codes *= width
+    return codes
 
 
-def _batches(rows: pa.Table) -> tuple[MeasuredBy, ...]:
-    said = [
-        MeasuredBy(row[BATCH_COLUMN], row["time_s_min"], row["time_s_max"], row["time_s_count"])
-        for row in rows.to_pylist()
-    ]
-    return tuple(sorted(said, key=lambda each: each.fastest_s))
+def _starts(changes: npt.NDArray[np.bool_]) -> IntArray:
+    """Where spans begin, given whether each row after the first differs from the one before it."""
+    return np.concatenate(([0], np.flatnonzero(changes) + 1))
+
+
+def _key(row: dict[str, Any], names: Sequence[str]) -> dict[str, str | int | bool]:
+    return {name: row[name] for name in names if row[name] is not None and row[name] != ""}
