@@ -45,7 +45,7 @@ _ROCM = re.compile(
 )
 _DTK_TYPE = re.compile(r"HIP Bandwidth Test Type: (?P<way>H2D|D2H|D2D)(?: with host (?P<memory>\w+))?")
 _DTK = re.compile(r"^\s*(?P<size>\d+ (?:B|KB|MB|GB))\s+(?P<values>[\d.]+(?:\s+\S+){5})\s*$")
-_DEVICE = re.compile(r"^\s*Device ?\d{1,3}: (.+?)\s*$|^Device: ?(?:deviceId.*Name=)?(.+?) Mem=")
+_DEVICE = re.compile(r"^\s*Device ?\d{1,3}: (.+?)\s*$|^\s*Device: ?(?:deviceId.*Name=)?(.+?) Mem=")
 _SHAPES = (
     re.compile(
         rf"^.{{0,60}}{_PLACE}_(?:to|and)_{_PLACE}(?:_read|_write)?_by_(?:gpu\d+_using_)?(?:sm|dma)(?:_under_numa\d+)? ",

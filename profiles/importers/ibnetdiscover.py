@@ -29,6 +29,7 @@ _PORT = re.compile(
     r'\s*\[(?:ext )?(\d+)\](?:\([0-9a-fA-F]+\))?\s+"([SHR]-[0-9a-fA-F]{1,16})"\s*\[(?:ext )?(\d+)\]'
     r"(?:\([0-9a-fA-F]+\))?\s*(?:#\s*(.*))?$"
 )
+_BEGINS_PORT = re.compile(r"\s*\[(?:ext )?\d")
 _QUOTED = re.compile(r'"([^"]*)"')
 _PAIR = re.compile(
     r"\s*(CA|SW|RT)\s+\d+\s+(\d+)\s+(0x[0-9a-fA-F]{1,16})\s+(\d+x\s+\S+)\s+-\s+"
@@ -117,7 +118,7 @@ def _cables(lines: Iterable[LogLine], imported: Imported) -> _Cables:
         if header:
             block = header.group(2)
             _remember(cables, block, header.group(3) or "")
-        elif text.lstrip().startswith("["):
+        elif _BEGINS_PORT.match(text):
             _port_line(cables, block, line, imported)
         elif (pair := _PAIR.match(text)) is not None:
             kind, port, guid, rate, other_kind, other_port, other_guid, name, other_name = pair.groups()

@@ -24,12 +24,12 @@ _ADAPTER = re.compile(r"\s*CA '([^']{1,64})'\s*$|\s*Infiniband device '([^']{1,6
 _PORT = re.compile(r"\s*Port (\d+):\s*$", re.IGNORECASE)
 _FIELD = re.compile(r"\s*(State|Physical state|phys state|Rate|Link[ _]layer)\s*:\s*(.*\S)", re.IGNORECASE)
 _RATE = re.compile(r"(\d{1,5}(?:\.\d+)?)\b")
-_HOST = re.compile(r"VM_hostname\s+(\S+)\s*$")
-_GUID = re.compile(r"(?:0x)?[0-9a-fA-F]{16}\s*$")
+_HOST = re.compile(r"\s*VM_hostname\s+(\S+)\s*$")
+_GUID = re.compile(r"\s*(?:0x)?[0-9a-fA-F]{16}\s*$")
 _HAS_ADAPTER = re.compile(r"^[ \t]*CA '[^'\n]{1,64}'[ \t]*$", re.MULTILINE)
 _HAS_PORT = re.compile(r"^[ \t]*Port \d{1,3}:[ \t]*$", re.MULTILINE)
 _HAS_STATUS = re.compile(r"^[ \t]*Infiniband device '[^'\n]{1,64}' port \d{1,3} status:", re.MULTILINE)
-_HAS_LIST = re.compile(r"^VM_hostname[ \t]+\S{1,255}[ \t]*\n(?:0x)?[0-9a-fA-F]{16}[ \t]*$", re.MULTILINE)
+_HAS_LIST = re.compile(r"^[ \t]*VM_hostname[ \t]+\S{1,255}[ \t]*\n[ \t]*(?:0x)?[0-9a-fA-F]{16}[ \t]*$", re.MULTILINE)
 _LAYERS = {"infiniband": "ib", "ethernet": "roce"}
 
 

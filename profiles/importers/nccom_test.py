@@ -33,6 +33,7 @@ from profiles.observations.timing import Statistic, Timing
 from profiles.safe_json import load_json_text
 
 _HEADER = re.compile(r"\bsize\(B\)\s+count\(elems\)\s")
+_JSON = re.compile(r'\s*[\[{]\s*["\[{\]}]')
 _REPORT = re.compile(r'"size\(B\)"\s*:')
 _COMMAND = re.compile(r"\bnccom-test\s+(?P<rest>[^|;&<>]*)")
 _INSTANCE = re.compile(r"\b(trn1n?|trn2u?|trn3|inf2)\b", re.IGNORECASE)
@@ -42,7 +43,7 @@ _PER_S = {"us": 1e6, "ms": 1e3, "s": 1.0}
 
 def matches(head: Head) -> bool:
     """Whether the text holds the header of a table, or is a report with its keys."""
-    if head.text.lstrip()[:1] in ("{", "["):
+    if _JSON.match(head.text):
         return bool(_REPORT.search(head.text)) and "algbw(GB/s)" in head.text
     return bool(_HEADER.search(head.text)) and "algbw(GB/s)" in head.text
 
@@ -62,7 +63,7 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     file = files[0]
     imported = Imported("nccom-test")
     instances: set[str] = set()
-    report = file.head().text.lstrip()[:1] in ("{", "[")
+    report = _JSON.match(file.head().text) is not None
     runs = [_report(file)] if report else list(_tables(log_lines(file), imported, instances))
     batches = Batches()
     for run in runs:

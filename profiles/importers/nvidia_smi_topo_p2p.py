@@ -52,7 +52,10 @@ def _read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
             where=file.where,
             hint="give the output of: nvidia-smi topo -p2p r",
         )
-    imported = TOPO_M.read(files, options) if TOPO_M.matches(file.head()) else Imported(tool="nvidia-smi")
+    try:
+        imported = TOPO_M.read(files, options)
+    except DocumentInvalid:
+        imported = Imported(tool="nvidia-smi")
     imported.facts["num_p2p_matrices"] = len(matrices)
     blocked: set[tuple[int, int]] = set()
     for index, matrix in enumerate(matrices):

@@ -62,6 +62,8 @@ class _Reader:
     in_connectivity: bool = False
     clock: str = ""
     columns: list[int] = field(default_factory=list)
+    rows: set[int] = field(default_factory=set)
+    """Rows of the matrix that have been read: lines of other programs may stand between them."""
 
     def line(self, line: LogLine) -> None:
         if device := _DEVICE.match(line.text):
@@ -72,11 +74,9 @@ class _Reader:
             self.matrix, self.columns, self.in_connectivity = None, [], True
         elif (self.matrix or self.in_connectivity) and (header := _HEADER.match(line.text)):
             self.clock = {"GPU": "device", "CPU": "host"}.get(header.group(1), "")
-            self.columns = [int(each) for each in header.group(2).split()]
-        elif self.columns and (row := _ROW.match(line.text)):
+            self.columns, self.rows = [int(each) for each in header.group(2).split()], set()
+        elif self.columns and (row := _ROW.match(line.text)) and int(row.group(1)) in self.columns:
             self.row(line.number, int(row.group(1)), row.group(2).split())
-        elif line.text.strip():
-            self.columns = []
 
     def begin(self, number: int, title: re.Match[str]) -> None:
         unit = _UNITS.get((title["what"], title["unit"]))
@@ -93,6 +93,9 @@ class _Reader:
         )
 
     def row(self, number: int, row: int, cells: list[str]) -> None:
+        if row in self.rows:
+            return
+        self.rows.add(row)
         if len(cells) != len(self.columns):
             self.imported.bad(number, f"{len(cells)} cells for {len(self.columns)} columns", "is the row cut off?")
             return

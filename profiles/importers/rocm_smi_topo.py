@@ -2,8 +2,9 @@
 
 Recognised by the banner ``Link Type between two GPUs`` (or one of the other matrices). Four blocks: ``Weight``,
 ``Hops`` (matrices of numbers), ``Link Type`` (``XGMI``/``PCIE``, 0 on the diagonal) and ``Numa Nodes`` (``GPU[0] :
-(Topology) Numa Node: 0``; older ``GPU 0``). The text may be embedded in documents or programs. An XGMI pair more than
-one hop apart is reached through another GPU. Source: ROCm/rocm_smi_lib rocm_smi.py.
+(Topology) Numa Node: 0``; older without ``(Topology)``, or ``GPU 0``). The text may be embedded in documents or
+programs. An XGMI pair more than one hop apart is reached through another GPU.
+Source: ROCm/rocm_smi_lib rocm_smi.py.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from profiles.importing.source_file import Head, SourceFile
 from profiles.topology import DevicePair, LinkType, NodeTopology, Topology
 
 _TITLE = re.compile(r"(Weight|Hops|Link Type|Link accessibility) between (?:two )?GPUs", re.IGNORECASE)
-_NUMA = re.compile(r"GPU ?\[?(\d{1,4})\]?\s*:\s*\(Topology\) Numa Node:\s*(-?\d{1,5})", re.IGNORECASE)
+_NUMA = re.compile(r"GPU ?\[?(\d{1,4})\]?\s*:\s*(?:\(Topology\) )?Numa Node:\s*(-?\d{1,5})", re.IGNORECASE)
 _WORDS = re.compile(r"XGMI|PCIE|N/A|True|False|\d{1,9}", re.IGNORECASE)
 _LINKS: dict[str, LinkType] = {"XGMI": "xgmi", "PCIE": "system"}
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from profiles.errors import DocumentInvalid
 from profiles.importing.format import Format
 from profiles.importing.formats import format_names, load_format
+from profiles.importing.log_lines import cleaned_text
 from profiles.importing.source_file import Head, SourceFile
 
 _REFUSED: tuple[tuple[str, str, str], ...] = (
@@ -17,9 +20,24 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
 )
 
 
+_LONGEST_LINE = 8192
+
+
 def matching_formats(head: Head) -> list[Format]:
-    """Every format that recognises the head, in detection order."""
-    return [found for found in map(load_format, format_names()) if _recognises(found, head)]
+    """Every format that recognises the head, in detection order.
+
+    A format may recognise the head as it is, or without what launchers and terminals put around each line.
+    """
+    heads = [head, *_cleaned(head)]
+    return [found for found in map(load_format, format_names()) if any(_recognises(found, each) for each in heads)]
+
+
+def _cleaned(head: Head) -> list[Head]:
+    """The head without prefixes and escapes, if it is a log and has any."""
+    if not head.text or head.text.lstrip("\ufeff \t\r\n")[:1] in ("{", "<"):
+        return []
+    text = cleaned_text("\n".join(line[:_LONGEST_LINE] for line in head.text.splitlines()))
+    return [replace(head, text=text)] if text != head.text.rstrip() else []
 
 
 def _recognises(found: Format, head: Head) -> bool:

@@ -23,6 +23,8 @@ def decode_json(file: SourceFile, kind: type[Record], limit_bytes: int = MAX_JSO
     import msgspec
 
     raw = file.read_bytes(limit_bytes).removeprefix(b"\xef\xbb\xbf")
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raw = raw.decode("utf-16", errors="replace").encode()
     if not raw.strip():
         raise DocumentInvalid("the file is empty", where=file.where, hint="check that the profiler wrote to it")
     try:

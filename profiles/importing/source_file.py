@@ -234,6 +234,6 @@ class _Bounded(io.BufferedIOBase):
 
 
 def _decode(raw: bytes) -> str:
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return raw.decode("utf-16", errors="replace").removeprefix("\ufeff")
-    return raw.decode("utf-8", errors="replace").removeprefix("\ufeff")
+    """Text with plain line ends: patterns that end a line must not stumble over files from Windows."""
+    coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    return raw.decode(coding, errors="replace").removeprefix("\ufeff").replace("\r\n", "\n")

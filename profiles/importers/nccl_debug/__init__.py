@@ -41,7 +41,8 @@ def _read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     for line in log_lines(file):
         if log.take(line.text):
             continue
-        rows.take(line.number, line.text)
+        # ``0:`` alone on a line is the bench's own heading, though it looks like the prefix of a blank line.
+        rows.take(line.number, line.text if line.text or line.rank is None else f"{line.rank}:")
         if len(other) < 100_000 and ("GPU" in line.text or "NVIDIA" in line.text):
             other.append(line.text[:300])
     if not log.num_lines:
