@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from profiles.importing.imported import Imported
     from profiles.importing.source_file import Head, SourceFile
 
-MOST_ROWS = 50_000_000
+MOST_CELLS = 400_000_000
+"""Rows times columns: repeated values take no space on disk, but 8 bytes each in memory."""
 
 
 def matches(head: Head) -> bool:
@@ -39,14 +40,19 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     (file,) = files
     try:
         parquet = pq.ParquetFile(str(file.path))
-        if parquet.metadata.num_rows > MOST_ROWS:
-            raise file.too_large(MOST_ROWS)
-        table = parquet.read()
-    except (pa.ArrowException, OSError, ValueError) as error:
+        if parquet.metadata.num_rows * parquet.metadata.num_columns > MOST_CELLS:
+            raise DocumentInvalid(
+                f"the table has {parquet.metadata.num_rows:,} rows of {parquet.metadata.num_columns:,} columns",
+                where=file.where,
+                hint=f"at most {MOST_CELLS:,} cells are read; split it",
+            )
+        return imported_table(parquet.read(), file, options.given)
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as error:
         raise DocumentInvalid(
-            f"not a readable Parquet file: {error}", where=file.where, hint="copy the file again"
+            f"not a readable performance table: {str(error)[:200]}",
+            where=file.where,
+            hint="copy the file again; columns must have the types that AIConfigurator writes",
         ) from None
-    return imported_table(table, file, options.given)
 
 
 FORMAT = Format("aiconfigurator", "AIConfigurator performance table (Parquet)", matches, read)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 Phase = Literal["forward", "unknown"]
@@ -21,7 +21,6 @@ class TableKind:
     dtype: str = ""
     time: tuple[str, float] = ("latency", 1e-3)
     causal: bool | None = None
-    fixed_shape: dict[str, int] = field(default_factory=dict)
 
 
 _TOKENS = {
@@ -42,10 +41,9 @@ _ATTENTION = {
 }
 _MODULE = {
     "batch_size": "batch_size",
-    "query_length": "isl",
-    "key_length": "step",
     "num_heads": "num_heads",
     "tensor_parallel": "tp_size",
+    "expert_parallel": "moe_ep_size",
     "num_tokens": "num_tokens",
     "hidden_size": "hidden_size",
     "head_dim": "head_dim",
@@ -69,7 +67,7 @@ KINDS: tuple[TableKind, ...] = (
     TableKind(
         "attention",
         frozenset({"attn_dtype", "isl", "num_heads", "num_key_value_heads", "head_dim", "latency"}),
-        {**_ATTENTION, "query_length": "isl", "key_length": "isl"},
+        _ATTENTION,
         "attn_dtype",
         causal=True,
     ),
@@ -81,8 +79,6 @@ KINDS: tuple[TableKind, ...] = (
             "num_heads": "num_heads",
             "num_kv_heads": "num_heads",
             "head_dim": "head_dim",
-            "query_length": "isl",
-            "key_length": "isl",
         },
         "attn_dtype",
         causal=False,
@@ -130,6 +126,9 @@ TOGETHER: tuple[frozenset[str], ...] = (
     frozenset({"dispatch_transmit_us", "combine_transmit_us"}),
 )
 """Tables that hold two operators a row: both kinds are read."""
+
+DTYPES = ("attn_dtype", "mla_dtype", "bmm_dtype", "moe_dtype", "quant_dtype")
+"""Where a kind names no column of its own: the first of these that the table has is the number format."""
 
 COLLECTIVE_DTYPES = ("nccl_dtype", "allreduce_dtype")
 NOT_DETAIL = frozenset(
