@@ -1,4 +1,4 @@
-"""PyTorch profiler (Kineto) traces: Chrome trace JSON, plain or gzip, of one rank or of several ranks of one run.
+"""PyTorch profiler (Kineto) traces: Chrome trace JSON, plain or gzip, of one rank or of several ranks of one run; or those in a tar.
 
 Recognised by the keys that Kineto writes (``schemaVersion`` with ``deviceProperties``), by its event categories
 together with ``External id`` (event lists without a head), or by the ``CPU functions`` process of the profiler that
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profiles.importing.format import Format, ReadOptions
+from profiles.importing.tar_members import is_tar
 
 if TYPE_CHECKING:
     from profiles.importing.imported import Imported
@@ -32,8 +33,17 @@ _OTHER_TOOLS = ("async_npu", "Ascend Hardware", "/device:TPU", '"hlo_op"', "rocp
 
 
 def matches(head: Head) -> bool:
-    """Whether the head is that of a Kineto trace."""
-    text = head.text.lstrip("\ufeff \t\r\n")
+    """Whether the head is that of a Kineto trace, or of an archive that begins with one."""
+    if is_tar(head):
+        from profiles.importers.kineto.archive import first_text
+
+        text = first_text(head)
+        return bool(text) and _is_trace(text)
+    return _is_trace(head.text)
+
+
+def _is_trace(head_text: str) -> bool:
+    text = head_text.lstrip("\ufeff \t\r\n")
     if text[:1] not in ("{", "[") or any(mark in text for mark in _OTHER_TOOLS):
         return False
     if '"schemaVersion"' in text and ('"deviceProperties"' in text or '"distributedInfo"' in text):

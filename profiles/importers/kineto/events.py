@@ -16,7 +16,6 @@ import msgspec
 from profiles.errors import DocumentInvalid
 from profiles.importers.kineto.json_text import repaired_json
 from profiles.importing.imported import Imported
-from profiles.importing.source_file import SourceFile
 
 _EMPTY = msgspec.Raw(b"")
 _MAX_DOCUMENTS = 256
@@ -99,11 +98,10 @@ class _LooseDocument(Document):
     events: list[msgspec.Raw] = msgspec.field(name="traceEvents", default_factory=list)  # type: ignore[assignment]
 
 
-def documents(file: SourceFile, imported: Imported) -> Iterator[Document]:
-    """The traces in a file, usually one.  Raises DocumentInvalid with the byte where the JSON breaks off."""
-    content = file.read_bytes()
+def documents(where: str, content: bytes, imported: Imported) -> Iterator[Document]:
+    """The traces in a text, usually one.  Raises DocumentInvalid with the byte where the JSON breaks off."""
     if not content.strip():
-        raise DocumentInvalid("the file is empty", where=file.where, hint="check that the profiler wrote to it")
+        raise DocumentInvalid("the file is empty", where=where, hint="check that the profiler wrote to it")
     offset = 0
     for _ in range(_MAX_DOCUMENTS):
         rest = memoryview(content)[offset:]
@@ -112,20 +110,20 @@ def documents(file: SourceFile, imported: Imported) -> Iterator[Document]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
             end = _end_of_first(error, rest)
             if end is None:
-                raise _broken(file, error, offset, len(content)) from None
-            found = _decode_part(file, rest[:end], imported, offset)
+                raise _broken(where, error, offset, len(content)) from None
+            found = _decode_part(where, rest[:end], imported, offset)
         yield found
         if end is None:
             return
         offset += end
-    raise DocumentInvalid(f"the file holds more than {_MAX_DOCUMENTS} traces", where=file.where, hint="split it")
+    raise DocumentInvalid(f"the file holds more than {_MAX_DOCUMENTS} traces", where=where, hint="split it")
 
 
-def _decode_part(file: SourceFile, part: memoryview, imported: Imported, offset: int) -> Document:
+def _decode_part(where: str, part: memoryview, imported: Imported, offset: int) -> Document:
     try:
         return _decode(part, imported)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise _broken(file, error, offset, offset + len(part)) from None
+        raise _broken(where, error, offset, offset + len(part)) from None
 
 
 def _decode(raw: memoryview, imported: Imported) -> Document:
@@ -186,15 +184,15 @@ def _end_of_first(error: Exception, raw: memoryview) -> int | None:
     return position if 0 < position < len(raw) and follows in (b"{", b"[") else None
 
 
-def _broken(file: SourceFile, error: Exception, start: int, end: int) -> DocumentInvalid:
+def _broken(where: str, error: Exception, start: int, end: int) -> DocumentInvalid:
     text = str(error)
     if "truncated" in text:
         return DocumentInvalid(
             f"the trace breaks off at byte {end:,}",
-            where=f"{file.where}:byte {end}",
+            where=f"{where}:byte {end}",
             hint="the profiler was stopped while it wrote, or the copy is incomplete; record or copy it again",
         )
     found = _BYTE.search(text)
-    where = f"{file.where}:byte {start + int(found.group(1))}" if found else file.where
+    at = f"{where}:byte {start + int(found.group(1))}" if found else where
     what = "nested too deeply" if isinstance(error, RecursionError) else _BYTE.sub("", text).strip()
-    return DocumentInvalid(f"not a readable trace: {what}", where=where, hint="record the trace again")
+    return DocumentInvalid(f"not a readable trace: {what}", where=at, hint="record the trace again")

@@ -13,6 +13,7 @@ from statistics import fmean
 
 from profiles.errors import DocumentInvalid
 from profiles.importers.kineto.copies import Copies
+from profiles.importers.kineto.archive import trace_texts
 from profiles.importers.kineto.events import documents
 from profiles.importers.kineto.machine import Machine, environment, machine_of, node_size
 from profiles.importers.kineto.operators import OperatorSamples
@@ -74,8 +75,12 @@ class _Reading:
         self.is_on_host = options.given.get("device", "").casefold().startswith("cpu")
 
     def read(self, file: SourceFile) -> None:
-        for document in documents(file, self.imported):
-            machine = machine_of(document, file.name)
+        for name, where, content in trace_texts(file):
+            self._read_text(name, where, content)
+
+    def _read_text(self, name: str, where: str, content: bytes) -> None:
+        for document in documents(where, content, self.imported):
+            machine = machine_of(document, name)
             samples, copies = OperatorSamples(), Copies()
             trace = read_rank(document, samples, copies, self.imported, machine.rank, self.is_on_host)
             device = trace.kernels_of_device.most_common(1)[0][0] if trace.kernels_of_device else None

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import tarfile
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from profiles.errors import DocumentInvalid
 from profiles.importers.kineto import FORMAT
 from profiles.importing.imported import Imported
+from profiles.importing.source_file import SourceFile
 from profiles.observations.records import CollectiveObservation
-from tests.importing import read, written
+from tests.importing import read, read_anyway, written
 from tests.kineto_trace import KinetoTrace
 
 
@@ -148,3 +154,37 @@ def test_use_of_the_device_is_told(tmp_path: Path) -> None:
     assert imported.facts["communication_fraction"] == pytest.approx(0.5)
     assert imported.facts["overlap_fraction"] == pytest.approx(0.5)
     assert "host-bound" in {flag.code for flag in imported.flags}
+
+
+def _archive(folder: Path, members: dict[str, bytes], mode: Literal["w", "w:gz"] = "w:gz") -> SourceFile:
+    path = folder / ("traces.tar.gz" if mode == "w:gz" else "traces.tar")
+    with tarfile.open(path, mode) as archive:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return SourceFile(path)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_ranks_in_one_archive_are_merged(tmp_path: Path, mode: Literal["w", "w:gz"]) -> None:
+    first, second = (trace.text().encode() for trace in two_ranks())
+    members = {"run/rank0.json": first, "run/rank1.json.gz": gzip.compress(second), "run/notes.txt": b"nothing"}
+    imported = read(FORMAT, _archive(tmp_path, members, mode))
+    (found,) = collectives(imported)
+    assert found.timing is not None
+    assert found.timing.time_s == pytest.approx(101e-6)
+    assert imported.facts["num_traces"] == 2
+
+
+def test_archives_of_anything_else_are_not_recognised(tmp_path: Path) -> None:
+    for number, members in enumerate(({"notes.txt": b"{}"}, {"a.json": b'{"a": 1}'}, {"a.json.gz": b"\x1f\x8bbroken"})):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert not FORMAT.matches(_archive(folder, members).head())
+
+
+def test_a_cut_member_is_refused(tmp_path: Path) -> None:
+    content = gzip.compress(two_ranks()[0].text().encode())
+    with pytest.raises(DocumentInvalid, match="breaks off|damaged"):
+        read_anyway(FORMAT, [_archive(tmp_path, {"rank0.json.gz": content[: len(content) // 2]})])
