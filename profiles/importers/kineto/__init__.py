@@ -1,4 +1,4 @@
-"""PyTorch profiler (Kineto) traces: Chrome trace JSON, plain or gzip, of one rank or of several ranks of one run; or those in a tar.
+"""PyTorch profiler (Kineto) traces: Chrome trace JSON, plain, gzip or in a tar, of one or of several ranks of a run.
 
 Recognised by the keys that Kineto writes (``schemaVersion`` with ``deviceProperties``), by its event categories
 together with ``External id`` (event lists without a head), or by the ``CPU functions`` process of the profiler that

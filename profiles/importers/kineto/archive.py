@@ -29,15 +29,15 @@ def trace_texts(file: SourceFile) -> Iterator[tuple[str, str, bytes]]:
 
 def first_text(head: Head) -> str:
     """The beginning of the first JSON in the archive; empty where the head does not reach one."""
-    for name, content in first_members(head):
+    for name, start in first_members(head):
         if not name.endswith((".json", ".json.gz")):
             continue
-        if content[:2] == _GZIP:
-            try:
-                content = zlib.decompressobj(_AS_GZIP).decompress(content, _HEAD_BYTES)
-            except zlib.error:
-                return ""
-        return content.decode("utf-8", "replace")
+        try:
+            packed = start[:2] == _GZIP
+            text = zlib.decompressobj(_AS_GZIP).decompress(start, _HEAD_BYTES) if packed else start
+        except zlib.error:
+            return ""
+        return text.decode("utf-8", "replace")
     return ""
 
 

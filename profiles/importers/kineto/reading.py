@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from profiles.errors import DocumentInvalid
-from profiles.importers.kineto.copies import Copies
 from profiles.importers.kineto.archive import trace_texts
+from profiles.importers.kineto.copies import Copies
 from profiles.importers.kineto.events import documents
 from profiles.importers.kineto.machine import Machine, environment, machine_of, node_size
 from profiles.importers.kineto.operators import OperatorSamples

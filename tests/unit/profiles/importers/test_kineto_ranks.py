@@ -186,5 +186,5 @@ def test_archives_of_anything_else_are_not_recognised(tmp_path: Path) -> None:
 
 def test_a_cut_member_is_refused(tmp_path: Path) -> None:
     content = gzip.compress(two_ranks()[0].text().encode())
-    with pytest.raises(DocumentInvalid, match="breaks off|damaged"):
+    with pytest.raises(DocumentInvalid, match=r"breaks off|damaged"):
         read_anyway(FORMAT, [_archive(tmp_path, {"rank0.json.gz": content[: len(content) // 2]})])
