@@ -7,8 +7,8 @@ row's strategy is costed as stated, its layers dealt as its framework deals them
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from planner.accuracy.row_strategy import (
 )
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
+from planner.calibration.factors import NEUTRAL, Factors
 from planner.candidate import Candidate, Split
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, hardware_of
 from planner.cost.row_cost import CostModel
@@ -37,6 +38,9 @@ from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows, relief_of
 from planner.uncertainty import step_interval_s
 from profiles.cluster import Cluster
+from profiles.device import Device
+from profiles.prediction.profile import Profile
+from profiles.prediction.reference import ProfileReference
 
 MARGIN_FRACTION = float(Constraints().memory_margin_fraction)
 
@@ -76,7 +80,9 @@ class Unmapped:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mapped:
+class MappedRun:
+    """A measured run in the planner's terms."""
+
     row: TruthRow
     flavour: Flavour
     model: ModelSpec
@@ -86,28 +92,50 @@ class _Mapped:
     chunk_layers: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What predictions are made from: measurements of a device (None = its datasheet), factors of a calibration."""
+
+    profile_of: Callable[[Device], ProfileReference | Profile | None] = lambda device: None
+    factors: Factors = NEUTRAL
+
+
+DATASHEET = Inputs()
+
+
 def predict_rows(rows: Iterable[TruthRow]) -> tuple[list[Prediction], list[Unmapped]]:
-    """Predictions and unmapped rows, each in the order of the file."""
+    """Predictions from datasheets and unmapped rows, each in the order of the file."""
+    runs, unmapped = map_rows(rows)
+    predictions, more = predict_runs(runs)
+    return predictions, sorted([*unmapped, *more], key=lambda each: each.row.line)
+
+
+def map_rows(rows: Iterable[TruthRow]) -> tuple[list[MappedRun], list[Unmapped]]:
+    """Rows in the planner's terms, and those that cannot be put so."""
+    runs: list[MappedRun] = []
     unmapped: list[Unmapped] = []
-    batches: dict[tuple[str, int, str], list[_Mapped]] = defaultdict(list)
     models: dict[str, ModelSpec] = {}
     for row in rows:
         try:
-            mapped = _map(row, models)
+            runs.append(_map(row, models))
         except RowUnmapped as error:
             unmapped.append(Unmapped(row, error.what))
-        else:
-            key = (mapped.model.model_dump_json(), id(mapped.cluster), mapped.workload.model_dump_json())
-            batches[key].append(mapped)
+    return runs, unmapped
+
+
+def predict_runs(runs: Iterable[MappedRun], inputs: Inputs = DATASHEET) -> tuple[list[Prediction], list[Unmapped]]:
+    """Predictions in the order of the rows' lines, and runs whose device or cluster cannot be costed."""
+    batches: dict[tuple[str, int, str], list[MappedRun]] = defaultdict(list)
+    for run in runs:
+        batches[run.model.model_dump_json(), id(run.cluster), run.workload.model_dump_json()].append(run)
     predictions: list[Prediction] = []
+    unmapped: list[Unmapped] = []
     for batch in batches.values():
-        _predict_batch(batch, predictions, unmapped)
-    predictions.sort(key=lambda prediction: prediction.row.line)
-    unmapped.sort(key=lambda each: each.row.line)
-    return predictions, unmapped
+        _predict_batch(batch, inputs, predictions, unmapped)
+    return sorted(predictions, key=lambda each: each.row.line), unmapped
 
 
-def _map(row: TruthRow, models: dict[str, ModelSpec]) -> _Mapped:
+def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
     if row.contradiction:
         raise RowUnmapped(row.contradiction)
     flavour = flavour_of(row.source, row.zero_or_fsdp)
@@ -121,7 +149,7 @@ def _map(row: TruthRow, models: dict[str, ModelSpec]) -> _Mapped:
     degrees = degrees_of_row(row)
     strategy = strategy_of_row(row, degrees, model, flavour)
     cluster = cluster_of_row(row, strategy.world_size)
-    return _Mapped(row, flavour, model, cluster, workload, strategy, chunk_layers_of_row(model, strategy, flavour))
+    return MappedRun(row, flavour, model, cluster, workload, strategy, chunk_layers_of_row(model, strategy, flavour))
 
 
 def _model_words(row: TruthRow, flavour: Flavour) -> str:
@@ -131,10 +159,13 @@ def _model_words(row: TruthRow, flavour: Flavour) -> str:
     return " ".join(word for word in ("tie_emb=True", "tie_emb=False", "LoRA") if word in row.notes)
 
 
-def _predict_batch(batch: Sequence[_Mapped], predictions: list[Prediction], unmapped: list[Unmapped]) -> None:
+def _predict_batch(
+    batch: Sequence[MappedRun], inputs: Inputs, predictions: list[Prediction], unmapped: list[Unmapped]
+) -> None:
     first = batch[0]
     try:
-        hardware = hardware_of(first.cluster, first.workload.precision)
+        profile = inputs.profile_of(first.cluster.pools[0].device)
+        hardware = replace(hardware_of(first.cluster, first.workload.precision, profile), factors=inputs.factors)
     except (ProfileMissing, DocumentInvalid) as error:
         unmapped.extend(Unmapped(mapped.row, error.what) for mapped in batch)
         return
@@ -152,7 +183,7 @@ def _predict_batch(batch: Sequence[_Mapped], predictions: list[Prediction], unma
         predictions.append(_prediction(mapped, context, candidate, flops))
 
 
-def _prediction(mapped: _Mapped, context: RowContext, candidate: Candidate, sample_flops: float) -> Prediction:
+def _prediction(mapped: MappedRun, context: RowContext, candidate: Candidate, sample_flops: float) -> Prediction:
     hardware = context.costs.hardware
     strategy = mapped.strategy
     precision = mapped.workload.precision

@@ -1,7 +1,8 @@
 """What was measured?  Rows of a CSV of published runs, checked cell by cell.
 
-Columns are those of the ground-truth README.  A blank cell means that the source does not say.  Extra columns are
-ignored; a missing column, a cell that is no number, or a repeated id is an error that lists every finding at once.
+Columns are those of the ground-truth README, and ``OPTIONAL_COLUMNS``.  A blank cell means that the source does not
+say.  Other columns are ignored; a missing column, a cell that is no number, or a repeated id is an error that lists
+every finding at once.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ WHOLE_COLUMNS = (
     "dp",
     "from_memory",
 )
+OPTIONAL_COLUMNS = ("framework", "framework_version")
+"""Columns that a file may have: whose runs these are, for calibration."""
 REAL_COLUMNS = ("params_b", "tokens_per_s_per_device", "tflops_per_device", "mfu_pct", "step_time_s", "peak_mem_gib")
 COLUMNS = (*TEXT_COLUMNS, *WHOLE_COLUMNS, *REAL_COLUMNS)
 MAY_BE_ZERO = frozenset({"sp", "from_memory", "experts", "topk"})
@@ -102,6 +105,8 @@ class TruthRow:
     mfu_pct: float | None
     step_time_s: float | None
     peak_mem_gib: float | None
+    framework: str = ""
+    framework_version: str = ""
 
     @property
     def out_of_memory(self) -> bool:
@@ -181,6 +186,7 @@ def _row(number: int, cells: list[str], header: list[str], findings: list[str]) 
         return None
     words = dict(zip(header, (cell.strip() for cell in cells), strict=True))
     values: dict[str, Any] = {name: words[name] for name in TEXT_COLUMNS}
+    values |= {name: words.get(name, "") for name in OPTIONAL_COLUMNS}
     for name in ("id", "source", "model", "device"):
         if not values[name]:
             findings.append(f"line {number}: {name} is blank")
