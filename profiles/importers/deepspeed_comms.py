@@ -162,7 +162,7 @@ def _observation(call: _Call, group_size: int | None, single: bool, imported: Im
     return None
 
 
-def _flags(imported: Imported, rows: Sequence[CollectiveObservation]) -> None:
+def _flags(imported: Imported, rows: Sequence[CollectiveObservation], ranks: int | None) -> None:
     if any("size_rounded" in row.detail for row in rows):
         imported.flag("rounded-size", "sizes are printed with two digits in powers of 1024")
     if any(row.timing is not None and row.timing.time_s < 0.5e-3 for row in rows):
@@ -171,7 +171,8 @@ def _flags(imported: Imported, rows: Sequence[CollectiveObservation]) -> None:
         imported.flag("waiting-included", "times measured inside a run hold the waiting for slower ranks")
     left_out = imported.skipped.get("the group size is not known", 0)
     if left_out:
-        imported.flag("group-size-unknown", f"{left_out} rows print one rank's input; {GROUP_SIZE_HINT}")
+        world = f" (the bandwidths belong to a world of {ranks} ranks)" if ranks is not None else ""
+        imported.flag("group-size-unknown", f"{left_out} rows print one rank's input; {GROUP_SIZE_HINT}{world}")
 
 
 def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
@@ -195,7 +196,7 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
             imported.bad(call.line, str(error), "check the line against the original output")
             continue
         rows.extend([row] if row is not None else [])
-    _flags(imported, rows)
+    _flags(imported, rows, ranks)
     batches = Batches()
     environment = environment_of(options, framework="deepspeed", num_devices=ranks)
     batches.of(environment).collectives.extend(rows)

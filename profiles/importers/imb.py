@@ -146,7 +146,7 @@ class _Reader:
                 size_bytes * (ranks or 1) if is_part else size_bytes,
                 ranks,
                 timing,
-                dtype="float32" if operation in _REDUCING and self.reductions == "MPI_FLOAT" else "",
+                dtype="fp32" if operation in _REDUCING and self.reductions == "MPI_FLOAT" else "",
                 num_nodes=nodes,
                 devices_per_node=per_node,
                 concurrent_groups=table.num_groups,

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profiles.importing.collective_sizes import GROUP_SIZE_HINT
+from profiles.importing.dtype_names import dtype_of
 from profiles.importing.environments import Batches, environment_of, finished, given_whole
 from profiles.importing.format import Format, ReadOptions
 from profiles.importing.imported import Imported
@@ -114,7 +115,7 @@ def _observation(row: _Row, group_size: int | None, imported: Imported) -> Colle
             min_s=None if row.low_us is None else row.low_us / 1e6,
             max_s=None if row.high_us is None else row.high_us / 1e6,
         ),
-        dtype=row.dtype,
+        dtype=dtype_of(row.dtype),
         detail={"p95_s": tail / 1e6, "spread_over": "ranks"},
         row=row.line,
     )

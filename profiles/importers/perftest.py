@@ -157,6 +157,8 @@ class _Reader:
             return
         self.check_rate(number, bandwidth, detail, size_bytes)
         detail.update(self.run_detail())
+        if latency and self.run.verb in ("RDMA_Read", "Atomic"):
+            detail["latency_is"] = "round trip"
         environment = environment_of(self.options, self.device, transport=self.run.transport, num_nodes=self.nodes())
         same = self.run.kind == "loopback"
         self.batches.of(environment).links.append(
@@ -193,8 +195,6 @@ class _Reader:
             value = self.run.settings.get(setting, "").removesuffix("[B]")
             if value:
                 detail[name] = int(value) if value.isdecimal() and len(value) < 10 else value[:20]
-        if self.run.verb in ("RDMA_Read", "Atomic"):
-            detail["latency_is"] = "round trip"
         if self.run.on_device:
             detail["buffers"] = "device"
         return detail

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from profiles.importing.collective_sizes import GROUP_SIZE_HINT
+from profiles.importing.dtype_names import dtype_of
 from profiles.importing.environments import Batches, environment_of, finished, given_whole
 from profiles.importing.format import Format, ReadOptions
 from profiles.importing.imported import Imported
@@ -148,7 +149,7 @@ def _observation(
             min_s=row.low_s,
             max_s=row.high_s,
         ),
-        dtype=run.settings.get("Datatype", ""),
+        dtype=dtype_of(run.settings.get("Datatype", "")),
         in_place={"0": False, "1": True}.get(run.settings.get("Inplace", "")),
         reduction="" if run.settings.get("Reduction", "N/A") == "N/A" else run.settings["Reduction"],
         launch="blocking",

@@ -32,8 +32,8 @@ _BUFFERS = re.compile(r"osu_\w+\b[^#\n]*?\s([DHM])\s+([DHM])\b")
 _DATATYPE = re.compile(r"#\s*Datatype:\s*(\w+)")
 _PAIRS = re.compile(r"#\s*\[ pairs: (\d{1,9}) \](?: \[ window size: (\d{1,9}) \])?")
 _DTYPES = {
-    "MPI_CHAR": "int8", "MPI_INT": "int32", "MPI_FLOAT": "float32", "MPI_DOUBLE": "float64",
-    "ncclChar": "int8", "ncclInt8": "int8", "ncclInt": "int32", "ncclFloat": "float32", "ncclHalf": "float16",
+    "MPI_CHAR": "int8", "MPI_INT": "int32", "MPI_FLOAT": "fp32", "MPI_DOUBLE": "fp64",
+    "ncclChar": "int8", "ncclInt8": "int8", "ncclInt": "int32", "ncclFloat": "fp32", "ncclHalf": "fp16",
 }  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def test_collectives_become_the_full_tensor(tmp_path: Path, name: str, operation
     row = imported_from(tmp_path, text).batches[0].collectives[0]
     assert of(row, "operation", "size_bytes", "group_size") == [operation, size, 4]
     assert of(row, "timing.time_s", "timing.min_s", "timing.max_s") == [4e-6, 3e-6, 5e-6]
-    assert row.dtype == ("float32" if operation in ("all_reduce", "reduce_scatter") else "")
+    assert row.dtype == ("fp32" if operation in ("all_reduce", "reduce_scatter") else "")
 
 
 @pytest.mark.parametrize(

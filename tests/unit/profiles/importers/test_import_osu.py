@@ -49,7 +49,7 @@ def test_full_columns_give_spread_and_iterations() -> None:
     assert of(first, "size_bytes", "timing.time_s", "timing.num_samples") == [4, pytest.approx(0.02213349), 1000]
     assert of(last, "timing.min_s", "timing.max_s") == [pytest.approx(572.78e-6), pytest.approx(903.25e-6)]
     assert of(last, "timing.statistic", "timing.num_samples", "group_size") == ["mean", 100, 64]
-    assert of(last, "launch", "dtype") == ["blocking", "float32"]
+    assert of(last, "launch", "dtype") == ["blocking", "fp32"]
     assert len(imported.batches[0].collectives) == 19
 
 

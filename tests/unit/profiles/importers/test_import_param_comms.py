@@ -39,7 +39,7 @@ def test_sizes_and_ranks(tmp_path: Path, name: str, numbers: str, expected: list
     assert of(found, "timing.time_s", "timing.min_s", "timing.max_s") == [
         pytest.approx(100e-6), pytest.approx(99e-6), pytest.approx(103e-6),
     ]  # fmt: skip
-    assert of(found, "timing.statistic", "dtype", "row") == ["median", "float32", 3]
+    assert of(found, "timing.statistic", "dtype", "row") == ["median", "fp32", 3]
 
 
 def test_older_rows_prefixes_and_extra_columns(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_older_rows_prefixes_and_extra_columns(tmp_path: Path) -> None:
     with_name = read(FORMAT, written(tmp_path, "p.log", text), given={"operation": "all_reduce"})
     old, new = with_name.batches[0].collectives
     assert of(old, "size_bytes", "group_size", "timing.max_s") == [1_000_000, 4, None]
-    assert of(new, "size_bytes", "dtype", "timing.time_s") == [2000, "bfloat16", pytest.approx(50e-6)]
+    assert of(new, "size_bytes", "dtype", "timing.time_s") == [2000, "bf16", pytest.approx(50e-6)]
     without = read(FORMAT, written(tmp_path, "p.log", text))
     assert len(without.batches[0].collectives) == 1
 

@@ -31,7 +31,7 @@ def test_real_alltoall_over_64_ranks() -> None:
     assert of(rows[-1], "timing.time_s", "timing.min_s", "timing.max_s") == [
         pytest.approx(47292.49e-6), pytest.approx(47258.38e-6), pytest.approx(47344.21e-6),
     ]  # fmt: skip
-    assert of(rows[0], "size_bytes", "dtype", "in_place", "row") == [256, "float32", False, 15]
+    assert of(rows[0], "size_bytes", "dtype", "in_place", "row") == [256, "fp32", False, 15]
     assert imported.batches[0].environment.num_devices == 64
     assert not imported.flags
 
