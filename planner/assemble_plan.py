@@ -211,8 +211,8 @@ def _calibration_provenance(problem: Problem) -> dict[str, Any]:
     used = problem.calibration
     if used is None:
         return {}
-    hidden = {"schema_version": True, "factors": {"schema_version"}}
-    return {"calibration": used.model_dump(mode="json", exclude=hidden)}
+    identity = used.model_dump(mode="json", exclude={"schema_version", "factors"})
+    return {"calibration": {**identity, "factors": used.factors.changed()}}
 
 
 def _cost_per_step(problem: Problem, step_s: float, devices: int) -> float | None:

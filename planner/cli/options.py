@@ -79,6 +79,14 @@ Profile = Annotated[
     str,
     typer.Option("--profile", metavar="P", help="Measurements to use: auto (what is stored), none, a file or an id."),
 ]
+Calibration = Annotated[
+    str | None,
+    typer.Option(
+        "--calibration",
+        metavar="FILE|ID",
+        help="Correct predictions by the factors of a framework (see profile calibrate); never applied unasked.",
+    ),
+]
 TopK = Annotated[int, typer.Option("--top", metavar="K", help="Runners-up to report.")]
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop searching and report the gap.")

@@ -50,8 +50,11 @@ def build_problem(
     workload: WorkloadFlags,
     space: SpaceFlags,
     profile: str = "none",
+    *,
+    calibration: str | None = None,
 ) -> Problem:
     """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
+    from planner.cli.calibration_choice import chosen_calibration
     from planner.cli.megatron_script import megatron_script
     from planner.cli.profile_choice import chosen_profile
     from planner.model.load import load_model
@@ -64,13 +67,16 @@ def build_problem(
     constraints, objective = read_constraints(space), read_objective(space)
     the_model = script.model if script else load_model(model)
     the_cluster = load_cluster(cluster, devices or (script.num_devices if script else None))
+    device = the_cluster.pools[0].device
+    used = chosen_profile(profile, device)
     return Problem(
         model=the_model,
         cluster=the_cluster,
         workload=asked,
         constraints=constraints,
         objective=objective,
-        profile=chosen_profile(profile, the_cluster.pools[0].device),
+        profile=used,
+        calibration=None if calibration is None else chosen_calibration(calibration, device, used),
     )
 
 

@@ -48,6 +48,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     sequence_length: flags.SequenceLength = None,
     precision: flags.Precision = None,
     profile: flags.Profile = "auto",
+    calibration: flags.Calibration = None,
     memory_margin: flags.MemoryMargin = None,
     layers: Layers = None,
     plan_out: PlanOut = None,
@@ -60,7 +61,8 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     values = given_strategy(model, strategy)
     chunk_layers = _parse_layers(layers)
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    problem = build_problem(model, cluster, devices, work, SpaceFlags({}, memory_margin=memory_margin), profile)
+    space = SpaceFlags({}, memory_margin=memory_margin)
+    problem = build_problem(model, cluster, devices, work, space, profile, calibration=calibration)
     announce(problem, quiet)
     chosen, notes = complete_strategy(values, problem.cluster.num_devices, problem.workload.global_batch_size)
     if notes:

@@ -46,6 +46,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     sequence_length: flags.SequenceLength = None,
     precision: flags.Precision = None,
     profile: flags.Profile = "auto",
+    calibration: flags.Calibration = None,
     objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
     price: flags.Price = None,
     max_step_time: flags.MaxStepTime = None,
@@ -86,7 +87,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     wanted = Wanted(targets, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output)
     wanted.check()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    problem = build_problem(model, cluster, devices, work, space, profile)
+    problem = build_problem(model, cluster, devices, work, space, profile, calibration=calibration)
     if pareto:
         front_alone(targets, (plan_out, trace))
         answer_front(problem, search, database=None if no_store else Place(database), quiet=quiet, output=output)
