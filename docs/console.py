@@ -5,8 +5,8 @@
 
 A block holds ``$ meshwright ...`` commands (a trailing backslash continues a line), each followed by its output.  A
 line ``...`` in the output stands for what is left out: as many lines stay before and after it as the page already has.
-Commands of one page run in order, in the root of the repository, with one fresh database.  A plan's id changes with the
-software; later commands that name the id printed before name the new one.
+Commands of one page run in order, in the root of the repository, with one fresh database and one fresh folder of
+measurements.  A plan's id changes with the software; later commands that name the id printed before name the new one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CUT = "..."
+HOME = {
+    "out": "out",
+    "plans.db": "~/.local/share/meshwright/meshwright.db",
+    "profiles": "~/.local/share/meshwright/profiles",
+}
+"""Places of a session, and how a page shows them."""
 PLAN_ID = re.compile(r"^PLAN ([0-9a-f]{12})", re.MULTILINE)
 
 
@@ -60,7 +66,7 @@ def _commands(block: str) -> Iterator[Shown]:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The shell of one page: a home of its own, so that the database starts empty."""
+    """The shell of one page: a home of its own, so that the database and the measurements start empty."""
 
     folder: Path
 
@@ -71,6 +77,7 @@ class Session:
             "PYTHONPATH": str(REPOSITORY),
             "OMP_NUM_THREADS": "1",
             "MESHWRIGHT_DATABASE": str(self.folder / "plans.db"),
+            "MESHWRIGHT_PROFILES": str(self.folder / "profiles"),
         }
         done = subprocess.run(
             [sys.executable, "-m", "planner.cli.main", *self._own(words)],
@@ -81,9 +88,9 @@ class Session:
             cwd=REPOSITORY,
             check=False,
         )
-        printed = done.stdout.replace(str(self.folder / "out"), "out").replace(
-            str(self.folder / "plans.db"), "~/.local/share/meshwright/meshwright.db"
-        )
+        printed = done.stdout
+        for name, shown in HOME.items():
+            printed = printed.replace(str(self.folder / name), shown)
         return done.returncode, [line.rstrip() for line in printed.rstrip("\n").split("\n")]
 
     def _own(self, words: list[str]) -> list[str]:

@@ -249,6 +249,7 @@ def pages() -> dict[str, Callable[[], str]]:
     """File name -> what writes it."""
     from docs.generate_constants import constants_page
     from docs.generate_documents import documents_page, strategy_page
+    from docs.generate_profiles import accuracy_page, formats_page, observations_page
 
     return {
         "commands.md": commands_page,
@@ -260,6 +261,9 @@ def pages() -> dict[str, Callable[[], str]]:
         "clusters.md": clusters_page,
         "emitter-rules.md": emitter_rules_page,
         "constants.md": constants_page,
+        "profile-formats.md": formats_page,
+        "observations.md": observations_page,
+        "profile-accuracy.md": accuracy_page,
     }
 
 

@@ -18,6 +18,17 @@ MODULES = (
     "planner/cost/data_parallel.py",
     "planner/cost/hardware.py",
     "planner/cost/measured.py",
+    "planner/coverage/coverage.py",
+    "planner/coverage/leaning.py",
+    "planner/coverage/compute.py",
+    "profiles/prediction/curve_table.py",
+    "profiles/prediction/build_curves.py",
+    "profiles/prediction/kriging.py",
+    "profiles/prediction/environment_choice.py",
+    "profiles/prediction/build_profile.py",
+    "profiles/prediction/profile.py",
+    "profiles/prediction/collective_curves.py",
+    "profiles/prediction/roofline.py",
     "planner/memory/activations.py",
     "planner/memory/states.py",
     "planner/uncertainty.py",
@@ -28,7 +39,8 @@ def constants_page() -> str:
     """Name, value and meaning of every constant of the cost and memory models."""
     parts = [
         "Inputs of every prediction besides the catalogue's numbers ([devices](devices.md), [clusters](clusters.md))."
-        " A measured profile is to replace most of them. Sources stand in the modules."
+        " A [measured profile](../explanation/prediction-ladder.md) replaces most of the rates. Sources stand in the"
+        " modules."
     ]
     for name in MODULES:
         rows = [(f"`{constant}`", value, words) for constant, value, words in constants_of(ROOT / name)]
@@ -46,7 +58,7 @@ def constants_of(path: Path) -> Iterator[tuple[str, str, str]]:
             words = after.value.value
         for name in _names(statement):
             value = getattr(module, name)
-            if name.isupper() and isinstance(value, int | float | dict):
+            if name.isupper() and name[0] != "_" and isinstance(value, int | float | dict):
                 yield name, _shown(value), words
 
 

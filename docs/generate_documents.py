@@ -52,8 +52,10 @@ def documents_page() -> str:
     from planner.problem import Problem, Workload
     from planner.sensitivity import Sensitivity
     from profiles.cluster import Cluster
+    from profiles.observation_store.batch import StoredBatch
 
-    roots = (Workload, Cluster, ModelDescription, ModelSpec, Problem, Plan, PlanDiff, Explanation, WhyNot, Sensitivity)
+    inputs = (Workload, Cluster, ModelDescription, ModelSpec)
+    roots = (*inputs, Problem, Plan, PlanDiff, Explanation, WhyNot, Sensitivity, StoredBatch)
     found: dict[str, type[BaseModel]] = {}
     for root in roots:
         for kind in _reachable(root):

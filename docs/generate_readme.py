@@ -1,7 +1,7 @@
 """Which measured figures does the README show?
 
-The newest of every benchmark, from ``benchmarks/results``; the step times of ``docs/reference/accuracy.md``, once that
-page is there.
+The newest of every benchmark, from ``benchmarks/results``; the errors of looked-up times, from the newest run of them;
+the step times of ``docs/reference/accuracy.md``, once that page is there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.table import quantity
 from docs.generate import table
+from docs.generate_profiles import SUMMARY_HEAD, is_prediction, newest_prediction_run, summary_rows
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -23,7 +24,10 @@ STEP_TIMES = re.compile(r"^## Step time$\s+(.*?)(?=^## |\Z)", re.MULTILINE | re.
 def readme() -> str:
     """The README with its measured sections as they should be."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return _with(_with(text, "benchmarks", benchmark_section()), "accuracy", accuracy_section())
+    sections = {"profiles": profile_section, "benchmarks": benchmark_section, "accuracy": accuracy_section}
+    for name, section in sections.items():
+        text = _with(text, name, section())
+    return text
 
 
 def _with(text: str, name: str, section: str) -> str:
@@ -41,11 +45,19 @@ def accuracy_section() -> str:
     return f"Predicted against measured step times of public runs:\n\n{found[1].strip()}\n\n{link}"
 
 
+def profile_section() -> str:
+    """Errors of times that were looked up where nothing was measured."""
+    run = newest_prediction_run(RESULTS)
+    if run is None:
+        return "No run is kept; `python -m benchmarks --only prediction --write` makes one."
+    return table(SUMMARY_HEAD[:6], [row[:6] for row in summary_rows(run)])
+
+
 def benchmark_section() -> str:
     """A table of the newest measurement of every benchmark, and on what it was measured."""
     newest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
     for run in _runs():
-        newest |= {each["name"]: (each, run) for each in run["measurements"]}
+        newest |= {each["name"]: (each, run) for each in run["measurements"] if not is_prediction(each)}
     rows = [_row(each) for each, _ in newest.values()]
     used = list({run["measured_at"]: run for _, run in newest.values()}.values())
     return table(("task", ">target", ">measured", ">CPU time", ""), rows) + "\n\n" + _place(used)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,12 +16,18 @@ import typer
 from docs.console import shown_in
 from docs.generate import FOLDER, emitter_rules, error_classes, outputs
 from docs.generate_documents import STRATEGY_WORDS
+from docs.generate_profiles import accuracy_page, recognised_by
+from docs.observation_words import COLUMN_WORDS, KIND_WORDS
 from planner.cli.main import build_app
 from planner.strategy import Strategy
+from profiles.importing.format import Format
+from profiles.importing.imported import Imported
+from profiles.observation_store.schema import KINDS, columns_of
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 SHELL = re.compile(r"^```(?:sh|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
@@ -87,6 +95,51 @@ def test_every_field_of_a_strategy_is_explained() -> None:
     assert set(STRATEGY_WORDS) == {field.name for field in fields(Strategy)} | {"dp"}
 
 
+def test_every_column_of_an_observation_is_explained() -> None:
+    assert set(KIND_WORDS) == set(KINDS)
+    assert set(COLUMN_WORDS) == {column.name for kind in KINDS for column in columns_of(kind)}
+
+
+@pytest.mark.parametrize(
+    ("docstring", "sentence"),
+    [
+        ("A log.\n\nRecognised by ``a. b`` or\n``c``.  Times in us.", "`a. b` or `c`"),
+        ("Two forms, recognised by their rows:\n``x``", "their rows: `x`"),
+        ("A table.\n\nSource: somewhere.", "the first line is a header"),
+    ],
+)
+def test_the_sentence_that_recognises_a_format_is_found(docstring: str, sentence: str) -> None:
+    def matches(head: object) -> bool:
+        """Whether the first line is a header."""
+        return bool(head)
+
+    known = Format("x", "X", matches, lambda files, options: Imported("x"))
+    assert recognised_by(known, ModuleType("x", docstring)) == sentence
+
+
+def test_the_newest_errors_of_predictions_are_shown(tmp_path: Path) -> None:
+    def line(name: str, measured: float, **details: Any) -> dict[str, Any]:
+        return {"name": name, "task": name, "target": 0.05, "measured": measured, "details": details}
+
+    def run(day: str, error: float) -> dict[str, Any]:
+        tables = [
+            {"system": "b", "table": "t 1", "part": part, "n": 9, "median": error, "p90": 0.2, "coverage": 0.8}
+            for part in ("report", "calibration")
+        ]
+        name = "prediction-matmul-sites"
+        lines = [line(name, error, tables=tables, n=9), line(f"{name}.p90", 0.2), line(f"{name}.coverage", 0.78)]
+        return {"measured_at": f"2026-01-{day}T00:00:00+00:00", "measurements": [line("lookup", 0.04), *lines]}
+
+    assert "No run is kept" in accuracy_page(tmp_path)
+    later = {"measured_at": "2026-01-09T00:00:00+00:00", "measurements": [line("other", 1.0)]}
+    (tmp_path / "runs.json").write_text(json.dumps({"runs": [run("03", 0.031), run("02", 0.5), later]}))
+    text = accuracy_page(tmp_path)
+    assert "| matmul, unseen sites | 1 | 9 | 3.1% (<= 5.0%) | 20.0% (<= 5.0%) | 78.0% | 3.1% | 80% to 80% |" in text
+    assert "| b | t 1 | 9 | 3.1% | 20.0% | 80.0% | calibration |" in text
+    assert "in 40 ms" in text
+    assert "2026-01-03" in text
+
+
 @pytest.mark.parametrize("target", ["megatron", "deepspeed", "native"])
 def test_rules_have_ids_of_their_own_and_sources(target: str) -> None:
     rules = emitter_rules(target)
@@ -104,7 +157,7 @@ def test_pages_use_commands_and_flags_that_exist(path: Path) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_links_lead_somewhere(path: Path) -> None:
     broken = []
-    for target, anchor in LINK.findall(path.read_text(encoding="utf-8")):
+    for target, anchor in LINK.findall(CODE.sub("", path.read_text(encoding="utf-8"))):
         if target.startswith(("http:", "https:")):
             continue
         there = path.parent / target if target else path
