@@ -1,7 +1,8 @@
 """Galvatron's profiles: five kinds of JSON, told apart by their keys.
 
     computation   layernum[2]_bsz1_seq2048: ms   forward of a model of that many layers, one device, mean
-                  layertype_0_bsz1_seq2048: ms   a layer a sample, by difference: stored x bsz, one layer
+                  layertype_0_bsz1_seq2048: ms   a layer a sample, by difference: stored x bsz, one layer; the rest of
+                  the model is layertype_other (older: layertype_other_0); noise makes some differences negative
     memory        1_2_4_c_vtp_sp: {layernum[1]_bsz8_seq2048_rank0_{ms,act,act_peak}: MB}: pp, tp, dp, checkpointing,
                   vocabulary parallel, sequence parallel; MB = 2^20; ms = model states after the backward pass,
                   act = what a forward pass keeps, act_peak = peak above the model states
@@ -9,7 +10,8 @@
                   (x 1.048576 = GB/s); made with nccl-tests it is GB/s: --set bandwidth_unit=GB/s
     time          allreduce_size_8_1MB_time, all2all_size_8_1MB_time: ms at 2^20 bytes x MB
     overlap       overlap_coe: slowdown while compute and communication overlap: a fact
-A strategy (``galvatron_config_*``) is a plan, no measurement: refused.  Number format, model, nodes are in file names.
+A strategy (``galvatron_config_*``) is a plan, no measurement: refused.  Number format, model, nodes are in file names,
+in older files the sequence length too (``_seqlen2048``).
 
 Source: PKU-DAIR/Hetu-Galvatron core/profiler/{model,runtime,hardware}_profiler.py, utils.py.
 """
@@ -41,10 +43,14 @@ _RECOGNISED = re.compile(
     r'"(?:layernum\[[\d,]+\]_bsz\d|layertype_(?:\d+|other)_bsz|(?:allreduce|all2all)_size_\d+(?:_|")'
     r'|pp_size_\d+"|overlap_coe"|tp_sizes_enc"|layertype_\d+(?:_sp)?"\s*:\s*\{\s*"(?:parameter_size|tp_activation))'
 )
-_FILE = re.compile(r"_profiling_(?P<dtype>bf16|fp16|fp32)_(?P<model>.+?)(?:_seqlen[\d,\[\]]+)?(?:_all)?\.json$")
+_FILE = re.compile(
+    r"_profiling_(?P<dtype>bf16|fp16|fp32)_(?P<model>.+?)(?:_seqlen(?P<length>[\d,\[\]]+))?(?:_all)?\.json$"
+)
 _NODES = re.compile(r"_(\d{1,5})nodes_(\d{1,4})gpus_per_node")
 _MODEL_KEY = re.compile(r"layernum\[([\d,]{1,60})\]_bsz(\d{1,7})(?:_seq([\d,\[\]]{1,60}))?$")
-_LAYER_KEY = re.compile(r"layertype_(\d{1,3}|other)_bsz(\d{1,7})(?:_seq([\d,\[\]]{1,60}))?(?:_(\w{1,40}))?$")
+_LAYER_KEY = re.compile(
+    r"layertype_(\d{1,3}|other(?:_\d{1,3})?)_bsz(\d{1,7})(?:_seq([\d,\[\]]{1,60}))?(?:_(\w{1,40}))?$"
+)
 _MEMORY_KEY = re.compile(
     r"layernum\[([\d,]{1,60})\]_bsz(\d{1,7})(?:_seq([\d,\[\]]{1,60}))?_rank(\d{1,7})_(ms|act|act_peak)$"
 )
@@ -87,6 +93,7 @@ class _File:
         self.imported = imported
         self.dtype = dtype_of(options.given.get("dtype", named["dtype"] if named else ""))
         self.model = options.given.get("model", named["model"][:60] if named else "")
+        self.length = (named["length"] or "") if named else ""
         self.num_nodes = int(nodes[1]) or None if nodes else None
         self.devices_per_node = int(nodes[2]) or None if nodes else None
         num_devices = None
@@ -159,7 +166,10 @@ class _File:
         if value == 0:
             self.imported.skip("rest of the model with a time of zero")
             return
-        other = match[1] == "other"
+        if value < 0:
+            self.imported.skip("difference of two times below zero: noise")
+            return
+        other = match[1].startswith("other")
         name = "embedding and head" if other else f"layer type {match[1]}"
         shape = {**self._sizes(batch, match[3]), "tensor_parallel": 1, **({} if other else {"num_layers": 1})}
         detail = self._detail(derived="difference between two numbers of layers")
@@ -180,8 +190,9 @@ class _File:
 
     def _sizes(self, batch: int, lengths: str | None) -> dict[str, int]:
         shape = {"batch_size": batch}
-        if lengths and lengths.isdigit():
-            shape["query_length"] = int(lengths)
+        length = lengths or self.length
+        if length.isdigit():
+            shape["query_length"] = int(length)
         return shape
 
     def _memory(self, name: str, entries: dict[str, Any], row: int) -> None:
@@ -222,7 +233,8 @@ class _File:
         detail = self._detail(layers=layers)
         if "act" in amounts:
             detail["activation_bytes"] = round(amounts["act"] * _MB)
-        if length.isdigit() and layers.isdigit():
+        length = length or self.length
+        if layers.isdigit():
             detail["num_layers"] = int(layers)
         self.batch.iterations.append(
             IterationObservation(
@@ -256,9 +268,11 @@ class _File:
         if match[3]:
             detail["consecutive"] = match[3] == "1"
         method = {"allreduce": "all_reduce", "all2all": "all_to_all"}.get(match[1] or "", "send_recv")
+        # Consecutive ranks that fit into a node stay inside it.
+        inside = match[3] == "1" and size <= (self.devices_per_node or 0)
         self.batch.links.append(
             LinkObservation(
-                "network" if (self.num_nodes or 1) > 1 else "device_to_device",
+                "device_to_device" if inside or (self.num_nodes or 1) == 1 else "network",
                 "device:any",
                 "device:any",
                 bandwidth_bytes_per_s=value * scale,
@@ -270,12 +284,15 @@ class _File:
         )
 
     def _collective_time(self, match: re.Match[str], value: float, row: int) -> None:
+        one_node = self.num_nodes == 1
         self.batch.collectives.append(
             CollectiveObservation(
                 "all_reduce" if match[1] == "allreduce" else "all_to_all",
                 int(match[3]) * _MB,
                 int(match[2]),
                 Timing(value * 1e-3, "mean"),
+                num_nodes=1 if one_node else None,
+                devices_per_node=int(match[2]) if one_node else None,
                 row=row,
             )
         )

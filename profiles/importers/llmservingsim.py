@@ -4,8 +4,10 @@ Older: ``[hardware, model,] layer_name, input, kv_cache[, tp_size], latency(ns)`
 (``time_us``, mean of 3 by default): ``dense.csv`` (``layer, tokens``), ``per_sequence.csv`` (``layer, sequences``),
 ``attention.csv`` (``prefill_chunk, kv_prefill, n_decode, kv_decode``: one batch of a chunk and n_decode decodes),
 ``moe.csv`` (``ep, tokens, activated_experts``).  Model sizes are not in the files: a projection has its number of
-tokens only.  Mixed attention batches keep their four numbers in the detail.  Files called ``*predictions*`` are
-predictions, no measurements: refused.  Its v0 attention.csv is in Vidur's form (vidur-compute).
+tokens only.  Mixed attention batches keep their four numbers in the detail.  TPU profiles of attention
+(``prefill_chunk_size, kv_cache_size, batch_size, is_prefill, mean_ns, p50_ns, p90_ns, max_ns``) are nanoseconds, the
+cache without the chunk.  Files called ``*predictions*``, or with a column ``prediction``, are no measurements: refused.
+Its v0 attention.csv is in Vidur's form (vidur-compute).
 
 Source: casys-kaist/LLMServingSim profiler/core/{categories,writer}.py, llm_profile/.
 """
@@ -28,7 +30,12 @@ from profiles.observations.timing import Timing
 _OLD = ("layer_name", "input", "kv_cache", "latency(ns)")
 _ATTENTION = ("prefill_chunk", "kv_prefill", "n_decode", "kv_decode", "time_us")
 _EXPERTS = ("tokens", "activated_experts", "time_us")
-_HEADERS = (_OLD, ("layer", "tokens", "time_us"), ("layer", "sequences", "time_us"), _ATTENTION, _EXPERTS)
+_PERCENTILES = ("prefill_chunk_size", "kv_cache_size", "batch_size", "is_prefill", "p50_ns")
+_PREDICTED = ("kv_cache_size", "prediction")
+_HEADERS = (
+    _OLD, ("layer", "tokens", "time_us"), ("layer", "sequences", "time_us"), _ATTENTION, _EXPERTS, _PERCENTILES,
+    _PREDICTED,
+)  # fmt: skip
 _CLASSES: dict[str, str] = {
     "embedding": "embedding", "act_fn": "activation", "rope": "rotary", "rotary_emb": "rotary", "attn": "attention",
     "lm_head": "matmul", "sampler": "other", "gate": "router", "moe": "moe", "experts": "moe",
@@ -46,7 +53,7 @@ def _read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     environments: dict[str, Environment] = {}
     for file in files:
         table = open_csv(file, is_header=lambda cells: any(all(name in cells for name in one) for one in _HEADERS))
-        if "prediction" in file.name:
+        if "prediction" in file.name or table.has("prediction"):
             raise DocumentInvalid(
                 "these are predictions of LLMServingSim's regression, no measurements",
                 where=file.where,
@@ -67,8 +74,36 @@ def _read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     return finished(imported, batches, files[0], "no row holds a layer", "check that the file is complete")
 
 
+def _attention_of_percentiles(row: CsvRow, options: ReadOptions) -> OperatorObservation:
+    """One row of a TPU profile.  Raises ValueError."""
+    chunk, cached = row.whole("prefill_chunk_size"), row.whole("kv_cache_size")
+    prefill = row["is_prefill"].casefold() == "true"
+    if chunk < 0 or cached < 0 or (prefill and chunk < 1):
+        raise ValueError("a chunk and a cache have sizes from 0, a prefill a chunk from 1")
+    new = chunk if prefill else 1
+    p90_ns, max_ns = row.optional_number("p90_ns"), row.optional_number("max_ns")
+    return OperatorObservation(
+        "attention" if prefill else "decode_attention",
+        "attention",
+        Timing(
+            row.number("p50_ns") * 1e-9,
+            "median",
+            p90_s=None if p90_ns is None else p90_ns * 1e-9,
+            max_s=None if max_ns is None else max_ns * 1e-9,
+        ),
+        phase="forward",
+        dtype=dtype_of(options.given.get("dtype", "")),
+        shape={"batch_size": row.whole("batch_size"), "query_length": new, "key_length": new + cached},
+        causal=True,
+        detail={key: given[:80] for key in ("model",) if (given := options.given.get(key, ""))},
+        row=row.line,
+    )
+
+
 def _operator(row: CsvRow, table: CsvTable, options: ReadOptions) -> OperatorObservation:
     """One row.  Raises ValueError."""
+    if table.has(*_PERCENTILES):
+        return _attention_of_percentiles(row, options)
     detail: dict[str, Scalar] = {}
     causal: bool | None = None
     shape: dict[str, int]

@@ -6,7 +6,8 @@ milliseconds, forward only, on one device that holds a 1/tp shard.  ``mlp.csv`` 
 ``batch_size, prefill_chunk_size, kv_cache_size`` (what lies in the cache before the chunk).  Shapes follow Vidur's
 model: head size = n_embd / n_head, fused q, k, v of (n_head + 2 n_kv_head) head size / tp columns, a gated MLP has
 2 n_expanded_embd / tp columns.  The number format is not in the file (``--set dtype=``).  An empty cell means that the
-operator was not run in that row.  LLMServingSim's ``attention.csv`` (v0) has the same form.
+operator was not run in that row, a zero that it took less than the printed microsecond: left out.  LLMServingSim's
+``attention.csv`` (v0) has the same form.
 
 Source: microsoft/vidur vidur/profiling/mlp/mlp_impl.py, attention/attention_wrapper.py.
 """
@@ -59,13 +60,12 @@ def stats_columns(table: CsvTable) -> dict[str, dict[str, str]]:
 
 
 def stats_timing(row: CsvRow, columns: dict[str, str]) -> Timing | None:
-    """The time of one operator, milliseconds to seconds; None where its cells are empty.  Raises ValueError."""
+    """The time of one operator, milliseconds to seconds; None where its cells are empty or zero.  Raises ValueError."""
     values = {name: row.optional_number(column) for name, column in columns.items()}
     order: tuple[Statistic, ...] = ("median", "mean", "min", "max")
     statistic: Statistic | None = next((name for name in order if values.get(name) is not None), None)
-    if statistic is None:
+    if statistic is None or values[statistic] == 0:
         return None
-
     seconds = {name: None if value is None else value * 1e-3 for name, value in values.items()}
     return Timing(
         (values[statistic] or 0.0) * 1e-3,
@@ -88,7 +88,7 @@ def _take_row(
         for name, statistics in columns.items():
             timing = stats_timing(row, statistics)
             if timing is None:
-                imported.skip("operator that was not run in the row")
+                imported.skip("operator that was not run in the row, or in less than a microsecond")
                 continue
             operator, shape_of = _OPERATORS.get(name, ("other", _tokens))
             detail: dict[str, str | int | float | bool] = {"tensor_parallel": workers}

@@ -128,3 +128,41 @@ def test_broken_entries_are_reported(tmp_path: Path, key: str, value: object) ->
 def test_other_documents_are_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(DocumentInvalid):
         read_anyway(FORMAT, [written(tmp_path, "x.json", text)])
+
+
+def test_older_keys_lengths_in_names_and_noise(tmp_path: Path) -> None:
+    text = """{"layernum[2]_bsz2": 27.188, "layertype_0_bsz2": 4.745, "layertype_other_0_bsz2": 4.104,
+               "layertype_0_bsz1": -2.37, "layertype_0": 4.3}"""
+    name = "computation_profiling_bf16_hidden4096_head32_seqlen2048.json"
+    imported = read(FORMAT, written(tmp_path, name, text))
+    model, layer, rest = imported.batches[0].operators
+    assert (model.shape["query_length"], layer.shape["query_length"]) == (2048, 2048)
+    assert (rest.name, "num_layers" in rest.shape) == ("embedding and head", False)
+    assert rest.timing is not None
+    assert rest.timing.time_s == pytest.approx(8.208e-3)
+    assert imported.bad_rows == []
+    assert sum(imported.skipped.values()) == 2
+    assert model.detail["model"] == "hidden4096_head32"
+
+
+def test_memory_takes_the_length_of_the_name(tmp_path: Path) -> None:
+    text = '{"1_1_8": {"layernum[1]_bsz8_rank0_ms": 100, "layernum[1]_bsz8_rank0_act_peak": 50}}'
+    name = "memory_profiling_bf16_hidden4096_head32_seqlen2048.json"
+    (found,) = read(FORMAT, written(tmp_path, name, text)).batches[0].iterations
+    assert (found.sequence_length, found.detail["num_layers"]) == (2048, 1)
+    assert found.peak_allocated_bytes == 150 * 2**20
+
+
+def test_groups_inside_a_node_of_several_are_no_network(tmp_path: Path) -> None:
+    text = '{"allreduce_size_8_consec_1": 155.6, "allreduce_size_8_consec_0": 20.7, "allreduce_size_16_consec_1": 44.6}'
+    name = "allreduce_bandwidth_2nodes_8gpus_per_node.json"
+    links = read(FORMAT, written(tmp_path, name, text)).batches[0].links
+    assert [link.kind for link in links] == ["device_to_device", "network", "network"]
+
+
+def test_times_of_one_node(tmp_path: Path) -> None:
+    text = '{"allreduce_size_4_1MB_time": 0.0798, "all2all_size_8_2MB_time": 0.1135}'
+    found = read(FORMAT, written(tmp_path, "sp_time_1nodes_8gpus_per_node.json", text)).batches[0].collectives
+    assert [(each.num_nodes, each.devices_per_node) for each in found] == [(1, 4), (1, 8)]
+    found = read(FORMAT, written(tmp_path, "sp_time_2nodes_8gpus_per_node.json", text)).batches[0].collectives
+    assert [(each.num_nodes, each.devices_per_node) for each in found] == [(None, None), (None, None)]

@@ -74,3 +74,25 @@ def test_predictions_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(DocumentInvalid, match="predictions"):
         read_anyway(FORMAT, [file])
+
+
+def test_percentiles_of_a_tpu_are_nanoseconds(tmp_path: Path) -> None:
+    header = "prefill_chunk_size,kv_cache_size,batch_size,is_prefill,mean_ns,p50_ns,p90_ns,max_ns\n"
+    rows = "32,64,1,True,8274.4,8242.5,8390.1,8528.6\n0,512,8,False,9000.0,8000.0,9500.0,9900.0\n32,-1,1,True,1,1,1,1\n"
+    imported = read(FORMAT, written(tmp_path, "prefill_attn_profile.csv", header + rows))
+    prefill, decode = imported.batches[0].operators
+    assert (prefill.operator, prefill.shape) == ("attention", {"batch_size": 1, "query_length": 32, "key_length": 96})
+    assert prefill.timing is not None
+    assert prefill.timing.statistic == "median"
+    assert prefill.timing.time_s == pytest.approx(8242.5e-9)
+    assert prefill.timing.p90_s == pytest.approx(8390.1e-9)
+    assert prefill.timing.max_s == pytest.approx(8528.6e-9)
+    assert (decode.operator, decode.shape["query_length"], decode.shape["key_length"]) == ("decode_attention", 1, 513)
+    assert [bad.where for bad in imported.bad_rows] == ["line 4"]
+
+
+def test_predictions_are_refused_by_their_column(tmp_path: Path) -> None:
+    file = written(tmp_path, "attn.csv", "kv_cache_size,prefill_chunk_size,prediction\n0,32,0.01\n")
+    assert FORMAT.matches(file.head())
+    with pytest.raises(DocumentInvalid, match="predictions"):
+        read_anyway(FORMAT, [file])
