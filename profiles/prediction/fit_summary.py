@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiles.observations.bandwidth import bus_factor
-from profiles.prediction.build_curves import left_out_curves
+from profiles.prediction.build_curves import LeftOutCurves
 from profiles.prediction.collective_curves import CollectiveCurve
 from profiles.prediction.curve_kinds import kind_of
 from profiles.prediction.profile import CollectiveKey, OperatorTable, Profile, TableOrigin
-from profiles.prediction.residuals import ResidualSummary, point_residuals, site_residuals
+from profiles.prediction.residuals import ResidualSummary, left_out_of, point_residuals, site_residuals
 
 MOVED_AXIS = "moved_bytes"
 
@@ -68,7 +68,7 @@ def table_fits(profile: Profile) -> list[TableFit]:
 
     A transferred table has no residuals of its own: they are those of the table that it is transferred from.
     """
-    return [_table_fit(profile.operators[key]) for key in sorted(profile.operators, key=_natural)]
+    return [_table_fit(profile.operators[key]) for key in sorted(profile.operators, key=natural_order)]
 
 
 def collective_fits(profile: Profile) -> list[CollectiveFit]:
@@ -81,7 +81,8 @@ def collective_fits(profile: Profile) -> list[CollectiveFit]:
     return sorted(found, key=lambda fit: (fit.key.operation, fit.key.num_nodes, fit.key.group_size, fit.key.concurrent))
 
 
-def _natural(key: tuple[str, str, str]) -> tuple[str, str, int, str]:
+def natural_order(key: tuple[str, str, str]) -> tuple[str, str, int, str]:
+    """Sort key of tables: operator, number format, then head sizes as numbers."""
     operator, dtype, variant = key
     return operator, dtype, int(variant) if variant.isdecimal() else 0, variant
 
@@ -89,6 +90,7 @@ def _natural(key: tuple[str, str, str]) -> tuple[str, str, int, str]:
 def _table_fit(table: OperatorTable) -> TableFit:
     curves, origin = table.curves, table.origin
     own = not origin.transferred_from
+    left_out = left_out_of(table)
     ranges = {axis_name(origin.operator): (float(curves.axis[0]), float(curves.axis[-1]))}
     for name, column in zip(site_names(origin.operator), curves.sites.T, strict=False):
         ranges[name] = (float(column.min()), float(column.max()))
@@ -100,20 +102,19 @@ def _table_fit(table: OperatorTable) -> TableFit:
         sizes=ranges,
         sigma_exact=curves.sigma_exact,
         sigma_bracket=float(np.median(np.hypot(curves.sigma_bracket, curves.sigma_exact))),
-        sigma_unseen_site=_unseen_sigma(table),
-        site_left_out=site_residuals(table).summary() if own else None,
-        point_left_out=point_residuals(table).summary() if own else None,
+        sigma_unseen_site=_unseen_sigma(table, left_out),
+        site_left_out=site_residuals(table, left_out).summary() if own else None,
+        point_left_out=point_residuals(table, left_out).summary() if own else None,
     )
 
 
-def _unseen_sigma(table: OperatorTable) -> float | None:
+def _unseen_sigma(table: OperatorTable, left_out: LeftOutCurves) -> float | None:
     """Median spread of what the sites say about each other."""
     curves = table.curves
     if len(curves.sites) < 2:
         return None
-    log_util = np.where(curves.measured, curves.log_util, np.nan)
-    deviation = left_out_curves(curves.sites, curves.axis, log_util).deviation
-    return float(np.median(np.hypot(curves.sigma_site * np.median(deviation), curves.sigma_exact)))
+    typical = np.median(left_out.deviation)
+    return float(np.median(np.hypot(curves.sigma_site * typical, curves.sigma_exact)))
 
 
 def _collective_fit(key: CollectiveKey, curve: CollectiveCurve, origin: TableOrigin) -> CollectiveFit:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from profiles.prediction.build_curves import SMALLEST_GAP_OCTAVES, left_out_curves
+from profiles.prediction.build_curves import SMALLEST_GAP_OCTAVES, LeftOutCurves, left_out_curves
 from profiles.prediction.curve_kinds import kind_of
 from profiles.prediction.curve_table import REACH_OCTAVES, Z80, CurveTable
 from profiles.prediction.profile import OperatorTable
@@ -83,16 +83,25 @@ def table_roofline_s(table: OperatorTable) -> Array:
     return kind.roofline_s(table.roofline, size)
 
 
-def site_residuals(table: OperatorTable) -> Residuals:
-    """Every measured point as the other sites predict it; empty where there is one site only or none near."""
+def left_out_of(table: OperatorTable) -> LeftOutCurves:
+    """Every site of a table as the others see it: what both kinds of residuals begin with."""
     curves = table.curves
-    left_out = left_out_curves(curves.sites, curves.axis, _measured(curves))
+    return left_out_curves(curves.sites, curves.axis, _measured(curves))
+
+
+def site_residuals(table: OperatorTable, left_out: LeftOutCurves | None = None) -> Residuals:
+    """Every measured point as the other sites predict it; empty where there is one site only or none near.
+
+    ``left_out`` of the table saves its computation where it is at hand.
+    """
+    curves = table.curves
+    left_out = left_out or left_out_of(table)
     told = curves.measured & (left_out.nearest_octaves <= REACH_OCTAVES)[:, None] & (len(curves.sites) > 1)
     sigma = np.hypot(curves.sigma_site * left_out.deviation[:, None], curves.sigma_exact)
     return _residuals(table, told, left_out.kriged, sigma)
 
 
-def point_residuals(table: OperatorTable) -> Residuals:
+def point_residuals(table: OperatorTable, left_out: LeftOutCurves | None = None) -> Residuals:
     """Every measured point as the rest of its curve, and the other sites at its size, predict it.
 
     A size that no other site was measured at is predicted from its two neighbours; at the ends of the axis it has
@@ -101,7 +110,7 @@ def point_residuals(table: OperatorTable) -> Residuals:
     curves = table.curves
     log_axis, measured = np.log2(curves.axis), curves.measured
     log_util = _measured(curves)
-    left_out = left_out_curves(curves.sites, curves.axis, log_util)
+    left_out = left_out or left_out_of(table)
     left, right = _neighbours(measured)
     some, both = (left >= 0) | (right >= 0), (left >= 0) & (right >= 0)
     # At the ends of a curve its one neighbour speaks for both sides.

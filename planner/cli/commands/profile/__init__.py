@@ -9,7 +9,7 @@ from importlib import import_module
 
 import typer
 
-SUBCOMMANDS = ("import_", "measure", "list_", "show", "coverage", "calibrate", "conflicts", "drop", "formats")
+SUBCOMMANDS = ("import_", "measure", "list_", "show", "coverage", "fits", "calibrate", "conflicts", "drop", "formats")
 """Modules of this package."""
 
 

@@ -1,0 +1,104 @@
+"""How do all figures of a profile look together?  One page with its tables; no scripts, nothing from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from profiles.plots.gallery import FigureFile
+from profiles.plots.table_words import file_stem
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 76rem; margin: 2rem auto;
+       padding: 0 1rem; }
+table { border-collapse: collapse; font-size: .9rem; margin: .5rem 0 1.5rem; display: block; overflow-x: auto; }
+caption { text-align: left; font-weight: bold; padding: .3rem 0; }
+th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid #d9d9d9; }
+th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+figure { margin: 1rem 0 2rem; }
+figure img { max-width: 100%; height: auto; }
+figcaption { max-width: 60rem; color: #404040; }
+code { background: #f2f2f2; padding: 0 .25rem; }
+a { color: #0058a3; }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """A table of the page; a column whose name starts with ``>`` is right-aligned."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[str]]
+
+
+def gallery_page(
+    title: str, facts: Sequence[str], tables: Iterable[PageTable], notes: Sequence[str], figures: Sequence[FigureFile]
+) -> str:
+    """The whole page: facts, tables, notes (what is missing), a list of the figures, the figures by section."""
+    sections = list(dict.fromkeys(figure.section for figure in figures))
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        *(f"<p>{escape(fact)}</p>" for fact in facts),
+        *(_table(each) for each in tables if each.rows),
+    ]
+    if notes:
+        parts += ["<h2>What is missing for training plans</h2>", _bullets(escape(note) for note in notes)]
+    if figures:
+        parts += ["<h2>Figures</h2>", _contents(sections, figures)]
+    for section in sections:
+        parts.append(f'<h2 id="{_anchor(section)}">{escape(section)}</h2>')
+        parts += [_figure(figure) for figure in figures if figure.section == section]
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
+    viewport = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    body = "\n".join(parts)
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}{viewport}</head>\n<body>\n{body}\n</body></html>\n'
+
+
+def _table(table: PageTable) -> str:
+    right = [column.startswith(">") for column in table.columns]
+    head = "".join(
+        f'<th scope="col"{_number(each)}>{escape(column.lstrip(">|"))}</th>'
+        for column, each in zip(table.columns, right, strict=True)
+    )
+    rows = "\n".join(
+        "<tr>"
+        + "".join(f"<td{_number(each)}>{escape(cell)}</td>" for cell, each in zip(row, right, strict=True))
+        + "</tr>"
+        for row in table.rows
+    )
+    caption = f"<caption>{escape(table.title)}</caption>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
+
+
+def _number(right: bool) -> str:
+    return ' class="number"' if right else ""
+
+
+def _contents(sections: Sequence[str], figures: Sequence[FigureFile]) -> str:
+    lines = []
+    for section in sections:
+        links = ", ".join(
+            f'<a href="#{_anchor(figure.file_name)}">{escape(figure.title.removeprefix(section).lstrip(": "))}</a>'
+            for figure in figures
+            if figure.section == section
+        )
+        lines.append(f'<a href="#{_anchor(section)}">{escape(section)}</a>: {links}')
+    return _bullets(lines)
+
+
+def _figure(figure: FigureFile) -> str:
+    caption, source = escape(figure.caption), escape(figure.file_name, quote=True)
+    return (
+        f'<figure id="{_anchor(figure.file_name)}"><a href="{source}"><img src="{source}" loading="lazy"'
+        f' alt="{escape(figure.caption, quote=True)}"></a><figcaption>{caption}</figcaption></figure>'
+    )
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "<ul>\n" + "\n".join(f"<li>{line}</li>" for line in lines) + "\n</ul>"
+
+
+def _anchor(name: str) -> str:
+    return "f-" + file_stem(name)
