@@ -18,6 +18,8 @@ MODULES = (
     "planner/cost/data_parallel.py",
     "planner/cost/hardware.py",
     "planner/cost/measured.py",
+    "planner/calibration/ladder.py",
+    "planner/calibration/response.py",
     "planner/coverage/coverage.py",
     "planner/coverage/leaning.py",
     "planner/coverage/compute.py",

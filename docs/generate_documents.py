@@ -43,6 +43,7 @@ STRATEGY_WORDS: dict[str, str] = {
 
 def documents_page() -> str:
     """Every document that is written to disk, database or wire, field by field."""
+    from planner.calibration.document import Calibration
     from planner.diff import PlanDiff
     from planner.explain.why import Explanation
     from planner.explain.why_not import WhyNot
@@ -55,7 +56,7 @@ def documents_page() -> str:
     from profiles.observation_store.batch import StoredBatch
 
     inputs = (Workload, Cluster, ModelDescription, ModelSpec)
-    roots = (*inputs, Problem, Plan, PlanDiff, Explanation, WhyNot, Sensitivity, StoredBatch)
+    roots = (*inputs, Problem, Plan, PlanDiff, Explanation, WhyNot, Sensitivity, StoredBatch, Calibration)
     found: dict[str, type[BaseModel]] = {}
     for root in roots:
         for kind in _reachable(root):

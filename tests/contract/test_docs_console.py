@@ -16,6 +16,7 @@ RUN = {
     "tutorials/measured-plan.md": 7,
     "how-to/import-benchmark-logs.md": 5,
     "how-to/cluster-from-topology.md": 2,
+    "how-to/calibrate.md": 1,
 }
 """Pages whose commands are run, and the fewest that they have."""
 NEEDS_THE_TABLES = "tutorials/measured-plan.md"
