@@ -38,6 +38,7 @@ _PER_SECOND = {
     "ms": 1e3, "msecond": 1e3, "millisecond": 1e3, "s": 1.0, "sec": 1.0, "second": 1.0,
 }  # fmt: skip
 _HZ = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9, "cycle/second": 1.0, "cycle/nsecond": 1e9, "cycle/usecond": 1e6}
+_METRIC_COLUMNS = ("Kernel Name", "Metric Name", "Metric Value")
 _HEADER = re.compile(r'(?m)^[^\n]{0,200}?"?ID"?,[^\n]{0,4000}"?Kernel Name"?,[^\n]*(?:"?Metric Name"?|gpu__)')
 _EUROPEAN = re.compile(r"\d+,\d{1,2}|\d+,\d{4,}|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
 _ENGLISH = re.compile(r"\d+\.\d{1,2}|\d+\.\d{4,}|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,}")
@@ -131,7 +132,8 @@ def _launches(file: SourceFile, imported: Imported) -> list[_Metrics]:
         if not header or len(cells) < 3:
             continue
         # Rows of metrics leave out the last columns, which are for rules.
-        needed = header.index("Metric Value") + 1 if "Metric Value" in header else len(header)
+        named = [place + 1 for place, name in enumerate(header) if name in _METRIC_COLUMNS]
+        needed = max(named) if "Metric Name" in header else len(header)
         if not needed <= len(cells) <= len(header):
             imported.bad(line, f"{len(cells)} columns where the header has {len(header)}", "is the file cut off here?")
             continue

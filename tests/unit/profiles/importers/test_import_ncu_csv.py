@@ -127,3 +127,11 @@ def test_hostile_files(tmp_path: Path) -> None:
             read_anyway(FORMAT, [written(tmp_path, "cut.csv", whole[:kept])])
         except DocumentInvalid:
             continue
+
+
+def test_a_header_with_its_columns_in_another_order_needs_them_all(tmp_path: Path) -> None:
+    text = '"ID","Process ID","Kernel Name","Metric Unit","Metric Value","Metric Name"\n'
+    text += '"0","1","gemm","ns","100","gpu__time_duration.sum"\n"1","1","gemm","ns"\n"2","1","gemm","ns","100"\n'
+    found = read_anyway(FORMAT, [written(tmp_path, "x.csv", text)])
+    assert found.num_observations == 1
+    assert len(found.bad_rows) == 2
