@@ -1,10 +1,12 @@
 """MLPerf training logs: step times of ``:::MLLOG`` lines, what was submitted as facts.
 
 Recognised by ``:::MLLOG {"namespace": ..``.  ``tracked_stats`` with ``train_step_time`` (seconds) is one observation;
-its ``samples_count`` or ``step`` says where in the run.  ``throughput`` has no printed unit (samples a second in some
-benchmarks, tokens in others): left out unless ``--set throughput_unit=samples``, then ``time = global batch size /
-throughput``.  Devices and strategy are not in the log: ``--set num_devices=512``.  Facts: benchmark, platform, batch
-size, accumulation steps, sequence length, run time, status.
+its ``samples_count`` or ``step`` says where in the run.  Without it, a training block from ``block_start`` to
+``block_stop`` that both count samples is one observation: the mean of ``samples / global batch size`` steps, without
+the evaluations between blocks; the first block is left out.  ``throughput`` has no printed unit (samples a second in
+some benchmarks, tokens in others): left out unless ``--set throughput_unit=samples``, then ``time = global batch size
+/ throughput``.  Devices and strategy are not in the log: ``--set num_devices=512``.  Facts: benchmark, platform,
+batch size, accumulation steps, sequence length, run time, status.
 
 Source: mlcommons/logging mlperf_logging/mllog; training_results_v3.0 to v5.1.
 """
@@ -44,6 +46,7 @@ def _read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
         steps: list[IterationObservation] = []
         facts: dict[str, Scalar] = {}
         starts: dict[str, float] = {}
+        blocks = _Blocks()
         for number, line in file.lines():
             match = _LINE.search(line) if ":::MLLOG" in line and len(line) < _LONGEST else None
             if match is None:
@@ -53,18 +56,61 @@ def _read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
                 if not isinstance(event, dict) or not isinstance(event.get("key"), str):
                     raise ValueError("the event has no key")
                 _take_fact(event, facts, starts)
+                blocks.take(event, number)
                 step = _step(event, number, facts, options, imported)
                 if step is not None:
                     steps.append(step)
             except (ValueError, RecursionError) as error:
                 imported.bad(number, f"the event cannot be used: {error}"[:200], "is the line cut off?")
+        if not steps:
+            steps = blocks.steps(facts.get("global_batch_size") or given_whole(options, "global_batch_size"), imported)
         batch = batches.of(environment_of(options))
         batch.iterations += [_with_facts(step, facts, options) for step in steps]
         for name, value in facts.items():
             imported.facts.setdefault(name, value)
-    missing = "the log has no train_step_time"
+    missing = "the log has no train_step_time, and no two training blocks with their samples and a global batch size"
     hint = "throughput alone is taken with --set throughput_unit=samples, if that is what the benchmark logs"
     return finished(imported, batches, files[0], missing, hint)
+
+
+class _Blocks:
+    """Training blocks: from a block_start to the next block_stop, both with a count of samples."""
+
+    def __init__(self) -> None:
+        self._open: tuple[float, int] | None = None
+        self._found: list[tuple[float, int, int]] = []
+
+    def take(self, event: dict[str, Any], number: int) -> None:
+        """Look at one event.  Raises ValueError."""
+        if event["key"] not in ("block_start", "block_stop"):
+            return
+        metadata = event.get("metadata")
+        count = metadata.get("samples_count") if isinstance(metadata, dict) else None
+        if count is None:
+            self._open = None
+            return
+        time_ms, samples = json_number(event.get("time_ms")), json_whole(count)
+        if event["key"] == "block_start":
+            self._open = (time_ms, samples)
+        elif self._open is not None:
+            (begun_ms, before), self._open = self._open, None
+            if samples > before and time_ms > begun_ms:
+                self._found.append(((time_ms - begun_ms) * 1e-3, samples - before, number))
+
+    def steps(self, global_batch: Scalar | None, imported: Imported) -> list[IterationObservation]:
+        """Mean steps of the blocks that hold whole steps."""
+        if not isinstance(global_batch, int) or global_batch < 1 or len(self._found) < 2:
+            return []
+        imported.skip("first training block: it includes start-up")
+        imported.flag("mean-of-blocks", "step times are means over training blocks, from their samples and time stamps")
+        found: list[IterationObservation] = []
+        for time_s, samples, number in self._found[1:]:
+            if samples % global_batch:
+                imported.skip("training block of a broken number of steps")
+                continue
+            count = samples // global_batch
+            found.append(IterationObservation(Timing(time_s / count, "mean", count), row=number))
+        return found
 
 
 def _take_fact(event: dict[str, Any], facts: dict[str, Scalar], starts: dict[str, float]) -> None:

@@ -289,3 +289,20 @@ def test_cut_anywhere_only_clear_errors(tmp_path: Path) -> None:
 )
 def test_what_only_mentions_it_does_not_match(tmp_path: Path, text: str) -> None:
     assert not FORMAT.matches(written(tmp_path, "a.txt", text).head())
+
+
+def test_newer_nanotron_counts_tokens(tmp_path: Path) -> None:
+    line = (
+        "12/21 01:39:51 [INFO|DP=0|TP=0|lrdn0007]: iteration: {0} / 1500000 | consumed_tokens: 480B | "
+        "time_per_iteration_ms: 8.79K | tokens_per_sec: 182K | tokens_per_sec_per_gpu: 699 | "
+        "global_batch_size: {1} | grad_norm: 0.112 | lm_loss: 2.04 | model_tflops_per_gpu: 15.4 | eta: 131 days\n"
+    )
+    text = line.format(1, "1.6M") + line.format(2, "1.6M") + line.format(3, "512K") + line.format(4, "512")
+    imported = read(FORMAT, written(tmp_path, "a.log", text))
+    second, third, fourth = imported.batches[0].iterations
+    assert second.timing is not None
+    assert second.timing.time_s == pytest.approx(8.79)
+    assert (second.global_batch_size, second.detail["tokens_per_iteration"]) == (None, 1_600_000)
+    # 512K is neither the tokens of this iteration nor 512 samples.
+    assert (third.global_batch_size, fourth.global_batch_size) == (None, 512)
+    assert "lrdn0007" not in repr(imported)

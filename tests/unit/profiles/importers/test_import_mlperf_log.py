@@ -9,7 +9,7 @@ import pytest
 
 from profiles.errors import DocumentInvalid
 from profiles.importers.mlperf_log import FORMAT
-from tests.importing import read, sample, written
+from tests.importing import read, read_anyway, sample, written
 
 
 def event(key: str, value: object, time_ms: int = 0, **metadata: object) -> str:
@@ -79,3 +79,36 @@ def test_broken_events(tmp_path: Path, line: str) -> None:
 
 def test_a_log_of_nccl_messages_is_left_to_its_own_importer() -> None:
     assert not FORMAT.matches(sample("nccl-debug/mlperf_v3.1_dell_2x4H100_bert.txt").head())
+
+
+def _event(key: str, time_ms: int, **metadata: int) -> str:
+    return "0: :::MLLOG " + json.dumps(
+        {"namespace": "", "time_ms": time_ms, "event_type": "INTERVAL_START", "key": key, "value": None,
+         "metadata": {"file": "/workspace/llm/callbacks.py", "lineno": 1, **metadata}}
+    )  # fmt: skip
+
+
+def test_training_blocks_give_mean_steps(tmp_path: Path) -> None:
+    batch = ':::MLLOG {"namespace": "", "time_ms": 1, "key": "global_batch_size", "value": 8, "metadata": {}}'
+    blocks = [(0, 0, 9000, 80), (20_000, 80, 60_000, 160), (70_000, 160, 75_000, 163), (80_000, 163, 81_000, 163)]
+    lines = [batch]
+    for start_ms, first, stop_ms, last in blocks:
+        lines += [
+            _event("block_start", start_ms, samples_count=first),
+            _event("block_stop", stop_ms, samples_count=last),
+        ]
+    imported = read(FORMAT, written(tmp_path, "result_0.txt", "\n".join(lines)))
+    (found,) = imported.batches[0].iterations
+    assert found.timing is not None
+    # 80 samples are ten steps, 40 s: evaluation between the blocks is not in it.
+    assert (found.timing.time_s, found.timing.statistic, found.timing.num_samples) == (4.0, "mean", 10)
+    assert (found.global_batch_size, found.row) == (8, 5)
+    assert imported.skipped == {
+        "first training block: it includes start-up": 1, "training block of a broken number of steps": 1,
+    }  # fmt: skip
+
+
+def test_blocks_without_a_batch_size_say_nothing(tmp_path: Path) -> None:
+    lines = [_event("block_start", 0, samples_count=0), _event("block_stop", 9, samples_count=8)] * 3
+    with pytest.raises(DocumentInvalid, match="global batch size"):
+        read_anyway(FORMAT, [written(tmp_path, "result_0.txt", "\n".join(lines))])
