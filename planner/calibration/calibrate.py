@@ -146,7 +146,7 @@ def _fitted(
     """The fit of one quantity, and its factors by name."""
     numbers: dict[tuple[str, ...], int] = {}
     configuration = np.array([numbers.setdefault(each.configuration, len(numbers)) for each in members])
-    problem = FitProblem(response, log_measured, configuration)
+    problem = FitProblem(response, log_measured, configuration, response.noise)
     chosen, steps = climb(problem, alone=alone)
     names = [parameter.name for parameter in response.parameters]
     factors = {names[index]: response.parameters[index].factor(float(chosen.values[index])) for index in chosen.free}

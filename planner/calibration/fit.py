@@ -3,13 +3,14 @@
     minimise  sum_i w_i H( (ln measured_i - ln predicted_i(v)) / noise )  +  sum_p (v_p / prior_p)^2
 
 ``H`` is Huber's function (square up to ``HUBER`` sigmas, linear beyond: one absurd row does not decide), ``v = 0`` is
-no calibration, ``prior_p`` how far a factor usually is from there.  Levenberg-Marquardt with projection on the bounds.
-Left-out fits start from the fit of all rows.
+no calibration, ``prior_p`` how far a factor usually is from there.  The noise is that of the rows themselves, mixed
+with an expectation that weighs like ``PRIOR_ROWS`` rows: few rows stay near no calibration, consistent ones decide.
+Levenberg-Marquardt with projection on the bounds.  Left-out fits start from the fit of all rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 HUBER = 2.0
+PRIOR_ROWS = 3.0
+LEAST_NOISE = 0.01
 MOST_STEPS = 60
 CONVERGED = 1e-7
 """Change of the scaled parameters (in prior sigmas) below which a fit stands still."""
@@ -33,11 +36,21 @@ class FitProblem:
     log_measured: Array
     configuration: Ints
     """Number of each row's configuration [N]: rows of one configuration are left out together."""
+    noise: float
+    """Spread of the log error of one row."""
 
     @property
     def num_configurations(self) -> int:
         """Distinct runs."""
         return len(np.unique(self.configuration))
+
+    def with_noise_of(self, values: Array, num_free: int) -> FitProblem:
+        """The same problem with the noise left at ``values`` (from the median error), for few rows the expected one."""
+        count = len(self.log_measured)
+        spread = 1.4826 * float(np.median(np.abs(self.log_errors(values))))
+        own = spread**2 * count**2 / max(count - num_free, 1)
+        expected = PRIOR_ROWS * self.response.noise**2
+        return replace(self, noise=max(float(np.sqrt((own + expected) / (count + PRIOR_ROWS))), LEAST_NOISE))
 
     def log_errors(self, values: Array) -> Array:
         """ln(predicted / measured) [N]."""
@@ -94,14 +107,14 @@ def standard_errors(problem: FitProblem, free: tuple[int, ...], values: Array) -
     jacobian = problem.response.log_prediction(values)[1][:, chosen] * prior
     errors = problem.log_errors(values)
     freedom = max(len(errors) - len(free), 1)
-    spread = max(float(np.sqrt((errors**2).sum() / freedom)), problem.response.noise / 3.0)
+    spread = max(float(np.sqrt((errors**2).sum() / freedom)), problem.noise / 3.0)
     information = jacobian.T @ jacobian / spread**2 + np.eye(len(free))
     sigmas: Array = np.sqrt(np.diag(np.linalg.inv(information))) * prior
     return sigmas
 
 
 def _loss(problem: FitProblem, values: Array, weights: Array, chosen: list[int], prior: Array) -> float:
-    scaled = np.abs(problem.log_errors(values)) / problem.response.noise
+    scaled = np.abs(problem.log_errors(values)) / problem.noise
     robust = np.where(scaled <= HUBER, scaled**2, 2.0 * HUBER * scaled - HUBER**2)
     return float((weights * robust).sum() + ((values[chosen] / prior) ** 2).sum())
 
@@ -111,9 +124,9 @@ def _normal_equations(
 ) -> tuple[Array, Array]:
     """Matrix and right side of a Gauss-Newton step in units of the prior sigmas, residuals weighted as Huber does."""
     log_predicted, jacobian = problem.response.log_prediction(values)
-    residual = (problem.log_measured - log_predicted) / problem.response.noise
+    residual = (problem.log_measured - log_predicted) / problem.noise
     weight = weights * np.minimum(1.0, HUBER / np.maximum(np.abs(residual), 1e-12))
-    scaled = jacobian[:, chosen] * prior / problem.response.noise
+    scaled = jacobian[:, chosen] * prior / problem.noise
     normal = scaled.T @ (scaled * weight[:, None]) + np.eye(len(chosen))
     gradient = scaled.T @ (weight * residual) - values[chosen] / prior
     return normal, gradient

@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 LEAST_CONFIGURATIONS = 8
 """With fewer distinct runs only the first factor of the ladder is tried."""
 LEAST_GAIN = 0.02
+NOISE_ROUNDS = 3
 LEAST_ERROR = 1e-3
 """Errors below a thousandth are not worth a factor."""
 
@@ -51,7 +52,7 @@ def climb(problem: FitProblem, *, alone: bool = True) -> tuple[Step, list[Step]]
     if problem.num_configurations < 2:
         if not alone:
             return chosen, steps
-        only = Step((0,), fit(problem, (0,), ones), None, None, taken=True)
+        only = Step((0,), _settled(problem, (0,), ones, neutral)[1], None, None, taken=True)
         return only, [*steps, only]
     several = problem.num_configurations >= LEAST_CONFIGURATIONS
     for index in range(len(parameters) if several else 1):
@@ -63,7 +64,7 @@ def climb(problem: FitProblem, *, alone: bool = True) -> tuple[Step, list[Step]]
 
 
 def _step(problem: FitProblem, free: tuple[int, ...], ones: Array, before: Step) -> Step:
-    values = fit(problem, free, ones, before.values)
+    problem, values = _settled(problem, free, ones, before.values)
     full, _ = problem.response.log_prediction(values)
     errors, shifts = np.empty(len(ones)), np.empty(len(ones))
     for held, others in left_out_values(problem, free, values):
@@ -74,6 +75,15 @@ def _step(problem: FitProblem, free: tuple[int, ...], ones: Array, before: Step)
         shifts[held] = moved.max()
     taken = _helps(problem, before.left_out_errors, errors)
     return Step(free, values, errors, shifts, taken=taken)
+
+
+def _settled(problem: FitProblem, free: tuple[int, ...], ones: Array, start: Array) -> tuple[FitProblem, Array]:
+    """The fit of all rows once noise and values agree, and the problem with that noise."""
+    values = start
+    for _ in range(NOISE_ROUNDS):
+        values = fit(problem, free, ones, values)
+        problem = problem.with_noise_of(values, len(free))
+    return problem, fit(problem, free, ones, values)
 
 
 def _helps(problem: FitProblem, before: Array | None, after: Array) -> bool:

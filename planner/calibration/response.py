@@ -37,7 +37,7 @@ PROBE_FRAGMENTATION = 1.5
 HOST_PRIOR_SHARE = 0.25
 """Prior size of the host overhead: this part of the median time of a micro-batch on a stage."""
 TIME_NOISE, MEMORY_NOISE = 0.15, 0.08
-"""Expected spread of ln(measured / predicted) of single runs; the prior weighs like one run with this spread."""
+"""Expected spread of ln(measured / predicted) of single runs, before any is seen."""
 
 
 @dataclass(frozen=True, slots=True)

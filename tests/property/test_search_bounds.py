@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from planner.problem import Problem
 from planner.search.bound import BoundTerms, lower_bounds_s
 from planner.strategy_rows import SCHEDULES, StrategyRows
+from tests.calibrated_problems import calibrated
 from tests.exhaustive_search import Outcomes, all_outcomes
 from tests.search_problems import Size, random_problem
 
@@ -45,8 +47,12 @@ def _levels(outcomes: Outcomes) -> tuple[NDArray[np.float64], NDArray[np.float64
     return core_s, layout_s, sharding_s
 
 
-def _check_time(seed: int) -> int:
+def _problem(seed: int, *, with_factors: bool = False) -> Problem:
     problem = random_problem(seed, SMALL, "any")
+    return calibrated(problem, seed) if with_factors else problem
+
+
+def _check_time(problem: Problem) -> int:
     outcomes = all_outcomes(problem)
     if len(outcomes.rows) == 0:
         return 0
@@ -63,9 +69,8 @@ def _check_time(seed: int) -> int:
     return int(fits.sum())
 
 
-def _check_cutoff(seed: int) -> None:
+def _check_cutoff(problem: Problem) -> None:
     """A cutoff may rule out what is not faster than it, and nothing else."""
-    problem = random_problem(seed, SMALL, "any")
     outcomes = all_outcomes(problem)
     fits = np.isfinite(outcomes.fastest_s)
     if not fits.any():
@@ -78,8 +83,8 @@ def _check_cutoff(seed: int) -> None:
         assert (bounds[faster] * ROUNDING <= outcomes.fastest_s[faster]).all()
 
 
-def _check_memory(seed: int) -> None:
-    outcomes = all_outcomes(random_problem(seed, SMALL, "any"))
+def _check_memory(problem: Problem) -> None:
+    outcomes = all_outcomes(problem)
     if len(outcomes.rows) == 0:
         return
     cores = _plainest(outcomes.rows, "relief", *SHARDING, *CORE)
@@ -100,24 +105,32 @@ def _first(outcomes: Outcomes, leanest: NDArray[np.float64], above: NDArray[np.b
 
 @pytest.mark.parametrize("seed", range(1000, 1016))
 def test_each_level_is_below_everything_under_it(seed: int) -> None:
-    _check_time(seed)
+    _check_time(_problem(seed))
 
 
 @pytest.mark.parametrize("seed", range(1000, 1008))
 def test_a_cutoff_rules_out_only_what_is_slower(seed: int) -> None:
-    _check_cutoff(seed)
+    _check_cutoff(_problem(seed))
 
 
 @pytest.mark.parametrize("seed", range(1000, 1016))
 def test_no_strategy_needs_less_memory_than_its_core_is_said_to(seed: int) -> None:
-    _check_memory(seed)
+    _check_memory(_problem(seed))
+
+
+@pytest.mark.parametrize("seed", range(1000, 1012))
+def test_bounds_hold_with_a_calibration(seed: int) -> None:
+    problem = _problem(seed, with_factors=True)
+    _check_time(problem)
+    _check_cutoff(problem)
+    _check_memory(problem)
 
 
 @pytest.mark.slow
 def test_bounds_of_many_problems() -> None:
     feasible = 0
     for seed in range(2000, 2100):
-        feasible += _check_time(seed)
-        _check_cutoff(seed)
-        _check_memory(seed)
+        feasible += _check_time(_problem(seed))
+        _check_cutoff(_problem(seed))
+        _check_memory(_problem(seed))
     assert feasible > 10_000
