@@ -41,7 +41,7 @@ _HEADER = re.compile(
     r"\b(?:cpu)?time[ \t|]+algbw[ \t|]+busbw\b",
     re.MULTILINE,
 )
-_SETTINGS = re.compile(r"# nThread \d+ nGpus \d+ minBytes \d+ maxBytes \d+")
+_SETTINGS = re.compile(r"# nThreads?:? \d+ nGpus:? \d+ (?:nRanks:? \d+ )?minBytes:? \d+ maxBytes:? \d+")
 _MOST_LISTED_RUNS = 50
 
 

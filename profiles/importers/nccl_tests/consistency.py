@@ -2,7 +2,8 @@
 
 ``algbw`` is size over time in every version of the tool, and ``busbw`` is ``algbw`` times a factor that depends on the
 number of ranks alone.  The first settles the unit of time where no line of units is printed; both find rows whose
-columns were mixed up.
+columns were mixed up.  The oldest releases print the bus bandwidth of all_gather, reduce_scatter and all_to_all in both
+columns: size over time is then n/(n - 1) times it.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ def _settle_unit(run: Run, imported: Imported) -> dict[int, list[float]] | None:
     if not every:
         return {}
     middle = median(every)
+    share = _share_of_both(run, middle if middle < 100 else middle / 1000)
+    if share is not None:
+        run.bus_twice = True
+        factors = {line: [factor * share for factor in found] for line, found in factors.items()}
+        middle *= share
     if _near(middle, 1.0):
         return factors
     if not columns.unit_printed and _near(middle / 1000, 1.0):
@@ -56,6 +62,23 @@ def _settle_unit(run: Run, imported: Imported) -> dict[int, list[float]] | None:
         run.first_line,
     )
     return None
+
+
+def _share_of_both(run: Run, middle: float) -> float | None:
+    """(n - 1)/n where both columns hold the bus bandwidth, told by size over time; None where they do not."""
+    columns = run.columns or UNKNOWN
+    bounds = [block.bounds for row in run.rows for block in row.blocks if block.bounds is not None]
+    if columns.counts_wrong or not any(name in columns.block for name in ("error", "res")):
+        return None
+    if not bounds or not all(each.low <= 1 <= each.high for each in bounds):
+        return None
+    ranks = max((rank.rank for rank in run.ranks), default=0) + 1
+    if ranks == 1:
+        ranks = round(middle / (middle - 1)) if middle > 1.05 else 1
+    if ranks < 2:
+        return None
+    expected = ranks / (ranks - 1)
+    return 1 / expected if abs(middle - expected) < min(0.03, abs(middle - 1)) else None
 
 
 def _factors(row: Row, unit_s: float) -> list[float]:

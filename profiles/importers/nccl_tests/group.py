@@ -7,6 +7,7 @@ device list does; either way the flag ``rank-mismatch`` names both.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,6 +21,8 @@ from profiles.importing.imported import Imported
 from profiles.importing.launch_command import Launched
 from profiles.importing.ranks_of_bandwidth import RanksFound, ranks_found
 
+_DEVICES = re.compile(r"(?:^|\s)(?:-g\s*|--ngpus[= ])(\d{1,3})(?=\s|$)")
+_THREADS = re.compile(r"(?:^|\s)(?:-t\s*|--nthreads[= ])(\d{1,3})(?=\s|$)")
 _COUNTS_PER_RANK = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
 
 
@@ -93,6 +96,8 @@ def group_of(
     stated = declared if declared is not None else given_whole(options, "group_size")
     if stated is None and inferred is None and run.launch is not None:
         stated = _launched_ranks(run, run.launch)
+    elif stated is None and inferred is None:
+        stated = _ranks_of_one_process(run)
     size = inferred if inferred is not None else stated
     if size is None:
         imported.flag(
@@ -166,6 +171,13 @@ def _per_process(run: Run) -> int:
 def _launched_ranks(run: Run, launch: Launched) -> int | None:
     known = "num_threads" in run.switches
     return launch.num_ranks * _per_process(run) if launch.num_ranks is not None and known else None
+
+
+def _ranks_of_one_process(run: Run) -> int | None:
+    """Devices of a program that was started by itself (``all_reduce_perf -g 8``, ``-t 2 -g 4``)."""
+    devices = _DEVICES.search(run.written_switches)
+    threads = _THREADS.search(run.written_switches)
+    return int(devices.group(1)) * int(threads.group(1) if threads else 1) if devices else None
 
 
 def _launched_nodes(run: Run, launch: Launched, size: int) -> tuple[int | None, int | None]:

@@ -31,11 +31,12 @@ _ROCM = re.compile(r"ROCm version\s*:\s*(\d+\.\d+(?:\.\d+)*)")
 _COMPILED_CUDA = re.compile(r"compiled with CUDA (\d+\.\d+)")
 _NETWORK = re.compile(r"NCCL INFO Using network ([\w.-]+(?: [A-Z][\w.-]+)?)\s*$")
 _SWITCHES = {
-    "num_threads": r"nThreads? (\d+)",
-    "num_gpus_per_thread": r"nGpus (\d+)",
-    "min_bytes": r"minBytes (\d+)",
-    "max_bytes": r"maxBytes (\d+)",
-    "warmup_iterations": r"warmup iters: (\d+)",
+    # rccl-tests of 2019 to 2023 prints colons and ``warmupIters``.
+    "num_threads": r"nThreads?:? (\d+)",
+    "num_gpus_per_thread": r"nGpus:? (\d+)",
+    "min_bytes": r"minBytes:? (\d+)",
+    "max_bytes": r"maxBytes:? (\d+)",
+    "warmup_iterations": r"warmup ?[iI]ters: (\d+)",
     "iterations": r"(?<!warmup )(?<!agg )iters: (\d+)",
     "aggregated_iterations": r"agg iters: (\d+)",
     "validation": r"validation: (\d+)",
@@ -127,6 +128,11 @@ def switches_of_line(text: str) -> dict[str, int] | None:
     if "Blocking Enabled" in text:
         return {"blocking": 1}
     return None
+
+
+def colons_in_settings(text: str) -> bool:
+    """Whether the line of settings is the one of rccl-tests (``nThread: 1``)."""
+    return re.search(r"nThreads?: \d", text) is not None
 
 
 def versions_of_line(text: str) -> Versions | None:

@@ -39,6 +39,8 @@ class Evidence:
     reduction: bool | None
     root: bool | None
     redop_column: bool
+    bus_twice: bool
+    """Whether both columns hold the bus bandwidth, as only collectives with a ratio below one ever printed them."""
     parts: int | None
     """Size over counted elements, where it is the same in all rows."""
 
@@ -57,6 +59,8 @@ def evidence_of(run: Run) -> Evidence:
     rows = [row for row in run.rows if row.size > 0 and row.line not in run.contradictory]
     blocks = [block for row in rows for block in row.blocks]
     ratio, agrees = common_bounds(block.bounds for block in blocks if block.bounds is not None)
+    if run.bus_twice:
+        ratio = None
     if ratio is not None and ratio.bandwidth < _ENOUGH_BANDWIDTH and ratio.high - ratio.low > 0.5:
         ratio = None
     redops = {row.redop for row in rows}
@@ -65,7 +69,7 @@ def evidence_of(run: Run) -> Evidence:
     parts = {row.parts for row in rows}
     columns = run.columns
     same = parts.pop() if len(parts) == 1 else None
-    return Evidence(ratio, agrees, reduction, root, columns is None or columns.has_redop, same)
+    return Evidence(ratio, agrees, reduction, root, columns is None or columns.has_redop, run.bus_twice, same)
 
 
 def fits(operation: CollectiveOperation, evidence: Evidence) -> bool:
@@ -74,6 +78,8 @@ def fits(operation: CollectiveOperation, evidence: Evidence) -> bool:
         return False
     if evidence.reduction is not None and operation not in (_REDUCING if evidence.reduction else _MOVING):
         return False
+    if evidence.bus_twice:
+        return operation in _BELOW_ONE
     ratio = evidence.ratio
     if ratio is None or not evidence.agrees:
         return True
@@ -111,18 +117,21 @@ def named_operation(run: Run, evidence: Evidence, file_name: str, given: str | N
 def _by_table(run: Run, evidence: Evidence) -> CollectiveOperation | None:
     """The only operation that the table allows."""
     ratio = evidence.ratio
-    if ratio is None or not evidence.agrees or ratio.bandwidth < _ENOUGH_BANDWIDTH:
-        return None
     possible = [operation for operation in _EVERY if fits(operation, evidence)]
-    if ratio.low > 1:
-        possible = [operation for operation in possible if operation == "all_reduce"]
-    elif ratio.high < 1:
-        possible = [operation for operation in possible if operation in _BELOW_ONE]
-    else:
-        possible = [operation for operation in possible if operation not in _BELOW_ONE]
-        if len(run.ranks) > 2:
-            possible = [operation for operation in possible if operation != "all_reduce"]
+    if not evidence.bus_twice:
+        if ratio is None or not evidence.agrees or ratio.bandwidth < _ENOUGH_BANDWIDTH:
+            return None
+        possible = [operation for operation in possible if _shows(operation, ratio, len(run.ranks))]
     if evidence.reduction is None and set(possible) >= {"all_gather", "all_to_all"}:
         # Before 2.13 all_gather has no column redop, all_to_all has one and leaves it blank.
         possible = ["all_to_all" if evidence.redop_column else "all_gather"]
     return possible[0] if len(possible) == 1 else None
+
+
+def _shows(operation: CollectiveOperation, ratio: RatioBounds, num_listed: int) -> bool:
+    """Whether a ratio of bandwidths is this operation's on any number of ranks that the device list leaves."""
+    if ratio.low > 1:
+        return operation == "all_reduce"
+    if ratio.high < 1:
+        return operation in _BELOW_ONE
+    return operation not in _BELOW_ONE and not (operation == "all_reduce" and num_listed > 2)

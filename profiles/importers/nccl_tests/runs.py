@@ -42,6 +42,8 @@ class Run:
     first_line: int = 0
     contradictory: set[int] = field(default_factory=set)
     """Lines whose size, time and bandwidth do not belong together."""
+    bus_twice: bool = False
+    """Whether both columns hold the bus bandwidth (all_gather and its like before 2.1)."""
 
     @property
     def begun(self) -> bool:
@@ -176,6 +178,9 @@ class Runs:
         run = stream.run
         if columns is not None:
             run.columns = columns
+        if switches is not None and header.colons_in_settings(text):
+            run.versions = merged(run.versions, header.Versions(library="rccl"))
+            self.versions = merged(self.versions, header.Versions(library="rccl"))
         if rank is not None:
             run.ranks.append(rank)
             self.hosts.add(rank.host)

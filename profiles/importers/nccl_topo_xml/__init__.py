@@ -2,10 +2,10 @@
 
 Recognised by ``<system version="...">`` with ``<cpu>`` or ``<pci>`` below. ``net speed`` is Mbit/s; PCIe
 ``link_speed`` is per lane (``16 GT/s``, ``32.0 GT/s PCIe``); ``c2c bw`` is MB/s a link (NVLink-C2C to the CPU).
-Cloud-provided files list PCI functions only (class 0x0302 = GPU, 0x0200 and 0x0207 = NIC): NVLinks and rates are left
-to NCCL, so neither links between GPUs nor PCIe rates are taken from them; files without classes are refused. Socket
-NICs repeat under every CPU and are counted once. Source: NVIDIA/nccl src/graph/xml.cc, topo.cc; ROCm/rccl
-tools/topo_expl/models.
+Cloud-provided files list PCI functions only (class 0x0302 = GPU, 0x0200 and 0x0207 = NIC), or GPUs without links and
+PCI ids: NVLinks (of the former PCIe rates too) are left to NCCL, so links between GPUs are not taken from them; files
+without classes are refused. Socket NICs repeat under every CPU and are counted once.
+Source: NVIDIA/nccl src/graph/xml.cc, topo.cc; ROCm/rccl tools/topo_expl/models.
 """
 
 from __future__ import annotations
@@ -64,6 +64,9 @@ def _read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     if not tree.gpus:
         what = "a configured file: it lists PCI devices only; NVLinks, NIC rates and PCIe rates are not taken from it"
         imported.flag("links-omitted", what)
+    elif not _is_dump(gpus):
+        what = "a configured file: it shows no link between GPUs and no PCI ids of them; NCCL finds the NVLinks itself"
+        imported.flag("links-omitted", what)
     nodes = [_node(tree, host, members, imported, options) for host, members in zip(hosts, by_host, strict=True)]
     node = Counter(nodes).most_common(1)[0][0]
     if len(set(nodes)) > 1:
@@ -88,8 +91,8 @@ def _node(tree: PciTree, host: int, gpus: list[_Gpu], imported: Imported, option
     places = [place for place, _, _ in gpus]
     links = fast_links(gpus)
     _report(links, imported)
-    # A file without <gpu> is a configuration: that it shows no NVLink does not mean that there is none.
-    pairs = pairs_of(places, links) if tree.gpus else ()
+    # That a configured file shows no NVLink does not mean that there is none.
+    pairs = pairs_of(places, links) if tree.gpus and _is_dump(gpus) else ()
     numa = tuple(place.numa for place in places)
     known = {node for node in numa if node is not None}
     if links.to_switch:
@@ -111,9 +114,16 @@ def _node(tree: PciTree, host: int, gpus: list[_Gpu], imported: Imported, option
     )
 
 
+def _is_dump(gpus: list[_Gpu]) -> bool:
+    """Whether NCCL wrote the file: a dump lists links of its GPUs, or at least their PCI ids."""
+    return any(len(gpu) or (pci is not None and pci.get("vendor")) for _, gpu, pci in gpus)
+
+
 def _report(links: FastLinks, imported: Imported) -> None:
     for what in links.broken:
         imported.bad("/system", what, "dump the XML again")
+    if links.own_targets:
+        imported.flag("own-link-target", f"{links.own_targets} links end at the GPU that lists them; they are left out")
     if links.unknown_targets:
         what = f"{links.unknown_targets} links end at devices that the file does not show; they are left out"
         imported.flag("unknown-link-target", what)

@@ -29,6 +29,7 @@ class FastLinks:
     to_switch: dict[int, int] = field(default_factory=dict)
     kind: LinkType = "nvlink"
     unknown_targets: int = 0
+    own_targets: int = 0
     broken: list[str] = field(default_factory=list)
 
 
@@ -52,6 +53,8 @@ def fast_links(gpus: list[tuple[Place, Element, Element | None]]) -> FastLinks:
                 links.direct[pair] = max(links.direct.get(pair, 0), count)
             elif (element.get("tclass") or "").lower().startswith(_SWITCH_CLASS):
                 links.to_switch[index] = links.to_switch.get(index, 0) + count
+            elif target is not None:
+                links.own_targets += 1
             else:
                 links.unknown_targets += 1
     return links

@@ -551,3 +551,54 @@ def test_other_texts_do_not_match(tmp_path: Path) -> None:
 def test_twenty_thousand_rows_take_little_time(tmp_path: Path) -> None:
     content = "# Collective test starting: all_reduce_perf\n" + NEW_HEADER + AR_ROW * 20_000
     assert len(only(text_of(tmp_path, content))) == 40_000
+
+
+OLD_HEADER = """\
+# nThread 1 nGpus 2 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 5 iters: 20 validation: 1
+#       size         count    type     time   algbw   busbw  error     time   algbw   busbw  error
+#        (B)    (elements)             (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 8])
+def test_oldest_all_gather_prints_the_bus_bandwidth_twice(tmp_path: Path, ranks: int) -> None:
+    rows = "".join(
+        f"  {size}  {size // 4 // ranks}  float  {time_us:.1f}  {bus:.2f}  {bus:.2f}  0e+00  {time_us:.1f}  {bus:.2f}"
+        f"  {bus:.2f}  0e+00\n"
+        for size, time_us in ((8_388_608, 300.0), (134_217_728, 4000.0), (1_073_741_824, 31_000.0))
+        for bus in (size / time_us / 1e3 * (ranks - 1) / ranks,)
+    )
+    imported = text_of(tmp_path, OLD_HEADER + rows)
+    found = only(imported)
+    assert {(each.operation, each.group_size) for each in found} == {("all_gather", ranks)}
+    assert {flag.code for flag in imported.flags} == {"operation-inferred"}
+    listed = rank_lines(ranks, ranks)
+    named = text_of(tmp_path, "===begin all_gather_perf test===\n" + listed + OLD_HEADER + rows)
+    assert {(each.operation, each.group_size) for each in only(named)} == {("all_gather", ranks)}
+    assert named.flags == []
+
+
+def test_a_broadcast_of_that_time_is_no_all_gather(tmp_path: Path) -> None:
+    header = OLD_HEADER.replace("type     time", "type    root     time")
+    row = "  134217728  33554432  float  0  91250  1.47  1.47  0e+00  91248  1.47  1.47  0e+00\n"
+    imported = text_of(tmp_path, rank_lines(2, 2) + header + row, "broadcast.log")
+    assert {each.operation for each in only(imported)} == {"broadcast"}
+
+
+def test_settings_with_colons_are_those_of_rccl_tests(tmp_path: Path) -> None:
+    settings = (
+        "# nThreads: 1 nGpus: 2 nRanks: 1 minBytes: 8 maxBytes: 134217728 step: 2(factor) "
+        "warmupIters: 7 iters: 30 validation: 1\n"
+    )
+    imported = text_of(tmp_path, settings + NEW_HEADER + AR_ROW)
+    assert imported.tool == "rccl-tests"
+    assert imported.facts["run_1_warmup_iterations"] == 7
+    assert {each.timing.num_samples for each in only(imported) if each.timing} == {30}
+
+
+def test_a_program_started_by_itself_says_its_devices(tmp_path: Path) -> None:
+    row = AR_ROW.replace("396.19", "226.39").replace("396.71", "226.69")
+    alone = text_of(tmp_path, "./build/sendrecv_perf -b 128M -e 1G -f 2 -g 8\n" + NEW_HEADER + row)
+    assert {(each.operation, each.group_size) for each in only(alone)} == {("send_recv", 8)}
+    launched = text_of(tmp_path, "mpirun -np 16 ./build/sendrecv_perf -b 128M -g 1\n" + SETTINGS + NEW_HEADER + row)
+    assert {each.group_size for each in only(launched)} == {16}

@@ -153,3 +153,29 @@ def test_deep_nesting_ends(tmp_path: Path) -> None:
 def test_graph_without_channels_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(DocumentInvalid):
         read_anyway(GRAPH, [written(tmp_path, "g.xml", text)])
+
+
+def _eight_gpus(*, links: str = "", ids: str = "") -> str:
+    gpus = "".join(
+        f'<pci busid="0000:{bus}0:00.0" class="0x030200" {ids} link_speed="32.0 GT/s PCIe" link_width="16">'
+        f'<gpu dev="{bus}" sm="90" rank="{bus}" gdr="1">{links}</gpu></pci>'
+        for bus in range(8)
+    )
+    return f'<system version="1"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">{gpus}</cpu></system>'
+
+
+def test_configured_gpus_without_links_are_not_called_pcie(tmp_path: Path) -> None:
+    configured = read(FORMAT, written(tmp_path, "p5.xml", _eight_gpus()))
+    assert node_of(configured.topology).pairs == ()
+    assert [flag.code for flag in configured.flags] == ["links-omitted"]
+    dumped = read(FORMAT, written(tmp_path, "pcie.xml", _eight_gpus(ids='vendor="0x10de" device="0x26b9"')))
+    assert {pair.link for pair in node_of(dumped.topology).pairs} == {"pcie_host"}
+    assert dumped.flags == []
+
+
+def test_links_that_end_at_their_own_gpu_are_left_out(tmp_path: Path) -> None:
+    links = '<nvlink target="0000:00:00.0" count="12" tclass="0x030200"/>'
+    one = '<pci busid="0000:00:00.0" class="0x030200" vendor="0x10de" device="0x20b5"><gpu dev="0" sm="80" rank="0">'
+    text = f'<system version="1"><cpu numaid="0">{one}{links}</gpu></pci></cpu></system>'
+    imported = read(FORMAT, written(tmp_path, "ncv4.xml", text))
+    assert [flag.code for flag in imported.flags] == ["own-link-target"]

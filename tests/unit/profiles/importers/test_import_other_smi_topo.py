@@ -138,3 +138,19 @@ def test_metax_two_groups_of_four_with_nics() -> None:
 def test_metax_without_title_line(tmp_path: Path) -> None:
     text = "mx-smi topo -m\nAttached GPUs : 2\n        GPU0    GPU1\nGPU0    X       SYS\nGPU1    SYS     X\n"
     assert [pair.link for pair in node_of(read(MX, written(tmp_path, "mx.txt", text)).topology).pairs] == ["system"]
+
+
+def test_old_rocm_says_numa_node_without_topology(tmp_path: Path) -> None:
+    text = """\
+========================== Link Type between two GPUs ==========================
+       GPU0         GPU1
+GPU0   0            PCIE
+GPU1   PCIE         0
+================================== Numa Nodes ==================================
+GPU[0] \t\t: Numa Node: 0
+GPU[0] \t\t: Numa Affinity: 0
+GPU[1] \t\t: Numa Node: 1
+GPU[1] \t\t: Numa Affinity: 1
+"""
+    node = node_of(read(ROCM, written(tmp_path, "r.txt", text)).topology)
+    assert node.numa_node_of_device == (0, 1)
