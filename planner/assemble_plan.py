@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from planner.calibration.factors import factor_words
 from planner.candidate import Candidate, StageBill
 from planner.cost.efficiency import DEFAULT_MATMUL_FRACTION
 from planner.cost.hardware import Hardware
@@ -176,7 +177,7 @@ def _calibration_notes(problem: Problem) -> tuple[str, ...]:
     if used is None:
         return ()
     whose = f"{used.framework} {used.framework_version}".strip()
-    factors = ", ".join(f"{name} {value:.4g}" for name, value in used.factors.changed().items()) or "all neutral"
+    factors = ", ".join(factor_words(*item) for item in used.factors.changed().items()) or "all neutral"
     note = (
         f"calibration {used.calibration_id[:12]} ({whose} on {used.device}, {used.num_rows} measured step times)"
         f" corrects the predictions: {factors}"

@@ -41,6 +41,13 @@ UNITS: dict[str, str] = {
 }
 
 
+def factor_words(name: str, value: float) -> str:
+    """``compute x 1.247``, ``host_overhead_s 28.75 ms``, ``fixed_bytes 11.67 GiB``."""
+    if UNITS[name] == "ratio":
+        return f"{name} x {value:.3f}"
+    return f"{name} {1e3 * value:.2f} ms" if UNITS[name] == "s" else f"{name} {value / 2**30:.2f} GiB"
+
+
 class Factors(Document):
     """The factors; the neutral ones change nothing."""
 

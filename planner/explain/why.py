@@ -134,6 +134,10 @@ def _reason(term: str, strategy: Strategy, plan: Plan) -> tuple[str, str]:
         "pp_send": (f"pp={s.pp}", "activations travel between stages; only what nothing hides is counted"),
         "optimizer": (zero, "every parameter is updated once a step"),
         "offload": ("offload", "states travel between device and host"),
+        "host": (
+            "calibration",
+            "launches and host code delay every micro-batch, as measured runs of the framework show",
+        ),
     }
     return table.get(term, (term, "see the cost model in docs/"))
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.calibration.factors import MEANINGS, UNITS, Factors
+from planner.calibration.factors import MEANINGS, UNITS, Factors, factor_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -127,7 +127,7 @@ def list_tables(stored: Sequence[Calibration]) -> Iterable[RenderableType]:
             f"{each.framework} {each.framework_version}".strip(),
             each.device,
             str(each.time.n if each.time else 0),
-            ", ".join(_factor_words(name, value) for name, value in each.factors.changed().items()),
+            ", ".join(factor_words(name, value) for name, value in each.factors.changed().items()),
             each.created_at[:16].replace("T", " "),
         )
         for each in stored
@@ -171,7 +171,7 @@ def _one(each: Calibration, written: dict[str, str]) -> Iterable[RenderableType]
     else:
         errors = {**_standard_errors(each.time), **_standard_errors(each.memory)}
         rows = [
-            (_factor_words(factor, value), _error_words(factor, errors.get(factor)), MEANINGS[factor])
+            (factor_words(factor, value), _error_words(factor, errors.get(factor)), MEANINGS[factor])
             for factor, value in changed.items()
         ]
         yield table(f"{name} on {each.device}", ("factor", ">standard error", "meaning"), rows)
@@ -201,14 +201,6 @@ def _ladder_words(quantity: FittedQuantity) -> str:
         value = "unknown" if rung.mean_abs_log is None else f"{rung.mean_abs_log:.3f}"
         parts.append(f"{name} {value}{'' if rung.taken else ' (not kept)'}")
     return "mean |ln error| of left-out runs: " + ", ".join(parts)
-
-
-def _factor_words(name: str, value: float) -> str:
-    if UNITS[name] == "ratio":
-        return f"{name} x {value:.3f}"
-    if UNITS[name] == "s":
-        return f"{name} {1e3 * value:.2f} ms"
-    return f"{name} {value / 2**30:.2f} GiB"
 
 
 def _error_words(name: str, value: float | None) -> str:
