@@ -13,7 +13,7 @@ from docs.console import Shown, run_page, shortened, shown_in
 DOCS = Path(__file__).parents[2] / "docs"
 RUN = {
     "tutorials/first-plan.md": 6,
-    "tutorials/measured-plan.md": 7,
+    "tutorials/measured-plan.md": 8,
     "how-to/import-benchmark-logs.md": 5,
     "how-to/cluster-from-topology.md": 2,
     "how-to/calibrate.md": 1,
