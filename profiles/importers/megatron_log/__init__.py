@@ -41,6 +41,10 @@ _DIALECTS: tuple[_Dialect, ...] = (
 _LIBRARY = re.compile(r"NCCL version (\d[\w.+-]{2,40})")
 _ARGUMENT_HINT = re.compile(r"\b(?:tensor_model_parallel_size|pipeline_model_parallel_size) ?\.{3,} ?\d")
 _FORKS = (("MindSpeed", "mindspeed"), ("Megatron-Bridge", "megatron-bridge"), ("megatron.bridge", "megatron-bridge"))
+_FACTS = re.compile(
+    r"NCCL version|world size|Theoretical|MindSpeed|[Mm]egatron.[Bb]ridge|Trainer is|device mesh|capacity: "
+)
+"""A line without any of these says nothing about the run as a whole."""
 _REPORTED_TWICE = "DeepSpeed's report of a step that Megatron reports too"
 _LONGEST = 20_000
 """Characters of a line that are looked at: every pattern here belongs to a shorter one."""
@@ -100,20 +104,29 @@ class _Reader:
     def take(self, line: LogLine) -> None:
         """Read one line."""
         text = line.text
-        for kind, iteration_of, read_iteration in _DIALECTS:
-            iteration = iteration_of(text)
-            if iteration is not None:
-                self._take_iteration(kind, iteration, read_iteration, line)
-                # Lines of several processes may be glued together: a memory report may stand behind.
-                break
+        is_reading = ("iteration" in text or "step" in text) and self._take_dialects(line)
+        # Lines of several processes may be glued together: a memory report may stand behind.
+        if is_reading and "memory" not in text:
+            return
         if "memory" in text and memory_lines.read_memory(line, self.run, self.imported):
             return
         if "Memory usage" in text and nanotron_lines.read_memory(line, self.run, self.imported):
             return
         if "out of memory" in text and memory_lines.read_out_of_memory(line, self.run):
             return
-        if not self._take_arguments(text):
+        if ("..." in text or "arguments" in text) and self._take_arguments(text):
+            return
+        if _FACTS.search(text):
             self._take_facts(text)
+
+    def _take_dialects(self, line: LogLine) -> bool:
+        """Read the line in the dialect to which it belongs; False when it is of none."""
+        for kind, iteration_of, read_iteration in _DIALECTS:
+            iteration = iteration_of(line.text)
+            if iteration is not None:
+                self._take_iteration(kind, iteration, read_iteration, line)
+                return True
+        return False
 
     def finish(self) -> list[Batch]:
         """All runs of the file."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from profiles.importing.foreign_database import Database
 from profiles.importing.redaction import Redactor
@@ -18,6 +19,8 @@ NVTX = "NVTX_EVENTS"
 _PUSH_POP = (59, 70)
 _MAX_DEPTH = 512
 _LONGEST = 200
+_REMEMBERED = 8192
+"""Texts whose label is kept: most ranges repeat; with serial numbers in them none does."""
 _SERIAL = re.compile(r",? ?\b(?:op_id|seq|input_op_ids|trace_id) ?= ?(?:\d+|\[[^=]*\])")
 _SIZES = re.compile(r",? ?\bsizes ?= ?(\[.*\])")
 _COUNTER = re.compile(r"(?i)\b(\w*(?:step|iter|iteration|batch|epoch))(s?[ _:#=]*)\d+")
@@ -89,6 +92,7 @@ class RangeSweep:
         return self._labels[key]
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def plain_label(text: str) -> tuple[str, str]:
     """(Label without serial numbers, input sizes) of a range text.
 
@@ -103,6 +107,7 @@ def plain_label(text: str) -> tuple[str, str]:
     return _COUNTER.sub(r"\1\2#", plain).strip(" ,")[:_LONGEST], kept[:_LONGEST]
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _phase(text: str) -> Phase:
     if _BACKWARD.search(text):
         return "backward"
