@@ -4,7 +4,8 @@
 
 ``H`` is Huber's function (square up to ``HUBER`` sigmas, linear beyond: one absurd row does not decide), ``v = 0`` is
 no calibration, ``prior_p`` how far a factor usually is from there.  The noise is that of the rows themselves, mixed
-with an expectation that weighs like ``PRIOR_ROWS`` rows: few rows stay near no calibration, consistent ones decide.
+with an expectation that weighs like ``PRIOR_ROWS`` rows and is never exceeded (what errs more is an outlier): few rows
+stay near no calibration, consistent ones decide.
 Levenberg-Marquardt with projection on the bounds.  Left-out fits start from the fit of all rows.
 """
 
@@ -50,7 +51,8 @@ class FitProblem:
         spread = 1.4826 * float(np.median(np.abs(self.log_errors(values))))
         own = spread**2 * count**2 / max(count - num_free, 1)
         expected = PRIOR_ROWS * self.response.noise**2
-        return replace(self, noise=max(float(np.sqrt((own + expected) / (count + PRIOR_ROWS))), LEAST_NOISE))
+        found = float(np.sqrt((own + expected) / (count + PRIOR_ROWS)))
+        return replace(self, noise=min(max(found, LEAST_NOISE), self.response.noise))
 
     def log_errors(self, values: Array) -> Array:
         """ln(predicted / measured) [N]."""

@@ -34,8 +34,9 @@ Predict = Callable[[Factors], Sequence[Prediction]]
 RATIOS = np.array([0.1, 0.3, 0.6, 1.0, 1.6, 2.5, 4.5, 10.0])
 PROBE_S = 1e-3
 PROBE_FRAGMENTATION = 1.5
-HOST_PRIOR_SHARE = 0.25
-"""Prior size of the host overhead: this part of the median time of a micro-batch on a stage."""
+HOST_PRIOR_SHARE, HOST_PRIOR_S = 0.25, 0.01
+"""Prior size of the host overhead: this part of the median time of a micro-batch on a stage, or 10 ms if that is more
+(a thousand launches of 10 us)."""
 TIME_NOISE, MEMORY_NOISE = 0.15, 0.08
 """Expected spread of ln(measured / predicted) of single runs, before any is seen."""
 
@@ -102,10 +103,11 @@ class TimeResponse:
         """In the order of the ladder."""
         each_s = self.by_ratio_s[:, RATIOS == 1.0].ravel() / self.overheads
         low, high = math.log(0.4), math.log(4.0)
+        host_s = max(HOST_PRIOR_SHARE * float(np.median(each_s)), HOST_PRIOR_S)
         return (
             Parameter("compute", low, high, 0.35, ratio=True),
             Parameter("communication", low, high, 0.5, ratio=True),
-            Parameter("host_overhead_s", 0.0, 0.25, HOST_PRIOR_SHARE * float(np.median(each_s)), ratio=False),
+            Parameter("host_overhead_s", 0.0, 0.25, host_s, ratio=False),
         )
 
     def log_prediction(self, values: Array) -> tuple[Array, Array]:
