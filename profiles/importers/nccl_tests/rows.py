@@ -131,7 +131,9 @@ def _row(line: int, text: str, words: list[str], extras: dict[str, str], columns
         redop = next((word for word in left if _WORD.fullmatch(word)), "")
         root = next((int(word) for word in left if _ROOT.fullmatch(word)), None)
         return Row(line, size, count, words[2], redop, root, first, second, extras)
-    raise RowInvalid(f"{len(words)} columns do not fit the header, which has blocks of {width}")
+    expected = 3 + columns.has_redop + columns.has_root + width * columns.num_blocks
+    cut = ": was the line cut off?" if len(words) < expected else ""
+    raise RowInvalid(f"{len(words)} columns where the header has {expected}{cut}")
 
 
 def _without_extras(text: str, words: list[str], columns: Columns) -> tuple[list[str], dict[str, str]]:

@@ -130,3 +130,13 @@ def test_real_outputs_are_read_alike_however_they_were_recorded(tmp_path: Path, 
     assert imported.topology == expected.topology
     assert len(imported.bad_rows) == len(expected.bad_rows)
     assert [each.environment for each in imported.batches] == [each.environment for each in expected.batches]
+
+
+def test_a_table_behind_megabytes_of_other_output_is_found(tmp_path: Path) -> None:
+    noise = "gpu-01:4021:4090 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read\n" * 8000
+    table = sample("nccl-tests/cscs_gh200_8gpu_cxi_allreduce_v2.17.1.txt").text()
+    file = written(tmp_path, "slurm.out", noise + table)
+    found, others = detect(file)
+    assert (found.name, others) == ("nccl-tests", ["nccl-debug"])
+    assert sum(len(each.collectives) for each in found.read([file], ReadOptions()).batches) == 50
+    assert detect(written(tmp_path, "only.out", noise + "we report algbw and busbw\n"))[0].name == "nccl-debug"
