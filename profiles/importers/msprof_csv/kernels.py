@@ -7,6 +7,7 @@ a kernel is not part of it.  Kernels of HCCL are collectives without a size; the
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from profiles.importers.msprof_csv.shapes import common_dtype, product_shape, tidy
@@ -23,6 +24,10 @@ _CORE = ("Accelerator Core", "Task Type")
 _PICOSECONDS_PER_US = 1e6
 _LONGEST_NAME = 200
 _MAX_GROUPS = 500_000
+
+_UNNAMED = ("", "n/a", "compute", "communication")
+"""Types that say nothing about the operator: then the name counts."""
+_GRADIENT = re.compile(r"Grad(?![a-z])|Backward")
 
 _Key = tuple[str, str, str, str, str, str, str]
 
@@ -53,7 +58,7 @@ class KernelGroups:
             imported.skip("kernels without a duration")
             return
         name = row[name_column]
-        kind = row[type_column] if row[type_column] not in ("", "N/A") else name
+        kind = row[type_column] if row[type_column].casefold() not in _UNNAMED else name
         if not kind:
             raise ValueError("the row has neither a name nor a type")
         key = (
@@ -97,6 +102,7 @@ def _observation(key: _Key, durations: Durations, line: int, name: str) -> Opera
         operator=operator,
         name=kind[:_LONGEST_NAME],
         timing=durations.timing(_PICOSECONDS_PER_US * 1e6),
+        phase="backward" if _GRADIENT.search(kind) else "unknown",
         dtype=common_dtype(dtypes) if tidy(dtypes) else "",
         shape=product_shape(inputs, outputs, formats, output_formats) if operator == "matmul" else {},
         detail=detail,

@@ -161,7 +161,12 @@ def _cells(text: str, layout: str, spans: list[tuple[int, int]], width: int) -> 
             return next(csv.reader([text]), [])
         except csv.Error:
             return []
-    if spans and len(spans) == width and all(text[end : end + 1] in ("", " ") for _, end in spans[:-1]):
-        ends = [(start, end) for start, end in spans[:-1]]
-        return [*(text[start:end] for start, end in ends), text[spans[-1][0] :]]
+    if spans and len(spans) == width and _is_under(text, spans):
+        return [*(text[start:end] for start, end in spans[:-1]), text[spans[-1][0] :]]
     return _SPACES.split(text.strip(), maxsplit=width - 1 if width else 0)
+
+
+def _is_under(text: str, spans: list[tuple[int, int]]) -> bool:
+    """Whether the row keeps to the columns of the ruler; copies into documents often shift it."""
+    ends = all(text[end : end + 1] in ("", " ") for _, end in spans[:-1])
+    return ends and all(start == 0 or text[start - 1 : start] in ("", " ") for start, _ in spans)

@@ -177,3 +177,17 @@ def test_products_need_plain_formats() -> None:
     assert product_shape("5120,136;5120,768", "136,768", "ND;ND", "ND") == {"m": 136, "n": 768, "k": 5120}
     assert product_shape("8,16,16;1,1", "8,16", "FRACTAL_NZ;ND", "ND") == {}
     assert product_shape("3,5;5,7", "4,7", "ND;ND", "ND") == {}
+
+
+def test_gradients_are_backward_and_types_that_say_nothing_are_not_names(tmp_path: Path) -> None:
+    text = (
+        "Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim\n"
+        "0,aclnnFlashAttentionScore_Src,Compute,N/A,10.0,280.0,0.01,16\n"
+        "0,aclnnFlashAttentionScoreGrad_Src,Compute,N/A,20.0,310.0,0.01,16\n"
+        "0,aclnnRmsNormGrad_1,RmsNormGrad,AI_VECTOR_CORE,30.0,5.0,0.01,16\n"
+    )
+    forward, backward, norm = read(FORMAT, written(tmp_path, "kernel_details.csv", text)).batches[0].operators
+    assert [each.operator for each in (forward, backward, norm)] == ["attention", "attention", "norm"]
+    assert [each.phase for each in (forward, backward, norm)] == ["unknown", "backward", "backward"]
+    assert forward.timing is not None
+    assert forward.timing.time_s == pytest.approx(280e-6)

@@ -196,3 +196,15 @@ def test_half_a_file_and_no_file(tmp_path: Path) -> None:
 def test_a_text_that_only_mentions_the_tool_does_not_match(tmp_path: Path) -> None:
     prose = "run nsys stats; it prints Time (%), Total Time (ns), Instances, and more columns with a Name\n"
     assert not FORMAT.matches(written(tmp_path, "a.md", prose).head())
+
+
+def test_rows_that_a_document_has_shifted_keep_their_names(tmp_path: Path) -> None:
+    text = """
+ Time (%)  Total Time (ns)  Instances  Avg (ns)  Min (ns)  Max (ns)  Name
+ --------  ---------------  ---------  --------  --------  --------  ----
+     12.1       1,351,200          1  1351200   1351200   1351200   matrixMulKernel
+"""
+    (found,) = read(FORMAT, written(tmp_path, "a.txt", text)).batches[0].operators
+    assert found.name == "matrixMulKernel"
+    assert found.timing is not None
+    assert found.timing.time_s == pytest.approx(1.3512e-3)
