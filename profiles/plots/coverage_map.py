@@ -32,6 +32,8 @@ TYPICAL_SIZE = 4096.0
 WITHIN_CELL = (-1.0 / 3.0, 0.0, 1.0 / 3.0)
 MOST_SLICES = 3
 CELL_INCHES, BESIDE_INCHES, BELOW_INCHES = 0.44, 0.75, 1.35
+LEAST_INCHES = 6.0
+"""Title and note need as much."""
 LEVELS = (0.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 50.0, 100.0)
 """Colour steps in percent; the same for every table, so that maps can be compared."""
 DARK_FROM = 20.0
@@ -91,8 +93,9 @@ def draw_coverage_map(table: OperatorTable) -> Drawn | None:
     name = axis_name(origin.operator)
     title = f"{table_title(origin)}: certainty at {short_words(name)} {size_words(origin, at)}"
     widths = [len(each.x) * CELL_INCHES + BESIDE_INCHES for each in cells]
+    width = max(sum(widths) + 0.4 * len(widths), LEAST_INCHES) / len(widths)
     height = max(len(each.y) for each in cells) * CELL_INCHES + BELOW_INCHES
-    figure, axes = panels(title, 1, len(slices), (sum(widths) / len(widths) + 0.4, height), widths=widths)
+    figure, axes = panels(title, 1, len(slices), (width, height), widths=widths)
     meshes = []
     for panel, each, found in zip(axes, slices, cells, strict=True):
         meshes.append(_draw(panel, found))

@@ -37,7 +37,8 @@ def draw_predicted_measured(origin: TableOrigin, residuals: Residuals, without: 
     ratio = predicted / measured
     # "higher": of a few points none is left out.
     farthest = np.quantile(np.abs(residuals.log_error), RATIO_QUANTILE, method="higher")
-    reach = float(np.clip(np.exp(1.05 * farthest), LEAST_RATIO, LARGEST_RATIO))
+    stated = Z80 * np.median(residuals.sigma)
+    reach = float(np.clip(np.exp(1.05 * max(farthest, stated)), LEAST_RATIO, LARGEST_RATIO))
     _draw_cloud(left, measured, predicted)
     both = np.array([min(measured.min(), predicted.min()), max(measured.max(), predicted.max())])
     left.plot(both, both, color=INK, linewidth=0.9, label="equal")

@@ -48,7 +48,8 @@ def draw_residual_histogram(origin: TableOrigin, left_out: dict[str, Residuals])
 def _reach(kinds: list[Residuals]) -> float:
     """Log error up to which bars are drawn."""
     farthest = max(float(np.quantile(np.abs(each.log_error), FARTHEST_QUANTILE)) for each in kinds)
-    return float(np.clip(farthest * 1.15, LEAST_RANGE, LARGEST_RANGE))
+    stated = max(Z80 * float(np.median(each.sigma)) for each in kinds)
+    return float(np.clip(1.15 * max(farthest, stated), LEAST_RANGE, LARGEST_RANGE))
 
 
 def _draw(panel: Axes, residuals: Residuals, reach: float) -> None:

@@ -111,7 +111,8 @@ def panels(
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(size[0] * columns, size[1] * rows + 0.35), layout="constrained")
+    figure = Figure(figsize=(size[0] * columns, size[1] * rows + 0.35))
+    figure.set_layout_engine("constrained", h_pad=0.07, w_pad=0.05)
     figure.suptitle(title, fontsize=11, fontweight="bold", x=0.01, ha="left")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share, width_ratios=widths)
     return figure, list(grid.ravel())
