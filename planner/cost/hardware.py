@@ -15,7 +15,6 @@ from planner.errors import DocumentInvalid
 from profiles.cluster import Cluster, Pool
 from profiles.levels import NetworkLevel, network_levels
 from profiles.prediction.profile import Profile
-from profiles.prediction.profile_folder import referenced_profile
 from profiles.prediction.reference import ProfileReference
 from profiles.prediction.rungs import Prediction
 
@@ -88,7 +87,7 @@ def hardware_of(
         _calibrated_device(calibration, pool)
     rates, links = device_rates(pool.device, precision), None
     if profile is not None:
-        measured = referenced_profile(profile) if isinstance(profile, ProfileReference) else profile
+        measured = profile if isinstance(profile, Profile) else _referenced(profile)
         _same_device(measured, pool)
         wide = "fp16" if precision == "fp16" else "bf16"
         rates = replace(rates, measured=MeasuredRates(measured, precision, wide, sustained_fraction(pool.device)))
@@ -117,6 +116,13 @@ def _calibrated_device(calibration: AppliedCalibration, pool: Pool) -> None:
             where="--calibration",
             hint="factors of one device say nothing about another: calibrate with runs on it, or leave the flag out",
         )
+
+
+def _referenced(reference: ProfileReference) -> Profile:
+    # Reading what is stored needs pyarrow: a plan without measurements does not wait for it.
+    from profiles.prediction.profile_folder import referenced_profile
+
+    return referenced_profile(reference)
 
 
 def _same_device(profile: Profile, pool: Pool) -> None:

@@ -1,8 +1,8 @@
 """What do measurements say where they exist?  The measured rungs of the ladder, above the datasheet models.
 
 Operators: the profile's own time wherever it has one (direct hit to sibling transfer), else the datasheet model.  A
-matmul that was measured alone runs slower inside a step (power, clocks): imported times are divided by the same
-sustained fraction that the datasheet model uses.
+matmul that was measured alone runs slower inside a step (power, clocks): its times are divided by the same sustained
+fraction that the datasheet model uses; times from traces of running steps are taken as they are.
 
 Collectives: a measured curve where exactly this group shape was measured.  For other sizes of group inside the same
 kind of network, the hierarchical model is corrected by the ratio measured / model of the nearest measured group size;
@@ -45,6 +45,9 @@ class MeasuredRates:
     def matmul(self, m: Array, n: Array, k: Array, groups: Array | float = 1.0, phase: str = "forward") -> Prediction:
         """``groups`` products [m, k] x [k, n] inside a training step, sizes as the phase runs them."""
         found = self.profile.matmul(m, n, k, self.matmul_dtype, groups, phase)
+        table = self.profile.matmul_table(self.matmul_dtype, phase)
+        if table is not None and table.origin.inside_step:
+            return found
         return Prediction(found.time_s / self.sustained, found.sigma, found.rung)
 
     def attention(self, batch: Array, query: Array, heads: Array, kv_heads: Array, head_dim: int) -> Prediction:

@@ -21,7 +21,7 @@ from planner.coverage.leaning import Leaning, rung_and_sigma, whole_shape
 from planner.model.operator import Operator
 from planner.model.operators import embedding_operators, head_operators, layer_operators
 from planner.model.spec import ModelSpec
-from profiles.prediction.rungs import Prediction
+from profiles.prediction.rungs import Prediction, Rung
 
 BACKWARD_SIGMA = 0.12
 """Extra spread of a backward attention taken as 2.5 times the forward one: measured efficiencies differ that much."""
@@ -70,7 +70,9 @@ def _operator(operator: Operator, keys: LayerKeys, hardware: Hardware, count: in
         yield _leaning(operator, "forward", dtype, shape, prediction, float(forward_s[0]) * count)
         backward = None
         if prediction is not None:
-            backward = Prediction(prediction.time_s, np.hypot(prediction.sigma, BACKWARD_SIGMA), prediction.rung)
+            # Not measured itself: taken over from the forward pass.
+            rung = np.where(prediction.rung <= Rung.TRANSFER, np.int8(Rung.TRANSFER), prediction.rung)
+            backward = Prediction(prediction.time_s, np.hypot(prediction.sigma, BACKWARD_SIGMA), rung)
         yield _leaning(operator, "backward", dtype, shape, backward, float(input_s[0]) * count)
         return
     moved = moved_bytes(operator, keys)

@@ -32,6 +32,10 @@ from profiles.prediction.roofline import roofline_of
 
 Array = NDArray[np.float64]
 
+TRACE_FORMATS = frozenset(
+    {"kineto", "chakra", "pytorch-execution-trace", "nsys-sqlite", "torch-npu-folder", "msprof-csv"}
+)
+"""Formats that record a running step: their operators ran as in training."""
 SIBLING_SIGMA = 0.08
 """H100 to H200, large matmuls: 10.9 % at the 90th percentile, which is 1.6 sigma."""
 TWIN_DTYPE_SIGMA = 0.02
@@ -83,6 +87,7 @@ def _add_tables(
             num_points=int(curves.measured.sum()),
             transferred_from=measured_on.name if measured_on.name != device.name else "",
             extra_sigma=extra_sigma,
+            inside_step=chosen.format in TRACE_FORMATS,
         )
         profile.operators[key] = OperatorTable(curves, own, origin)
 

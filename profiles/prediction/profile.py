@@ -38,6 +38,8 @@ class TableOrigin(Document):
     num_points: int = 0
     transferred_from: str = ""
     extra_sigma: float = 0.0
+    inside_step: bool = False
+    """Measured inside a running step (a trace), not alone: power and clocks are already in the times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class Profile:
         """
         m, n, k, groups = (np.asarray(each, dtype=np.float64) for each in np.broadcast_arrays(m, n, k, groups))
         flat = [np.maximum(each.ravel(), 1.0) for each in (m, n, k, groups)]
-        plain = self.operators.get(("matmul", dtype, phase)) or self.operators.get(("matmul", dtype, ""))
+        plain = self.matmul_table(dtype, phase)
         grouped = self.operators.get(("grouped_matmul", dtype, ""))
         several = flat[3] > 1
         found = missing(several.shape) if plain is None else self._plain_matmul(plain, flat, several)
@@ -113,6 +115,10 @@ class Profile:
             )
             found = _chosen(several & (one.rung != Rung.MISSING), one, found)
         return _shaped(found, m.shape)
+
+    def matmul_table(self, dtype: str, phase: str) -> OperatorTable | None:
+        """The table that answers for one phase: its own, else the forward's."""
+        return self.operators.get(("matmul", dtype, phase)) or self.operators.get(("matmul", dtype, ""))
 
     @staticmethod
     def _plain_matmul(table: OperatorTable, flat: list[Array], several: NDArray[np.bool_]) -> Prediction:

@@ -22,7 +22,7 @@ from profiles.prediction.profile_file import SUFFIX, VERSION, identified, load, 
 from profiles.prediction.reference import ProfileReference
 
 FITS = "fits"
-BUILD_VERSION = 2
+BUILD_VERSION = 4
 """Raised with every change of how profiles are built, so that cached ones are built again."""
 
 

@@ -126,8 +126,8 @@ def _tables(data: dict[str, Any]) -> Iterable[RenderableType]:
         f" {data['step_time_s']:.3g} s a step, 80 % interval {low:.3g} to {high:.3g} s"
     )
     yield table(
-        "Where the looked-up time comes from",
-        ("input", ">share"),
+        "Inputs",
+        ("where the time comes from", ">share"),
         [(name, f"{share:.1%}") for name, share in sorted(data["time_by_input"].items(), key=lambda item: -item[1])],
     )
     yield ""

@@ -96,7 +96,7 @@ def refusal(outcomes: Sequence[Outcome], *, keep_going: bool) -> MeshwrightError
         total = sum(len(outcome.result.imported.bad_rows) for outcome in bad if outcome.result.imported)
         rows = "1 row was" if total == 1 else f"{total:,} rows were"
         return DocumentInvalid(
-            f"{rows} left out because they cannot be used; the good ones are imported",
+            f"{rows} left out as unusable; the good ones are imported",
             where=bad[0].result.where,
             hint="they are listed under bad_rows in the answer",
         )
