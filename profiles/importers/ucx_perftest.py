@@ -29,9 +29,9 @@ _UNITS = re.compile(r"(latency|overhead) \(usec\)\s*\|\s*bandwidth \((MB/s)\)")
 _CSV = re.compile(
     r"iterations,(?:typical|[\d.]+_?percentile)_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr"
 )
-_FIELD = re.compile(r"^\|\s*(Test|Message size|Send memory|Recv memory|API):\s+(.*?)\s*\|")
+_FIELD = re.compile(r"^\s*\|\s*(Test|Message size|Send memory|Recv memory|API):\s+(.*?)\s*\|")
 _COMMAND = re.compile(r"ucx_perftest\b.*?\s-t\s*(\w+)(?:.*?\s-s\s*(\d{1,15})(?=\s|$))?")
-_BATCH_NAME = re.compile(r"^\+([A-Za-z][\w/.:]*)-+\+")
+_BATCH_NAME = re.compile(r"^\s*\+([A-Za-z][\w/.:]*)-+\+")
 _ROW = re.compile(r"^\s*(?:\[thread \d+\]|Final:)?\s*((?:[-+\d.,naif]+\s+){7}[-+\d.,naif]+)\s*$")
 _VERSION = re.compile(r"UCX\s+INFO\s+Version (\S+)")
 _MEGABYTE = float(1 << 20)

@@ -100,3 +100,14 @@ def test_a_box_without_rows_is_refused(tmp_path: Path) -> None:
         read(FORMAT, written(tmp_path, "u.txt", OLD))
     with pytest.raises(DocumentInvalid):
         read_anyway(FORMAT, [written(tmp_path, "v.txt", "x\n")])
+
+
+def test_the_box_of_a_document_may_be_indented(tmp_path: Path) -> None:
+    text = (
+        NEW.format(what="overhead")
+        + "| Test:         tag match latency           |\n| Message size: 8         |\n"
+        + "Final:                 20000      2.118     2.200     2.200        3.47       3.47      454361      454361\n"
+    )
+    indented = "".join(f"    {line}\n" for line in text.splitlines())
+    (row,) = read(FORMAT, written(tmp_path, "u.md", indented)).batches[0].links
+    assert of(row, "size_bytes", "latency_s", "statistic") == [8, pytest.approx(2.118e-6), "median"]
