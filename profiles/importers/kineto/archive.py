@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from profiles.errors import DocumentInvalid
+from profiles.importers.kineto.json_text import without_mark
 from profiles.importing.source_file import Head, SourceFile
 from profiles.importing.tar_members import MAX_MEMBER_BYTES, first_members, is_tar, tar_members
 
@@ -18,13 +19,13 @@ _HEAD_BYTES = 256 << 10
 def trace_texts(file: SourceFile) -> Iterator[tuple[str, str, bytes]]:
     """Name, place and content of every trace.  Raises DocumentInvalid."""
     if not is_tar(file.head()):
-        yield file.name, file.where, file.read_bytes()
+        yield file.name, file.where, without_mark(file.read_bytes())
         return
     for member, content in tar_members(file):
         name = PurePosixPath(member).name
         if name.endswith((".json", ".json.gz")):
             where = f"{file.where}/{member}"
-            yield name, where, _unpacked(content, where) if content[:2] == _GZIP else content
+            yield name, where, without_mark(_unpacked(content, where) if content[:2] == _GZIP else content)
 
 
 def first_text(head: Head) -> str:

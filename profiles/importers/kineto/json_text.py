@@ -25,7 +25,7 @@ def decoded(content: bytes, where: str) -> Any:
     if not content.strip():
         raise DocumentInvalid("the file is empty", where=where, hint="check that the tool wrote to it")
     try:
-        return _decode_or_repair(content.removeprefix(b"\xef\xbb\xbf"))
+        return _decode_or_repair(without_mark(content))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         text = str(error)
         if "truncated" in text:
@@ -36,6 +36,13 @@ def decoded(content: bytes, where: str) -> Any:
         at = f"{where}:byte {found.group(1)}" if found else where
         what = "nested too deeply" if isinstance(error, RecursionError) else _BYTE.sub("", text)
         raise DocumentInvalid(f"not valid JSON: {what}", where=at, hint="write the file again") from None
+
+
+def without_mark(content: bytes) -> bytes:
+    """UTF-8 without a byte order mark; text that its mark shows to be UTF-16 is converted."""
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return content.decode("utf-16", errors="replace").encode()
+    return content.removeprefix(b"\xef\xbb\xbf")
 
 
 def repaired_json(raw: bytes) -> bytes:

@@ -188,3 +188,9 @@ def test_a_cut_member_is_refused(tmp_path: Path) -> None:
     content = gzip.compress(two_ranks()[0].text().encode())
     with pytest.raises(DocumentInvalid, match=r"breaks off|damaged"):
         read_anyway(FORMAT, [_archive(tmp_path, {"rank0.json.gz": content[: len(content) // 2]})])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_marks_and_wide_characters(tmp_path: Path, encoding: str) -> None:
+    file = written(tmp_path, "rank0.json", two_ranks()[0].text().encode(encoding))
+    assert len(collectives(read(FORMAT, file))) == 1
