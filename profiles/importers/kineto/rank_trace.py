@@ -30,6 +30,8 @@ _MEMSETS = frozenset(["gpu_memset", "Memset", "memset"])
 _MAX_BAD = 1000
 _GLOO = re.compile(r"^gloo:(all_reduce|allreduce|broadcast|reduce_scatter|reduce)$")
 _STEP_NAME = "ProfilerStep"
+_OTHER_DEVICES = ("mtia_", "hpu_", "privateuse1_", "glow_")
+"""Categories of devices whose kernels are not read: their host calls are no operator times either."""
 _BEFORE_KINETO = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
 
 
@@ -87,6 +89,7 @@ class _Reader:
             category = _BEFORE_KINETO.get(str(event.pid), "")
         sort = _SORT.get(category)
         if sort is None:
+            self.launches += category.startswith(_OTHER_DEVICES)
             if not category.endswith(("_runtime", "_driver")) and category != "Runtime":
                 return
             sort = "runtime"

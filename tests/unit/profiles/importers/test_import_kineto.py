@@ -352,3 +352,12 @@ def test_other_traces_are_not_taken(tmp_path: Path) -> None:
     prose = 'A Kineto trace has "schemaVersion" and "deviceProperties".'
     for text in (jax, chrome, prose):
         assert not FORMAT.matches(SourceFile(written(tmp_path, "other.json", text).path).head())
+
+
+def test_host_calls_of_a_device_that_is_not_read_are_no_operator_times(tmp_path: Path) -> None:
+    text = """{"schemaVersion": 1, "distributedInfo": {"rank": 0}, "traceEvents": [
+        {"ph": "X", "cat": "mtia_ccp_events", "name": "x", "pid": 1, "tid": 1, "ts": 1, "dur": 2, "args": {}},
+        {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1, "dur": 2,
+         "args": {"External id": 3}}]}"""
+    with pytest.raises(DocumentInvalid, match="no device kernels"):
+        read_anyway(FORMAT, [written(tmp_path, "mtia.json", text)])
