@@ -107,6 +107,20 @@ def test_json_has_the_profile_that_plan_uses(store: str) -> None:
     assert answer["figures"] == []
 
 
+def test_a_sibling_lends_its_tables_with_more_spread_and_no_figures(store: str, tmp_path: Path) -> None:
+    words = ("--plot", str(tmp_path / "plots"))
+    ran = fits(store, *words, device="h200-sxm-141gb")
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert f"transferred from {H100}" in " ".join(ran.stdout.split())
+    assert "transferred tables are drawn with the device that they come from" in " ".join(ran.stdout.split())
+    assert [path.name for path in (tmp_path / "plots").iterdir()] == ["index.html"]
+    answer = fits(store, "-o", "json", device="h200-sxm-141gb").json()
+    assert answer["tables"][0]["sigma"]["transfer"] == pytest.approx(0.08)
+    # A direct hit is 3 % by itself: with 8 % of the transfer sqrt(0.03^2 + 0.08^2) = 8.5 %.
+    assert "8.5 %" in ran.stdout
+    assert "transferred-matmul-bf16" in {gap["code"] for gap in answer["missing"]}
+
+
 def test_a_catalogue_name_is_taken_in_any_case(store: str) -> None:
     assert fits(store, device=H100.upper()).exit_code == 0
 

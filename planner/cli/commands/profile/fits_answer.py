@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -78,7 +79,9 @@ def fits_tables(data: dict[str, Any]) -> Iterable[RenderableType]:
         yield bullets([f"{gap['what']}\n{gap['command']}" for gap in data["missing"]])
     if data["figures"]:
         yield heading("Figures")
-        yield f"{len(data['figures']) - 1} figures; all of them: {data['figures'][0]['file']}"
+        count = len(data["figures"]) - 1
+        lent = "" if count else " (transferred tables are drawn with the device that they come from)"
+        yield f"{count} figures{lent}; all of them: {data['figures'][0]['file']}"
 
 
 def page_of(data: dict[str, Any], figures: Sequence[FigureFile]) -> str:
@@ -100,9 +103,7 @@ def table_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
             _operator(fit),
             f"{fit['num_points']:,}" if fit["num_points"] else "",
             ", ".join(_size(name, *fit["sizes"][name]) for name in fit["sizes"]),
-            _percent(fit["sigma"]["exact"]),
-            _percent(fit["sigma"]["bracket"]),
-            _percent(fit["sigma"]["unseen_site"]),
+            *(_spread(fit["sigma"], name) for name in ("exact", "bracket", "unseen_site")),
             *_residual_cells(fit["residuals"]["site_left_out"] or fit["residuals"]["point_left_out"]),
             f"transferred from {fit['transferred_from']}" if fit["transferred_from"] else fit["environment"],
         )
@@ -213,6 +214,11 @@ def _residual_cells(summary: dict[str, Any] | None) -> tuple[str, str, str]:
     if summary is None:
         return "", "", ""
     return _percent(summary["median"]), _percent(summary["p90"]), f"{100 * summary['coverage']:.0f} %"
+
+
+def _spread(sigma: dict[str, Any], name: str) -> str:
+    """With what a transfer adds."""
+    return "" if sigma[name] is None else _percent(math.hypot(sigma[name], sigma["transfer"]))
 
 
 def _percent(fraction: float | None) -> str:
