@@ -25,7 +25,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"a100.*(sxm|80 ?gb|dgx)|a100_sxm|^a100$", "a100-sxm4-80gb"),
     (r"a800.*(sxm|80)|^a800$", "a800-sxm4-80gb"),
     (r"\bl40s\b", "l40s"),
-    (r"v100.*sxm[23]?.*32|v100.*32.*sxm", "v100-sxm2-32gb"),
+    (r"v100.*sxm2.*32|v100.*32.*sxm2", "v100-sxm2-32gb"),
     (r"mi300x", "mi300x"),
     (r"mi325x", "mi325x"),
     (r"mi355x", "mi355x"),

@@ -306,3 +306,14 @@ def test_newer_nanotron_counts_tokens(tmp_path: Path) -> None:
     # 512K is neither the tokens of this iteration nor 512 samples.
     assert (third.global_batch_size, fourth.global_batch_size) == (None, 512)
     assert "lrdn0007" not in repr(imported)
+
+
+def test_memory_reports_in_documents(tmp_path: Path) -> None:
+    text = (
+        "6: [Rank 6] (after 2 iterations) memory (MB) | allocated: 53199.0 | **max allocated: 84019.0** | "
+        "reserved: 84732.0 | max reserved: 84732.0\n"
+        "[Rank 0] memory (MB) | allocated: 9635.0 | max allocated: 45006.0 | reserved: 45694.0 | max reserved: 45694.0\n"
+    )
+    first, second = read(FORMAT, written(tmp_path, "a.md", text)).batches[0].iterations
+    assert (first.rank, first.iteration, first.peak_allocated_bytes) == (6, 2, 84019 * 2**20)
+    assert (second.rank, second.iteration, second.peak_allocated_bytes) == (0, None, 45006 * 2**20)
