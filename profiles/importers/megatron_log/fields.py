@@ -7,6 +7,7 @@ import re
 from profiles.importing.number_cells import finite_number, whole_number
 
 _LEADING = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?")
+_EMPHASIS = " \t*`"
 _HUMAN = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
 _HUMAN_NUMBER = re.compile(r"([0-9.]+(?:e[-+]?[0-9]+)?)([KMGBTP]?)")
 _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -14,12 +15,16 @@ _BYTES_TEXT = re.compile(r"([0-9.]+) ?(TiB|GiB|MiB|KiB|B)\b")
 
 
 def fields_of(text: str) -> dict[str, str]:
-    """``a: 1 | b: 2`` as a dict; the first of a name wins, parts without ``: `` are left out."""
+    """``a: 1 | b: 2`` as a dict; the first of a name wins, parts without ``: `` are left out.
+
+    Stars and back-quotes around a part are a document's emphasis.
+    """
     found: dict[str, str] = {}
     for part in text.split("|"):
         name, colon, value = part.partition(":")
-        if colon and name.strip():
-            found.setdefault(name.strip(), value.strip())
+        name = name.strip(_EMPHASIS)
+        if colon and name:
+            found.setdefault(name, value.strip(_EMPHASIS))
     return found
 
 

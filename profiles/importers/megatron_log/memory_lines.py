@@ -19,7 +19,10 @@ from profiles.importing.log_lines import LogLine
 from profiles.importing.number_cells import finite_number
 from profiles.observations.records import IterationObservation, Scalar
 
-REPORT = re.compile(r"(?:\[Rank (\d{1,7})\] *)?\(after (\d{1,12}) iterations\) memory \((MB|GB)\) *\|")
+REPORT = re.compile(
+    r"(?:\[Rank (?P<rank>\d{1,7})\] *)?\(after (?P<iteration>\d{1,12}) iterations\) memory \((?P<unit>MB|GB)\) *\|"
+    r"|\[Rank (?P<only_rank>\d{1,7})\] memory \((?P<only_unit>MB|GB)\) *\|"
+)
 OUT_OF_MEMORY = re.compile(r"(?:CUDA|HIP|NPU|XPU|MUSA|MACA) out of memory\. Tried to allocate ([\d.]+ ?[KMGT]?i?B)")
 _THEORY = re.compile(r"Theoretical memory footprints: ?(.*)")
 _THEORY_PART = re.compile(r"(weight and optimizer|activation|total)=([\d.]{1,20}) MB")
@@ -50,15 +53,17 @@ def read_memory(line: LogLine, run: Run, imported: Imported) -> bool:
     ends = [report.start() for report in reports[1:]] + [len(line.text)]
     for report, end in zip(reports, ends, strict=True):
         try:
-            readings = _readings(line.text[report.end() : end], _SCALE[report[3]])
+            readings = _readings(line.text[report.end() : end], _SCALE[report["unit"] or report["only_unit"]])
         except ValueError as error:
             imported.bad(line.number, f"memory report: {error}", "was the line cut off or mixed with another?")
             continue
         if not readings:
             imported.bad(line.number, "the memory report has no numbers", "was the line cut off?")
             continue
-        rank = int(report[1]) if report[1] else line.rank
-        run.memory.append(IterationObservation(None, iteration=int(report[2]), rank=rank, row=line.number, **readings))
+        named = report["rank"] or report["only_rank"]
+        rank = int(named) if named else line.rank
+        iteration = int(report["iteration"]) if report["iteration"] else None
+        run.memory.append(IterationObservation(None, iteration=iteration, rank=rank, row=line.number, **readings))
     return True
 
 
