@@ -128,7 +128,8 @@ def _take_row(
                     operator,
                     provider,
                     Timing(time_s),
-                    phase="unknown",
+                    # A product is what it computes, whatever it is for; other tables may time a backward pass.
+                    phase="forward" if operator == "matmul" else "unknown",
                     dtype=dtype_of(options.given.get("dtype", "")),
                     shape=shape,
                     detail=detail,

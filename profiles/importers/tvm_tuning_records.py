@@ -2,6 +2,7 @@
 
     MetaSchedule   [workload, [trace, [run seconds], target, [["TENSOR", "float32", [1, 512]], ...]]]
     AutoTVM        {"input": [target, task, arguments, {}], "config": .., "result": [[seconds], error, ..], ..}
+                   0.1: {"i": [target, task, arguments, {}, ..], "r": [[seconds], error, ..], "v": 0.1}
     Ansor          {"i": [[workload key, target, ..], steps], "r": [[seconds], error, ..], "v": "v0.6"}
 
 A candidate is one schedule of the same operator: slower ones say how well tuning went, not how fast the operator is,
@@ -35,7 +36,7 @@ _FAILED_S = 1e9
 _LONGEST = 2_000_000
 _HEAD = (
     re.compile(r'\s*\{"input": ?\[".*"result": ?\[\['),
-    re.compile(r'\s*\{"i": ?\[\[.*"r": ?\[\['),
+    re.compile(r'\s*\{"i": ?\[(?:\[|"[^"]{1,300}", ?"[^"]{1,80}", ?\[).*"r": ?\[\['),
     re.compile(r"\s*\[\d{1,9}, ?\[\[\["),
 )
 _MODEL = re.compile(r"-(?:model|tag)=(\S{1,60})")
@@ -104,6 +105,8 @@ def _record(line: str, number: int) -> _Record:
     data = json.loads(line)
     if isinstance(data, list):
         return _meta_schedule(data, number)
+    if "input" not in data and isinstance(data["i"][0], str):
+        data = {"input": data["i"], "result": data["r"]}
     return _autotvm(data, number) if "input" in data else _ansor(data, number)
 
 
@@ -164,6 +167,7 @@ def _times(times: Any, code: int) -> tuple[tuple[float, ...] | None, str]:
 
 def _shape(task: str, sizes: list[Any]) -> tuple[str, dict[str, int]]:
     """Class and sizes of an AutoTVM task."""
+    task = task.removeprefix("topi_nn_")
     lists = [
         each
         for each in sizes

@@ -81,3 +81,18 @@ def test_times_that_are_none(tmp_path: Path) -> None:
     assert [bad.where for bad in imported.bad_rows] == ["line 2", "line 3"]
     with pytest.raises(DocumentInvalid):
         read_anyway(FORMAT, [written(tmp_path, "b.log", "hello\n")])
+
+
+def test_the_first_version_of_autotvm(tmp_path: Path) -> None:
+    text = (
+        '{"i": ["cuda -model=1080ti", "topi_nn_dense", [["TENSOR", [1, 2048], "float32"], '
+        '["TENSOR", [1000, 2048], "float32"], null, "float32"], {}, ["dense"], {"i": 8}], '
+        '"r": [[1.2e-05], 0, 2.5, 1551000000.0], "v": 0.1}'
+    )
+    imported = read(FORMAT, written(tmp_path, "cuda.log", text))
+    (found,) = imported.batches[0].operators
+    assert imported.batches[0].environment.device_reported == "1080ti"
+    assert (found.name, found.dtype, found.row) == ("topi_nn_dense", "fp32", 1)
+    assert (found.operator, found.shape) == ("matmul", {"m": 1, "n": 1000, "k": 2048})
+    assert found.timing is not None
+    assert found.timing.time_s == 1.2e-5
