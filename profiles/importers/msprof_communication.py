@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from profiles.errors import DocumentInvalid
+from profiles.importing.copy_links import copy_link
 from profiles.importing.duration_statistics import Durations
 from profiles.importing.environments import environment_of
 from profiles.importing.format import Format, ReadOptions
@@ -28,7 +29,7 @@ from profiles.importing.imported import Batch, Imported
 from profiles.importing.json_document import decode_json
 from profiles.importing.kernel_names import collective_operation
 from profiles.importing.source_file import Head, SourceFile
-from profiles.observations.records import LinkKind, LinkObservation, OperatorObservation, Scalar
+from profiles.observations.records import LinkKind, OperatorObservation, Scalar
 
 _TIMES, _LINKS = "Communication Time Info", "Communication Bandwidth Info"
 _TRANSIT_MS, _SIZE_MB = "Transit Time(ms)", "Transit Size(MB)"
@@ -112,20 +113,7 @@ def store(communication: Communication, batch: Batch, imported: Imported) -> Non
         batch.operators.append(OperatorObservation("collective", name, durations.timing(1e12), detail=detail))
     for (kind, transport, source, target, size), durations in communication.links.items():
         timing = durations.timing(1e12)
-        batch.links.append(
-            LinkObservation(
-                kind=kind,
-                source=source,
-                target=target,
-                direction="one_way",
-                size_bytes=size,
-                bandwidth_bytes_per_s=size / timing.time_s,
-                statistic=timing.statistic,
-                num_samples=timing.num_samples,
-                method=transport,
-                detail={"time_s": timing.time_s},
-            )
-        )
+        batch.links.append(copy_link(kind, (source, target), size, timing, transport))
     if groups:
         imported.flag(
             "transit-time",

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from profiles.errors import DocumentInvalid
+from profiles.importing.copy_links import copy_link
 from profiles.importing.duration_statistics import Durations
 from profiles.importing.environments import environment_of
 from profiles.importing.format import ReadOptions
@@ -15,7 +16,7 @@ from profiles.importing.imported import Batch, Imported
 from profiles.importing.json_document import decode_json
 from profiles.importing.kernel_groups import KernelGroups
 from profiles.importing.source_file import SourceFile
-from profiles.observations.records import LinkKind, LinkObservation
+from profiles.observations.records import LinkKind
 
 _NANOSECONDS_PER_S = 1e9
 _GPU = 2
@@ -166,20 +167,7 @@ def _read_copies(records: Sequence[_Copy], agents: dict[int, _Agent], groups: _G
 def _store_copies(copies: dict[tuple[str, str, LinkKind, int], Durations], batch: Batch, imported: Imported) -> None:
     for (source, target, kind, size), durations in copies.items():
         timing = durations.timing(_NANOSECONDS_PER_S)
-        batch.links.append(
-            LinkObservation(
-                kind=kind,
-                source=source,
-                target=target,
-                direction="one_way",
-                size_bytes=size,
-                bandwidth_bytes_per_s=size / timing.time_s,
-                statistic=timing.statistic,
-                num_samples=timing.num_samples,
-                method="memcpy",
-                detail={"time_s": timing.time_s},
-            )
-        )
+        batch.links.append(copy_link(kind, (source, target), size, timing))
 
 
 def _end(handle: _Handle | None, agents: dict[int, _Agent]) -> str:

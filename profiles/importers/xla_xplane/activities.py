@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from profiles.importers.xla_xplane.space import Described, Event, Line, Plane, Stat
+from profiles.importing.copy_links import copy_link
 from profiles.importing.duration_statistics import Durations
 from profiles.importing.imported import Batch, Imported
 from profiles.importing.xla_operations import PICOSECONDS_PER_S, Operation, XlaOperations
-from profiles.observations.records import IterationObservation, LinkKind, LinkObservation, OperatorObservation
+from profiles.observations.records import IterationObservation, LinkKind, OperatorObservation
 from profiles.observations.timing import Timing
 
 _MAX_EVENTS = 50_000_000
@@ -163,21 +164,9 @@ def store_modules(modules: dict[str, Durations], batch: Batch, imported: Importe
 def store_links(links: Links, batch: Batch) -> None:
     """Add one observation for each direction, device and size."""
     for (kind, device, size), durations in links.items():
-        timing = durations.timing(PICOSECONDS_PER_S)
-        batch.links.append(
-            LinkObservation(
-                kind=kind,
-                source="host:0" if kind in ("host_to_device", "host_memory") else f"device:{device}",
-                target="host:0" if kind in ("device_to_host", "host_memory") else f"device:{device}",
-                direction="one_way",
-                size_bytes=size,
-                bandwidth_bytes_per_s=size / timing.time_s,
-                statistic=timing.statistic,
-                num_samples=timing.num_samples,
-                method="memcpy",
-                detail={"time_s": timing.time_s},
-            )
-        )
+        source = "host:0" if kind in ("host_to_device", "host_memory") else f"device:{device}"
+        target = "host:0" if kind in ("device_to_host", "host_memory") else f"device:{device}"
+        batch.links.append(copy_link(kind, (source, target), size, durations.timing(PICOSECONDS_PER_S)))
 
 
 def module_name(text: str) -> str:
