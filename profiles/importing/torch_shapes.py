@@ -1,9 +1,10 @@
 """What sizes does one call of a PyTorch operator have, given the dimensions of its arguments?
 
 Products: ``m, n, k`` are rows, columns and inner size of the product as it ran (a weight gradient has the tokens as
-``k``), ``batch_size`` the number of products of a batched one.  Attention: ``[b, h, s, d]`` or ``[b, s, h, d]`` by the
-operator's own convention; packed sequences ``[tokens, h, d]`` give ``num_tokens``.  What has no name among
-``SHAPE_NAMES`` goes into the detail as text, so that different calls are never mixed.
+``k``), ``batch_size`` the number of products of a batched one.  A grouped product has the sizes of its forward: ``m``
+is the mean number of rows of a group, and two plain matrices are the gradient of the weights.  Attention: ``[b, h, s,
+d]`` or ``[b, s, h, d]`` by the operator's own convention; packed sequences ``[tokens, h, d]`` give ``num_tokens``.
+What has no name among ``SHAPE_NAMES`` goes into the detail as text, so that different calls are never mixed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Literal
 
 from profiles.importing.torch_dtypes import torch_dtype
 from profiles.importing.torch_operators import OperatorRule
@@ -23,13 +25,19 @@ _LARGEST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class CallShape:
-    """Sizes of one call: what ``OperatorObservation`` takes."""
+    """Sizes of one call: what ``OperatorObservation`` takes.
+
+    ``grouped_by`` of a grouped product: its groups are slices of the ``rows``, or of the ``inner`` axis that it sums
+    over.  Which outer size of the latter is the forward's ``n`` the call does not say: taken as ``[k, rows] x [rows,
+    n]``.
+    """
 
     shape: dict[str, int] = field(default_factory=dict)
     detail: dict[str, Scalar] = field(default_factory=dict)
     dtype: str = ""
     causal: bool | None = None
     decode: bool = False
+    grouped_by: Literal["", "rows", "inner"] = ""
 
 
 Dims = list[int]
@@ -42,6 +50,8 @@ def call_shape(
     tensors = [_tensor(entry) for entry in dims]
     dtype = _dtype(rule, types)
     causal = _switch(concrete, rule.causal)
+    if rule.layout == "grouped":
+        return _grouped_call(rule, tensors, dtype)
     shape = _LAYOUTS[rule.layout](rule, tensors, dims, concrete)
     detail: dict[str, Scalar] = {}
     if rule.layout == "convolution":
@@ -149,13 +159,35 @@ def _matmul(
     return {"batch_size": batch, "m": left[-2], "n": right[-1], "k": left[-1]}
 
 
-def _grouped(
-    rule: OperatorRule, tensors: list[Dims], dims: Sequence[object], concrete: Sequence[object]
-) -> dict[str, int]:
+def _grouped_call(rule: OperatorRule, tensors: list[Dims], dtype: str) -> CallShape:
     pair = _operands(rule, tensors, 2)
-    if pair is None or len(pair[0]) != 2 or len(pair[1]) != 3 or pair[0][1] != pair[1][1]:
-        return {}
-    return {"num_groups": pair[1][0], "m": pair[0][0], "n": pair[1][2], "k": pair[0][1]}
+    if pair is None:
+        return CallShape(dtype=dtype)
+    left, right = pair
+    if len(left) == len(right) == 3 and left[0] == right[0] and left[2] == right[1]:
+        return CallShape({"num_groups": left[0], "m": left[1], "n": right[2], "k": left[2]}, dtype=dtype)
+    if len(left) == 2 and len(right) == 3 and left[1] == right[1]:
+        sizes, detail = _mean_rows(left[0], right[0])
+        return CallShape({**sizes, "n": right[2], "k": left[1]}, detail, dtype, grouped_by="rows")
+    groups = _groups(tensors[rule.first + 2 :])
+    if len(left) == len(right) == 2 and left[1] == right[0] and groups:
+        sizes, detail = _mean_rows(left[1], groups)
+        return CallShape({**sizes, "n": right[1], "k": left[0]}, detail, dtype, grouped_by="inner")
+    return CallShape(dtype=dtype)
+
+
+def _mean_rows(rows: int, groups: int) -> tuple[dict[str, int], dict[str, Scalar]]:
+    """Number of groups and mean rows of one; all rows as a detail where the mean is not a whole number."""
+    if not groups or rows < groups:
+        return {"num_groups": groups}, {"rows": rows}
+    mean = round(rows / groups)
+    return {"num_groups": groups, "m": mean}, {} if mean * groups == rows else {"rows": rows}
+
+
+def _groups(others: list[Dims]) -> int:
+    """Length of the list of group ends; 0 if there is none.  The scales of fp8 are lists too, one for each row."""
+    lists = [each[0] for each in others if len(each) == 1]
+    return min(lists) if lists else 0
 
 
 def _attention(
@@ -250,7 +282,6 @@ _LAYOUTS = {
     "mv": _vector,
     "linear": _linear,
     "matmul": _matmul,
-    "grouped": _grouped,
     "bhsd": _attention,
     "bshd": _attention,
     "rows": _rows,

@@ -5,13 +5,14 @@ Forward ``[m, k] x [k, n]``: the input's gradient sums over the ``n`` outputs, t
 ``Sequence number`` of the autograd node.  Without it, or where ``m = n``: of two products in one node the first is the
 gradient of the input (the order of autograd's formulas, and of Megatron's linear layer); a single one is that of the
 weight if its first operand is a transposed view (``grad.t() @ input``), else it stays "backward".  Batched products
-have no weight: "backward".
+have no weight: "backward".  A grouped product of two plain matrices is the gradient of the weights, one with the
+weights inside an autograd node that of the input; both are told in the sizes of their forward.
 Source: pytorch/pytorch tools/autograd/derivatives.yaml (mm, addmm), FunctionsManual.cpp (mm_mat1_grad, mm_mat2_grad).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -92,3 +93,36 @@ def _is_transposed(call: Call) -> bool:
     if not (isinstance(first, list) and len(first) == 2 and all(isinstance(each, int) for each in first)):
         return False
     return bool(first[0] == 1 and first[1] > 1)
+
+
+@dataclass(slots=True)
+class GroupedGradients:
+    """All grouped matrix products of one rank."""
+
+    _nodes: dict[int, list[_Product]] = field(default_factory=dict)
+    _alone: list[_Product] = field(default_factory=list)
+
+    def add(self, index: int, call: Call, shape: CallShape, node: tuple[int, Call] | None) -> None:
+        """Take one product; ``node`` is the autograd node that it runs in, None in the forward pass."""
+        products = self._alone if node is None else self._nodes.setdefault(node[0], [])
+        products.append(_Product(index, call, shape))
+
+    def found(self) -> dict[int, tuple[Phase, CallShape]]:
+        """Phase and sizes of the forward by product, for the gradients."""
+        found: dict[int, tuple[Phase, CallShape]] = {
+            each.index: ("wgrad", each.shape) for each in self._alone if each.shape.grouped_by == "inner"
+        }
+        for products in self._nodes.values():
+            inputs = {each.index: _exchanged(each.shape) for each in products if each.shape.grouped_by == "rows"}
+            found.update({index: ("dgrad", shape) for index, shape in inputs.items()})
+            forward = {(shape.shape["n"], shape.shape["k"]) for shape in inputs.values()}
+            for each in products:
+                if each.shape.grouped_by == "inner":
+                    sizes = each.shape.shape
+                    turned = forward == {(sizes["k"], sizes["n"])}
+                    found[each.index] = ("wgrad", _exchanged(each.shape) if turned else each.shape)
+        return found
+
+
+def _exchanged(shape: CallShape) -> CallShape:
+    return replace(shape, shape={**shape.shape, "n": shape.shape["k"], "k": shape.shape["n"]})

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from profiles.importers.kineto.call_tree import Call, CallTree, Context, is_node, optimizer_name
-from profiles.importers.kineto.gradients import MatmulGradients
+from profiles.importers.kineto.gradients import GroupedGradients, MatmulGradients
 from profiles.importing.duration_statistics import Durations
 from profiles.importing.torch_operators import OperatorRule, moves_no_data, operator_rule, point_wise
 from profiles.importing.torch_shapes import CallShape, call_shape, free_shape, tensor_list_elements
@@ -130,12 +130,17 @@ class OperatorTimes:
         """Turn the sums into samples; call once after the last kernel."""
         calls = self._tree.calls
         self._find_fused()
+        grouped = GroupedGradients()
         shapes = {index: self._shape(index, owner) for index, owner in self._targets.items()}
         for index, owner in self._targets.items():
             if owner.rule is not None and owner.rule.operator == "matmul":
                 name = self._tree.node_name(owner.context.node) if owner.context.backward else ""
                 self._gradients.add(index, calls[index], shapes[index], self._node(owner.context), name)
+            elif shapes[index].grouped_by:
+                grouped.add(index, calls[index], shapes[index], self._node(owner.context))
         phases = self._gradients.phases()
+        for index, (phase, shape) in grouped.found().items():
+            phases[index], shapes[index] = phase, shape
         for index, owner in self._targets.items():
             call = calls[index]
             if call.kernels_ns <= 0:

@@ -181,6 +181,42 @@ def test_gradients_without_shapes_follow_the_order_of_autograd(tmp_path: Path) -
     assert "no-shapes" in codes(imported)
 
 
+@pytest.mark.parametrize("weight_dims", [[[20, 48], [48, 8], [4], [], []], [[8, 48], [48, 20], [4], [], []]])
+def test_grouped_products_have_the_sizes_of_their_forward(tmp_path: Path, weight_dims: list[list[int]]) -> None:
+    """48 tokens of 4 experts; torch 2.13 writes the gradient of a transposed weight the other way round."""
+    trace = KinetoTrace()
+    node = {"Sequence number": 5, "Fwd thread id": 1}
+
+    def call(start: float, tid: int, dims: Any, args: Any = None) -> int:
+        known = {"Input Dims": dims, "Input type": [BF16, BF16, "int", "", ""], **(args or {})}
+        return trace.call("aten::_grouped_mm", start, 20, tid, args=known)
+
+    forward = call(0, 1, [[48, 8], [4, 8, 20], [4], [], []], node)
+    trace.kernel("gemm_f", 200, 7, forward)
+    trace.call("autograd::engine::evaluate_function: GroupedMmBackward0", 300, 100, 2, args=node)
+    trace.call("GroupedMmBackward0", 301, 98, 2, args=node)
+    trace.kernel("gemm_w", 400, 3, call(310, 2, weight_dims))
+    trace.kernel("gemm_d", 410, 5, call(340, 2, [[48, 20], [4, 20, 8], [4], [], []]))
+    found = {each.phase: each for each in operators(of_text(tmp_path, trace.text()), "grouped_matmul")}
+    assert {phase: each.timing and each.timing.time_s for phase, each in found.items()} == {
+        "forward": pytest.approx(7e-6), "wgrad": pytest.approx(3e-6), "dgrad": pytest.approx(5e-6),
+    }  # fmt: skip
+    for each in found.values():
+        assert (each.shape, each.detail) == ({"num_groups": 4, "m": 12, "n": 20, "k": 8}, {})
+
+
+def test_rows_that_no_group_shares_evenly_are_kept(tmp_path: Path) -> None:
+    trace = KinetoTrace()
+    for position, rows in enumerate((49, 3)):
+        dims = {"Input Dims": [[rows, 8], [4, 8, 20], [4], [], []]}
+        call = trace.call("aten::_grouped_mm", 30 * position, 20, 1, args=dims)
+        trace.kernel("gemm", 200 + 10 * position, 7, call)
+    found = [
+        (each.shape.get("m"), each.detail) for each in operators(of_text(tmp_path, trace.text()), "grouped_matmul")
+    ]
+    assert sorted(found, key=str) == [(12, {"rows": 49}), (None, {"rows": 3})]
+
+
 def test_a_forward_inside_the_backward_pass_is_recomputation(tmp_path: Path) -> None:
     trace = KinetoTrace()
     trace.call("autograd::engine::evaluate_function: MmBackward0", 0, 100, 2)
