@@ -57,7 +57,10 @@ def _read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
         batch = batches.of(environment_of(options, framework="torch"))
         for name, lists in data.items():
             batch.collectives += _collectives(str(name), lists, ranks, options, imported)
-    imported.flag("nodes-unknown", "nnScaler saves runs over several nodes under the same name; --set num_nodes= tells")
+    if given_whole(options, "num_nodes") is None:
+        imported.flag(
+            "nodes-unknown", "nnScaler saves runs over several nodes under the same name; --set num_nodes= tells"
+        )
     return finished(imported, batches, files[0], "there is no collective with a time", "check that it is complete")
 
 

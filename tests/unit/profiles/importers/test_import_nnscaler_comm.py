@@ -34,6 +34,7 @@ def test_ranks_come_from_the_name_or_the_user(tmp_path: Path) -> None:
         read(FORMAT, written(tmp_path, "profile.json", text))
     found = read(FORMAT, written(tmp_path, "profile.json", text), given={"group_size": "4", "num_nodes": "2"})
     assert {(each.group_size, each.num_nodes) for each in found.batches[0].collectives} == {(4, 2)}
+    assert found.flags == []
 
 
 @pytest.mark.parametrize(
