@@ -44,6 +44,48 @@ def test_transformer_layer() -> None:
     assert {flag.code for flag in imported.flags} == {"rounded", "dtype-not-stated"}
 
 
+SIZES = (
+    "num_attention_heads: 128, hidden_size: 8192, train_micro_batch_size_per_gpu: 4, {0}tensor_mp_size: 1, dp_size: 1"
+)
+BLOCKS = """
+
+{1}
+------
+Attention duration (in seconds): 0.0388
+Attention throughput (in TFLOP/s): 127.357
+MLP duration (in seconds): 0.0367
+MLP throughput (in TFLOP/s): 239.830
+Transformer - MLP - Attention (in seconds): 0.0031
+====
+"""
+
+
+def test_whole_blocks_that_ran(tmp_path: Path) -> None:
+    """Figures of EleutherAI/cookbook sizing/results/transformer_data/tensor_parallel_h_sweep.out."""
+    text = (SIZES + BLOCKS).format("", "Actual") + (SIZES + BLOCKS).format("seq_length: 2048, ", "Actual")
+    imported = read(FORMAT, written(tmp_path, "a.out", text))
+    old, _, new, mlp = imported.batches[0].operators
+    assert (old.operator, old.name, old.timing and old.timing.time_s) == ("module", "Attention", 0.0388)
+    sizes = {"num_heads": 128, "hidden_size": 8192, "batch_size": 4, "tensor_parallel": 1}
+    assert (old.shape, new.shape) == (sizes, {**sizes, "query_length": 2048})
+    assert new.timing is not None
+    assert new.timing.time_s == pytest.approx(4 * 4 * 2048 * 8192 * (2 * 8192 + 2048) / 127.357e12)
+    assert mlp.timing is not None
+    assert mlp.timing.time_s == pytest.approx(0.0367, abs=5e-5)
+    assert imported.bad_rows == []
+
+
+def test_estimated_blocks_are_sums(tmp_path: Path) -> None:
+    with pytest.raises(DocumentInvalid, match="no operator with a time"):
+        read(FORMAT, written(tmp_path, "a.out", (SIZES + BLOCKS).format("", "Estimate")))
+
+
+def test_norm_has_rows(tmp_path: Path) -> None:
+    text = "Elapsed time for layer_norm (2048x4x4096): 0.0001\n" + PAIR.format("8x8x8", "0.001", "0.1")
+    imported = read(FORMAT, written(tmp_path, "a.out", text))
+    assert imported.batches[0].operators[0].shape == {"num_tokens": 8192, "hidden_size": 4096}
+
+
 def test_microseconds_and_zero(tmp_path: Path) -> None:
     text = "Elapsed time (in us) for mlp (4x8x16, b=2): 250.0\n" + PAIR.format("8x8x8", "0.000", "0.000")
     imported = read(FORMAT, written(tmp_path, "a.out", text))
