@@ -3,7 +3,9 @@
 Recognised by ``byCategory`` / ``byProgram`` with ``metrics``, by ``podStatsSequence``, or by TraceLens's CSV header.
 
 - ``op_profile``: a tree of operations.  Newer files give ``rawTime`` (picoseconds over all occurrences) and
-  ``occurrences``, or ``avgTimeUs``; older ones give shares of the total only and are refused: a share is no time.
+  ``occurrences``, also ``avgTimePs``; older ones give shares of the total only and are refused: a share is no time.
+  Equal operations stand as one (``and its duplicate(s)``, the mean of all), idle time is none, and the tables keep the
+  longest operations of each kind only: flag ``tree-cut``.  ``deviceType`` names the device.
 - ``pod_viewer``: for each step the all-reduces (bytes, mean microseconds over ``occurrences``), the transfers between
   cores, and the time of the step on every core.  Durations include waiting.  64-bit integers are strings in this JSON.
 - TraceLens's JAX collective CSV does not say whether ``data(bytes)`` is the shard of one rank or the full tensor, and
@@ -63,7 +65,9 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
     if "podStatsSequence" in document:
         _read_pod_viewer(document, imported, options)
     else:
-        imported.batches = [Batch(environment_of(options))]
+        device = document.get("deviceType", document.get("device_type"))
+        known = device[:80] if isinstance(device, str) and device.upper() not in ("CPU", "GPU", "TPU") else ""
+        imported.batches = [Batch(environment_of(options, known))]
         _read_op_profile(document, imported.batches[0], imported, file)
     if not imported.num_observations:
         found = imported.bad_rows[0].what if imported.bad_rows else "no operation and no step has a time"
@@ -76,12 +80,21 @@ def read(files: Sequence[SourceFile], options: ReadOptions) -> Imported:
 def _read_op_profile(document: dict[str, Any], batch: Batch, imported: Imported, file: SourceFile) -> None:
     tree = next((document[name] for name in _TREES if isinstance(document.get(name), dict)), None)
     shares = 0
+    if _is_cut(tree):
+        imported.flag("tree-cut", "only the longest operations of each kind are in the table; the xplane.pb has all")
     for node, pointer in _leaves(tree):
         metrics, xla = node.get("metrics"), node.get("xla")
         metrics = metrics if isinstance(metrics, dict) else {}
         xla = xla if isinstance(xla, dict) else {}
-        if "rawTime" not in metrics and "avgTimeUs" not in metrics:
+        metrics = {_camel_case(key): value for key, value in metrics.items()}
+        if not metrics.keys() & {"rawTime", "avgTimePs", "avgTimeUs"}:
             shares += "time" in metrics
+            continue
+        if xla.get("category") == "IDLE" or node.get("name") == "IDLE":
+            imported.skip("idle time")
+            continue
+        if metrics.get("occurrences") == 0 and not metrics.get("rawTime"):
+            imported.skip("operations that never ran")
             continue
         try:
             batch.operators.append(_operator(node, metrics, xla))
@@ -102,8 +115,10 @@ def _operator(node: dict[str, Any], metrics: dict[str, Any], xla: dict[str, Any]
     count = round(_number(metrics, "occurrences")) if "occurrences" in metrics else None
     if "avgTimeUs" in metrics:
         time_s = _number(metrics, "avgTimeUs") / 1e6
-    elif count:
+    elif count and "rawTime" in metrics:
         time_s = _number(metrics, "rawTime") / count / 1e12
+    elif "avgTimePs" in metrics:
+        time_s = _number(metrics, "avgTimePs") / 1e12
     else:
         raise ValueError("rawTime is a sum over an unknown number of occurrences")
     text = str(xla.get("expression", ""))
@@ -136,6 +151,27 @@ def _leaves(tree: object) -> Iterator[tuple[dict[str, Any], str]]:
         if isinstance(children, list):
             found = [(child, f"{pointer}/children/{index}") for index, child in enumerate(children)]
             stack.extend(reversed(found))
+
+
+def _is_cut(tree: object) -> bool:
+    """Whether a node above the operations had more children than it lists."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if not isinstance(node, dict) or isinstance(node.get("xla"), dict):
+            continue
+        children = node.get("children")
+        children = children if isinstance(children, list) else []
+        count = node.get("numChildren", node.get("num_children"))
+        if isinstance(count, int) and count > len(children) > 0:
+            return True
+        stack.extend(children)
+    return False
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(part.capitalize() for part in others)
 
 
 def _read_pod_viewer(document: dict[str, Any], imported: Imported, options: ReadOptions) -> None:

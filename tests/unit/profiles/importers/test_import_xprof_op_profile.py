@@ -55,6 +55,22 @@ def test_times_of_operations(tmp_path: Path) -> None:
     assert second.timing.time_s == 0.25e-6
 
 
+def test_what_todays_xprof_writes(tmp_path: Path) -> None:
+    """Fields of plugin/xprof/protobuf/op_profile.proto: device type, idle time, cut lists, picoseconds."""
+    times = {"rawTime": 8e6, "rawFlops": 1e9, "bandwidthUtils": [0.1], "occurrences": 4, "avgTimePs": 2e6}
+    document = json.loads(_tree(times, {"avg_time_ps": 3e6}, {"rawTime": 0, "occurrences": 0, "avgTimePs": 0}))
+    root = document["byCategory"]
+    root["children"][0]["numChildren"] = 200
+    root["children"].append({"name": "IDLE", "metrics": times, "xla": {"category": "IDLE"}})
+    document["deviceType"] = "TPU v5 lite"
+    found = read(FORMAT, written(tmp_path, "op_profile.json", json.dumps(document)))
+    (batch,) = found.batches
+    assert [each.timing and each.timing.time_s for each in batch.operators] == [2e-6, 3e-6]
+    assert batch.environment.device_reported == "TPU v5 lite"
+    assert found.skipped == {"idle time": 1, "operations that never ran": 1}
+    assert [flag.code for flag in found.flags] == ["tree-cut"]
+
+
 @pytest.mark.parametrize(
     "metrics",
     [
