@@ -138,7 +138,7 @@ def test_short_calls_are_timed_as_the_difference_of_two_graphs(monkeypatch: pyte
 
     def prepare(the_case: Case, _: MeasuredDevice) -> Prepared:
         prepared.append(the_case)
-        return Prepared(lambda: time.sleep(2e-4))
+        return Prepared(lambda: time.sleep(2e-3))
 
     device = open_device("cpu", flush_bytes=20)
     # On a busy machine even this call may last longer than what is worth a graph.
