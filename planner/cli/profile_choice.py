@@ -21,7 +21,7 @@ def chosen_profile(text: str, device: Device) -> ProfileReference | None:
 
     Raises DocumentInvalid (a file that measured nothing of the device), NotFound (no such id or file).
     """
-    if text == NONE:
+    if text == NONE or (text == AUTO and not _something_stored()):
         return None
 
     from profiles.prediction.profile_folder import find_profile, keep, profile_of_device, reference_of
@@ -40,6 +40,18 @@ def chosen_profile(text: str, device: Device) -> ProfileReference | None:
             hint="give a profile of the cluster's device, auto or none",
         )
     return reference_of(found)
+
+
+def _something_stored() -> bool:
+    """Whether there is any batch: most plans need not load what reads them."""
+    from profiles.observation_store.address import BATCHES, profiles_folder
+
+    folder = profiles_folder() / BATCHES
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        # Not there, or not readable: the store itself says which.
+        return folder.exists()
 
 
 def _profile_of_file(path: Path, device: Device) -> Profile:

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 from profiles.errors import DocumentInvalid
 
 ENVIRONMENT_VARIABLE = "MESHWRIGHT_PROFILES"
+BATCHES = "batches"
+"""Folder of the batch records: empty or absent where nothing is stored."""
 
 
 def profiles_folder(given: str | None = None, environment: Mapping[str, str] | None = None) -> Path:

@@ -22,11 +22,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from profiles.observation_store.address import BATCHES
 from profiles.observation_store.checking import complete, stored_names
 from profiles.observation_store.errors import of_os_error
 from profiles.observation_store.schema import KINDS, Kind, columns_of
 
-BATCHES, WITHDRAWN, PARTIAL = "batches", "withdrawn", "partial"
+WITHDRAWN, PARTIAL = "withdrawn", "partial"
 ROWS_AT_ONCE = 1 << 20
 ROWS_A_GROUP = 1 << 18
 

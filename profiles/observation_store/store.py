@@ -18,11 +18,10 @@ from pydantic import ValidationError
 from profiles.document import canonical_json
 from profiles.errors import DocumentInvalid, NotFound
 from profiles.importing.imported import Imported
-from profiles.observation_store.address import profiles_folder
+from profiles.observation_store.address import BATCHES, profiles_folder
 from profiles.observation_store.batch import StoredBatch
 from profiles.observation_store.errors import ProfileStoreDamaged, of_os_error
 from profiles.observation_store.files import (
-    BATCHES,
     WITHDRAWN,
     create_new,
     publish,

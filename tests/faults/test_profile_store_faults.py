@@ -185,6 +185,8 @@ def test_the_second_of_several_batches_that_fails_takes_the_first_along(
 
 def _add_without_rights(folder: Path, _: int) -> None:
     """Root may write everywhere, so the process becomes somebody else."""
+    # What is loaded only now could lie where nobody else may read.
+    ObservationStore(folder.parent / "loads-everything").add(imported([matmul(2, 1e-3)]), source("b"))
     if os.geteuid() == 0:
         os.setgid(65534)
         os.setuid(65534)
