@@ -63,6 +63,9 @@ lint: style
 $(TARGETS)/.deepspeed: $(VENV)/.dev Makefile
 	@echo "targets: DeepSpeed $(DEEPSPEED_VERSION)"
 	DS_BUILD_OPS=0 $(PIP) install --quiet -c constraints.txt --no-build-isolation deepspeed==$(DEEPSPEED_VERSION)
+	@echo "targets: the library that DeepSpeed compiles on first use, here and not inside a test's time limit"
+	PATH="$(abspath $(BIN)):$$PATH" DS_ACCELERATOR=cpu $(BIN)/python -c \
+	    'from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder; ShareMemCommBuilder().load(verbose=False)' >/dev/null
 	mkdir -p $(TARGETS) && touch $@
 
 $(TARGETS)/.megatron: $(VENV)/.dev tests/install_megatron.sh

@@ -59,6 +59,10 @@ def test_no_color_is_obeyed_on_a_terminal() -> None:
     assert "\x1b[3" not in screen
 
 
+def _default_interrupt() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_an_interrupted_search_says_so_and_writes_nothing(tmp_path: Path) -> None:
     process = subprocess.Popen(
         command(*LONG, *WORK, "--plan-out", str(tmp_path / "plan.json")),
@@ -67,6 +71,8 @@ def test_an_interrupted_search_says_so_and_writes_nothing(tmp_path: Path) -> Non
         env=shell_environment(),
         cwd=REPOSITORY,
         text=True,
+        # Tests that a shell started in the background inherit an ignored SIGINT; a user's command does not.
+        preexec_fn=_default_interrupt,  # noqa: PLW1509  # no other thread runs here
     )
     assert process.stderr is not None
     assert process.stderr.readline().startswith("checked:")
