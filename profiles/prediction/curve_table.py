@@ -58,8 +58,7 @@ class CurveTable:
 
     def predict(self, axis: Array, sites: Array) -> tuple[Array, Array, NDArray[np.int8]]:
         """``log util``, its sigma and rung for queries: axis [Q], sites [Q, D] (all positive)."""
-        seen = self._seen(sites)
-        row = np.searchsorted(seen.keys, _site_keys(sites))
+        seen, row = self._seen(sites)
         position = np.clip(axis, self.axis[0], self.axis[-1])
         right = np.clip(np.searchsorted(self.axis, position), 1, max(len(self.axis) - 1, 1))
         if len(self.axis) == 1:
@@ -90,17 +89,18 @@ class CurveTable:
         rung = np.where(outside > 0, np.int8(Rung.BOUNDARY), np.where(hit, np.int8(Rung.EXACT), rung))
         return sigma, np.where(seen.reached[row], rung, np.int8(Rung.MISSING)).astype(np.int8)
 
-    def _seen(self, sites: Array) -> _SeenSites:
-        """Curves of every site asked for so far; new ones are kriged once."""
+    def _seen(self, sites: Array) -> tuple[_SeenSites, Keys]:
+        """Curves of every site asked for so far, and the row of each query; new sites are kriged once."""
         cache = self._cache or _own_sites(self)
         wanted = _site_keys(sites)
-        place = np.minimum(np.searchsorted(cache.keys, wanted), len(cache.keys) - 1)
-        unknown = cache.keys[place] != wanted
+        row = np.minimum(np.searchsorted(cache.keys, wanted), len(cache.keys) - 1)
+        unknown = cache.keys[row] != wanted
         if unknown.any():
             _, first = np.unique(wanted[unknown], return_index=True)
             cache = _joined(cache, _kriged_sites(self, sites[unknown][first]))
+            row = np.searchsorted(cache.keys, wanted)
         self._cache = cache
-        return cache
+        return cache, row
 
 
 @dataclass(frozen=True, slots=True)
