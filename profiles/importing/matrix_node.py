@@ -20,7 +20,6 @@ PCI_LINKS: dict[str, LinkType] = {
 }
 """PCIe distances by the words of nvidia-smi, which the other vendors' tools took over; SOC is SYS of old drivers."""
 _NEARNESS: tuple[LinkType, ...] = ("pcie_switch", "pcie_bridges", "pcie_host", "numa", "system")
-FAST_LINKS: frozenset[LinkType] = frozenset({"nvlink", "xgmi", "hccs", "hccs_switch", "ub", "metaxlink"})
 _NIC_KINDS = (
     (re.compile(r"roce|_bond_"), "roce"),
     (re.compile(r"rdmap|efa"), "efa"),

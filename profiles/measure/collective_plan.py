@@ -15,7 +15,6 @@ FULL_SIZES: tuple[int, ...] = (
     *(1 << power for power in range(28, 31, 2)),
 )
 """1 KiB to 1 GiB: x4 up to 256 KiB, x2 up to 64 MiB, where the algorithms switch, x4 above."""
-SMALL_SIZES: tuple[int, ...] = (1 << 12, 1 << 16, 1 << 20)
 LARGEST_SIZE = 1 << 34
 
 

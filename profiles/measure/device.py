@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import torch
 
 BackendKind = Literal["cuda", "rocm", "npu", "xpu", "cpu"]
-BACKENDS: tuple[BackendKind, ...] = ("cuda", "rocm", "npu", "xpu", "cpu")
 
 _LAST_LEVEL_CACHE_BYTES: dict[BackendKind, int] = {"rocm": 256 << 20, "npu": 192 << 20, "xpu": 408 << 20}
 """Where the driver does not tell: MI300X Infinity Cache, Ascend 910B L2, Data Center GPU Max L2 (datasheets)."""

@@ -40,7 +40,7 @@ def profile_of_device(device: Device, folder: Path | None = None) -> Profile | N
     if marker.exists():
         known = fits / f"{marker.read_text(encoding='ascii').strip()}{SUFFIX}"
         if known.exists():
-            return load(known)
+            return _loaded(known)
     profile = identified(build_profile(store, device, siblings))
     if not profile.num_points:
         return None

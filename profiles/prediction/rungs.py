@@ -26,15 +26,6 @@ class Rung(IntEnum):
     MISSING = 6
 
 
-RUNG_WORDS: dict[Rung, str] = {
-    Rung.EXACT: "measured at this shape",
-    Rung.BRACKET: "interpolated between sizes of the same shape family",
-    Rung.NEAREST: "interpolated from the nearest measured shapes",
-    Rung.BOUNDARY: "beyond the measured range",
-    Rung.TRANSFER: "transferred from a sibling device or number format",
-    Rung.ROOFLINE: "datasheet and class efficiency",
-    Rung.MISSING: "not known",
-}
 PROVENANCE_OF_RUNG: dict[Rung, str] = {
     Rung.EXACT: "measured",
     Rung.BRACKET: "interpolated",
@@ -53,7 +44,3 @@ class Prediction:
     time_s: Array
     sigma: Array
     rung: NDArray[np.int8]
-
-    def interval_s(self, z: float = 1.2816) -> tuple[Array, Array]:
-        """The 80 % interval (``z`` = 1.2816)."""
-        return self.time_s * np.exp(-z * self.sigma), self.time_s * np.exp(z * self.sigma)
