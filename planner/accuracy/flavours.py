@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.framework.traits import TUNED, FrameworkTraits
+
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
 """allocated: torch's max_memory_allocated; reserved: its pool; process: what nvidia-smi shows; resident: what stays
 allocated between steps (weights, gradients, optimizer)."""
@@ -24,6 +26,7 @@ class Flavour:
     """Defaults of one framework as one kind of publication runs it."""
 
     name: str
+    traits: FrameworkTraits = TUNED
     gradient_dtype: Literal["fp32", "bf16"] = "fp32"
     zero_stage: int = 1
     sequence_parallel: bool = True

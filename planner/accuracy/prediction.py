@@ -125,9 +125,10 @@ def map_rows(rows: Iterable[TruthRow]) -> tuple[list[MappedRun], list[Unmapped]]
 
 def predict_runs(runs: Iterable[MappedRun], inputs: Inputs = DATASHEET) -> tuple[list[Prediction], list[Unmapped]]:
     """Predictions in the order of the rows' lines, and runs whose device or cluster cannot be costed."""
-    batches: dict[tuple[str, int, str], list[MappedRun]] = defaultdict(list)
+    batches: dict[tuple[str, int, str, str], list[MappedRun]] = defaultdict(list)
     for run in runs:
-        batches[run.model.model_dump_json(), id(run.cluster), run.workload.model_dump_json()].append(run)
+        key = run.model.model_dump_json(), id(run.cluster), run.workload.model_dump_json(), run.flavour.name
+        batches[key].append(run)
     predictions: list[Prediction] = []
     unmapped: list[Unmapped] = []
     for batch in batches.values():
@@ -165,7 +166,11 @@ def _predict_batch(
     first = batch[0]
     try:
         profile = inputs.profile_of(first.cluster.pools[0].device)
-        hardware = replace(hardware_of(first.cluster, first.workload.precision, profile), factors=inputs.factors)
+        hardware = replace(
+            hardware_of(first.cluster, first.workload.precision, profile),
+            factors=inputs.factors,
+            framework=first.flavour.traits,
+        )
     except (ProfileMissing, DocumentInvalid) as error:
         unmapped.extend(Unmapped(mapped.row, error.what) for mapped in batch)
         return

@@ -12,6 +12,7 @@ from planner.cost.collective import Collective, collective_s
 from planner.cost.efficiency import DeviceRates, device_rates, sustained_fraction
 from planner.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.errors import DocumentInvalid
+from planner.framework.traits import TUNED, FrameworkTraits
 from profiles.cluster import Cluster, Pool
 from profiles.levels import NetworkLevel, network_levels
 from profiles.prediction.profile import Profile
@@ -41,6 +42,8 @@ class Hardware:
     measured_links: MeasuredCollectives | None = None
     factors: Factors = NEUTRAL
     """Of a calibration: on operators, collectives, micro-batches and memory, wherever those are costed."""
+    framework: FrameworkTraits = TUNED
+    """How the training framework runs the operators."""
 
     def collective_s(self, op: Collective, size_bytes: Array, group_size: Array, stride: Array) -> Array:
         """Seconds of one collective: measured where the group was measured, else the (corrected) model; calibrated."""
