@@ -1,73 +1,182 @@
-"""What does one factor per source buy, and does it hold on rows that it has not seen?
+"""What does calibrating on a part of each source buy, on rows that it has not seen?  Two stages, reported apart.
 
-For each source a part F of its rows, whole ranking groups at a time and chosen by a hash of the group's name, gives
-``ln factor = median ln(measured / predicted)``; everything is then reported on the rest.  A source with a single
-group, or with no time measured, is not calibrated.
+1. *factors*: the bounded factors of ``planner.calibration`` (compute, communication, host overhead; fixed bytes,
+   fragmentation), one set for each source, framework and device, fitted on the calibrating rows; the other rows are
+   predicted again with them.
+2. *factors + residual model*: a small smooth model of what is left (``residual_model``), one for each source and
+   framework, kept only where left-out ranking groups of the calibrating rows gain from it.
+
+Which rows calibrate: ``calibration_part``.  The spread of the intervals is that of left-out rows.
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from planner.accuracy.prediction import Prediction
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.accuracy.calibration_part import calibration_part
+from planner.accuracy.prediction import DATASHEET, MappedRun, Prediction, predict_runs
+from planner.accuracy.residual_model import ResidualModel, fit_residual_model
+from planner.accuracy.run_features import run_features
 from planner.accuracy.sources import source_group
+from planner.calibration.calibrate import CalibrationRun
+from planner.calibration.calibrate import calibrate as fit_factors
+from planner.calibration.document import Calibration as FactorDocument
+from planner.calibration.factors import SPREAD_ROWS, Factors
+from planner.uncertainty import Z
+
+Array = NDArray[np.float64]
+STAGES = ("factors", "factors + residual model")
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFactor:
-    """Factor of one source, and how many rows made it."""
+class FactorSet:
+    """Factors of one source, framework and device, and the rows behind them."""
 
-    factor: float
-    num_fitted: int
+    source: str
+    framework: str
+    device: str
+    factors: Factors
+    num_rows: int
+    framework_sigma: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualSet:
+    """Where the residual model of one source and framework is in use, with the error of left-out groups."""
+
+    source: str
+    framework: str
+    quantity: str
+    num_rows: int
+    strength: float
+    left_out_before: float
+    left_out_after: float
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Factors by source, and which predictions were held out (not used for any factor)."""
+    """Calibrated predictions of all rows by stage, and which rows calibrated."""
 
-    factors: dict[str, SourceFactor]
-    held_out: tuple[bool, ...]
+    fraction: float
+    part: tuple[bool, ...]
+    factor_sets: list[FactorSet]
+    residual_sets: list[ResidualSet]
+    by_factors: list[Prediction]
+    by_residuals: list[Prediction]
 
-    def factor_of(self, prediction: Prediction) -> float:
-        """Factor for a prediction; 1 for a source without one."""
-        found = self.factors.get(source_group(prediction.row.source))
-        return found.factor if found else 1.0
+    def stages(self) -> Mapping[str, list[Prediction]]:
+        """Predictions by the name of the stage."""
+        return dict(zip(STAGES, (self.by_factors, self.by_residuals), strict=True))
 
 
-def calibrate(predictions: Sequence[Prediction], keys: Sequence[str], fraction: float) -> Calibration:
-    """Fit the factors on about ``fraction`` of the timed rows of each source."""
-    sources: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for index, (each, key) in enumerate(zip(predictions, keys, strict=True)):
-        if each.row.measured_step_s is not None:
-            sources[source_group(each.row.source)][key].append(index)
-    held_out = [True] * len(predictions)
-    factors: dict[str, SourceFactor] = {}
-    for source, groups in sorted(sources.items()):
-        chosen = _part(groups, fraction)
+def calibrate(
+    runs: Mapping[str, MappedRun],
+    predictions: Sequence[Prediction],
+    keys: Sequence[str],
+    spent: Sequence[bool],
+    fraction: float,
+) -> Calibration:
+    """Both stages.  ``runs``: by row id; ``keys``: ranking groups; ``spent``: rows that chose constants already."""
+    part = calibration_part(predictions, keys, spent, fraction)
+    by_factors = list(predictions)
+    factor_sets: list[FactorSet] = []
+    for (source, framework, device), indices in _families(runs, predictions).items():
+        chosen = [index for index in indices if part[index]]
         if not chosen:
             continue
-        logs = [
-            math.log((predictions[index].row.measured_step_s or 1.0) / predictions[index].step_time_s)
-            for index in chosen
-        ]
-        factors[source] = SourceFactor(math.exp(median(logs)), len(chosen))
-        for index in chosen:
-            held_out[index] = False
-    return Calibration(factors, tuple(held_out))
+        found = _factors([runs[predictions[index].row.id] for index in chosen], source)
+        if found is None:
+            continue
+        applied = found.applied()
+        factor_sets.append(
+            FactorSet(source, framework, device, found.factors, len(chosen), applied.framework_sigma)
+        )
+        again = _again([runs[predictions[index].row.id] for index in indices], found.factors)
+        for index in indices:
+            each = again.get(predictions[index].row.id, predictions[index])
+            by_factors[index] = replace(each, framework_sigma=applied.framework_sigma)
+    by_residuals, residual_sets = _with_residuals(runs, by_factors, keys, part)
+    return Calibration(fraction, part, factor_sets, residual_sets, by_factors, by_residuals)
 
 
-def _part(groups: dict[str, list[int]], fraction: float) -> list[int]:
-    """Rows of whole groups, in the order of their hashes, until the fraction is reached; at least one group stays."""
-    order = sorted(groups, key=lambda key: hashlib.sha256(key.encode()).hexdigest())
-    wanted = fraction * sum(len(indices) for indices in groups.values())
-    chosen: list[int] = []
-    for key in order[:-1]:
-        if chosen and len(chosen) + 0.5 * len(groups[key]) > wanted:
-            break
-        chosen.extend(groups[key])
-    return chosen
+def _families(
+    runs: Mapping[str, MappedRun], predictions: Sequence[Prediction]
+) -> dict[tuple[str, str, str], list[int]]:
+    """Rows of one source, framework and device, in the order of these names."""
+    families: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for index, each in enumerate(predictions):
+        device = runs[each.row.id].cluster.pools[0].device.name
+        families[source_group(each.row.source), each.flavour.name, device].append(index)
+    return dict(sorted(families.items()))
+
+
+def _factors(runs: Sequence[MappedRun], source: str) -> FactorDocument | None:
+    members = [CalibrationRun(run, run.flavour.name, "", source) for run in runs]
+    found = fit_factors(members, {source: ""}).calibrations
+    return found[0] if found else None
+
+
+def _again(runs: Sequence[MappedRun], factors: Factors) -> dict[str, Prediction]:
+    """Predictions with the factors, by row id; none where the factors change nothing."""
+    if not factors.changed():
+        return {}
+    predictions, _ = predict_runs(runs, replace(DATASHEET, factors=factors))
+    return {each.row.id: each for each in predictions}
+
+
+def _with_residuals(
+    runs: Mapping[str, MappedRun], predictions: Sequence[Prediction], keys: Sequence[str], part: Sequence[bool]
+) -> tuple[list[Prediction], list[ResidualSet]]:
+    """The predictions with the second stage on top, and where it is in use."""
+    answer = list(predictions)
+    used: list[ResidualSet] = []
+    sources: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, each in enumerate(predictions):
+        sources[source_group(each.row.source), each.flavour.name].append(index)
+    for (source, framework), indices in sorted(sources.items()):
+        if not any(part[index] for index in indices):
+            continue
+        features = run_features([runs[predictions[index].row.id] for index in indices], [predictions[i] for i in indices])
+        for quantity in ("time", "memory"):
+            measured = _log_errors([predictions[index] for index in indices], quantity)
+            fits = np.array([part[index] for index in indices]) & np.isfinite(measured)
+            chosen = np.flatnonzero(fits)
+            model = fit_residual_model(features[chosen], measured[chosen], [keys[indices[at]] for at in chosen])
+            if model is None:
+                continue
+            used.append(_residual_set(source, framework, quantity, measured[chosen], model))
+            for index, shift in zip(indices, model.log_correction(features), strict=True):
+                answer[index] = _shifted(answer[index], quantity, float(shift), model)
+    return answer, used
+
+
+def _log_errors(predictions: Sequence[Prediction], quantity: str) -> Array:
+    """ln(measured / predicted); NaN where nothing was measured."""
+    found = np.full(len(predictions), np.nan)
+    for index, each in enumerate(predictions):
+        measured = each.row.measured_step_s if quantity == "time" else each.row.measured_peak_bytes
+        if measured is not None:
+            found[index] = np.log(measured / (each.step_time_s if quantity == "time" else each.peak_memory_bytes))
+    return found
+
+
+def _shifted(each: Prediction, quantity: str, log_correction: float, model: ResidualModel) -> Prediction:
+    factor = float(np.exp(log_correction))
+    if quantity == "memory":
+        return replace(each, peak_memory_bytes=each.peak_memory_bytes * factor)
+    sigma = each.framework_sigma
+    if len(model.left_out) >= SPREAD_ROWS:
+        sigma = float(np.quantile(np.abs(model.left_out), 0.8)) / Z
+    return replace(each, step_time_s=each.step_time_s * factor, framework_sigma=sigma)
+
+
+def _residual_set(
+    source: str, framework: str, quantity: str, before: Array, model: ResidualModel
+) -> ResidualSet:
+    errors = (float(np.median(np.abs(np.expm1(-each)))) for each in (before, model.left_out))
+    return ResidualSet(source, framework, quantity, len(before), model.strength, *errors)

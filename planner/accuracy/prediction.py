@@ -42,6 +42,8 @@ from profiles.device import Device
 from profiles.prediction.profile import Profile
 from profiles.prediction.reference import ProfileReference
 
+STATED_LEVEL = 0.90
+"""What the intervals of ``accuracy`` are meant to hold; those of plans: ``planner.uncertainty.PLAN_LEVEL``."""
 MARGIN_FRACTION = float(Constraints().memory_margin_fraction)
 
 
@@ -52,11 +54,11 @@ class Prediction:
     ``peak_memory_bytes`` is the figure that the source reports (``Flavour.memory``, ``memory_rank``);
     ``fits`` compares the whole device memory of the worst rank with the planner's usual limit.
     ``model_flops_per_device`` and ``peak_flops_per_s`` serve the constant-utilization baseline.
+    ``framework_sigma``: the spread that a calibration left, where there is one.
     """
 
     row: TruthRow
     step_time_s: float
-    interval_s: tuple[float, float]
     peak_memory_bytes: float
     total_memory_bytes: float
     memory_limit_bytes: float
@@ -64,6 +66,22 @@ class Prediction:
     model_flops_per_device: float
     peak_flops_per_s: float
     flavour: Flavour
+    framework_sigma: float | None = None
+
+    def interval_at(self, level: float) -> tuple[float, float]:
+        """Seconds between which this part of such runs is meant to lie."""
+        framework = self.flavour.traits.name
+        low_s, high_s = step_interval_s(
+            self.breakdown_s, framework_sigma=self.framework_sigma, framework=framework, level=level
+        )
+        # A correction of the whole step leaves the breakdown as it was.
+        scale = self.step_time_s / sum(self.breakdown_s.values())
+        return low_s * scale, high_s * scale
+
+    @property
+    def interval_s(self) -> tuple[float, float]:
+        """Interval of the level that ``accuracy`` states."""
+        return self.interval_at(STATED_LEVEL)
 
     @property
     def fits(self) -> bool:
@@ -195,7 +213,6 @@ def _prediction(mapped: MappedRun, context: RowContext, candidate: Candidate, sa
     return Prediction(
         row=mapped.row,
         step_time_s=candidate.step_time_s,
-        interval_s=step_interval_s(candidate.breakdown_s),
         peak_memory_bytes=_reported_bytes(candidate, mapped.flavour, strategy),
         total_memory_bytes=candidate.peak_memory_bytes,
         memory_limit_bytes=hardware.memory_bytes * (1.0 - MARGIN_FRACTION),

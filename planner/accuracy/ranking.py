@@ -17,7 +17,8 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,21 @@ class RankingScore:
     good_picks: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class RankedGroup:
+    """Figures of one ranking group."""
+
+    key: str
+    num_runs: int
+    kendall_tau: float | None
+    regret: float
+    top3_regret: float
+
+    def figures(self) -> dict[str, Any]:
+        """Without the name."""
+        return {name: value for name, value in asdict(self).items() if name != "key"}
+
+
 def read_groups(text: str, where: str) -> dict[str, str]:
     """Row id -> ranking group.  Raises DocumentInvalid when the columns are not there."""
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
@@ -65,26 +81,38 @@ def ranking_key(row: TruthRow, groups: Mapping[str, str]) -> str:
     return "|".join(str(part) for part in (*parts, row.device, row.precision))
 
 
-def ranking_score(keys: Sequence[str], predicted: Array, measured: Array) -> RankingScore:
-    """Score all groups of two runs or more."""
+def ranking_groups(keys: Sequence[str], predicted: Sequence[float], measured: Sequence[float]) -> list[RankedGroup]:
+    """Every group of two runs or more, in the order of its first run."""
     members: dict[str, list[int]] = defaultdict(list)
     for index, key in enumerate(keys):
         members[key].append(index)
-    groups = [np.array(indices) for indices in members.values() if len(indices) > 1]
+    guess, truth = np.array(predicted, dtype=np.float64), np.array(measured, dtype=np.float64)
+    return [
+        RankedGroup(
+            key,
+            len(indices),
+            kendall_tau(guess[indices], truth[indices]) if len(indices) >= FEWEST_FOR_TAU else None,
+            regret(guess[indices], truth[indices], 1),
+            regret(guess[indices], truth[indices], 3),
+        )
+        for key, indices in members.items()
+        if len(indices) > 1
+    ]
+
+
+def ranking_score(keys: Sequence[str], predicted: Array, measured: Array) -> RankingScore:
+    """Score all groups of two runs or more."""
+    groups = ranking_groups(keys, predicted.tolist(), measured.tolist())
     if not groups:
         return RankingScore(0, None, None, None, None, None)
-    taus = [
-        tau
-        for group in groups
-        if len(group) >= FEWEST_FOR_TAU and (tau := kendall_tau(predicted[group], measured[group])) is not None
-    ]
-    regrets = np.array([regret(predicted[group], measured[group], 1) for group in groups])
+    taus = [group.kendall_tau for group in groups if group.kendall_tau is not None]
+    regrets = np.array([group.regret for group in groups])
     return RankingScore(
         num_groups=len(groups),
         kendall_tau=float(np.mean(taus)) if taus else None,
         median_kendall_tau=float(np.median(taus)) if taus else None,
         regret=float(regrets.mean()),
-        top3_regret=float(np.mean([regret(predicted[group], measured[group], 3) for group in groups])),
+        top3_regret=float(np.mean([group.top3_regret for group in groups])),
         good_picks=float(np.mean(regrets <= GOOD_PICK)),
     )
 

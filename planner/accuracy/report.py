@@ -1,27 +1,41 @@
-"""How accurate is the planner on these measured runs?  Everything that the command prints, as plain JSON data."""
+"""How accurate is the planner on these measured runs?  Everything that the command prints, as plain JSON data.
+
+Every figure of ``groups`` is of rows that chose no constant of the cost model; those that did stand in
+``fitted_groups``.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from planner.accuracy.baseline import baseline_step_s, same_source
 from planner.accuracy.calibration import Calibration, calibrate
-from planner.accuracy.prediction import Prediction, Unmapped, predict_rows
-from planner.accuracy.ranking import ranking_key
+from planner.accuracy.fitted_rows import FittedRows
+from planner.accuracy.headline import headline
+from planner.accuracy.prediction import STATED_LEVEL, Prediction, Unmapped, map_rows, predict_runs
+from planner.accuracy.ranking import ranking_groups, ranking_key
 from planner.accuracy.sources import source_group
-from planner.accuracy.statistics import baseline_figures, memory_figures, oom_figures, time_figures
+from planner.accuracy.statistics import (
+    baseline_figures,
+    coverage_curve,
+    memory_figures,
+    not_beaten,
+    oom_figures,
+    time_figures,
+)
 from planner.accuracy.truth import TruthRow
 
 GroupBy = Literal["source", "device", "model"]
 ALL = "all"
+NOT_STATED = "not stated"
 
 KEY_OF: dict[str, Callable[[TruthRow], str]] = {
     "source": lambda row: source_group(row.source),
-    "device": lambda row: row.device,
-    "model": lambda row: row.model,
+    "device": lambda row: row.device or NOT_STATED,
+    "model": lambda row: row.model or NOT_STATED,
 }
 
 
@@ -33,99 +47,165 @@ class Assessment:
     unmapped: list[Unmapped]
     keys: list[str]
     """Ranking group of each prediction."""
+    fitted: list[bool]
+    """Rows that chose a constant of the cost model: they judge nothing."""
     baseline_s: list[float | None]
     source_baseline_s: list[float | None]
     calibration: Calibration | None
 
+    @property
+    def judged(self) -> list[int]:
+        """Rows that chose no constant."""
+        return [index for index, fitted in enumerate(self.fitted) if not fitted]
 
-def assess(rows: Sequence[TruthRow], groups: Mapping[str, str], calibrate_fraction: float | None = None) -> Assessment:
-    """Predict every row; with a fraction, also fit one factor a source on that part."""
-    predictions, unmapped = predict_rows(rows)
+    @property
+    def held_out(self) -> list[int]:
+        """Rows that chose no constant and did not calibrate."""
+        part = self.calibration.part if self.calibration is not None else (False,) * len(self.fitted)
+        return [index for index in self.judged if not part[index]]
+
+
+def assess(
+    rows: Sequence[TruthRow],
+    groups: Mapping[str, str],
+    calibrate_fraction: float | None = None,
+    fitted: FittedRows | None = None,
+) -> Assessment:
+    """Predict every row; with a fraction, also calibrate on that part.  ``fitted``: None = no row chose a constant."""
+    runs, unmapped = map_rows(rows)
+    predictions, more = predict_runs(runs)
     sweeps = [ranking_key(each.row, groups) for each in predictions]
     # Where a file names the groups, the rows that it leaves out are compared with none.
     keys = [
         key if not groups or each.row.id in groups else f"alone|{each.row.id}"
         for each, key in zip(predictions, sweeps, strict=True)
     ]
+    spent = [fitted is not None and fitted.holds(each.row) for each in predictions]
+    calibration = None
+    if calibrate_fraction is not None:
+        by_id = {run.row.id: run for run in runs}
+        calibration = calibrate(by_id, predictions, sweeps, spent, calibrate_fraction)
     return Assessment(
         predictions=predictions,
-        unmapped=unmapped,
+        unmapped=sorted([*unmapped, *more], key=lambda each: each.row.line),
         keys=keys,
+        fitted=spent,
         baseline_s=baseline_step_s(predictions),
         source_baseline_s=baseline_step_s(predictions, same_source),
-        calibration=None if calibrate_fraction is None else calibrate(predictions, sweeps, calibrate_fraction),
+        calibration=calibration,
     )
 
 
 def report_data(assessment: Assessment, by: GroupBy) -> dict[str, Any]:
-    """The whole answer: rows, groups, unmapped rows by reason, calibration."""
+    """The whole answer: rows, groups, fitted rows, unmapped rows by reason, ranking groups, calibration, targets."""
+    calibration = assessment.calibration
+    predictions = assessment.predictions
+    every = list(range(len(predictions)))
+    fitted = [index for index in every if assessment.fitted[index]]
     data: dict[str, Any] = {
         "by": by,
-        "rows": [_row_data(assessment, index) for index in range(len(assessment.predictions))],
+        "interval_level": STATED_LEVEL,
+        "num_judged": len(every) - len(fitted),
+        "num_fitted": len(fitted),
+        "rows": [_row_data(assessment, index, by) for index in every],
         "groups": _groups(assessment, by),
+        "fitted_groups": [
+            {"group": name, **_figures(assessment, predictions, indices)}
+            for name, indices in _members(assessment, by, fitted).items()
+            if fitted
+        ],
+        "ranking_groups": _ranking(assessment, by),
         "unmapped": _unmapped(assessment, by),
     }
-    if assessment.calibration is not None:
-        data["calibration"] = _calibration(assessment, assessment.calibration, by)
+    stages: dict[str, list[Prediction]] = {}
+    if calibration is not None:
+        data["calibration"] = _calibration(assessment, calibration, by)
+        stages = dict(calibration.stages())
+    data["headline"] = headline(assessment.keys, predictions, assessment.judged, stages, assessment.held_out)
     return data
 
 
-def _row_data(assessment: Assessment, index: int) -> dict[str, Any]:
-    each = assessment.predictions[index]
+def _row_data(assessment: Assessment, index: int, by: GroupBy) -> dict[str, Any]:
+    each, calibration = assessment.predictions[index], assessment.calibration
+    measured_bytes = each.row.measured_peak_bytes
     data = {
         "id": each.row.id,
         "predicted_step_time_s": each.step_time_s,
         "predicted_peak_memory_bytes": round(each.peak_memory_bytes),
         "fits": each.fits,
         "interval": list(each.interval_s),
+        "interval_level": STATED_LEVEL,
         "source": each.row.source,
-        "group": source_group(each.row.source),
+        "group": KEY_OF[by](each.row),
+        "ranking_group": assessment.keys[index],
+        "fitted": assessment.fitted[index],
         "measured_step_time_s": each.row.measured_step_s,
-        "measured_peak_memory_bytes": None
-        if each.row.measured_peak_bytes is None
-        else round(each.row.measured_peak_bytes),
+        "measured_peak_memory_bytes": None if measured_bytes is None else round(measured_bytes),
         "memory_meaning": f"{each.flavour.memory}, {each.flavour.memory_rank} rank",
         "baseline_step_time_s": assessment.baseline_s[index],
         "ran_out_of_memory": each.row.out_of_memory,
     }
-    if assessment.calibration is not None:
-        data["calibrated_step_time_s"] = each.step_time_s * assessment.calibration.factor_of(each)
-        data["held_out"] = assessment.calibration.held_out[index]
+    if calibration is not None:
+        after = calibration.by_residuals[index]
+        data["factors_step_time_s"] = calibration.by_factors[index].step_time_s
+        data["calibrated_step_time_s"] = after.step_time_s
+        data["calibrated_interval"] = list(after.interval_s)
+        data["calibrated_peak_memory_bytes"] = round(after.peak_memory_bytes)
+        data["held_out"] = not calibration.part[index]
     return data
 
 
-def _members(assessment: Assessment, by: GroupBy) -> dict[str, list[int]]:
+def _members(assessment: Assessment, by: GroupBy, indices: Iterable[int]) -> dict[str, list[int]]:
+    """Rows by group, the largest first, and all of them."""
     members: dict[str, list[int]] = defaultdict(list)
-    for index, each in enumerate(assessment.predictions):
-        members[KEY_OF[by](each.row)].append(index)
+    known = list(indices)
+    for index in known:
+        members[KEY_OF[by](assessment.predictions[index].row)].append(index)
     ordered = dict(sorted(members.items(), key=lambda item: (-len(item[1]), item[0])))
-    return {**ordered, ALL: list(range(len(assessment.predictions)))}
+    return {**ordered, ALL: known}
 
 
 def _groups(assessment: Assessment, by: GroupBy) -> list[dict[str, Any]]:
     lost = Counter(KEY_OF[by](each.row) for each in assessment.unmapped)
+    members = _members(assessment, by, assessment.judged)
+    everything = members.pop(ALL)
+    for name in sorted({*lost, *(KEY_OF[by](each.row) for each in assessment.predictions)} - set(members)):
+        members[name] = []
+    members[ALL] = everything
     lost[ALL] = len(assessment.unmapped)
-    members = _members(assessment, by)
-    for name in sorted(set(lost) - set(members)):
-        members = {**{key: value for key, value in members.items() if key != ALL}, name: [], ALL: members[ALL]}
     return [
-        {"group": name, **_figures(assessment, indices), "unmapped": lost[name]} for name, indices in members.items()
+        {"group": name, **_figures(assessment, assessment.predictions, indices), "unmapped": lost[name]}
+        for name, indices in members.items()
     ]
 
 
-def _figures(assessment: Assessment, indices: Sequence[int]) -> dict[str, Any]:
-    predictions = [assessment.predictions[index] for index in indices]
-    keys = [assessment.keys[index] for index in indices]
+def _figures(assessment: Assessment, predictions: Sequence[Prediction], indices: Sequence[int]) -> dict[str, Any]:
+    chosen = [predictions[index] for index in indices]
+    time = time_figures(chosen, [assessment.keys[index] for index in indices])
+    baseline = baseline_figures(chosen, [assessment.baseline_s[index] for index in indices])
+    within = baseline_figures(chosen, [assessment.source_baseline_s[index] for index in indices])
     return {
         "predicted": len(indices),
-        **time_figures(predictions, keys),
-        "oom": oom_figures(predictions),
-        "memory": memory_figures(predictions),
-        "baseline": baseline_figures(predictions, [assessment.baseline_s[index] for index in indices]),
-        "baseline_within_source": baseline_figures(
-            predictions, [assessment.source_baseline_s[index] for index in indices]
-        ),
+        **time,
+        "coverage_curve": coverage_curve(chosen),
+        "oom": oom_figures(chosen),
+        "memory": memory_figures(chosen),
+        "baseline": {**baseline, "not_beaten": not_beaten(time, baseline)},
+        "baseline_within_source": {**within, "not_beaten": not_beaten(time, within)},
     }
+
+
+def _ranking(assessment: Assessment, by: GroupBy) -> list[dict[str, Any]]:
+    """Every ranking group of judged rows with its figures."""
+    timed = [i for i in assessment.judged if assessment.predictions[i].row.measured_step_s is not None]
+    rows = [assessment.predictions[index] for index in timed]
+    found = ranking_groups(
+        [assessment.keys[index] for index in timed],
+        [each.step_time_s for each in rows],
+        [each.row.measured_step_s or 0.0 for each in rows],
+    )
+    group_of = {assessment.keys[index]: KEY_OF[by](assessment.predictions[index].row) for index in timed}
+    return [{"ranking_group": each.key, "group": group_of[each.key], **each.figures()} for each in found]
 
 
 def _unmapped(assessment: Assessment, by: GroupBy) -> dict[str, Any]:
@@ -137,29 +217,30 @@ def _unmapped(assessment: Assessment, by: GroupBy) -> dict[str, Any]:
         "n": len(assessment.unmapped),
         "reasons": dict(reasons.most_common()),
         "by_group": {name: dict(found.most_common()) for name, found in sorted(by_group.items())},
-        "rows": [{"id": each.row.id, "reason": each.reason} for each in assessment.unmapped],
+        "rows": [{"id": each.row.id, "line": each.row.line, "reason": each.reason} for each in assessment.unmapped],
     }
 
 
 def _calibration(assessment: Assessment, calibration: Calibration, by: GroupBy) -> dict[str, Any]:
+    part = Counter(
+        KEY_OF[by](each.row) for each, used in zip(assessment.predictions, calibration.part, strict=True) if used
+    )
+    part[ALL] = sum(calibration.part)
     groups = []
-    for name, indices in _members(assessment, by).items():
-        rest = [index for index in indices if calibration.held_out[index]]
-        predictions = [assessment.predictions[index] for index in rest]
-        keys = [assessment.keys[index] for index in rest]
-        factors = [calibration.factor_of(each) for each in predictions]
+    for name, rest in _members(assessment, by, assessment.held_out).items():
+        stages = {stage: _figures(assessment, each, rest) for stage, each in calibration.stages().items()}
         groups.append(
             {
                 "group": name,
-                "num_fitted": len(indices) - len(rest),
-                "uncalibrated": time_figures(predictions, keys),
-                "calibrated": time_figures(predictions, keys, factors),
+                "num_fitted": part[name],
+                "uncalibrated": _figures(assessment, assessment.predictions, rest),
+                "stages": stages,
+                "calibrated": list(stages.values())[-1],
             }
         )
     return {
-        "factors": {
-            source: {"factor": found.factor, "num_fitted": found.num_fitted}
-            for source, found in calibration.factors.items()
-        },
+        "fraction": calibration.fraction,
+        "factors": [{**asdict(each), "factors": each.factors.changed()} for each in calibration.factor_sets],
+        "residual_models": [asdict(each) for each in calibration.residual_sets],
         "groups": groups,
     }

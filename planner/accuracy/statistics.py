@@ -5,23 +5,26 @@ With ``e = predicted / measured``::
     mape = mean |e - 1|      median_ape, p90_ape = its quantiles      bias = exp(mean ln e) - 1
 
 ``bias`` is the geometric mean, so that twice too slow and twice too fast cancel.  ``interval_coverage`` is the part of
-rows whose measured time lies in the predicted interval.  ``oom``: positive = runs out of memory; tp and fn are runs
+rows whose measured time lies in the stated interval (``STATED_LEVEL``), ``plan_interval_coverage`` in that of plans.  ``oom``: positive = runs out of memory; tp and fn are runs
 that did, fp and tn are runs that finished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.accuracy.prediction import Prediction
+from planner.accuracy.prediction import STATED_LEVEL, Prediction
 from planner.accuracy.ranking import ranking_score
+from planner.uncertainty import PLAN_LEVEL
 
 Array = NDArray[np.float64]
+
+CURVE_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def error_figures(predicted: Array, measured: Array) -> dict[str, Any]:
@@ -39,24 +42,41 @@ def error_figures(predicted: Array, measured: Array) -> dict[str, Any]:
     }
 
 
-def time_figures(
-    predictions: Sequence[Prediction], keys: Sequence[str], factors: Sequence[float] | None = None
-) -> dict[str, Any]:
-    """Errors of the step time, ranking and interval coverage; ``factors`` multiply each prediction and interval."""
-    scale = factors or [1.0] * len(predictions)
+def time_figures(predictions: Sequence[Prediction], keys: Sequence[str]) -> dict[str, Any]:
+    """Errors of the step time, ranking and interval coverage."""
     timed = [index for index, each in enumerate(predictions) if each.row.measured_step_s is not None]
-    predicted = np.array([predictions[index].step_time_s * scale[index] for index in timed])
+    predicted = np.array([predictions[index].step_time_s for index in timed])
     measured = np.array([predictions[index].row.measured_step_s or np.nan for index in timed])
-    inside = [
-        predictions[index].interval_s[0] * scale[index] <= time_s <= predictions[index].interval_s[1] * scale[index]
-        for index, time_s in zip(timed, measured, strict=True)
-    ]
     score = asdict(ranking_score([keys[index] for index in timed], predicted, measured))
     return {
         **error_figures(predicted, measured),
         **score,
-        "interval_coverage": float(np.mean(inside)) if inside else None,
+        "interval_coverage": coverage(predictions, STATED_LEVEL),
+        "plan_interval_coverage": coverage(predictions, PLAN_LEVEL),
     }
+
+
+def coverage(predictions: Sequence[Prediction], level: float) -> float | None:
+    """Part of the measured step times inside their interval of this level; None without any."""
+    inside = []
+    for each in predictions:
+        if each.row.measured_step_s is not None:
+            low_s, high_s = each.interval_at(level)
+            inside.append(low_s <= each.row.measured_step_s <= high_s)
+    return float(np.mean(inside)) if inside else None
+
+
+def coverage_curve(predictions: Sequence[Prediction]) -> list[dict[str, float]]:
+    """What intervals of several levels really hold."""
+    held = ((level, coverage(predictions, level)) for level in CURVE_LEVELS)
+    return [{"level": level, "holds": part} for level, part in held if part is not None]
+
+
+def not_beaten(figures: Mapping[str, Any], baseline: Mapping[str, Any]) -> bool | None:
+    """Whether a baseline's median or mean error is at most ours; None where there is none to compare with."""
+    if not baseline["n"] or not figures["n"]:
+        return None
+    return bool(baseline["median_ape"] <= figures["median_ape"] or baseline["mape"] <= figures["mape"])
 
 
 def memory_figures(predictions: Sequence[Prediction]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """What was measured?  Rows of a CSV of published runs, checked cell by cell.
 
 Columns are those of the ground-truth README, and ``OPTIONAL_COLUMNS``.  A blank cell means that the source does not
-say.  Other columns are ignored; a missing column, a cell that is no number, or a repeated id is an error that lists
-every finding at once.
+say.  Other columns are ignored.  A missing column or a repeated id is an error that lists every finding at once.  A row
+with an unreadable cell, or without a name, model or device, keeps its place with its ``defect`` and is never predicted;
+a file of nothing but such rows is an error.
 """
 
 from __future__ import annotations
@@ -107,6 +108,8 @@ class TruthRow:
     peak_mem_gib: float | None
     framework: str = ""
     framework_version: str = ""
+    defect: str = ""
+    """Why the row cannot be read; its unreadable cells are None."""
 
     @property
     def out_of_memory(self) -> bool:
@@ -131,10 +134,12 @@ class TruthRow:
 
     @property
     def contradiction(self) -> str:
-        """Why the row contradicts itself in a number that we use; "" when it does not.
+        """Why the row cannot be read, or contradicts itself in a number that we use; "" when neither.
 
         Letter D marks a utilisation column that disagrees with the token rate: we read the token rate only.
         """
+        if self.defect:
+            return self.defect
         for match in CONTRADICTION.finditer(self.notes):
             if match["letter"] != "D" and not HARMLESS_FLAG.search(match["text"]):
                 return "the row contradicts itself (flagged in its notes)"
@@ -142,7 +147,7 @@ class TruthRow:
 
 
 def read_truth(text: str, where: str) -> list[TruthRow]:
-    """Parse the CSV.  Raises DocumentInvalid for missing columns, unreadable cells, repeated ids, or no rows."""
+    """Parse the CSV.  Raises DocumentInvalid for missing columns, repeated ids, or no readable row."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     try:
         lines = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
@@ -158,9 +163,10 @@ def read_truth(text: str, where: str) -> list[TruthRow]:
     _check_header(header, where)
     if len(lines) == 1:
         raise DocumentInvalid("the file has a header and no rows", where=where, hint="add measured runs")
-    findings: list[str] = []
-    rows = [_row(number, cells, header, findings) for number, cells in lines[1:]]
-    _check_ids(rows, findings)
+    rows = [_row(number, cells, header) for number, cells in lines[1:]]
+    findings = _repeated_ids(rows)
+    if not findings and all(row.defect for row in rows):
+        findings = [f"line {row.line}: {row.defect}" for row in rows]
     if findings:
         more = f"; and {len(findings) - SHOWN_FINDINGS} more" if len(findings) > SHOWN_FINDINGS else ""
         raise DocumentInvalid(
@@ -168,7 +174,7 @@ def read_truth(text: str, where: str) -> list[TruthRow]:
             where=where,
             hint="correct these cells; leave unknown ones blank",
         )
-    return [row for row in rows if row is not None]
+    return rows
 
 
 def _check_header(header: list[str], where: str) -> None:
@@ -180,51 +186,54 @@ def _check_header(header: list[str], where: str) -> None:
         raise DocumentInvalid("; ".join(parts), where=f"{where}:1", hint=f"the header must name {', '.join(COLUMNS)}")
 
 
-def _row(number: int, cells: list[str], header: list[str], findings: list[str]) -> TruthRow | None:
+def _row(number: int, cells: list[str], header: list[str]) -> TruthRow:
+    """One row; cells that cannot be read are None, and ``defect`` says so."""
+    defects: list[str] = []
     if len(cells) != len(header):
-        findings.append(f"line {number}: {len(cells)} cells under {len(header)} columns")
-        return None
+        defects.append(f"{len(cells)} cells under {len(header)} columns")
+        # Which cell belongs to which column is unknown: only the name is kept, for the report.
+        cells = [cells[0] if name == "id" and header[0] == "id" else "" for name in header]
     words = dict(zip(header, (cell.strip() for cell in cells), strict=True))
     values: dict[str, Any] = {name: words[name] for name in TEXT_COLUMNS}
     values |= {name: words.get(name, "") for name in OPTIONAL_COLUMNS}
-    for name in ("id", "source", "model", "device"):
-        if not values[name]:
-            findings.append(f"line {number}: {name} is blank")
-    values |= {name: _whole(words[name], name, number, findings) for name in WHOLE_COLUMNS}
-    values |= {name: _real(words[name], name, number, findings) for name in REAL_COLUMNS}
-    return TruthRow(line=number, **values)
+    if not defects:
+        defects += [f"{name} is blank" for name in ("id", "source", "model", "device") if not values[name]]
+    values |= {name: _whole(words[name], name, defects) for name in WHOLE_COLUMNS}
+    values |= {name: _real(words[name], name, defects) for name in REAL_COLUMNS}
+    values["id"] = values["id"] or f"line {number}"
+    return TruthRow(line=number, **values, defect=", ".join(defects))
 
 
-def _real(text: str, name: str, number: int, findings: list[str]) -> float | None:
+def _real(text: str, name: str, defects: list[str]) -> float | None:
     if not text:
         return None
     try:
         value = float(text)
     except ValueError:
-        findings.append(f"line {number}: {name} = {text[:40]!r} is not a number")
+        defects.append(f"{name} = {text[:40]!r} is not a number")
         return None
     low_enough = value >= 0 if name in MAY_BE_ZERO else value > 0
     if not (math.isfinite(value) and low_enough and value <= LARGEST):
-        findings.append(f"line {number}: {name} = {text[:40]} is out of range")
+        defects.append(f"{name} = {text[:40]} is out of range")
         return None
     return value
 
 
-def _whole(text: str, name: str, number: int, findings: list[str]) -> int | None:
-    value = _real(text, name, number, findings)
+def _whole(text: str, name: str, defects: list[str]) -> int | None:
+    value = _real(text, name, defects)
     if value is None:
         return None
     if not value.is_integer():
-        findings.append(f"line {number}: {name} = {text[:40]} is not a whole number")
+        defects.append(f"{name} = {text[:40]} is not a whole number")
         return None
     return int(value)
 
 
-def _check_ids(rows: list[TruthRow | None], findings: list[str]) -> None:
+def _repeated_ids(rows: list[TruthRow]) -> list[str]:
+    findings = []
     seen: dict[str, int] = {}
     for row in rows:
-        if row is None or not row.id:
-            continue
         if row.id in seen:
-            findings.append(f"line {row.line}: id {row.id!r} was used on line {seen[row.id]}")
+            findings.append(f"line {row.line}: id {row.id[:80]!r} was used on line {seen[row.id]}")
         seen[row.id] = row.line
+    return findings

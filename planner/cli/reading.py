@@ -48,10 +48,15 @@ def read_yaml(path: Path) -> Any:
 
 def write_file(path: Path, text: str) -> None:
     """Write a file whole or not at all.  Raises DocumentInvalid with the reason."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """The same for bytes."""
     temporary = path.with_name(f".{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content)
         temporary.replace(path)
     except (OSError, ValueError) as error:
         with contextlib.suppress(OSError):

@@ -73,14 +73,14 @@ class Drawn:
     figure: Figure
 
 
-def require_matplotlib() -> None:
+def require_matplotlib(where: str = "--plot") -> None:
     """Raises DocumentInvalid with the install command where matplotlib is missing."""
     try:
         import matplotlib.figure  # noqa: F401  # whether it can be imported is the question
     except ImportError:
         raise DocumentInvalid(
             "plots need matplotlib, which is not installed",
-            where="--plot",
+            where=where,
             hint="pip install 'meshwright[plot]'",
         ) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
@@ -12,14 +13,16 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, talk, write_answer
-from planner.cli.reading import read_text, write_file
+from planner.cli.reading import read_text, write_bytes, write_file
 from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rich.console import RenderableType
 
+    from planner.accuracy.figure import FigureFile
+    from planner.accuracy.fitted_rows import FittedRows
     from planner.accuracy.truth import TruthRow
 
 
@@ -31,20 +34,31 @@ class GroupChoice(StrEnum):
     MODEL = "model"
 
 
+class FigureChoice(StrEnum):
+    """How figures are written."""
+
+    SVG = "svg"
+    PNG = "png"
+
+
 Truth = Annotated[
     list[Path], typer.Argument(metavar="TRUTH.csv...", help="Measured runs (see docs/reference/accuracy.md).")
 ]
 By = Annotated[GroupChoice, typer.Option("--by", help="How to group the rows.")]
 Fraction = Annotated[
     float | None,
+    typer.Option("--calibrate-fraction", metavar="F", help="Calibrate on this part of each source, judge the rest."),
+]
+Fitted = Annotated[
+    Path | None,
     typer.Option(
-        "--calibrate-fraction", metavar="F", help="Fit one factor a source on this part; report on the rest too."
+        "--fitted-rows", metavar="FILE", help="Row ids that chose constants of the cost model.  [default: the own list]"
     ),
 ]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write the report as one HTML file.")]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="DIR", help="Also draw the figures into DIR.")]
+Format = Annotated[FigureChoice, typer.Option("--format", help="Of the figures in DIR.")]
 Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Also write the accuracy page.")]
-
-
-TIME_COLUMNS = ("n", "mape", "median", "p90", "bias", "coverage", "const. MFU", "same source", "unmapped")
 
 
 def register(app: typer.Typer) -> None:
@@ -56,6 +70,10 @@ def accuracy(
     truth: Truth,
     by: By = GroupChoice.SOURCE,
     calibrate_fraction: Fraction = None,
+    fitted_rows: Fitted = None,
+    html: Html = None,
+    plot: Plot = None,
+    figure_format: Format = FigureChoice.SVG,
     markdown: Markdown = None,
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
@@ -66,15 +84,18 @@ def accuracy(
         raise DocumentInvalid(
             f"{fraction} is not a part of the rows", where="--calibrate-fraction", hint="give a number between 0 and 1"
         )
-    rows, groups = read_truth_files(truth)
+    if html is not None or plot is not None:
+        from profiles.plots.style import require_matplotlib
 
-    from planner.accuracy.markdown import accuracy_page
+        require_matplotlib("--html" if plot is None else "--plot")
+    rows, groups = read_truth_files(truth)
+    fitted = _fitted(fitted_rows)
+
     from planner.accuracy.report import assess, report_data
 
     talk(f"predicting {len(rows)} measured runs", quiet=quiet)
-    data = report_data(assess(rows, groups, fraction), by.value)
-    if markdown is not None:
-        write_file(markdown, accuracy_page(data))
+    data = report_data(assess(rows, groups, fraction, fitted), by.value)
+    _write_files(data, html, plot, figure_format, markdown)
     write_answer(data, output, lambda: _tables(data))
 
 
@@ -101,64 +122,46 @@ def read_truth_files(paths: list[Path]) -> tuple[list[TruthRow], dict[str, str]]
     return rows, groups
 
 
+def _fitted(path: Path | None) -> FittedRows:
+    from planner.accuracy.fitted_rows import committed_fitted_rows, read_fitted_rows
+
+    return committed_fitted_rows() if path is None else read_fitted_rows(read_text(path), str(path))
+
+
+def _write_files(
+    data: dict[str, Any], html: Path | None, plot: Path | None, choice: FigureChoice, markdown: Path | None
+) -> None:
+    """The files that were asked for; the figures are drawn once where they can be."""
+    svgs: list[tuple[FigureFile, bytes]] = []
+    figures: Sequence[FigureFile] = ()
+    if html is not None or plot is not None:
+        from planner.accuracy.plots.gallery import drawn_files
+
+        if html is not None or choice is FigureChoice.SVG:
+            svgs = list(drawn_files(data, "svg"))
+        if plot is not None:
+            files = svgs if choice is FigureChoice.SVG else list(drawn_files(data, "png"))
+            for each, content in files:
+                write_bytes(plot / each.file_name, content)
+            figures = [each for each, _ in files]
+            data["figures"] = [{"file": str(plot / each.file_name), "title": each.title} for each in figures]
+    if html is not None:
+        from planner.accuracy.html_page import html_page
+
+        write_file(html, html_page(data, [(each, content.decode()) for each, content in svgs]))
+    if markdown is not None:
+        from planner.accuracy.markdown import accuracy_page
+
+        beside = "" if plot is None else Path(os.path.relpath(plot, markdown.parent)).as_posix()
+        write_file(markdown, accuracy_page(data, figures, beside))
+
+
 def _tables(data: dict[str, Any]) -> Iterable[RenderableType]:
-    from planner.accuracy.markdown import decimal, percent, time_cells
+    from planner.accuracy.report_tables import report_tables
     from planner.cli.render.tables import table
 
-    groups = data["groups"]
-    yield table(
-        "Step time",
-        (data["by"], *(f">{name}" for name in TIME_COLUMNS)),
-        [(*time_cells(group), str(group["unmapped"])) for group in groups],
-    )
-    yield ""
-    yield table(
-        "Ranking, memory, out of memory",
-        (data["by"], ">groups", ">tau", ">regret", ">top 3", ">memory n", ">mape", ">bias", ">tp", ">fp", ">tn", ">fn"),
-        [
-            (
-                group["group"],
-                str(group["num_groups"]),
-                decimal(group["kendall_tau"]),
-                percent(group["regret"]),
-                percent(group["top3_regret"]),
-                str(group["memory"]["n"]),
-                percent(group["memory"]["mape"]),
-                percent(group["memory"]["bias"], signed=True),
-                *(str(group["oom"][name]) for name in ("tp", "fp", "tn", "fn")),
-            )
-            for group in groups
-        ],
-    )
-    if "calibration" in data:
-        yield ""
-        yield _calibration_table(data["calibration"])
-    yield ""
-    yield table(
-        f"{data['unmapped']['n']} rows without a prediction",
-        ("reason", ">rows"),
-        [(reason, str(count)) for reason, count in data["unmapped"]["reasons"].items()],
-    )
-
-
-def _calibration_table(calibration: dict[str, Any]) -> RenderableType:
-    from planner.accuracy.markdown import percent
-    from planner.cli.render.tables import table
-
-    return table(
-        "One factor a source, on the rows that it has not seen",
-        ("group", ">fitted", ">judged", ">median before", ">median after", ">mape before", ">mape after"),
-        [
-            (
-                group["group"],
-                str(group["num_fitted"]),
-                str(group["calibrated"]["n"]),
-                percent(group["uncalibrated"]["median_ape"]),
-                percent(group["calibrated"]["median_ape"]),
-                percent(group["uncalibrated"]["mape"]),
-                percent(group["calibrated"]["mape"]),
-            )
-            for group in calibration["groups"]
-            if group["calibrated"]["n"]
-        ],
-    )
+    for number, each in enumerate(report_tables(data)):
+        if number:
+            yield ""
+        yield table(each.title, each.columns, each.rows)
+        yield each.sentence
