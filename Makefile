@@ -3,6 +3,7 @@
 # make test    sets up, lints, passes everything
 # make lint    style, types, layers, contracts
 # make bench   measured figures beside their targets
+# make accuracy   the accuracy page with its figures, and what README shows of it
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -16,8 +17,10 @@ TARGETS := .targets
 DEEPSPEED_VERSION := 0.19.8
 WORKERS ?= 2
 OUT ?= out
+GROUND_TRUTH ?= ../shared/ground_truth
+TRUTH ?= $(GROUND_TRUTH)/training_dev.csv $(GROUND_TRUTH)/oom_dev.csv benchmarks/published/training_runs.csv
 
-.PHONY: help setup plan test style lint bench serve targets postgres clean
+.PHONY: help setup plan test style lint bench accuracy serve targets postgres clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -92,6 +95,13 @@ test: setup targets postgres style
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+# README follows the page: docs.generate copies its first tables.
+accuracy: $(VENV)/.dev
+	mkdir -p $(OUT)
+	$(BIN)/meshwright accuracy $(TRUTH) --calibrate-fraction 0.1 --markdown docs/reference/accuracy.md \
+	    --plot docs/reference/accuracy --html $(OUT)/accuracy.html >$(OUT)/accuracy.txt
+	$(BIN)/python -m docs.generate
 
 serve:
 	@echo "make serve: the API and the web UI come with a later issue; until then: $(BIN)/meshwright --help"

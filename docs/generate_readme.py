@@ -1,7 +1,7 @@
 """Which measured figures does the README show?
 
 The newest of every benchmark, from ``benchmarks/results``; the errors of looked-up times, from the newest run of them;
-the step times of ``docs/reference/accuracy.md``, once that page is there.
+the targets and step times of ``docs/reference/accuracy.md``, once that page is there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from docs.generate_profiles import SUMMARY_HEAD, is_prediction, newest_predictio
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 ACCURACY = ROOT / "docs" / "reference" / "accuracy.md"
-STEP_TIMES = re.compile(r"^## Step time$\s+(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+SHOWN_FIGURE = re.compile(r"^!\[([^\]]*)\]\(([^)]*errors\.svg)\)$", re.MULTILINE)
 
 
 def readme() -> str:
@@ -37,12 +37,23 @@ def _with(text: str, name: str, section: str) -> str:
 
 
 def accuracy_section() -> str:
-    """The table of step times of the accuracy page, and a link to the rest; empty while there is no such page."""
-    found = STEP_TIMES.search(ACCURACY.read_text(encoding="utf-8")) if ACCURACY.exists() else None
-    if found is None:
+    """Targets and step times of the accuracy page, a figure and a link to the rest; empty while there is no such page."""
+    page = ACCURACY.read_text(encoding="utf-8") if ACCURACY.exists() else ""
+    parts = [found for title in ("Against the targets", "Step time") if (found := _section(page, title))]
+    if not parts:
         return ""
-    link = "Memory, ranking, what the columns mean, and what was left out: [accuracy](docs/reference/accuracy.md)."
-    return f"Predicted against measured step times of public runs:\n\n{found[1].strip()}\n\n{link}"
+    figures = [f"![{words}](docs/reference/{path})" for words, path in SHOWN_FIGURE.findall(page)]
+    link = (
+        "Memory, ranking, calibration, what the columns mean, and what was left out:"
+        " [accuracy](docs/reference/accuracy.md); `make accuracy` makes all of it again."
+    )
+    return "\n\n".join([*parts, *figures[:1], link])
+
+
+def _section(page: str, title: str) -> str:
+    """What a section says before its figures: a sentence and a table."""
+    found = re.search(rf"^## {title}$\s+(.*?)(?=^## |^!\[|\Z)", page, re.MULTILINE | re.DOTALL)
+    return "" if found is None else f"**{title}.** {found[1].strip()}"
 
 
 def profile_section() -> str:

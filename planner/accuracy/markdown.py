@@ -5,6 +5,7 @@ The page holds no date and no wall-clock figure: the same rows and the same plan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ How to read it
   micro-batch. That reading was found by looking at these rows; the sources do not say it.
 - Rows that lack something, or contradict themselves, are counted below with the reason and enter no average.
 """
+TAG = re.compile(r"<(?=[a-zA-Z/!?])")
 UNFITTED = "**Nothing was fitted on these rows.**"
 FITTED = (
     "**Constants of the cost model were chosen with {fitted:,} of these rows**"
@@ -71,7 +73,9 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace(NOT_BEATEN, "\\" + NOT_BEATEN)
+    """Text that is neither a table's border, nor emphasis, nor a tag."""
+    plain = " ".join(text.split()).replace("|", "\\|").replace(NOT_BEATEN, "\\" + NOT_BEATEN)
+    return TAG.sub("&lt;", plain)
 
 
 def _flavour_table() -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from planner.accuracy.baseline import baseline_step_s, same_source
-from planner.accuracy.calibration import calibrate
 from planner.accuracy.prediction import Prediction, predict_rows
-from planner.accuracy.ranking import kendall_tau, ranking_key, ranking_score, read_groups, regret
-from planner.accuracy.statistics import error_figures, oom_figures, time_figures
+from planner.accuracy.ranking import kendall_tau, ranking_groups, ranking_key, ranking_score, read_groups, regret
+from planner.accuracy.statistics import coverage, coverage_curve, error_figures, not_beaten, oom_figures, time_figures
 from planner.errors import DocumentInvalid
 from planner.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
@@ -129,39 +129,6 @@ def test_the_stricter_baseline_keeps_sources_apart() -> None:
     assert baseline_step_s(predictions)[2] is not None
 
 
-def sweep(source: str, slower: float) -> list[dict[str, str]]:
-    """Ten groups of two runs, measured ``slower`` times what we predict."""
-    changes = [
-        {"id": f"{source}-{group}-{tp}", "source": f"github:{source}/x", "gbs": str(32 * (group + 1)), "tp": str(tp)}
-        for group in range(10)
-        for tp in (2, 4)
-    ]
-    truth = [each.step_time_s * slower for each in predicted(*changes)]
-    return [{**change, "step_time_s": repr(time_s)} for change, time_s in zip(changes, truth, strict=True)]
-
-
-def test_calibration_finds_the_factor_of_each_source_and_spares_whole_groups() -> None:
-    predictions = predicted(*sweep("slow", 2.0), *sweep("fast", 0.5))
-    keys = [ranking_key(each.row, {}) for each in predictions]
-    result = calibrate(predictions, keys, 0.3)
-    assert {name: found.factor for name, found in result.factors.items()} == pytest.approx(
-        {"slow/x": 2.0, "fast/x": 0.5}
-    )
-    assert {found.num_fitted for found in result.factors.values()} == {6}
-    fitted = {key for key, out in zip(keys, result.held_out, strict=True) if not out}
-    spared = {key for key, out in zip(keys, result.held_out, strict=True) if out}
-    assert not fitted & spared
-    assert calibrate(predictions, keys, 0.3) == result
-    factors = [result.factor_of(each) for each in predictions]
-    assert time_figures(predictions, keys, factors)["mape"] == pytest.approx(0.0, abs=1e-9)
-
-
-def test_a_single_group_is_never_used_up() -> None:
-    predictions = predicted({"tp": "1"}, {"tp": "2"})
-    result = calibrate(predictions, [ranking_key(each.row, {}) for each in predictions], 0.9)
-    assert (result.factors, result.held_out) == ({}, (True, True))
-
-
 def test_out_of_memory_matrix() -> None:
     """A 70B model on one node without sharding cannot fit; an 8B one on 16 can; the truth says all four things."""
     big = {
@@ -184,3 +151,43 @@ def test_memory_figures_mean_what_the_source_means() -> None:
     assert one.peak_memory_bytes == two.peak_memory_bytes
     assert one.total_memory_bytes < two.total_memory_bytes
     assert one.peak_memory_bytes < one.total_memory_bytes
+
+
+def test_ranking_groups_are_what_the_score_averages() -> None:
+    keys = ["a", "a", "a", "b", "b", "alone"]
+    guess, truth = [1.0, 2.0, 3.0, 1.0, 2.0, 1.0], [1.0, 2.0, 3.0, 4.0, 2.0, 1.0]
+    first, second = ranking_groups(keys, guess, truth)
+    assert (first.key, first.num_runs, first.kendall_tau, first.regret) == ("a", 3, 1.0, 0.0)
+    assert (second.key, second.num_runs, second.kendall_tau, second.regret, second.top3_regret) == ("b", 2, None, 0.5, 0)
+    score = ranking_score(keys, np.array(guess), np.array(truth))
+    assert (score.num_groups, score.regret, score.good_picks) == (2, 0.25, 0.5)
+
+
+def test_wider_intervals_hold_more_and_the_coverage_is_counted() -> None:
+    (plain,) = predicted({})
+    low_s, high_s = plain.interval_at(0.8)
+    outside = predicted({}, {"step_time_s": repr(1.001 * high_s)}, {"step_time_s": repr(0.999 * low_s)})
+    for each in outside:
+        assert each.interval_at(0.9)[0] < low_s < high_s < each.interval_at(0.9)[1]
+        assert each.interval_s == each.interval_at(0.9)
+    assert coverage(outside[1:], 0.8) == 0.0
+    assert coverage(outside[1:], 0.9) == 1.0
+    assert coverage([], 0.9) is None
+    holds = [each["holds"] for each in coverage_curve(outside)]
+    assert holds == sorted(holds)
+    figures = time_figures(outside, ["a", "b", "c"])
+    assert figures["interval_coverage"] >= figures["plan_interval_coverage"]
+
+
+def test_a_corrected_step_time_moves_its_interval_with_it() -> None:
+    (each,) = predicted({})
+    slower = replace(each, step_time_s=2 * each.step_time_s)
+    assert slower.interval_s == pytest.approx([2 * end for end in each.interval_s])
+
+
+def test_a_baseline_counts_as_beaten_only_in_median_and_mean() -> None:
+    ours = {"n": 3, "median_ape": 0.1, "mape": 0.2}
+    assert not_beaten(ours, {"n": 3, "median_ape": 0.11, "mape": 0.21}) is False
+    assert not_beaten(ours, {"n": 3, "median_ape": 0.09, "mape": 0.21}) is True
+    assert not_beaten(ours, {"n": 3, "median_ape": 0.11, "mape": 0.2}) is True
+    assert not_beaten(ours, {"n": 0, "median_ape": None, "mape": None}) is None
