@@ -37,7 +37,7 @@ def _with(text: str, name: str, section: str) -> str:
 
 
 def accuracy_section() -> str:
-    """Targets and step times of the accuracy page, a figure and a link to the rest; empty while there is no such page."""
+    """Targets and step times of the accuracy page, a figure, a link to the rest; empty while there is no such page."""
     page = ACCURACY.read_text(encoding="utf-8") if ACCURACY.exists() else ""
     parts = [found for title in ("Against the targets", "Step time") if (found := _section(page, title))]
     if not parts:

@@ -6,10 +6,10 @@ deviation; terms of one class are wrong together (the same device, the same netw
     sigma^2 = sum over classes (sigma_class * share_of_step)^2
     interval = step * exp(-Z * sigma)  to  step * exp(Z * SLOW_SIDE * sigma)
 
-``Z`` = 1.2816 makes it an 80 % interval of a normal error (``z_of`` gives other levels).  The slow side is wider: what a datasheet model leaves out (launches
-bound by the host, unfused point-wise work, stragglers, links below nominal) only ever adds time.  The datasheet figures
-are priors: roofline with one constant per device is 5-6 % (median) off on large matmuls and 13-19 % at the 90th
-percentile, an alpha-beta line 10 % / 27 % on collectives.
+``Z`` = 1.2816 makes it an 80 % interval of a normal error (``z_of`` gives other levels).  The slow side is wider: what
+a datasheet model leaves out (launches bound by the host, unfused point-wise work, stragglers, links below nominal) only
+ever adds time.  The datasheet figures are priors: roofline with one constant per device is 5-6 % (median) off on large
+matmuls and 13-19 % at the 90th percentile, an alpha-beta line 10 % / 27 % on collectives.
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ def step_sigma(
         name = CLASS_OF_TERM[term]
         shares[name] = shares.get(name, 0.0) + seconds / step_s
     return math.sqrt(
-        sum((_class_sigma(name, datasheet[name], input_sigma, framework_sigma) * share) ** 2 for name, share in shares.items())
+        sum(
+            (_class_sigma(name, datasheet[name], input_sigma, framework_sigma) * share) ** 2
+            for name, share in shares.items()
+        )
     )
 
 

@@ -30,6 +30,8 @@ from planner.calibration.factors import SPREAD_ROWS, Factors
 from planner.uncertainty import Z
 
 Array = NDArray[np.float64]
+MOST_FACTOR_ROWS = 160
+"""Rows from which one set of factors is fitted: five numbers need no more, and each row costs a dozen predictions."""
 STAGES = ("factors", "factors + residual model")
 
 
@@ -89,13 +91,11 @@ def calibrate(
         chosen = [index for index in indices if part[index]]
         if not chosen:
             continue
-        found = _factors([runs[predictions[index].row.id] for index in chosen], source)
+        found = _factors([runs[predictions[index].row.id] for index in _spread(chosen)], source)
         if found is None:
             continue
         applied = found.applied()
-        factor_sets.append(
-            FactorSet(source, framework, device, found.factors, len(chosen), applied.framework_sigma)
-        )
+        factor_sets.append(FactorSet(source, framework, device, found.factors, len(chosen), applied.framework_sigma))
         again = _again([runs[predictions[index].row.id] for index in indices], found.factors)
         for index in indices:
             each = again.get(predictions[index].row.id, predictions[index])
@@ -113,6 +113,12 @@ def _families(
         device = runs[each.row.id].cluster.pools[0].device.name
         families[source_group(each.row.source), each.flavour.name, device].append(index)
     return dict(sorted(families.items()))
+
+
+def _spread(indices: Sequence[int]) -> list[int]:
+    """At most ``MOST_FACTOR_ROWS`` of them, evenly."""
+    places = np.linspace(0, len(indices) - 1, min(MOST_FACTOR_ROWS, len(indices)))
+    return [indices[place] for place in np.rint(places).astype(int)]
 
 
 def _factors(runs: Sequence[MappedRun], source: str) -> FactorDocument | None:
@@ -141,7 +147,9 @@ def _with_residuals(
     for (source, framework), indices in sorted(sources.items()):
         if not any(part[index] for index in indices):
             continue
-        features = run_features([runs[predictions[index].row.id] for index in indices], [predictions[i] for i in indices])
+        features = run_features(
+            [runs[predictions[index].row.id] for index in indices], [predictions[i] for i in indices]
+        )
         for quantity in ("time", "memory"):
             measured = _log_errors([predictions[index] for index in indices], quantity)
             fits = np.array([part[index] for index in indices]) & np.isfinite(measured)
@@ -175,8 +183,6 @@ def _shifted(each: Prediction, quantity: str, log_correction: float, model: Resi
     return replace(each, step_time_s=each.step_time_s * factor, framework_sigma=sigma)
 
 
-def _residual_set(
-    source: str, framework: str, quantity: str, before: Array, model: ResidualModel
-) -> ResidualSet:
+def _residual_set(source: str, framework: str, quantity: str, before: Array, model: ResidualModel) -> ResidualSet:
     errors = (float(np.median(np.abs(np.expm1(-each)))) for each in (before, model.left_out))
     return ResidualSet(source, framework, quantity, len(before), model.strength, *errors)

@@ -63,9 +63,7 @@ def _any(source: str) -> bool:
 TARGETS: tuple[Target, ...] = (
     Target("step time, untuned sweeps: median", _is_sweep, time_figures, "median_ape", "n", (0, 0.15), (0, 0.08)),
     Target("step time, tuned tables: median", _is_tuned, time_figures, "median_ape", "n", (0, 0.08), (0, 0.04)),
-    Target(
-        "step time, Korthikanti et al.: mean", _is_korthikanti, time_figures, "mape", "n", (0, 0.06), (0, 0.035)
-    ),
+    Target("step time, Korthikanti et al.: mean", _is_korthikanti, time_figures, "mape", "n", (0, 0.06), (0, 0.035)),
     Target("ranking: picks within 5 % of the best", _any, time_figures, "good_picks", "num_groups", (0.8, 1)),
     Target("ranking: mean regret", _any, time_figures, "regret", "num_groups", (0, 0.05)),
     Target("ranking: Kendall tau, median", _any, time_figures, "median_kendall_tau", "num_groups", (0.8, 1)),

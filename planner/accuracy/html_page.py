@@ -53,7 +53,11 @@ IDENTITY = re.compile(r'\bid="([^"]+)"')
 def html_page(data: Mapping[str, Any], figures: Sequence[tuple[FigureFile, str]]) -> str:
     """The whole page; ``figures``: each with its SVG."""
     tables = report_tables(data)
-    parts = [f"<h1>Accuracy of predictions on {len(data['rows']):,} measured runs</h1>", *_facts(data), _contents(tables)]
+    parts = [
+        f"<h1>Accuracy of predictions on {len(data['rows']):,} measured runs</h1>",
+        *_facts(data),
+        _contents(tables),
+    ]
     for table in tables:
         parts.append(f'<h2 id="{table.name}">{escape(table.title)}</h2>\n<p class="said">{escape(table.sentence)}</p>')
         parts.append(_table(table))
@@ -111,7 +115,8 @@ def _number(right: bool) -> str:
 
 
 def _figure(figure: FigureFile, svg: str) -> str:
-    return f"<figure>{inline_svg(svg, figure.file_name.removesuffix('.svg'))}<figcaption>{escape(figure.caption)}</figcaption></figure>"
+    drawing = inline_svg(svg, figure.file_name.removesuffix(".svg"))
+    return f"<figure>{drawing}<figcaption>{escape(figure.caption)}</figcaption></figure>"
 
 
 def inline_svg(svg: str, name: str) -> str:
@@ -128,7 +133,5 @@ def inline_svg(svg: str, name: str) -> str:
 
 
 def _sheet() -> str:
-    light, dark = (
-        "".join(f"--{name}: {pair[place]}; " for name, pair in LIGHT_AND_DARK.items()) for place in (0, 1)
-    )
+    light, dark = ("".join(f"--{name}: {pair[place]}; " for name, pair in LIGHT_AND_DARK.items()) for place in (0, 1))
     return SHEET.replace("LIGHT", light, 1).replace("DARK", dark, 1)

@@ -116,5 +116,3 @@ def _flavour_table() -> str:
         "A row's own columns come first. Where they are blank, these defaults stand (`planner/accuracy/flavours.py`)."
     )
     return f"{said}\n\n" + _markdown(head, rows)
-
-

@@ -57,7 +57,7 @@ def decimal(value: float | None) -> str:
 
 def _headline(data: Data) -> ReportTable:
     calibrated = "calibration" in data
-    columns = ("what", ">n", ">target", ">measured", "")
+    columns: tuple[str, ...] = ("what", ">n", ">target", ">measured", "")
     if calibrated:
         columns += (">then: n", ">target", ">measured", "")
     rows = []
@@ -92,7 +92,7 @@ def _range_words(low: float, high: float, *, tau: bool) -> str:
 
 def _time(data: Data, groups: Sequence[Data]) -> ReportTable:
     levels = (f">{percent(PLAN_LEVEL)}", f">{percent(data['interval_level'])}")
-    columns = (data["by"], ">n", ">mean", ">median", ">p90", ">bias", *levels)
+    columns: tuple[str, ...] = (data["by"], ">n", ">mean", ">median", ">p90", ">bias", *levels)
     columns += (">MFU", ">median", ">own", ">lost")
     rows = [
         (
@@ -176,7 +176,7 @@ def _out_of_memory(data: Data, groups: Sequence[Data]) -> ReportTable:
         )
         for group in groups
     ]
-    columns = (data["by"], ">died, foreseen", ">not foreseen", ">ran, foreseen", ">not foreseen")
+    columns: tuple[str, ...] = (data["by"], ">died, foreseen", ">not foreseen", ">ran, foreseen", ">not foreseen")
     columns += (">balanced", ">false fits")
     said = "Runs that ran out of memory and runs that did not, and what we said of them before."
     return ReportTable("out-of-memory", "Out of memory", said, columns, rows)
@@ -194,7 +194,7 @@ def _split(data: Data) -> ReportTable:
         for group in (fitted, rest):
             cells += [f"{group['memory']['n']:,}", percent(group["memory"]["mape"], decimals=1)]
         rows.append(tuple(cells))
-    columns = (data["by"], ">fitted", ">median", ">mean", ">judged", ">median", ">mean")
+    columns: tuple[str, ...] = (data["by"], ">fitted", ">median", ">mean", ">judged", ">median", ">mean")
     columns += (">memory: fitted", ">mean", ">judged", ">mean")
     said = (
         "Errors on rows of which constants of the cost model were chosen, beside those of the rows that judge:"
@@ -214,7 +214,9 @@ def _calibration(data: Data) -> Iterable[ReportTable]:
             cells = [group["group"], str(group["num_fitted"]), f"{figures[0]['n']:,}"]
             cells += [percent(each["median_ape"], decimals=1) for each in figures]
             cells += [percent(each["mape"], decimals=1) for each in figures]
-            time_rows.append((*cells, percent(figures[0]["interval_coverage"]), percent(figures[-1]["interval_coverage"])))
+            time_rows.append(
+                (*cells, percent(figures[0]["interval_coverage"]), percent(figures[-1]["interval_coverage"]))
+            )
         if figures[0]["memory"]["n"]:
             memory = [each["memory"] for each in figures]
             cells = [group["group"], str(group["num_fitted"]), f"{memory[0]['n']:,}"]
@@ -235,8 +237,7 @@ def _calibration(data: Data) -> Iterable[ReportTable]:
 def factors_table(data: Data) -> ReportTable:
     """The factors themselves, and where the second stage is in use."""
     residual = {
-        (each["source"], each["framework"], each["quantity"]): each
-        for each in data["calibration"]["residual_models"]
+        (each["source"], each["framework"], each["quantity"]): each for each in data["calibration"]["residual_models"]
     }
     rows = []
     for each in data["calibration"]["factors"]:

@@ -67,9 +67,9 @@ def fit_residual_model(features: Array, log_errors: Array, groups: Sequence[str]
         kernel = _kernel(rows, rows, width)
         for ridge in RIDGES:
             middle = float(np.median(log_errors))
-            inverse = np.linalg.inv(kernel + ridge * np.eye(len(rows)))
+            inverse: Array = np.linalg.inv(kernel + ridge * np.eye(len(rows))).astype(np.float64)
             weights = inverse @ (log_errors - middle)
-            corrections = _left_out_corrections(inverse, weights, log_errors, members)
+            corrections = _left_out_corrections(inverse, log_errors, members)
             for strength in STRENGTHS:
                 left_out = log_errors - strength * corrections
                 error = float(np.abs(left_out).mean())
@@ -78,17 +78,14 @@ def fit_residual_model(features: Array, log_errors: Array, groups: Sequence[str]
     return best[1] if best is not None and _helps(log_errors, best[1].left_out, members) else None
 
 
-def _left_out_corrections(inverse: Array, weights: Array, log_errors: Array, members: list[NDArray[np.int64]]) -> Array:
+def _left_out_corrections(inverse: Array, log_errors: Array, members: list[NDArray[np.int64]]) -> Array:
     """What the other groups say of each row; the middle is theirs too."""
     found = np.empty(len(log_errors))
     for group in members:
         block = inverse[np.ix_(group, group)]
-        # With the others' own middle: the closed form is linear in y - m, whatever m is.
-        others = np.delete(log_errors, group)
-        middle = float(np.median(others))
-        centred = log_errors - middle
-        error = np.linalg.solve(block, (inverse @ centred)[group]) if len(group) > 1 else (inverse @ centred)[group] / block[0]
-        found[group] = log_errors[group] - error
+        # The closed form holds for any middle, so for that of the others too.
+        middle = float(np.median(np.delete(log_errors, group)))
+        found[group] = log_errors[group] - np.linalg.solve(block, inverse[group] @ (log_errors - middle))
     return np.clip(found, -LARGEST_CORRECTION, LARGEST_CORRECTION)
 
 
@@ -103,5 +100,6 @@ def _helps(before: Array, after: Array, members: list[NDArray[np.int64]]) -> boo
 
 
 def _kernel(left: Array, right: Array, width: float) -> Array:
-    distance = ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2)
-    return np.exp(-distance / (2.0 * width**2 * max(left.shape[1], 1)))
+    distance = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None, :] - 2.0 * left @ right.T
+    found: Array = np.exp(-np.maximum(distance, 0.0) / (2.0 * width**2 * left.shape[1]))
+    return found

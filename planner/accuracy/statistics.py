@@ -5,8 +5,8 @@ With ``e = predicted / measured``::
     mape = mean |e - 1|      median_ape, p90_ape = its quantiles      bias = exp(mean ln e) - 1
 
 ``bias`` is the geometric mean, so that twice too slow and twice too fast cancel.  ``interval_coverage`` is the part of
-rows whose measured time lies in the stated interval (``STATED_LEVEL``), ``plan_interval_coverage`` in that of plans.  ``oom``: positive = runs out of memory; tp and fn are runs
-that did, fp and tn are runs that finished.
+rows whose measured time lies in the stated interval (``STATED_LEVEL``), ``plan_interval_coverage`` in that of plans.
+``oom``: positive = runs out of memory; tp and fn are runs that did, fp and tn are runs that finished.
 """
 
 from __future__ import annotations

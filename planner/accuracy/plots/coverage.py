@@ -1,4 +1,4 @@
-"""Do intervals hold what they state?  Part of the rows inside, over the stated level; on the diagonal they are right."""
+"""Do intervals hold what they state?  Part of the rows inside, over the stated level; on the diagonal all is right."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def draw_coverage(data: Mapping[str, Any]) -> Drawn | None:
         for words, groups in parts.items()
         if groups[-1]["interval_coverage"] is not None
     )
-    caption = f"Part of the measured step times inside intervals of each stated level; inside those of {level:.0%}: {held}."
+    caption = (
+        f"Part of the measured step times inside intervals of each stated level; inside those of {level:.0%}: {held}."
+    )
     return Drawn("coverage", title, caption, figure)
 
 

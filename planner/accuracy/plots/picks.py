@@ -33,7 +33,12 @@ def draw_regret(data: Mapping[str, Any]) -> Drawn | None:
         picked = 100.0 * np.sort([each["regret"] for each in own])
         third = 100.0 * np.sort([each["top3_regret"] for each in own])
         place = np.arange(len(own)) + 1
-        marks: dict[str, Any] = {"drawstyle": "steps-mid", "linewidth": 1.3, "markersize": 3.5, "markerfacecolor": "white"}
+        marks: dict[str, Any] = {
+            "drawstyle": "steps-mid",
+            "linewidth": 1.3,
+            "markersize": 3.5,
+            "markerfacecolor": "white",
+        }
         marked = len(own) <= MARKED
         panel.plot(place, picked, color=ORANGE, marker="o" if marked else None, label="our pick", **marks)
         panel.plot(
@@ -56,7 +61,8 @@ def draw_regret(data: Mapping[str, Any]) -> Drawn | None:
     figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), handlelength=3.2)
     regrets = np.array([each["regret"] for each in found])
     caption = (
-        f"Part of the best measured speed that the run we would pick loses, in {len(found):,} groups of runs that differ"
-        f" only in their strategy: mean {regrets.mean():.1%}, at most 5 % in {(regrets <= GOOD_PICK).mean():.0%} of them."
+        f"Part of the best measured speed that the run we would pick loses, in {len(found):,} groups of runs that"
+        f" differ only in their strategy: mean {regrets.mean():.1%}, at most 5 % in"
+        f" {(regrets <= GOOD_PICK).mean():.0%} of the groups."
     )
     return Drawn("regret", title, caption, figure)

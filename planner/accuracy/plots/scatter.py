@@ -60,9 +60,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return found[:: -(-len(found) // MOST_TICKS)] if found else []
 
 
-def _draw(
-    name: str, title: str, rows: Sequence[Row], x: str, y: str, words: Words
-) -> Drawn | None:
+def _draw(name: str, title: str, rows: Sequence[Row], x: str, y: str, words: Words) -> Drawn | None:
     known = judged(rows)
     shown = panels_of(known)
     if not shown:
@@ -85,9 +83,7 @@ def _draw(
     return Drawn(name, title, _caption(title, known, x, y, fitted=len(known) < len(rows)), figure)
 
 
-def _draw_panel(
-    panel: Axes, own: Sequence[Row], fitted: Sequence[Row], x: str, y: str, words: Words
-) -> None:
+def _draw_panel(panel: Axes, own: Sequence[Row], fitted: Sequence[Row], x: str, y: str, words: Words) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     values = np.concatenate([column(part, name) for part in (own, fitted) if part for name in (x, y)])
@@ -119,6 +115,6 @@ def _caption(title: str, rows: Sequence[Row], x: str, y: str, *, fitted: bool) -
     near, far = (float((error <= band - 1.0).mean()) for band in (NEAR, FAR))
     grey = " Crosses: rows of which constants were chosen." if fitted else ""
     return (
-        f"{title} of {len(rows):,} runs, a panel a group with its own scale: {near:.0%} lie within 10 %, {far:.0%} within"
-        f" 25 % of the measurement.{grey}"
+        f"{title} of {len(rows):,} runs, a panel a group with its own scale: {near:.0%} lie within 10 %, {far:.0%}"
+        f" within 25 % of the measurement.{grey}"
     )

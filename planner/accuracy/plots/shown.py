@@ -71,5 +71,3 @@ def held_out(rows: Iterable[Row]) -> list[Row]:
 def having(rows: Iterable[Row], *names: str) -> list[Row]:
     """Rows in which all of these fields are known."""
     return [row for row in rows if all(row[name] is not None for name in names)]
-
-

@@ -66,7 +66,7 @@ def register(app: typer.Typer) -> None:
     app.command("accuracy")(accuracy)
 
 
-def accuracy(
+def accuracy(  # noqa: PLR0917  # a flag is an argument
     truth: Truth,
     by: By = GroupChoice.SOURCE,
     calibrate_fraction: Fraction = None,

@@ -158,7 +158,13 @@ def test_ranking_groups_are_what_the_score_averages() -> None:
     guess, truth = [1.0, 2.0, 3.0, 1.0, 2.0, 1.0], [1.0, 2.0, 3.0, 4.0, 2.0, 1.0]
     first, second = ranking_groups(keys, guess, truth)
     assert (first.key, first.num_runs, first.kendall_tau, first.regret) == ("a", 3, 1.0, 0.0)
-    assert (second.key, second.num_runs, second.kendall_tau, second.regret, second.top3_regret) == ("b", 2, None, 0.5, 0)
+    assert (second.key, second.num_runs, second.kendall_tau, second.regret, second.top3_regret) == (
+        "b",
+        2,
+        None,
+        0.5,
+        0,
+    )
     score = ranking_score(keys, np.array(guess), np.array(truth))
     assert (score.num_groups, score.regret, score.good_picks) == (2, 0.25, 0.5)
 

@@ -9,11 +9,10 @@ import pytest
 
 from planner.accuracy.calibration import Calibration, calibrate
 from planner.accuracy.calibration_part import calibration_part
-from planner.accuracy.prediction import MappedRun, Prediction, map_rows, predict_rows, predict_runs
+from planner.accuracy.prediction import DATASHEET, MappedRun, Prediction, map_rows, predict_rows, predict_runs
 from planner.accuracy.ranking import ranking_key
 from planner.accuracy.statistics import coverage, memory_figures, time_figures
 from planner.calibration.factors import Factors
-from planner.accuracy.prediction import DATASHEET
 from tests.accuracy_rows import rows_of
 
 TRUE = Factors(compute=1.5, communication=2.0)
@@ -101,8 +100,14 @@ def test_every_device_of_a_source_gets_its_share() -> None:
 
 
 def test_a_large_group_is_passed_over_for_smaller_ones_that_fit() -> None:
-    large = [{"id": f"large-{tp}-{mbs}", "gbs": "512", "tp": str(tp), "mbs": str(mbs)} for tp in (1, 2, 4, 8) for mbs in (1, 2, 4, 8)]
-    small = [{"id": f"small-{group}-{tp}", "gbs": str(16 * group), "tp": str(tp)} for group in range(1, 9) for tp in (2, 4)]
+    large = [
+        {"id": f"large-{tp}-{mbs}", "gbs": "512", "tp": str(tp), "mbs": str(mbs)}
+        for tp in (1, 2, 4, 8)
+        for mbs in (1, 2, 4, 8)
+    ]
+    small = [
+        {"id": f"small-{group}-{tp}", "gbs": str(16 * group), "tp": str(tp)} for group in range(1, 9) for tp in (2, 4)
+    ]
     found = known(*large, *small)
     for fraction in (0.1, 0.2, 0.3):
         part = calibration_part(found[1], found[2], [False] * len(found[1]), fraction)

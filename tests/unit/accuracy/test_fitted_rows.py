@@ -50,7 +50,9 @@ def test_line_numbers_and_file_order_do_not_matter() -> None:
 
 
 def test_groups_stay_together_and_judges_never_fit() -> None:
-    rows = rows_of(*({"id": f"{batch}-{tp}", "gbs": str(batch), "tp": str(tp)} for batch in range(1, 200) for tp in (1, 2)))
+    rows = rows_of(
+        *({"id": f"{batch}-{tp}", "gbs": str(batch), "tp": str(tp)} for batch in range(1, 200) for tp in (1, 2))
+    )
     chosen: dict[str, set[bool]] = {row.id.split("-")[0]: set() for row in rows}
     for row in rows:
         chosen[row.id.split("-")[0]].add(may_fit(row, {}))

@@ -197,7 +197,8 @@ def test_inlined_drawings_do_not_share_ids() -> None:
 
 
 def test_compact_drawings_keep_their_shapes() -> None:
-    svg = '<g clip-path="url(#c)">\n<use x="1.23456" y="2" style="fill: #000"/>\n<use x="3" y="4" style="fill: #000"/>\n</g>'
+    uses = ('<use x="1.23456" y="2" style="fill: #000"/>', '<use x="3" y="4" style="fill: #000"/>')
+    svg = "\n".join(('<g clip-path="url(#c)">', *uses, "</g>"))
     assert compact_svg(svg) == (
         '<g clip-path="url(#c)" style="fill: #000">\n<use x="1.23" y="2"/>\n<use x="3" y="4"/>\n</g>'
     )

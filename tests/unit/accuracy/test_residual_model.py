@@ -35,7 +35,9 @@ def test_left_out_errors_are_those_of_a_fit_without_the_group() -> None:
     out = np.array([group == "group 3" for group in groups])
     middle = float(np.median(errors[~out]))
     ridge = next(
-        ridge for ridge in residual_model.RIDGES if np.allclose(_weights(model.features, errors, model, ridge), model.weights)
+        ridge
+        for ridge in residual_model.RIDGES
+        if np.allclose(_weights(model.features, errors, model, ridge), model.weights)
     )
     kernel = residual_model._kernel(model.features[~out], model.features[~out], model.width)
     weights = np.linalg.solve(kernel + ridge * np.eye(len(kernel)), errors[~out] - middle)
