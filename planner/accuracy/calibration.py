@@ -27,7 +27,6 @@ from planner.calibration.calibrate import CalibrationRun
 from planner.calibration.calibrate import calibrate as fit_factors
 from planner.calibration.document import Calibration as FactorDocument
 from planner.calibration.factors import SPREAD_ROWS, Factors
-from planner.uncertainty import Z
 
 Array = NDArray[np.float64]
 MOST_FACTOR_ROWS = 160
@@ -91,11 +90,12 @@ def calibrate(
         chosen = [index for index in indices if part[index]]
         if not chosen:
             continue
-        found = _factors([runs[predictions[index].row.id] for index in _spread(chosen)], source)
+        used = _spread(chosen)
+        found = _factors([runs[predictions[index].row.id] for index in used], source)
         if found is None:
             continue
         applied = found.applied()
-        factor_sets.append(FactorSet(source, framework, device, found.factors, len(chosen), applied.framework_sigma))
+        factor_sets.append(FactorSet(source, framework, device, found.factors, len(used), applied.framework_sigma))
         again = _again([runs[predictions[index].row.id] for index in indices], found.factors)
         for index in indices:
             each = again.get(predictions[index].row.id, predictions[index])
@@ -179,7 +179,7 @@ def _shifted(each: Prediction, quantity: str, log_correction: float, model: Resi
         return replace(each, peak_memory_bytes=each.peak_memory_bytes * factor)
     sigma = each.framework_sigma
     if len(model.left_out) >= SPREAD_ROWS:
-        sigma = float(np.quantile(np.abs(model.left_out), 0.8)) / Z
+        sigma = model.sigma
     return replace(each, step_time_s=each.step_time_s * factor, framework_sigma=sigma)
 
 

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.uncertainty import z_of
+
 Array = NDArray[np.float64]
 
 WIDTHS = (0.5, 1.0, 2.0)
@@ -45,6 +47,17 @@ class ResidualModel:
     strength: float
     left_out: Array
     """``y`` minus its left-out correction [N]."""
+
+    num_groups: int
+
+    @property
+    def sigma(self) -> float:
+        """Spread to expect of a group that nobody has seen: of the left-out errors, wider where few groups speak.
+
+        ``max(q80 / 1.2816, q90 / 1.6449) sqrt((G + 1) / (G - 1))``: the variance of G groups and that of a new one.
+        """
+        middle, tail = (float(np.quantile(np.abs(self.left_out), level)) / z_of(level) for level in (0.8, 0.9))
+        return max(middle, tail) * float(np.sqrt((self.num_groups + 1) / (self.num_groups - 1)))
 
     def log_correction(self, features: Array) -> Array:
         """What to add to the log of predictions with these features [M]."""
@@ -74,7 +87,10 @@ def fit_residual_model(features: Array, log_errors: Array, groups: Sequence[str]
                 left_out = log_errors - strength * corrections
                 error = float(np.abs(left_out).mean())
                 if best is None or error < best[0] - 1e-12:
-                    best = error, ResidualModel(mean, scale, rows, weights, middle, width, strength, left_out)
+                    best = (
+                        error,
+                        ResidualModel(mean, scale, rows, weights, middle, width, strength, left_out, len(names)),
+                    )
     return best[1] if best is not None and _helps(log_errors, best[1].left_out, members) else None
 
 
