@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from profiles.plots.size_labels import percent_words
 from profiles.plots.style import GREY, INK, SERIES, Drawn, panels
 
 if TYPE_CHECKING:
@@ -37,12 +38,13 @@ def draw_coverage(data: Mapping[str, Any]) -> Drawn | None:
     figure.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=4.0)
     level = data["interval_level"]
     held = "; ".join(
-        f"{words} {groups[-1]['interval_coverage']:.0%} of {groups[-1]['n']:,}"
+        f"{words} {percent_words(groups[-1]['interval_coverage'], 0)} of {groups[-1]['n']:,}"
         for words, groups in parts.items()
         if groups[-1]["interval_coverage"] is not None
     )
     caption = (
-        f"Part of the measured step times inside intervals of each stated level; inside those of {level:.0%}: {held}."
+        "Part of the measured step times inside intervals of each stated level;"
+        f" inside those of {percent_words(level, 0)}: {held}."
     )
     return Drawn("coverage", title, caption, figure)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.accuracy.plots.shown import column, grid, having, held_out, panel_title, panels_of
+from profiles.plots.size_labels import percent_words
 from profiles.plots.style import BLUE, GREEN, GREY, ORANGE, Drawn, panels
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def _lines(rows: Sequence[Row], *, calibrated: bool) -> list[tuple[str, str, Any
     """Label, colour, line and field of each line."""
     lines: list[tuple[str, str, Any, str]] = [("predicted", ORANGE, "-", "predicted_step_time_s")]
     if calibrated:
-        lines.append(("with factors", BLUE, "--", "factors_step_time_s"))
-        lines.append(("+ residual model", GREEN, "-.", "calibrated_step_time_s"))
+        lines.append(("factors", BLUE, "--", "factors_step_time_s"))
+        lines.append(("and residual model", GREEN, "-.", "calibrated_step_time_s"))
     lines.append(("constant MFU of the device", GREY, ":", "baseline_step_time_s"))
     return lines
 
@@ -80,7 +81,7 @@ def _errors(rows: Sequence[Row], field: str) -> Array:
 
 def _caption(rows: Sequence[Row], *, calibrated: bool) -> str:
     medians = ", ".join(
-        f"{label} {np.median(found):.0%}"
+        f"{label} {percent_words(np.median(found), 0)}"
         for label, _, _, field in _lines(rows, calibrated=calibrated)
         if len(found := _errors(rows, field))
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.accuracy.plots.shown import grid, panel_title, panels_of
 from planner.accuracy.ranking import GOOD_PICK
+from profiles.plots.size_labels import percent_words
 from profiles.plots.style import BLUE, GREY, INK, ORANGE, Drawn, panels
 
 LEAST_TOP = 10.0
@@ -62,7 +63,7 @@ def draw_regret(data: Mapping[str, Any]) -> Drawn | None:
     regrets = np.array([each["regret"] for each in found])
     caption = (
         f"Part of the best measured speed that the run we would pick loses, in {len(found):,} groups of runs that"
-        f" differ only in their strategy: mean {regrets.mean():.1%}, at most 5 % in"
-        f" {(regrets <= GOOD_PICK).mean():.0%} of the groups."
+        f" differ only in their strategy: mean {percent_words(regrets.mean())}, at most 5 % in"
+        f" {percent_words((regrets <= GOOD_PICK).mean(), 0)} of the groups."
     )
     return Drawn("regret", title, caption, figure)

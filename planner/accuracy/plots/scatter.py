@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.accuracy.plots.shown import OTHERS, column, grid, having, held_out, judged, panel_title, panels_of, thinned
-from profiles.plots.size_labels import time_words
+from profiles.plots.size_labels import percent_words, time_words
 from profiles.plots.style import BLUE, GREY, INK, ORANGE, Drawn, panels
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ def _caption(title: str, rows: Sequence[Row], x: str, y: str, *, fitted: bool) -
     near, far = (float((error <= band - 1.0).mean()) for band in (NEAR, FAR))
     grey = " Crosses: rows of which constants were chosen." if fitted else ""
     return (
-        f"{title} of {len(rows):,} runs, a panel a group with its own scale: {near:.0%} lie within 10 %, {far:.0%}"
+        f"{title} of {len(rows):,} runs, a panel a group with its own scale: "
+        f"{percent_words(near, 0)} lie within 10 %, {percent_words(far, 0)}"
         f" within 25 % of the measurement.{grey}"
     )
