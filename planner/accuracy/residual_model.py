@@ -27,7 +27,7 @@ from planner.uncertainty import z_of
 Array = NDArray[np.float64]
 
 WIDTHS = (0.5, 1.0, 2.0)
-RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0)
+RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 FEWEST_ROWS, FEWEST_GROUPS = 6, 2
 LARGEST_CORRECTION = 1.4

@@ -19,7 +19,8 @@ RECOMPUTE = {"none": 0.0, "selective": 1.0, "full": 2.0}
 CLASSES = tuple(dict.fromkeys(CLASS_OF_TERM.values()))
 FEATURES = (
     *("tp", "pp", "dp", "cp", "ep", "micro-batch size", "micro-batches", "layers a stage", "hidden size"),
-    *("sequence", "devices", "nodes of a tp group", "device peak", "fp8", "ZeRO", "recompute", "sequence parallel"),
+    *("feed-forward width", "experts", "sequence", "devices", "nodes of a tp group", "device peak"),
+    *("fp8", "ZeRO", "recompute", "sequence parallel"),
     *(f"{name} share" for name in CLASSES),
 )
 
@@ -42,6 +43,8 @@ def _features(run: MappedRun, prediction: Prediction) -> list[float]:
         strategy.num_microbatches,
         max(run.chunk_layers),
         run.model.hidden_size,
+        _feed_forward_width(run),
+        _num_experts(run),
         run.workload.sequence_length,
         strategy.world_size,
         max(strategy.tp / pool.devices_per_node, 1.0),
@@ -58,3 +61,16 @@ def _features(run: MappedRun, prediction: Prediction) -> list[float]:
     for term, seconds in prediction.breakdown_s.items():
         shares[CLASS_OF_TERM[term]] += seconds / step_s
     return [*(float(np.log2(size)) for size in sizes), *switches, *(4.0 * share for share in shares.values())]
+
+
+def _feed_forward_width(run: MappedRun) -> int:
+    """Of one expert where the last kind of layer is routed."""
+    layer = run.model.layer_kinds[-1]
+    if layer.moe is not None:
+        return layer.moe.expert_intermediate_size
+    return layer.mlp.intermediate_size if layer.mlp is not None else run.model.hidden_size
+
+
+def _num_experts(run: MappedRun) -> int:
+    moe = run.model.layer_kinds[-1].moe
+    return moe.num_experts if moe is not None else 1
