@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from planner.cost.efficiency import ATTENTION_BACKWARD_FLOPS
 from planner.cost.hardware import Hardware
+from planner.cost.launches import host_s
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.operator_time import operator_backward_s, operator_forward_s
 from planner.cost.overlap import exposed_s
@@ -82,13 +83,30 @@ class LayerKind:
     forward_times_s: dict[str, Array]
     reduction_times_s: dict[str, Array]
     sums: OperatorSum
+    host_forward_s: Array
+    host_backward_s: Array
+
+    @property
+    def forward_s(self) -> Array:
+        """Forward with exposed communication, or its launches if they take longer: [K]."""
+        return np.maximum(self.sums.forward_s + self.sums.communication_forward_s, self.host_forward_s)
+
+    @property
+    def backward_s(self) -> Array:
+        """Backward with exposed communication, or its launches if they take longer: [K]."""
+        return np.maximum(self.sums.backward_s + self.sums.communication_backward_s, self.host_backward_s)
+
+    @property
+    def stall_s(self) -> Array:
+        """Seconds that the device waits for the host, forward and backward: [K]."""
+        return self.forward_s + self.backward_s - self.sums.total_s
 
 
 def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> LayerKind:
     """Cost the operators of one layer kind."""
     times_s = {operator.name: operator_forward_s(operator, keys, hardware) for operator in operators}
     sums, reductions_s = _sum(operators, times_s, keys, hardware)
-    return LayerKind(tuple(operators), times_s, reductions_s, sums)
+    return LayerKind(tuple(operators), times_s, reductions_s, sums, *host_s(operators, keys, hardware.framework))
 
 
 def operator_sum(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> OperatorSum:
@@ -141,13 +159,22 @@ def saved_and_extra(
         if operator.name in replayed:
             extra_s = extra_s + kind.forward_times_s[operator.name]
     if relief.recompute == "full":
-        return kept, extra_s + kind.sums.communication_forward_s
+        return kept, _behind_host_s(kind, keys, hardware, replayed, extra_s + kind.sums.communication_forward_s)
     for name, reduction_s in kind.reduction_times_s.items():
         if name in replayed:
             extra_s = extra_s + reduction_s
     if "moe" in relief.modules:
         extra_s = extra_s + 0.5 * kind.sums.ep_s
-    return kept, extra_s
+    return kept, _behind_host_s(kind, keys, hardware, replayed, extra_s)
+
+
+def _behind_host_s(
+    kind: LayerKind, keys: LayerKeys, hardware: Hardware, replayed: frozenset[str], extra_s: Array
+) -> Array:
+    """What a replay of ``extra_s`` device seconds adds to a backward pass whose launches may be the longer part."""
+    launches_s, _ = host_s(kind.operators, keys, hardware.framework, replayed)
+    device_s = kind.sums.backward_s + kind.sums.communication_backward_s + extra_s
+    return np.maximum(device_s, kind.host_backward_s + launches_s) - kind.backward_s
 
 
 def working_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:

@@ -36,6 +36,7 @@ class LayerTable:
 
     forward_s: Array
     backward_s: Array
+    host_s: Array
     weight_gradient_s: Array
     forward_compute_s: Array
     compute_s: Array
@@ -49,7 +50,7 @@ class LayerTable:
 
     @property
     def total_s(self) -> Array:
-        """Forward and backward of one layer, exposed tp, cp and ep communication included: [K, N]."""
+        """Forward and backward of one layer, with exposed tp, cp, ep communication and waits for the host: [K, N]."""
         return self.forward_s + self.backward_s
 
     @property
@@ -128,8 +129,9 @@ def _layer_table(
         return np.stack([getattr(total, name) for total in sums], axis=1)
 
     return LayerTable(
-        forward_s=stack("forward_s") + stack("communication_forward_s"),
-        backward_s=stack("backward_s") + stack("communication_backward_s"),
+        forward_s=np.stack([kind.forward_s for kind in costed], axis=1),
+        backward_s=np.stack([kind.backward_s for kind in costed], axis=1),
+        host_s=np.stack([kind.stall_s for kind in costed], axis=1),
         weight_gradient_s=stack("weight_gradient_s"),
         forward_compute_s=stack("forward_s"),
         compute_s=stack("forward_s") + stack("backward_s"),

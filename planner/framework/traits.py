@@ -16,6 +16,15 @@ class FrameworkTraits:
     """What one framework adds to operators, collectives and memory; the defaults add nothing."""
 
     name: str = "tuned"
+    launch_s: float = 0.0
+    """Host seconds to launch one kernel, Python around it included; 0 = the host is never late (CUDA graphs)."""
+    eager_pointwise: bool = False
+    """Whether norms, activations, rope and residual sums run as several kernels each, straight from PyTorch's eager
+    operators."""
+    collective_launches: float = 3.0
+    """Launches that one tensor-parallel collective costs the host: the collective, its stream waits, its buffers."""
+    parameter_hooks: float = 0.0
+    """Further launches in the backward pass for each weight: accumulation of its gradient into an fp32 buffer."""
 
 
 TUNED = FrameworkTraits()
