@@ -12,7 +12,9 @@ from planner.cost.collective import Collective, collective_s
 from planner.cost.efficiency import DeviceRates, device_rates, sustained_fraction
 from planner.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.errors import DocumentInvalid
+from planner.framework.known import framework_traits
 from planner.framework.traits import TUNED, FrameworkTraits
+from planner.problem import Problem
 from profiles.cluster import Cluster, Pool
 from profiles.levels import NetworkLevel, network_levels
 from profiles.prediction.profile import Profile
@@ -73,6 +75,7 @@ def hardware_of(
     precision: str,
     profile: ProfileReference | Profile | None = None,
     calibration: AppliedCalibration | None = None,
+    framework: FrameworkTraits = TUNED,
 ) -> Hardware:
     """Resolve the cluster for one precision; ``profile`` replaces datasheet predictions where it has them.
 
@@ -105,10 +108,22 @@ def hardware_of(
         levels=levels,
         measured_links=links,
         factors=NEUTRAL if calibration is None else calibration.factors,
+        framework=framework,
         num_devices=pool.num_devices,
         memory_bytes=pool.device.memory_bytes,
         host_link_bytes_per_s=pool.host.link_bandwidth_bytes_per_s,
         host_memory_bytes_per_device=pool.host.memory_bytes / pool.devices_per_node,
+    )
+
+
+def problem_hardware(problem: Problem) -> Hardware:
+    """The cluster of a problem with all that the problem says about it: precision, measurements, factors, framework."""
+    return hardware_of(
+        problem.cluster,
+        problem.workload.precision,
+        problem.profile,
+        problem.calibration,
+        framework_traits(problem.framework),
     )
 
 

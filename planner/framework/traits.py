@@ -16,6 +16,7 @@ class FrameworkTraits:
     """What one framework adds to operators, collectives and memory; the defaults add nothing."""
 
     name: str = "tuned"
+    summary: str = "a tuned Megatron-Core run"
     launch_s: float = 0.0
     """Host seconds to launch one kernel, Python around it included; 0 = the host is never late (CUDA graphs)."""
     eager_pointwise: bool = False

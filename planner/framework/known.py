@@ -1,0 +1,20 @@
+"""Which frameworks do we know, and what is known of each?  Traits by name, with where they come from."""
+
+from __future__ import annotations
+
+from planner.errors import DocumentInvalid
+from planner.framework.traits import TUNED, FrameworkTraits
+
+FRAMEWORKS: dict[str, FrameworkTraits] = {traits.name: traits for traits in (TUNED,)}
+"""By the name that ``--framework`` and ``Problem.framework`` use."""
+
+
+def framework_traits(name: str) -> FrameworkTraits:
+    """Traits of one framework.  Raises DocumentInvalid with the names that exist."""
+    if name not in FRAMEWORKS:
+        raise DocumentInvalid(
+            f"no framework is called {name!r}",
+            where="--framework",
+            hint=f"choose among {', '.join(sorted(FRAMEWORKS))}",
+        )
+    return FRAMEWORKS[name]
