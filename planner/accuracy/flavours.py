@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.framework import known
 from planner.framework.traits import TUNED, FrameworkTraits
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
@@ -41,7 +42,7 @@ class Flavour:
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
 
-NANOTRON = Flavour("nanotron", overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first")
+NANOTRON = Flavour("nanotron", traits=known.NANOTRON, overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first")
 """fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
 (nanotron models/base.py, build_model).  The sweep's memory column does not move with the micro-batch size: it is what
 the first stage holds between steps, not a peak."""

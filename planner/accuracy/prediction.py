@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.accuracy.flavours import Flavour, MemoryMeaning, flavour_of
+from planner.accuracy.resident import resident_bytes
 from planner.accuracy.row_cluster import cluster_of_row
 from planner.accuracy.row_model import model_of_row
 from planner.accuracy.row_strategy import (
@@ -196,7 +197,7 @@ def _prediction(mapped: MappedRun, context: RowContext, candidate: Candidate, sa
         row=mapped.row,
         step_time_s=candidate.step_time_s,
         interval_s=step_interval_s(candidate.breakdown_s),
-        peak_memory_bytes=_reported_bytes(candidate, mapped.flavour, strategy),
+        peak_memory_bytes=_reported_bytes(candidate, mapped),
         total_memory_bytes=candidate.peak_memory_bytes,
         memory_limit_bytes=hardware.memory_bytes * (1.0 - MARGIN_FRACTION),
         breakdown_s=candidate.breakdown_s,
@@ -206,15 +207,15 @@ def _prediction(mapped: MappedRun, context: RowContext, candidate: Candidate, sa
     )
 
 
-def _reported_bytes(candidate: Candidate, flavour: Flavour, strategy: Strategy) -> float:
+def _reported_bytes(candidate: Candidate, mapped: MappedRun) -> float:
     """The figure that the source would print: its rank, and without what its counter does not see."""
-    resident = flavour.memory == "resident"
-    totals = [
-        stage.weights_bytes + stage.gradients_bytes + stage.optimizer_bytes if resident else stage.total_bytes
-        for stage in candidate.stages
-    ]
-    total = {"worst": max(totals), "first": totals[0], "last": totals[-1]}[flavour.memory_rank]
-    return total if resident else total - _outside_allocator_bytes(strategy, flavour.memory)
+    flavour = mapped.flavour
+    if flavour.memory == "resident":
+        totals = resident_bytes(candidate, mapped.model, mapped.workload, flavour.traits)
+    else:
+        outside = _outside_allocator_bytes(mapped.strategy, flavour.memory)
+        totals = [stage.total_bytes - outside for stage in candidate.stages]
+    return {"worst": max(totals), "first": totals[0], "last": totals[-1]}[flavour.memory_rank]
 
 
 def _outside_allocator_bytes(strategy: Strategy, meaning: MemoryMeaning) -> float:

@@ -16,6 +16,7 @@ from planner.cost.hardware import Hardware
 from planner.cost.layer import OperatorSum, layer_kind, operator_sum, saved_and_extra, working_bytes
 from planner.cost.layer_keys import LayerKeys
 from planner.memory.activations import Relief, layer_input_bytes, saved_bytes_of_operator
+from planner.memory.framework_memory import with_framework_kept
 from planner.model.operator import Operator
 from planner.model.operators import (
     embedding_operators,
@@ -101,7 +102,9 @@ def model_cost(
     model: ModelSpec, workload: Workload, hardware: Hardware, keys: LayerKeys, reliefs: Sequence[Relief]
 ) -> ModelCost:
     """Cost every layer kind and both ends for all keys."""
-    kinds = [layer_operators(model, kind) for kind in range(len(model.layer_kinds))]
+    kinds = [
+        with_framework_kept(layer_operators(model, kind), hardware.framework) for kind in range(len(model.layer_kinds))
+    ]
     layers = _layer_table(kinds, keys, hardware, reliefs, model.hidden_size)
     return ModelCost(
         keys=keys,

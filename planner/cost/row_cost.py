@@ -19,6 +19,7 @@ from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import ModelCost, model_cost
 from planner.cost.stage_hop import stage_hop_s
 from planner.memory.activations import Relief
+from planner.memory.framework_memory import framework_buffer_bytes, with_framework_gradients
 from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
@@ -145,8 +146,8 @@ class CostModel:
             stage_host_s=np.full(len(rows), self.hardware.factors.host_overhead_s),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
-            dense_state=state_bytes(self.workload, rows.zero, dense.shards, rows.optimizer_offload),
-            expert_state=state_bytes(self.workload, rows.zero, expert.shards, rows.optimizer_offload),
+            dense_state=self._state(rows, dense),
+            expert_state=self._state(rows, expert),
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,
@@ -193,6 +194,11 @@ class CostModel:
         distance = _hop_stride(rows) * np.maximum(rows.pp - 1, 1)
         pair = np.full(len(rows), 2.0)
         return np.where(apart, self.hardware.collective_s("all_reduce", size_bytes, pair, distance.astype(float)), 0.0)
+
+    def _state(self, rows: StrategyRows, parallel: DataParallelism) -> StateBytes:
+        """Bytes of state a parameter, with what the framework holds beside the usual."""
+        state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload)
+        return with_framework_gradients(state, rows.zero, parallel.ranks, self.hardware.framework)
 
     def _parallel(self, rows: StrategyRows) -> tuple[DataParallelism, DataParallelism]:
         """Who shares the dense and the expert parameters."""
@@ -260,6 +266,12 @@ class CostModel:
             + COMMUNICATOR_BYTES * communicators
             + cost.dispatch_bytes[key]
             + hand_over * cost.entry_bytes[key]
+            + framework_buffer_bytes(
+                self.hardware.framework,
+                (cost.entry_bytes * cost.keys.sequence_split)[key],
+                rows.tp,
+                cost.layers.saved_bytes[0, key].max(axis=1),
+            )
         )
 
 

@@ -5,7 +5,25 @@ from __future__ import annotations
 from planner.errors import DocumentInvalid
 from planner.framework.traits import TUNED, FrameworkTraits
 
-FRAMEWORKS: dict[str, FrameworkTraits] = {traits.name: traits for traits in (TUNED,)}
+NANOTRON = FrameworkTraits(
+    name="nanotron",
+    bucket_bytes=2.0,
+    passing_gradient_bytes=2.0,
+    keeps_gate_output=True,
+    collective_buffers=2,
+    whole_sequence_tensors=3.0,
+    backward_working_share=2.0 / 3.0,
+    step_copies=True,
+)
+"""huggingface/nanotron, sources of late 2024: DistributedDataParallel without gradient views beside an fp32 accumulator
+that frees ``.grad`` after each backward pass (optim/gradient_accumulator.py); SwiGLU of split, silu and product
+(models/llama.py); gathered inputs of column-parallel and gathered gradients of row-parallel matmuls in two global
+buffers (parallel/tensor_parallel/functional.py, MemoryBuffer); unreduced outputs and input gradients as whole tensors
+(same file: output of a row-parallel matmul, gradient before and after its reduce-scatter); all_gather_coalesced after
+the ZeRO-1 step (optim/zero.py).  Backward of the feed-forward part holds the gradients of gate, up, silu and product,
+4 f of the 8 h + 4 f elements that a layer keeps."""
+
+FRAMEWORKS: dict[str, FrameworkTraits] = {traits.name: traits for traits in (TUNED, NANOTRON)}
 """By the name that ``--framework`` and ``Problem.framework`` use."""
 
 

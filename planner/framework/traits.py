@@ -26,6 +26,22 @@ class FrameworkTraits:
     """Launches that one tensor-parallel collective costs the host: the collective, its stream waits, its buffers."""
     parameter_hooks: float = 0.0
     """Further launches in the backward pass for each weight: accumulation of its gradient into an fp32 buffer."""
+    bucket_bytes: float = 0.0
+    """Bytes a parameter of 16-bit reduction buckets that live beside the accumulated gradients, where several ranks
+    reduce whole gradients (ZeRO-0 and ZeRO-1)."""
+    passing_gradient_bytes: float = 0.0
+    """Bytes a parameter of 16-bit gradients that a backward pass leaves behind and the accumulation then frees."""
+    keeps_gate_output: bool = False
+    """Whether a gated non-linearity is two kernels, so that its first one's output is kept beside gate and up."""
+    collective_buffers: int = 0
+    """Buffers for a whole micro-batch's hidden states that tensor-parallel collectives hold for ever."""
+    whole_sequence_tensors: float = 0.0
+    """Tensors of a whole micro-batch's hidden states alive at once inside a layer's passes: what a collective is about
+    to scatter or has just gathered, and what its side stream has not released yet."""
+    backward_working_share: float = 0.0
+    """Gradients alive at once while a layer runs backward, as a part of what the layer keeps."""
+    step_copies: bool = False
+    """Whether ZeRO-1's optimizer step gathers the 16-bit weights through flat copies of shard and whole."""
 
 
 TUNED = FrameworkTraits()

@@ -36,11 +36,13 @@ class StateBytes:
     gradients: Array
     optimizer: Array
     host: Array
+    passing: Array
+    """On the device during a backward pass only."""
 
     @property
     def total(self) -> Array:
         """Bytes a parameter on the device."""
-        return self.weights + self.gradients + self.optimizer
+        return self.weights + self.gradients + self.optimizer + self.passing
 
 
 def gradient_bytes(workload: Workload) -> float:
@@ -62,4 +64,5 @@ def state_bytes(workload: Workload, zero: Ints, shards: Array, optimizer_offload
         gradients=gradient / np.where(zero >= 2, shards, 1.0),
         optimizer=np.where(optimizer_offload > 0, 0.0, optimizer),
         host=np.where(optimizer_offload > 0, optimizer, 0.0),
+        passing=np.zeros(len(zero)),
     )

@@ -123,7 +123,11 @@ def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Spa
         gradients_bytes=dense * float(states[0].gradients[0]) + expert * float(states[1].gradients[0]),
         optimizer_bytes=dense * float(states[0].optimizer[0]) + expert * float(states[1].optimizer[0]),
         activations_bytes=activations,
-        buffers_bytes=float(cost.fixed_bytes[0]) + replays + last * float(cost.head_transient[0]),
+        buffers_bytes=float(cost.fixed_bytes[0])
+        + replays
+        + last * float(cost.head_transient[0])
+        + dense * float(states[0].passing[0])
+        + expert * float(states[1].passing[0]),
         host_bytes=dense * float(states[0].host[0]) + expert * float(states[1].host[0]) + offloaded,
     )
 
