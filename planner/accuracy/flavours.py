@@ -42,10 +42,13 @@ class Flavour:
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
 
-NANOTRON = Flavour("nanotron", traits=known.NANOTRON, overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first")
+NANOTRON = Flavour(
+    "nanotron", traits=known.NANOTRON, overlap_param_gather=False, dealing="by_compute", memory="resident",
+    memory_rank="first",
+)  # fmt: skip
 """fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
-(nanotron models/base.py, build_model).  The sweep's memory column does not move with the micro-batch size: it is what
-the first stage holds between steps, not a peak."""
+(nanotron models/base.py, build_model).  Rank 0 prints max_memory_allocated after its counter was reset behind the last
+backward pass (trainer.py, log_memory): state of the first stage and what the optimizer step allocates, in GiB."""
 VTRAIN = Flavour(
     "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
     gradient_dtype="bf16",

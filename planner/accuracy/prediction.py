@@ -51,7 +51,7 @@ class Prediction:
     """What the planner says about one row.
 
     ``peak_memory_bytes`` is the figure that the source reports (``Flavour.memory``, ``memory_rank``);
-    ``fits`` compares the whole device memory of the worst rank with the planner's usual limit.
+    ``fits`` compares the whole device memory of the worst rank with the limit that leaves ``_margin_fraction`` free.
     ``model_flops_per_device`` and ``peak_flops_per_s`` serve the constant-utilization baseline.
     """
 
@@ -199,12 +199,17 @@ def _prediction(mapped: MappedRun, context: RowContext, candidate: Candidate, sa
         interval_s=step_interval_s(candidate.breakdown_s),
         peak_memory_bytes=_reported_bytes(candidate, mapped),
         total_memory_bytes=candidate.peak_memory_bytes,
-        memory_limit_bytes=hardware.memory_bytes * (1.0 - MARGIN_FRACTION),
+        memory_limit_bytes=hardware.memory_bytes * (1.0 - _margin_fraction(mapped.flavour)),
         breakdown_s=candidate.breakdown_s,
         model_flops_per_device=sample_flops * strategy.global_batch_size / strategy.world_size,
         peak_flops_per_s=hardware.pool.device.peak_flops_per_s[precision],
         flavour=mapped.flavour,
     )
+
+
+def _margin_fraction(flavour: Flavour) -> float:
+    """Part of the device that stays free: the planner's usual margin, or twice the spread of the predictions."""
+    return max(MARGIN_FRACTION, 2.0 * flavour.traits.memory_spread)
 
 
 def _reported_bytes(candidate: Candidate, mapped: MappedRun) -> float:

@@ -15,9 +15,7 @@ from planner.model.spec import ModelSpec
 from planner.problem import Workload
 
 
-def resident_bytes(
-    candidate: Candidate, model: ModelSpec, workload: Workload, traits: FrameworkTraits
-) -> list[float]:
+def resident_bytes(candidate: Candidate, model: ModelSpec, workload: Workload, traits: FrameworkTraits) -> list[float]:
     """Allocated bytes of every stage at the peak of the optimizer step."""
     strategy = candidate.strategy
     tokens = strategy.micro_batch_size * workload.sequence_length / strategy.cp

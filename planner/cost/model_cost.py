@@ -144,9 +144,14 @@ def _layer_table(
         dense_parameters=stack("dense_parameters"),
         expert_parameters=stack("expert_parameters"),
         saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0)
-        * hardware.factors.fragmentation,
+        * _fragmentation(hardware),
         relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
     )
+
+
+def _fragmentation(hardware: Hardware) -> float:
+    """Bytes of memory for each byte of activations."""
+    return hardware.factors.fragmentation * hardware.framework.kept_fragmentation
 
 
 def _end(sums: OperatorSum, saved: Array, transient: Array, hardware: Hardware) -> EndTable:
@@ -160,8 +165,8 @@ def _end(sums: OperatorSum, saved: Array, transient: Array, hardware: Hardware) 
         ep_s=sums.ep_s,
         dense_parameters=sums.dense_parameters,
         expert_parameters=sums.expert_parameters,
-        saved_bytes=saved * hardware.factors.fragmentation,
-        transient_bytes=transient * hardware.factors.fragmentation,
+        saved_bytes=saved * _fragmentation(hardware),
+        transient_bytes=transient * _fragmentation(hardware),
     )
 
 

@@ -146,8 +146,8 @@ class CostModel:
             stage_host_s=np.full(len(rows), self.hardware.factors.host_overhead_s),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
-            dense_state=self._state(rows, dense),
-            expert_state=self._state(rows, expert),
+            dense_state=self._state(rows, dense, cost, key),
+            expert_state=self._state(rows, expert, cost, key),
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,
@@ -195,10 +195,15 @@ class CostModel:
         pair = np.full(len(rows), 2.0)
         return np.where(apart, self.hardware.collective_s("all_reduce", size_bytes, pair, distance.astype(float)), 0.0)
 
-    def _state(self, rows: StrategyRows, parallel: DataParallelism) -> StateBytes:
+    def _state(self, rows: StrategyRows, parallel: DataParallelism, cost: ModelCost, key: Ints) -> StateBytes:
         """Bytes of state a parameter, with what the framework holds beside the usual."""
         state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload)
-        return with_framework_gradients(state, rows.zero, parallel.ranks, self.hardware.framework)
+        layers, framework = cost.layers, self.hardware.framework
+        if framework.bucket_bytes == 0.0 and framework.passing_gradient_bytes == 0.0:
+            return state
+        parameters = (layers.dense_parameters + layers.expert_parameters)[key] @ self.kind_counts
+        kept_per_parameter = layers.saved_bytes[rows.relief, key] @ self.kind_counts / parameters
+        return with_framework_gradients(state, rows.zero, parallel.ranks, kept_per_parameter, framework)
 
     def _parallel(self, rows: StrategyRows) -> tuple[DataParallelism, DataParallelism]:
         """Who shares the dense and the expert parameters."""
@@ -259,6 +264,8 @@ class CostModel:
         expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
         axes = (rows.tp > 1, rows.cp > 1, rows.dp > 1, rows.pp > 1, rows.ep > 1, (rows.ep > 1) & (expert_ranks > 1))
         communicators = sum((axis.astype(float) for axis in axes), start=np.zeros(len(rows)))
+        further = self.hardware.framework.further_communicators
+        communicators = communicators + np.where(communicators > 0, float(further), 0.0)
         hand_over = np.where(rows.pp > 1, 2.0 * rows.vpp, 0.0) + 4.0
         return (
             FRAMEWORK_BYTES

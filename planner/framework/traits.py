@@ -31,6 +31,8 @@ class FrameworkTraits:
     reduce whole gradients (ZeRO-0 and ZeRO-1)."""
     passing_gradient_bytes: float = 0.0
     """Bytes a parameter of 16-bit gradients that a backward pass leaves behind and the accumulation then frees."""
+    kept_fragmentation: float = 1.0
+    """Memory that the allocator's pool needs for each byte of kept activations."""
     keeps_gate_output: bool = False
     """Whether a gated non-linearity is two kernels, so that its first one's output is kept beside gate and up."""
     collective_buffers: int = 0
@@ -42,6 +44,10 @@ class FrameworkTraits:
     """Gradients alive at once while a layer runs backward, as a part of what the layer keeps."""
     step_copies: bool = False
     """Whether ZeRO-1's optimizer step gathers the 16-bit weights through flat copies of shard and whole."""
+    further_communicators: int = 0
+    """Communicators beside one for every parallel axis, where there is more than one device."""
+    memory_spread: float = 0.03
+    """Standard deviation of measured over predicted memory; a run is said to fit with twice that to spare."""
 
 
 TUNED = FrameworkTraits()

@@ -23,16 +23,17 @@ STEP_WORKSPACE_BYTES = 2.0 * 2.0**25
 """Two cuBLAS handles (forward and autograd thread) of 32 MiB each on Hopper: PyTorch, CUDABlas.cpp."""
 
 
-def with_framework_gradients(state: StateBytes, zero: Ints, ranks: Array, traits: FrameworkTraits) -> StateBytes:
-    """State with reduction buckets (where whole gradients are reduced over ``ranks``) and passing gradients: [R]."""
-    if traits.bucket_bytes == 0.0 and traits.passing_gradient_bytes == 0.0:
-        return state
+def with_framework_gradients(
+    state: StateBytes, zero: Ints, ranks: Array, kept_per_parameter: Array, traits: FrameworkTraits
+) -> StateBytes:
+    """State with reduction buckets (where whole gradients are reduced over ``ranks``) and passing gradients: [R].
+
+    A backward pass frees what its micro-batch kept while its 16-bit gradients pile up: only what these are larger
+    adds to the peak, ``max(0, passing - kept)`` bytes a parameter.
+    """
     buckets = np.where((ranks > 1) & (zero <= 1), traits.bucket_bytes, 0.0)
-    return replace(
-        state,
-        gradients=state.gradients + buckets,
-        passing=state.passing + traits.passing_gradient_bytes,
-    )
+    passing = np.maximum(traits.passing_gradient_bytes - kept_per_parameter, 0.0)
+    return replace(state, gradients=state.gradients + buckets, passing=state.passing + passing)
 
 
 def with_framework_kept(operators: Sequence[Operator], traits: FrameworkTraits) -> tuple[Operator, ...]:
