@@ -193,7 +193,7 @@ def test_nanotron_balances_compute_so_that_a_large_head_shortens_the_last_stage(
     shape = {"layers": "16", "hidden": "2048", "ffn_hidden": "8192", "kv_heads": "32", "vocab": "131072"}
     model = model_of(row_of(**shape, params_b="", model="nanotron-llama"))
     assert chunk_layers_of_row(model, Strategy(pp=2), NANOTRON) == (10, 6)
-    assert chunk_layers_of_row(model, Strategy(pp=4), NANOTRON) == (6, 5, 5, 0)
+    assert chunk_layers_of_row(model, Strategy(pp=4), NANOTRON) == (5, 5, 5, 1)
 
 
 def test_nanotron_gives_the_first_of_eight_stages_five_llama_layers() -> None:
