@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.framework import known
 from planner.framework.traits import TUNED, FrameworkTraits
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
@@ -52,17 +53,18 @@ VTRAIN = Flavour(
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
 MEGATRON_2021 = Flavour(
     "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    overlap_param_gather=False, gradient_dtype="bf16", memory="process",
+    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=known.MEGATRON_2021,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
-FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False)
+FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=known.PYTORCH_FSDP)
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
-TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved")
+TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved", traits=known.TORCHTITAN)
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour("NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16")
 """User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
+    traits=known.MEGATRON_TEST,
     zero_stage=0,
     sequence_parallel=False,
     overlap_grad_reduce=False,

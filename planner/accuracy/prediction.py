@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.accuracy.flavours import Flavour, MemoryMeaning, flavour_of
+from planner.accuracy.flavours import Flavour
 from planner.accuracy.row_cluster import cluster_of_row
+from planner.accuracy.row_flavour import flavour_of_row
 from planner.accuracy.row_model import model_of_row
 from planner.accuracy.row_strategy import (
     chunk_layers_of_row,
@@ -25,7 +26,7 @@ from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
 from planner.calibration.factors import NEUTRAL, Factors
 from planner.candidate import Candidate, Split
-from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, hardware_of
+from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, WORKSPACE_BYTES, hardware_of
 from planner.cost.row_cost import CostModel
 from planner.errors import DocumentInvalid, ProfileMissing
 from planner.memory.activations import Relief
@@ -139,7 +140,7 @@ def predict_runs(runs: Iterable[MappedRun], inputs: Inputs = DATASHEET) -> tuple
 def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
     if row.contradiction:
         raise RowUnmapped(row.contradiction)
-    flavour = flavour_of(row.source, row.zero_or_fsdp)
+    flavour = flavour_of_row(row)
     shape = (row.layers, row.hidden, row.ffn_hidden, row.heads, row.kv_heads, row.vocab, row.experts, row.topk)
     words = (row.model, *shape, row.params_b, row.seq_len, row.tp, flavour.name, _model_words(row, flavour))
     key = "|".join(str(word) for word in words)
@@ -214,13 +215,17 @@ def _reported_bytes(candidate: Candidate, flavour: Flavour, strategy: Strategy) 
         for stage in candidate.stages
     ]
     total = {"worst": max(totals), "first": totals[0], "last": totals[-1]}[flavour.memory_rank]
-    return total if resident else total - _outside_allocator_bytes(strategy, flavour.memory)
+    if resident:
+        return total
+    outside = _outside_allocator_bytes(strategy)
+    if flavour.memory == "allocated":
+        return total - outside
+    reserved = (total - outside) * flavour.traits.reserved_per_allocated
+    return reserved if flavour.memory == "reserved" else reserved + outside
 
 
-def _outside_allocator_bytes(strategy: Strategy, meaning: MemoryMeaning) -> float:
-    """Device context and communicators: nvidia-smi counts them, torch's allocator does not."""
-    if meaning == "process":
-        return 0.0
+def _outside_allocator_bytes(strategy: Strategy) -> float:
+    """Device context and communicators: nvidia-smi counts them, torch's allocator does not; workspaces it does."""
     edp = strategy.tp * strategy.cp * strategy.dp // (strategy.etp * strategy.ep)
     axes = (strategy.tp, strategy.cp, strategy.dp, strategy.pp, strategy.ep, strategy.ep * (edp > 1))
-    return float(FRAMEWORK_BYTES + COMMUNICATOR_BYTES * sum(size > 1 for size in axes))
+    return float(FRAMEWORK_BYTES - WORKSPACE_BYTES + COMMUNICATOR_BYTES * sum(size > 1 for size in axes))

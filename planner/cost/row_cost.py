@@ -115,7 +115,7 @@ class CostModel:
         front = self._with_traffic(first.forward_s[key], first.backward_s[key], [(first.dense_parameters[key], dense)])
         back_units = (head_dense, dense), (last.expert_parameters[key], expert)
         back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
-        stages = rows.pp.astype(float)
+        stages, framework = rows.pp.astype(float), self.hardware.framework
         window_f = (layers.forward_compute_s[key] @ self.kind_counts) / stages
         window_b = (layers.backward_compute_s[key] @ self.kind_counts) / stages
         gathered = self._gathered_bytes(rows, cost, key)
@@ -145,8 +145,8 @@ class CostModel:
             stage_host_s=np.full(len(rows), self.hardware.factors.host_overhead_s),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
-            dense_state=state_bytes(self.workload, rows.zero, dense.shards, rows.optimizer_offload),
-            expert_state=state_bytes(self.workload, rows.zero, expert.shards, rows.optimizer_offload),
+            dense_state=state_bytes(self.workload, rows.zero, dense.shards, rows.optimizer_offload, framework),
+            expert_state=state_bytes(self.workload, rows.zero, expert.shards, rows.optimizer_offload, framework),
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,
