@@ -26,7 +26,7 @@ from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
 PRECISIONS = {"bf16": "bf16", "fp16": "fp16", "bfloat16": "bf16", "float16": "fp16"}
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
-SHARD_GROUP = re.compile(r"(?:shard group |fsdp2?-?)(\d+)", re.IGNORECASE)
+SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
 EXPERT_TENSOR = re.compile(r"\bETP[ =](\d+)|expert-tensor-parallel-size=(\d+)", re.IGNORECASE)
 
 
