@@ -26,7 +26,7 @@ from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
 from planner.calibration.factors import NEUTRAL, Factors
 from planner.candidate import Candidate, Split
-from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, WORKSPACE_BYTES, hardware_of
+from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, WORKSPACE_BYTES, Hardware, hardware_of
 from planner.cost.row_cost import CostModel
 from planner.errors import DocumentInvalid, ProfileMissing
 from planner.memory.activations import Relief
@@ -52,6 +52,7 @@ class Prediction:
 
     ``peak_memory_bytes`` is the figure that the source reports (``Flavour.memory``, ``memory_rank``);
     ``fits`` compares the whole device memory of the worst rank with the planner's usual limit.
+    ``least_memory_bytes`` is that memory under full recompute where the row leaves recompute unsaid, else the same.
     ``model_flops_per_device`` and ``peak_flops_per_s`` serve the constant-utilization baseline.
     """
 
@@ -65,11 +66,14 @@ class Prediction:
     model_flops_per_device: float
     peak_flops_per_s: float
     flavour: Flavour
+    least_memory_bytes: float
 
     @property
-    def fits(self) -> bool:
-        """Whether the planner would let this run start."""
-        return self.total_memory_bytes <= self.memory_limit_bytes
+    def fits(self) -> bool | None:
+        """Whether the planner would let this run start; None where that hangs on a recompute that the row leaves out."""
+        if self.total_memory_bytes <= self.memory_limit_bytes:
+            return True
+        return None if self.least_memory_bytes <= self.memory_limit_bytes else False
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,21 +179,50 @@ def _predict_batch(
     except (ProfileMissing, DocumentInvalid) as error:
         unmapped.extend(Unmapped(mapped.row, error.what) for mapped in batch)
         return
+    flops = model_flops_per_token(first.model, first.workload.sequence_length) * first.workload.sequence_length
+    limit_bytes = _limit_bytes(hardware)
+    evaluated = _evaluate(batch, hardware)
+    unsaid = [
+        index
+        for index, (_, candidate) in enumerate(evaluated)
+        if not batch[index].row.recompute and candidate.peak_memory_bytes > limit_bytes
+    ]
+    leanest = _evaluate([_recomputed(batch[index]) for index in unsaid], hardware)
+    least = {index: candidate.peak_memory_bytes for index, (_, candidate) in zip(unsaid, leanest, strict=True)}
+    for index, (context, candidate) in enumerate(evaluated):
+        least_bytes = least.get(index, candidate.peak_memory_bytes)
+        predictions.append(_prediction(batch[index], context, candidate, flops, least_bytes))
+
+
+def _limit_bytes(hardware: Hardware) -> float:
+    return hardware.memory_bytes * (1.0 - MARGIN_FRACTION)
+
+
+def _recomputed(mapped: MappedRun) -> MappedRun:
+    return replace(mapped, strategy=replace(mapped.strategy, recompute="full", recompute_modules=()))
+
+
+def _evaluate(batch: Sequence[MappedRun], hardware: Hardware) -> list[tuple[RowContext, Candidate]]:
+    """Costs of runs of one model, workload and cluster."""
+    if not batch:
+        return []
     reliefs = tuple(dict.fromkeys([Relief(), *(relief_of(mapped.strategy) for mapped in batch)]))
-    costs = CostModel(first.model, first.workload, hardware, reliefs)
+    costs = CostModel(batch[0].model, batch[0].workload, hardware, reliefs)
     rows = StrategyRows.of([mapped.strategy for mapped in batch], reliefs)
     keyed = costs.keyed(rows)
     columns = costs.rows(rows, keyed)
-    flops = model_flops_per_token(first.model, first.workload.sequence_length) * first.workload.sequence_length
+    evaluated = []
     for index, mapped in enumerate(batch):
         at = np.array([index])
         context = row_context(costs, keyed[0], rows.take(at), take(columns, at))
         most = max(mapped.chunk_layers) if mapped.strategy.recompute != "none" else 0
-        candidate = evaluate_split(context, Split(mapped.chunk_layers, (most,) * mapped.strategy.pp))
-        predictions.append(_prediction(mapped, context, candidate, flops))
+        evaluated.append((context, evaluate_split(context, Split(mapped.chunk_layers, (most,) * mapped.strategy.pp))))
+    return evaluated
 
 
-def _prediction(mapped: MappedRun, context: RowContext, candidate: Candidate, sample_flops: float) -> Prediction:
+def _prediction(
+    mapped: MappedRun, context: RowContext, candidate: Candidate, sample_flops: float, least_bytes: float
+) -> Prediction:
     hardware = context.costs.hardware
     strategy = mapped.strategy
     precision = mapped.workload.precision
@@ -199,11 +232,12 @@ def _prediction(mapped: MappedRun, context: RowContext, candidate: Candidate, sa
         interval_s=step_interval_s(candidate.breakdown_s),
         peak_memory_bytes=_reported_bytes(candidate, mapped.flavour, strategy),
         total_memory_bytes=candidate.peak_memory_bytes,
-        memory_limit_bytes=hardware.memory_bytes * (1.0 - MARGIN_FRACTION),
+        memory_limit_bytes=_limit_bytes(hardware),
         breakdown_s=candidate.breakdown_s,
         model_flops_per_device=sample_flops * strategy.global_batch_size / strategy.world_size,
         peak_flops_per_s=hardware.pool.device.peak_flops_per_s[precision],
         flavour=mapped.flavour,
+        least_memory_bytes=least_bytes,
     )
 
 
