@@ -41,6 +41,11 @@ class Flavour:
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
 
+MEGATRON_2021_TRAITS = FrameworkTraits("Megatron-LM before 2023", attention="unfused")
+"""Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention)."""
+LLM_FOUNDRY_TRAITS = FrameworkTraits("llm-foundry (MPT)", attention="triton")
+"""attn_impl: triton, FlashAttention 1 with ALiBi (llm-foundry scripts/train/benchmarking)."""
+
 NANOTRON = Flavour("nanotron", overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first")
 """fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
 (nanotron models/base.py, build_model).  The sweep's memory column does not move with the micro-batch size: it is what
@@ -52,11 +57,14 @@ VTRAIN = Flavour(
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
 MEGATRON_2021 = Flavour(
     "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    overlap_param_gather=False, gradient_dtype="bf16", memory="process",
+    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=MEGATRON_2021_TRAITS,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
 FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False)
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
+LLM_FOUNDRY = Flavour(
+    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=LLM_FOUNDRY_TRAITS
+)
 TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved")
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour("NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16")
@@ -81,7 +89,8 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"vTrain", VTRAIN),
     (r"NVIDIA/Megatron-LM:tests", MEGATRON_CI),
     (r"2104\.04473|2201\.11990|bigscience|2205\.05198", MEGATRON_2021),
-    (r"llm-foundry|fms-fsdp|foundation-model-stack", FSDP),
+    (r"llm-foundry", LLM_FOUNDRY),
+    (r"fms-fsdp|foundation-model-stack", FSDP),
     (r"torchtitan|awsome-distributed-training", TORCHTITAN),
     (r"maxtext|tpu-recipes|gpu-recipes|levanter", JAX),
     (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|Automodel", NEMO),

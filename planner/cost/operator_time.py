@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.efficiency import ATTENTION_BACKWARD_FLOPS
+from planner.cost.attention_time import BACKWARD_FLOPS, attention_seconds
 from planner.cost.hardware import Hardware
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.measured import better_of
@@ -41,7 +41,7 @@ def operator_backward_s(
     shapes, input gradient [m, n] x [n, k] and weight gradient [n, m] x [m, k].
     """
     if operator.op_class == "attention":
-        return ATTENTION_BACKWARD_FLOPS * forward_s, np.zeros_like(forward_s)
+        return attention_backward_ratio(operator, keys, hardware) * forward_s, np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
         if hardware.rates.measured is None or not is_matmul(operator):
             return forward_s, forward_s
@@ -108,12 +108,31 @@ def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
     return 2.0 * context * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * keys.tokens
 
 
+def attention_backward_ratio(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
+    """Backward over forward seconds of one attention: [K].  A measured forward time keeps the kernel's ratio."""
+    forward_s, backward_s = _attention_model_s(operator, keys, hardware)
+    return np.divide(backward_s, forward_s, out=np.full(len(keys), BACKWARD_FLOPS), where=forward_s > 0)
+
+
 def _attention_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
-    flops = attention_flops(operator, keys)
-    longest = min(operator.window or keys.sequence_length, keys.sequence_length)
-    model_s = hardware.rates.attention_s(flops, np.full_like(keys.tokens, float(longest)))
-    found = measured_attention(operator, keys, hardware, flops)
+    model_s, _ = _attention_model_s(operator, keys, hardware)
+    found = measured_attention(operator, keys, hardware, attention_flops(operator, keys))
     return model_s if found is None else better_of(found, model_s)
+
+
+def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
+    """Forward and backward seconds as the framework's kernel runs it on this device: two [K]."""
+    products = keys.micro_batch_size * operator.num_heads / keys.tp
+    return attention_seconds(
+        hardware.framework.attention,
+        hardware.pool.device.architecture,
+        hardware.rates,
+        flops=attention_flops(operator, keys),
+        scores=products * float(keys.sequence_length) ** 2 / keys.cp,
+        products=products,
+        longest=float(min(operator.window or keys.sequence_length, keys.sequence_length)),
+        head_dim=0.5 * (operator.qk_dim + operator.v_dim),
+    )
 
 
 def _rows(operator: Operator, keys: LayerKeys) -> Array:

@@ -9,6 +9,12 @@ late.  ``planner.framework.known`` holds the traits of the frameworks whose runs
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+
+AttentionChoice = Literal["best", "flash2", "triton", "unfused"]
+"""best: the fastest published kernel of the device; flash2: FlashAttention-2 on any device; triton: the first
+FlashAttention in Triton; unfused: batched matmuls around a softmax kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,10 @@ class FrameworkTraits:
     """Launches that one tensor-parallel collective costs the host: the collective, its stream waits, its buffers."""
     parameter_hooks: float = 0.0
     """Further launches in the backward pass for each weight: accumulation of its gradient into an fp32 buffer."""
+    attention: AttentionChoice = "best"
+    """Which attention kernel runs."""
+    unfused: frozenset[str] = frozenset()
+    """Operator classes that run as several passes over memory instead of one fused kernel (``cost.pointwise``)."""
 
 
 TUNED = FrameworkTraits()
