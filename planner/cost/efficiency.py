@@ -36,6 +36,11 @@ OTHER_SUSTAINED_FRACTION = 0.75
 A100 and B200 from the operator efficiencies that SimuMax measured in training layers (.73 and .49 of peak,
 MooreThreads/SimuMax@4dcaae5) over the best rates in the device catalogue; the others are priors between them.
 """
+NARROW = frozenset({"fp8"})
+CAST_BYTES = 4.0
+"""Bytes moved for each element that a matmul takes in 8 bit: read once (2), written as it stands and transposed for
+the weight gradient (1 + 1).  TransformerEngine's delayed scaling; current scaling reads once more unless a kernel
+before it found the largest value."""
 MEMORY_FRACTION = 0.80
 LAUNCH_S = 3e-6
 REFERENCE_PEAK_FLOPS_PER_S = 989e12
@@ -52,16 +57,29 @@ class DeviceRates:
     wide_flops_per_s: float
     memory_bytes_per_s: float
     element_bytes: float
+    casts: bool = False
     measured: MeasuredRates | None = None
 
     def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0, phase: str = "forward") -> Array:
-        """Seconds of ``weights`` matmuls [m, k] x [k, n] run as one (grouped) kernel; ``phase`` dgrad, wgrad."""
+        """Seconds of ``weights`` matmuls [m, k] x [k, n] run as one (grouped) kernel; ``phase`` dgrad, wgrad.
+
+        In 8 bit without the casts of their inputs: ``cast_s``.
+        """
         seconds = self._model_s(m, n, k, weights, self.matmul_flops_per_s, self.element_bytes)
         return seconds if self.measured is None else better_of(self.measured.matmul(m, n, k, weights, phase), seconds)
 
-    def wide_matmul_s(self, m: Array, n: Array, k: Array, products: Array) -> Array:
-        """Seconds of ``products`` batched 16-bit matmuls whatever the precision of the weights: attention scores."""
-        return self._model_s(m, n, k, products, self.wide_matmul_flops_per_s, 2.0)
+    def wide_matmul_s(
+        self, m: Array, n: Array, k: Array, products: Array | float = 1.0, phase: str = "forward"
+    ) -> Array:
+        """Seconds of ``products`` 16-bit matmuls whatever the precision of the run: vocabulary, router, scores."""
+        seconds = self._model_s(m, n, k, products, self.wide_matmul_flops_per_s, 2.0)
+        if self.measured is None:
+            return seconds
+        return better_of(self.measured.matmul(m, n, k, products, phase, wide=True), seconds)
+
+    def cast_s(self, elements: Array) -> Array:
+        """Seconds to bring ``elements`` of 16 bit into the 8-bit formats of a matmul; none in 16 bit."""
+        return self.memory_s(CAST_BYTES * elements) if self.casts else np.zeros_like(elements)
 
     def memory_s(self, moved_bytes: Array, operator: str = "") -> Array:
         """Seconds of a memory-bound operator (of class ``operator``) that moves ``moved_bytes``."""
@@ -113,4 +131,5 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
         wide_flops_per_s=base,
         memory_bytes_per_s=device.memory_bandwidth_bytes_per_s * MEMORY_FRACTION,
         element_bytes=1.5 if precision == "fp8" else 2.0,
+        casts=precision in NARROW,
     )

@@ -26,7 +26,10 @@ def operator_forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) 
 
 def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
     if is_matmul(operator):
-        return hardware.rates.matmul_s(*matmul_sizes(operator, keys))
+        m, n, k, products = matmul_sizes(operator, keys)
+        if is_wide(operator):
+            return hardware.rates.wide_matmul_s(m, n, k, products)
+        return hardware.rates.matmul_s(m, n, k, products) + hardware.rates.cast_s(m * k * products)
     if operator.op_class == "attention":
         return _attention_s(operator, keys, hardware)
     return hardware.rates.memory_s(moved_bytes(operator, keys), operator.op_class)
@@ -43,14 +46,31 @@ def operator_backward_s(
     if operator.op_class == "attention":
         return attention_backward_ratio(operator, keys, hardware) * forward_s, np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
-        if hardware.rates.measured is None or not is_matmul(operator):
-            return forward_s, forward_s
-        m, n, k, products = matmul_sizes(operator, keys)
-        factor, rates = hardware.factors.compute, hardware.rates
-        input_s, weight_s = rates.matmul_s(m, k, n, products, "dgrad"), rates.matmul_s(n, k, m, products, "wgrad")
-        return factor * input_s, factor * weight_s
+        return _matmul_backward_s(operator, keys, hardware, forward_s)
     # Point-wise operators read the saved input and the incoming gradient, write one gradient.
     return 1.5 * forward_s, np.zeros_like(forward_s)
+
+
+def _matmul_backward_s(
+    operator: Operator, keys: LayerKeys, hardware: Hardware, forward_s: Array
+) -> tuple[Array, Array]:
+    factor, rates = hardware.factors.compute, hardware.rates
+    if not is_matmul(operator) or (rates.measured is None and (is_wide(operator) or not rates.casts)):
+        return forward_s, forward_s
+    m, n, k, products = matmul_sizes(operator, keys)
+    if rates.measured is None:
+        input_s = weight_s = rates.matmul_s(m, n, k, products)
+    else:
+        seconds = rates.wide_matmul_s if is_wide(operator) else rates.matmul_s
+        input_s, weight_s = seconds(m, k, n, products, "dgrad"), seconds(n, k, m, products, "wgrad")
+    # One cast of the incoming gradient serves both products.
+    cast_s = np.zeros_like(m) if is_wide(operator) else rates.cast_s(m * n * products)
+    return factor * (input_s + cast_s), factor * weight_s
+
+
+def is_wide(operator: Operator) -> bool:
+    """Whether a matmul stays in 16 bit when the layers run in 8: the head and the router do in every framework."""
+    return operator.module == "head" or operator.op_class == "router"
 
 
 def is_matmul(operator: Operator) -> bool:
