@@ -67,8 +67,11 @@ LLM_FOUNDRY = Flavour(
 )
 TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved")
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
-NEMO = Flavour("NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16")
-"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
+NEMO = Flavour(
+    "NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16",
+    traits=FrameworkTraits("NeMo performance recipe", dispatch="node"),
+)  # fmt: skip
+"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
     zero_stage=0,
