@@ -41,9 +41,13 @@ class Flavour:
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
 
-MEGATRON_2021_TRAITS = FrameworkTraits("Megatron-LM before 2023", attention="unfused")
+MEGATRON_2021_TRAITS = FrameworkTraits(
+    "Megatron-LM before 2023", attention="unfused", unfused=frozenset({"cross_entropy"})
+)
 """Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention)."""
-LLM_FOUNDRY_TRAITS = FrameworkTraits("llm-foundry (MPT)", attention="triton")
+LLM_FOUNDRY_TRAITS = FrameworkTraits(
+    "llm-foundry (MPT)", attention="triton", unfused=frozenset({"cross_entropy"})
+)
 """attn_impl: triton, FlashAttention 1 with ALiBi (llm-foundry scripts/train/benchmarking)."""
 
 NANOTRON = Flavour("nanotron", overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first")
