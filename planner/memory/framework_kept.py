@@ -30,7 +30,7 @@ MASKS_PER_LAYER = 2.0
 
 def score_bytes(operators: Sequence[Operator], keys: LayerKeys, framework: FrameworkTraits) -> Array:
     """Bytes of attention scores that a layer keeps on one device: [K].  Nothing with a fused kernel."""
-    if framework.fused_attention:
+    if framework.attention != "unfused":
         return np.zeros_like(keys.tp)
     each = DROPPED_SCORE_BYTES if framework.dropout else PLAIN_SCORE_BYTES
     heads = sum(operator.num_heads for operator in operators if operator.op_class == "attention")
