@@ -38,6 +38,8 @@ class Flavour:
     dealing: Dealing = "even"
     memory: MemoryMeaning = "allocated"
     memory_rank: MemoryRank = "worst"
+    shards_by_default: bool = False
+    """Rows without degrees shard parameters over all devices, each taking its part of the batch at once (JAX)."""
     megatron_defaults: bool = False
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
@@ -81,7 +83,11 @@ MEGATRON_CI = Flavour(
 )
 """Every switch is off unless the row's flags name it; the logging rank is the last one (README)."""
 INTERNEVO = Flavour("InternEvo", gradient_dtype="bf16", sequence_parallel=False, memory="process")
-JAX = Flavour("JAX / MaxText", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True)
+JAX = Flavour(
+    "JAX / MaxText", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
+    shards_by_default=True,
+)  # fmt: skip
+"""ici_fsdp_parallelism = -1 and no gradient accumulation are MaxText's defaults (configs/base.yml)."""
 ZERO_BUBBLE = replace(
     MEGATRON_2021, name="zero-bubble (Megatron-LM of 2023, fp16)", sequence_parallel=True, memory="allocated"
 )

@@ -146,13 +146,13 @@ def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
         raise RowUnmapped(row.contradiction)
     flavour = flavour_of_row(row)
     shape = (row.layers, row.hidden, row.ffn_hidden, row.heads, row.kv_heads, row.vocab, row.experts, row.topk)
-    words = (row.model, *shape, row.params_b, row.seq_len, row.tp, flavour.name, _model_words(row, flavour))
+    words = (row.model, *shape, row.params_b, row.sequence_length, row.tp, flavour.name, _model_words(row, flavour))
     key = "|".join(str(word) for word in words)
     if key not in models:
         models[key] = model_of_row(row, flavour)
     model = models[key]
     workload = workload_of_row(row, flavour)
-    degrees = degrees_of_row(row)
+    degrees = degrees_of_row(row, flavour, model.num_layers)
     strategy = strategy_of_row(row, degrees, model, flavour)
     cluster = cluster_of_row(row, strategy.world_size)
     return MappedRun(row, flavour, model, cluster, workload, strategy, chunk_layers_of_row(model, strategy, flavour))
@@ -162,7 +162,7 @@ def _model_words(row: TruthRow, flavour: Flavour) -> str:
     """The part of the notes that may change the model."""
     if flavour.megatron_defaults:
         return row.notes
-    return " ".join(word for word in ("tie_emb=True", "tie_emb=False", "LoRA") if word in row.notes)
+    return " ".join(word for word in ("tie_emb=True", "tie_emb=False", "w/o MTP") if word in row.notes)
 
 
 def _predict_batch(
