@@ -13,7 +13,11 @@ UNFUSED_BACKENDS = frozenset({"unfused", "local"})
 
 
 def flavour_of_row(row: TruthRow) -> Flavour:
-    """Flavour of a row.  DeepSpeed has an optimizer of its own for bf16; Megatron's tests name their attention kernel; its local layers have none of their own."""
+    """Flavour of a row.
+
+    DeepSpeed has an optimizer of its own for bf16; Megatron's tests name their attention kernel, and its local layers
+    have none.
+    """
     flavour = flavour_of(row.source, row.zero_or_fsdp)
     if "bigscience" in row.source and row.precision.lower() in ("bf16", "bfloat16"):
         return BF16_OPTIMIZER
