@@ -44,6 +44,10 @@ from profiles.prediction.profile import Profile
 from profiles.prediction.reference import ProfileReference
 
 MARGIN_FRACTION = float(Constraints().memory_margin_fraction)
+RESERVED_PER_ALLOCATED = 1.10
+"""Memory that PyTorch's caching allocator holds for each byte in use at the peak: rounding, segments and blocks that
+fit no later tensor.  Fitted on six torchtitan runs (fit part: mean error of reserved memory 74 % -> 10 % together with
+what the framework keeps); held part 124 % -> 28 %.  A plan's own memory is what is allocated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Prediction:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the planner would let this run start; None where that hangs on a recompute that the row leaves out."""
+        """Whether the planner would let this run start; None where that hangs on recompute and the row is silent."""
         if self.total_memory_bytes <= self.memory_limit_bytes:
             return True
         return None if self.least_memory_bytes <= self.memory_limit_bytes else False
@@ -254,7 +258,7 @@ def _reported_bytes(candidate: Candidate, flavour: Flavour, strategy: Strategy) 
     outside = _outside_allocator_bytes(strategy)
     if flavour.memory == "allocated":
         return total - outside
-    reserved = (total - outside) * flavour.traits.reserved_per_allocated
+    reserved = (total - outside) * RESERVED_PER_ALLOCATED
     return reserved if flavour.memory == "reserved" else reserved + outside
 
 

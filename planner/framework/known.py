@@ -35,13 +35,9 @@ LLM_FOUNDRY = replace(
 )
 """attn_impl: triton, FlashAttention 1 with ALiBi (llm-foundry scripts/train/benchmarking).  Its default loss is
 flash-attention's cross-entropy, which keeps the 16-bit logits and writes a 16-bit gradient (csrc/xentropy)."""
-TORCHTITAN = replace(
-    PYTORCH_FSDP, name="torchtitan", kept_logit_bytes=4.0, passing_logit_bytes=8.0, reserved_per_allocated=1.1
-)
+TORCHTITAN = replace(PYTORCH_FSDP, name="torchtitan", kept_logit_bytes=4.0, passing_logit_bytes=8.0)
 """Plain cross-entropy over fp32 logits: the kept log-softmax, the gradient of the loss and that of the softmax, three
-fp32 tensors at the head's backward (torchtitan, components/loss.py).  ``reserved_per_allocated`` is fitted on five
-runs of the fit part: mean error of reserved memory 75 % -> 11 % with all of this, one run of another cluster apart
-1-9 %; held part 120 % -> 30 %."""
+fp32 tensors at the head's backward (torchtitan, components/loss.py)."""
 
 FRAMEWORKS: dict[str, FrameworkTraits] = {traits.name: traits for traits in (TUNED,)}
 """By the name that ``--framework`` and ``Problem.framework`` use."""
