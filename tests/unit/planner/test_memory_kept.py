@@ -12,7 +12,7 @@ from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import model_cost
 from planner.cost.row_cost import CostModel
 from planner.framework.traits import TUNED, FrameworkTraits
-from planner.memory.activations import Relief, replayed_operators, saved_bytes
+from planner.memory.activations import Relief, replayed_shares, saved_bytes
 from planner.memory.framework_kept import kept_matmuls
 from planner.memory.stage import stage_memory
 from planner.memory.states import state_bytes
@@ -91,9 +91,10 @@ def test_operator_checkpointing_keeps_every_second_matmul_and_attention() -> Non
     relief, traits = Relief("selective", ("norm", "activation")), FrameworkTraits(operator_checkpointing=True)
     kept = saved_bytes(operators, _keys(8192, micro_batch_size=2), relief, 4096, traits)
     assert kept[0] == 2 * 2 * 8192 * (4 * 4096 + 1024 + 14_336)
-    replayed = replayed_operators(operators, relief, traits)
-    assert "output_projection" in replayed
-    assert not replayed & {"qkv", "up", "down", "attention_core"}
+    shares = replayed_shares(operators, relief, traits)
+    assert (shares["output_projection"], shares["up"]) == (1.0, 0.5)
+    assert shares["qkv"] == pytest.approx(1024 / 6144)  # wk
+    assert not {"down", "attention_core"} & set(shares)
 
 
 def _costs(traits: FrameworkTraits, reliefs: tuple[Relief, ...] = (Relief(),)) -> CostModel:
