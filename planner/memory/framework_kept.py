@@ -79,7 +79,7 @@ def _separate_outputs(operator: Operator, operators: Sequence[Operator]) -> list
 
 
 def checkpointed_replay(operators: Sequence[Operator]) -> dict[str, float]:
-    """Part of each operator that operator-level checkpointing runs again: matmul outputs that it does not keep, the rest."""
+    """Part of each operator that operator-level checkpointing runs again: matmul outputs it does not keep, the rest."""
     kept: dict[str, float] = {}
     for operator, width in kept_matmuls(operators):
         kept[operator.name] = kept.get(operator.name, 0.0) + width / operator.out_features

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.accuracy.prediction import predict_rows
+from planner.accuracy.prediction import map_rows, predict_rows
 from planner.accuracy.row_flavour import flavour_of_row
 from planner.accuracy.statistics import oom_figures
 from tests.accuracy_rows import rows_of
@@ -49,3 +49,15 @@ def test_a_run_that_fits_only_with_recompute_is_not_judged_unless_it_says_whethe
     assert [each.fits for each in predictions] == [None, False, True, False]
     figures = oom_figures(predictions)
     assert (figures["not_judged"], figures["fp"], figures["tn"]) == (1, 2, 1)
+
+
+@pytest.mark.parametrize(("words", "shard"), [("fsdp2", 8), ("fsdp2-4", 4), ("fsdp4", 4), ("fsdp-4", 4), ("fsdp", 8)])
+def test_the_2_of_fsdp2_is_no_shard_group(words: str, shard: int) -> None:
+    row = {"zero_or_fsdp": words, "num_devices": "8", "tp": "1", "pp": "1"}
+    (mapped,), _ = map_rows(rows_of(row))
+    assert (mapped.strategy.dp_shard, mapped.strategy.zero_stage) == (shard, 3)
+
+
+def test_an_h100_of_96_gb_has_them() -> None:
+    (usual, larger), _ = predict_rows(rows_of({}, {"device": "H100-96GB-HBM2e-500W"}))
+    assert larger.memory_limit_bytes / usual.memory_limit_bytes == pytest.approx(1.2, rel=0.01)
