@@ -46,8 +46,9 @@ from profiles.prediction.reference import ProfileReference
 MARGIN_FRACTION = float(Constraints().memory_margin_fraction)
 RESERVED_PER_ALLOCATED = 1.10
 """Memory that PyTorch's caching allocator holds for each byte in use at the peak: rounding, segments and blocks that
-fit no later tensor.  Fitted on six torchtitan runs (fit part: mean error of reserved memory 74 % -> 10 % together with
-what the framework keeps); held part 124 % -> 28 %.  A plan's own memory is what is allocated."""
+fit no later tensor.  Read off five torchtitan runs of the fit part (1.06-1.16; a sixth, of another cluster, is far
+off).  Fit part, together with what the framework keeps: mean error of reserved memory 74 % -> 10 %; held part
+124 % -> 28 %.  A plan's own memory is what is allocated."""
 
 
 @dataclass(frozen=True, slots=True)
