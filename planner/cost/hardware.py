@@ -26,6 +26,9 @@ Array = NDArray[np.float64]
 FRAMEWORK_BYTES = 1_200_000_000
 """Device context, library workspaces and allocator slack of an idle training process; prior from published
 one-process readings (context 300-500 MB, workspaces and fused-kernel buffers the rest)."""
+WORKSPACE_BYTES = 67_108_864
+"""Part of ``FRAMEWORK_BYTES`` that torch's allocator counts: the matmul workspaces of PyTorch (CUDAContext's default)
+and of TransformerEngine (module/base.py), 32 MiB each on Hopper."""
 COMMUNICATOR_BYTES = 350_000_000
 """Buffers of one communicator: 340-390 MB a process in AIConfigurator's tables (ai-dynamo/aiconfigurator@095f58a51)."""
 
@@ -63,6 +66,15 @@ class Hardware:
         return self.measured_links.predict(
             op, np.asarray(size_bytes), np.asarray(group_size), np.asarray(stride), model_s
         )
+
+    def expert_exchange_s(self, size_bytes: Array, group_size: Array, stride: Array, top_k: float) -> Array:
+        """Seconds of one all_to_all of routed tokens, each to ``top_k`` experts, as the framework's dispatcher sends."""
+        time_s = self.collective_s("all_to_all", size_bytes, group_size, stride)
+        if self.framework.dispatch == "expert":
+            return time_s
+        plain_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels)
+        once_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels, copies=top_k)
+        return np.where(plain_s > 0, time_s * once_s / np.maximum(plain_s, 1e-30), 0.0)
 
     @property
     def scale_up_devices(self) -> int:

@@ -16,13 +16,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.efficiency import ATTENTION_BACKWARD_FLOPS
 from planner.cost.hardware import Hardware
 from planner.cost.launches import host_s
 from planner.cost.layer_keys import LayerKeys
-from planner.cost.operator_time import operator_backward_s, operator_forward_s
+from planner.cost.operator_time import attention_backward_ratio, operator_backward_s, operator_forward_s
 from planner.cost.overlap import exposed_s
-from planner.memory.activations import Relief, replayed_operators, saved_bytes, saved_bytes_of_operator
+from planner.memory.activations import Relief, replayed_shares, saved_bytes, saved_bytes_of_operator
 from planner.model.operator import Operator
 
 Array = NDArray[np.float64]
@@ -149,15 +148,15 @@ def saved_and_extra(
     exchange of a replayed mixture, everything of a replayed layer); offload moves what is kept to the host during the
     forward pass and back during the backward pass.
     """
-    kept = saved_bytes(kind.operators, keys, relief, hidden_size)
+    kept = saved_bytes(kind.operators, keys, relief, hidden_size, hardware.framework)
     if relief.offload:
         one_way_s = working_bytes(kind.operators, keys) / hardware.host_link_bytes_per_s
         return kept, exposed_s(one_way_s, kind.sums.forward_s) + exposed_s(one_way_s, kind.sums.backward_s)
     extra_s = np.zeros(len(keys))
-    replayed = replayed_operators(kind.operators, relief)
-    for operator in kind.operators:  # in their order: a set's own order, and with it rounding, differs by process
-        if operator.name in replayed:
-            extra_s = extra_s + kind.forward_times_s[operator.name]
+    shares = replayed_shares(kind.operators, relief, hardware.framework)
+    replayed = frozenset(shares)
+    for name, share in shares.items():
+        extra_s = extra_s + share * kind.forward_times_s[name]
     if relief.recompute == "full":
         return kept, _behind_host_s(kind, keys, hardware, replayed, extra_s + kind.sums.communication_forward_s)
     for name, reduction_s in kind.reduction_times_s.items():
@@ -222,7 +221,9 @@ def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     ring_s = hardware.collective_s("all_gather", kv_bytes * keys.cp, keys.cp, keys.tp)
     forward_ring_s = exposed_s(ring_s, attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0))
     backward_ring_s = exposed_s(
-        2.0 * ring_s, ATTENTION_BACKWARD_FLOPS * attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0)
+        2.0 * ring_s,
+        attention_backward_ratio(operator, keys, hardware) * attention_s,
+        tail_fraction=1.0 / np.maximum(keys.cp, 2.0),
     )
     exchange_s = sum(
         (hardware.collective_s("all_to_all", size, keys.cp, keys.tp) for size in (q_bytes, sent_kv_bytes)),
@@ -239,6 +240,6 @@ def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
     rows = keys.tokens / keys.sequence_split * operator.tokens_per_token
     size = rows * operator.out_features * 2.0
-    exchange_s = hardware.collective_s("all_to_all", size, keys.ep, keys.etp)
+    exchange_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, operator.tokens_per_token)
     gather_s = hardware.collective_s("all_gather", size * keys.etp, keys.etp, np.ones_like(size))
     sums.ep_s += 4.0 * exchange_s + 4.0 * gather_s

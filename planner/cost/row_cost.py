@@ -197,9 +197,9 @@ class CostModel:
 
     def _state(self, rows: StrategyRows, parallel: DataParallelism, cost: ModelCost, key: Ints) -> StateBytes:
         """Bytes of state a parameter, with what the framework holds beside the usual."""
-        state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload)
         layers, framework = cost.layers, self.hardware.framework
-        if framework.bucket_bytes == 0.0 and framework.passing_gradient_bytes == 0.0:
+        state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload, framework)
+        if framework.bucket_bytes_per_parameter == 0.0 and framework.passing_gradient_bytes == 0.0:
             return state
         parameters = (layers.dense_parameters + layers.expert_parameters)[key] @ self.kind_counts
         kept_per_parameter = layers.saved_bytes[rows.relief, key] @ self.kind_counts / parameters

@@ -31,7 +31,7 @@ def with_framework_gradients(
     A backward pass frees what its micro-batch kept while its 16-bit gradients pile up: only what these are larger
     adds to the peak, ``max(0, passing - kept)`` bytes a parameter.
     """
-    buckets = np.where((ranks > 1) & (zero <= 1), traits.bucket_bytes, 0.0)
+    buckets = np.where((ranks > 1) & (zero <= 1), traits.bucket_bytes_per_parameter, 0.0)
     passing = np.maximum(traits.passing_gradient_bytes - kept_per_parameter, 0.0)
     return replace(state, gradients=state.gradients + buckets, passing=state.passing + passing)
 
