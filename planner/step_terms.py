@@ -13,7 +13,7 @@ TERM_WORDS = {
     "optimizer": "optimizer step",
     "recompute": "recompute",
     "offload": "offload",
-    "host": "host overhead (calibrated)",
+    "host": "waiting for the host",
 }
 
 

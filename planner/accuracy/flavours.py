@@ -9,9 +9,10 @@ wins; the last one is Megatron-Core's defaults, which most published tables use.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from planner.framework import known
 from planner.framework.traits import TUNED, FrameworkTraits
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
@@ -37,14 +38,19 @@ class Flavour:
     dealing: Dealing = "even"
     memory: MemoryMeaning = "allocated"
     memory_rank: MemoryRank = "worst"
+    shards_by_default: bool = False
+    """Rows without degrees shard parameters over all devices, each taking its part of the batch at once (JAX)."""
     megatron_defaults: bool = False
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
 
-NANOTRON = Flavour("nanotron", overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first")
+NANOTRON = Flavour(
+    "nanotron", traits=known.NANOTRON, overlap_param_gather=False, dealing="by_compute", memory="resident",
+    memory_rank="first",
+)  # fmt: skip
 """fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
-(nanotron models/base.py, build_model).  The sweep's memory column does not move with the micro-batch size: it is what
-the first stage holds between steps, not a peak."""
+(nanotron models/base.py, build_model).  Rank 0 prints max_memory_allocated after its counter was reset behind the last
+backward pass (trainer.py, log_memory): state of the first stage and what the optimizer step allocates, in GiB."""
 VTRAIN = Flavour(
     "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
     gradient_dtype="bf16",
@@ -52,17 +58,24 @@ VTRAIN = Flavour(
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
 MEGATRON_2021 = Flavour(
     "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    overlap_param_gather=False, gradient_dtype="bf16", memory="process",
+    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=known.MEGATRON_2021,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
-FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False)
+FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=known.PYTORCH_FSDP)
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
-TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved")
+LLM_FOUNDRY = Flavour(
+    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=known.LLM_FOUNDRY
+)
+TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved", traits=known.TORCHTITAN)
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
-NEMO = Flavour("NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16")
-"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
+NEMO = Flavour(
+    "NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16",
+    traits=FrameworkTraits("NeMo performance recipe", dispatch="node"),
+)  # fmt: skip
+"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
+    traits=known.MEGATRON_TEST,
     zero_stage=0,
     sequence_parallel=False,
     overlap_grad_reduce=False,
@@ -73,7 +86,18 @@ MEGATRON_CI = Flavour(
 )
 """Every switch is off unless the row's flags name it; the logging rank is the last one (README)."""
 INTERNEVO = Flavour("InternEvo", gradient_dtype="bf16", sequence_parallel=False, memory="process")
-JAX = Flavour("JAX / MaxText", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True)
+JAX = Flavour(
+    "JAX / MaxText", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
+    shards_by_default=True,
+)  # fmt: skip
+"""ici_fsdp_parallelism = -1 and no gradient accumulation are MaxText's defaults (configs/base.yml)."""
+ZERO_BUBBLE = replace(
+    MEGATRON_2021, name="zero-bubble (Megatron-LM of 2023, fp16)", sequence_parallel=True, memory="allocated"
+)
+"""Megatron-LM's local kernels without flash attention, fp16, dropout as it is by default (examples/pretrain_zbh1.sh);
+the paper counts kept activations with the scores, s b (34 h + 5 a s) (arXiv 2401.10241, section 2.1)."""
+BF16_OPTIMIZER = replace(MEGATRON_2021, name="Megatron-DeepSpeed, bf16", gradient_dtype="fp32")
+"""DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32 (runtime/bf16_optimizer.py)."""
 DEFAULT = Flavour("Megatron-Core defaults")
 
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
@@ -81,11 +105,13 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"vTrain", VTRAIN),
     (r"NVIDIA/Megatron-LM:tests", MEGATRON_CI),
     (r"2104\.04473|2201\.11990|bigscience|2205\.05198", MEGATRON_2021),
-    (r"llm-foundry|fms-fsdp|foundation-model-stack", FSDP),
+    (r"llm-foundry", LLM_FOUNDRY),
+    (r"fms-fsdp|foundation-model-stack", FSDP),
     (r"torchtitan|awsome-distributed-training", TORCHTITAN),
     (r"maxtext|tpu-recipes|gpu-recipes|levanter", JAX),
     (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|Automodel", NEMO),
     (r"InternEvo", INTERNEVO),
+    (r"zero-bubble|2401\.10241", ZERO_BUBBLE),
 )
 
 

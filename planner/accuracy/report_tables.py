@@ -170,15 +170,18 @@ def _out_of_memory(data: Data, groups: Sequence[Data]) -> ReportTable:
     rows = [
         (
             group["group"],
-            *(f"{group['oom'][name]:,}" for name in ("tp", "fn", "tn", "fp")),
+            *(f"{group['oom'][name]:,}" for name in ("tp", "fn", "tn", "fp", "not_judged")),
             percent(group["oom"]["balanced_accuracy"], decimals=1),
             percent(group["oom"]["false_fits"], decimals=1) if group["oom"]["tp"] + group["oom"]["fn"] else "-",
         )
         for group in groups
     ]
     columns: tuple[str, ...] = (data["by"], ">died, foreseen", ">not foreseen", ">ran, foreseen", ">not foreseen")
-    columns += (">balanced", ">false fits")
-    said = "Runs that ran out of memory and runs that did not, and what we said of them before."
+    columns += (">unsaid", ">balanced", ">false fits")
+    said = (
+        "Runs that ran out of memory and runs that did not, and what we said of them before. unsaid: the verdict hangs"
+        " on a recompute policy that the row does not state."
+    )
     return ReportTable("out-of-memory", "Out of memory", said, columns, rows)
 
 

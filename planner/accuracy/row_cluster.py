@@ -44,6 +44,7 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"h800", Machine("dgx-h800")),
     (r"h20\b", Machine("dgx-h100", "h20-96gb")),
     (r"h100.*pcie", Machine("h100-pcie-8")),
+    (r"h100.*96gb", Machine("dgx-h100", "h100-sxm5-80gb", memory_bytes=102_047_612_928)),
     (r"h100", Machine("dgx-h100")),
     (r"a800", Machine("dgx-a100-80g", "a800-sxm4-80gb", 0, 200e9)),
     (r"a100.*pcie", Machine("dgx-a100-80g", "a100-pcie-80gb")),
@@ -62,7 +63,8 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"trn2|trainium2", Machine("trn2")),
 )
 """First match wins.  V100: four GPUs a node, six NVLink2 links of 25 GB/s each way (Jean Zay, DGX-1 class boards);
-A800: NVLink cut to 400 GB/s both ways; GH200: four superchips a node on NVLink4."""
+H100 of 96 GB: 95.04 GiB as torchtitan's
+performance page prints it; A800: NVLink cut to 400 GB/s both ways; GH200: four superchips a node on NVLink4."""
 
 CLOUD_NODES: tuple[tuple[str, str, str], ...] = (
     (r"h100", r"efa|aws", "aws-p5"),

@@ -26,7 +26,9 @@ from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
 PRECISIONS = {"bf16": "bf16", "fp16": "fp16", "bfloat16": "bf16", "float16": "fp16"}
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
-SHARD_GROUP = re.compile(r"(?:shard group |fsdp2?-?)(\d+)", re.IGNORECASE)
+SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
+FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
+"""NeMo releases whose recipes left the experts' tensor parallelism to Megatron-Core's default, which is tp."""
 EXPERT_TENSOR = re.compile(r"\bETP[ =](\d+)|expert-tensor-parallel-size=(\d+)", re.IGNORECASE)
 
 
@@ -44,15 +46,17 @@ class Degrees:
     num_microbatches: int
 
 
-def degrees_of_row(row: TruthRow) -> Degrees:
-    """Degrees and batch of a row.  Raises RowUnmapped."""
+def degrees_of_row(row: TruthRow, flavour: Flavour, num_layers: int) -> Degrees:
+    """Degrees and batch of a row for a model of ``num_layers``.  Raises RowUnmapped."""
     stated = [row.tp, row.pp, row.dp]
+    sharded = re.search(r"fsdp|zero-?3", row.zero_or_fsdp.lower()) is not None or flavour.shards_by_default
     if row.num_devices is None and row.dp is None:
         raise RowUnmapped("the number of devices is not stated")
-    if row.num_devices not in (None, 1) and all(value is None for value in stated):
+    if row.num_devices not in (None, 1) and all(value is None for value in stated) and not sharded:
         raise RowUnmapped("no parallel degree is stated")
     tp, cp, pp, ep = (value or 1 for value in (row.tp, row.cp, row.pp, row.ep))
-    vpp = (row.vpp or 1) if pp > 1 else 1
+    # Counts of chunks may include the embedding and the head, which the columns call no layers.
+    vpp = max(1, min(row.vpp or 1, num_layers // pp)) if pp > 1 else 1
     model_parallel = tp * cp * pp
     devices = row.num_devices or model_parallel * (row.dp or 1)
     dp = devices // model_parallel
@@ -63,7 +67,7 @@ def degrees_of_row(row: TruthRow) -> Degrees:
     if row.gbs % dp:
         raise RowUnmapped("the batch does not divide over the data-parallel ranks")
     local = row.gbs // dp
-    micro = row.mbs or 1
+    micro = row.mbs or (local if flavour.shards_by_default and pp == 1 else 1)
     if local % micro:
         raise RowUnmapped("the batch does not divide into micro-batches")
     return Degrees(tp, cp, pp, vpp, ep, dp, micro, local // micro)
@@ -71,20 +75,28 @@ def degrees_of_row(row: TruthRow) -> Degrees:
 
 def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
     """Sequence, precision and gradient dtype of a row; the batch is in the strategy.  Raises RowUnmapped."""
-    if row.seq_len is None:
+    if row.sequence_length is None:
         raise RowUnmapped("the sequence length is not stated")
-    words = row.precision.lower()
-    precision = PRECISIONS.get(words) or ("fp8" if "fp8" in words else None)
-    if precision is None:
-        raise RowUnmapped(f"precision {row.precision or 'not stated'} is not modelled")
+    precision = _precision(row)
     optimizer: OptimizerName = "muon" if flags_of(row).get("optimizer") == "muon" else "adam"
     return Workload(
         global_batch_size=1,
-        sequence_length=row.seq_len,
+        sequence_length=row.sequence_length,
         precision=precision,  # type: ignore[arg-type]  # one of the three above
         optimizer=optimizer,
         gradient_dtype=flavour.gradient_dtype,
     )
+
+
+def _precision(row: TruthRow) -> str:
+    """Precision of the matmuls; a source that is silent trains in 16 bit (fp16 before there was bf16)."""
+    words = row.precision.lower()
+    if not words:
+        return "fp16" if "v100" in row.device.lower() else "bf16"
+    found = PRECISIONS.get(words) or ("fp8" if "fp8" in words else None)
+    if found is None:
+        raise RowUnmapped(f"precision {row.precision} is not modelled")
+    return found
 
 
 def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: Flavour) -> Strategy:
@@ -133,7 +145,7 @@ def chunk_layers_of_row(model: ModelSpec, strategy: Strategy, flavour: Flavour) 
 
 
 def _by_compute(model: ModelSpec, chunks: int) -> tuple[int, ...]:
-    """A stage takes blocks until the running FLOPs pass its share of the total; the head counts, embeddings do not."""
+    """A stage takes blocks until the running FLOPs reach its share of the total; the head counts, embeddings do not."""
     weights = [_block_weight(model, kind) for kind in model.layer_kind_sequence()]
     total = sum(weights) + model.hidden_size * model.vocab_size
     counts = [0] * chunks
@@ -141,7 +153,7 @@ def _by_compute(model: ModelSpec, chunks: int) -> tuple[int, ...]:
     for weight in weights:
         counts[stage] += 1
         running += weight
-        if running * chunks > total * (stage + 1) and stage < chunks - 1:
+        if running * chunks >= total * (stage + 1) and stage < chunks - 1:
             stage += 1
     return tuple(counts)
 
@@ -220,7 +232,8 @@ def _expert_tensor(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: F
         return 1
     ranks = degrees.tp * degrees.cp * degrees.dp
     stated = EXPERT_TENSOR.search(row.notes)
-    etp = int(stated[1] or stated[2]) if stated else (degrees.tp if flavour.expert_tensor_parallel_is_tp else 1)
+    as_tp = flavour.expert_tensor_parallel_is_tp or FOLDED_EXPERTS.search(row.notes) is not None
+    etp = int(stated[1] or stated[2]) if stated else (degrees.tp if as_tp else 1)
     if not stated and ranks % (etp * degrees.ep):
         etp = 1
     if ranks % (etp * degrees.ep) or any(moe.num_experts % degrees.ep for moe in moes):

@@ -16,12 +16,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.efficiency import ATTENTION_BACKWARD_FLOPS
 from planner.cost.hardware import Hardware
+from planner.cost.launches import host_s
 from planner.cost.layer_keys import LayerKeys
-from planner.cost.operator_time import operator_backward_s, operator_forward_s
+from planner.cost.operator_time import attention_backward_ratio, operator_backward_s, operator_forward_s
 from planner.cost.overlap import exposed_s
-from planner.memory.activations import Relief, replayed_operators, saved_bytes, saved_bytes_of_operator
+from planner.memory.activations import Relief, replayed_shares, saved_bytes, saved_bytes_of_operator
 from planner.model.operator import Operator
 
 Array = NDArray[np.float64]
@@ -82,13 +82,30 @@ class LayerKind:
     forward_times_s: dict[str, Array]
     reduction_times_s: dict[str, Array]
     sums: OperatorSum
+    host_forward_s: Array
+    host_backward_s: Array
+
+    @property
+    def forward_s(self) -> Array:
+        """Forward with exposed communication, or its launches if they take longer: [K]."""
+        return np.maximum(self.sums.forward_s + self.sums.communication_forward_s, self.host_forward_s)
+
+    @property
+    def backward_s(self) -> Array:
+        """Backward with exposed communication, or its launches if they take longer: [K]."""
+        return np.maximum(self.sums.backward_s + self.sums.communication_backward_s, self.host_backward_s)
+
+    @property
+    def stall_s(self) -> Array:
+        """Seconds that the device waits for the host, forward and backward: [K]."""
+        return self.forward_s + self.backward_s - self.sums.total_s
 
 
 def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> LayerKind:
     """Cost the operators of one layer kind."""
     times_s = {operator.name: operator_forward_s(operator, keys, hardware) for operator in operators}
     sums, reductions_s = _sum(operators, times_s, keys, hardware)
-    return LayerKind(tuple(operators), times_s, reductions_s, sums)
+    return LayerKind(tuple(operators), times_s, reductions_s, sums, *host_s(operators, keys, hardware.framework))
 
 
 def operator_sum(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> OperatorSum:
@@ -131,23 +148,32 @@ def saved_and_extra(
     exchange of a replayed mixture, everything of a replayed layer); offload moves what is kept to the host during the
     forward pass and back during the backward pass.
     """
-    kept = saved_bytes(kind.operators, keys, relief, hidden_size)
+    kept = saved_bytes(kind.operators, keys, relief, hidden_size, hardware.framework)
     if relief.offload:
         one_way_s = working_bytes(kind.operators, keys) / hardware.host_link_bytes_per_s
         return kept, exposed_s(one_way_s, kind.sums.forward_s) + exposed_s(one_way_s, kind.sums.backward_s)
     extra_s = np.zeros(len(keys))
-    replayed = replayed_operators(kind.operators, relief)
-    for operator in kind.operators:  # in their order: a set's own order, and with it rounding, differs by process
-        if operator.name in replayed:
-            extra_s = extra_s + kind.forward_times_s[operator.name]
+    shares = replayed_shares(kind.operators, relief, hardware.framework)
+    replayed = frozenset(shares)
+    for name, share in shares.items():
+        extra_s = extra_s + share * kind.forward_times_s[name]
     if relief.recompute == "full":
-        return kept, extra_s + kind.sums.communication_forward_s
+        return kept, _behind_host_s(kind, keys, hardware, replayed, extra_s + kind.sums.communication_forward_s)
     for name, reduction_s in kind.reduction_times_s.items():
         if name in replayed:
             extra_s = extra_s + reduction_s
     if "moe" in relief.modules:
         extra_s = extra_s + 0.5 * kind.sums.ep_s
-    return kept, extra_s
+    return kept, _behind_host_s(kind, keys, hardware, replayed, extra_s)
+
+
+def _behind_host_s(
+    kind: LayerKind, keys: LayerKeys, hardware: Hardware, replayed: frozenset[str], extra_s: Array
+) -> Array:
+    """What a replay of ``extra_s`` device seconds adds to a backward pass whose launches may be the longer part."""
+    launches_s, _ = host_s(kind.operators, keys, hardware.framework, replayed)
+    device_s = kind.sums.backward_s + kind.sums.communication_backward_s + extra_s
+    return np.maximum(device_s, kind.host_backward_s + launches_s) - kind.backward_s
 
 
 def working_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:
@@ -195,7 +221,9 @@ def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     ring_s = hardware.collective_s("all_gather", kv_bytes * keys.cp, keys.cp, keys.tp)
     forward_ring_s = exposed_s(ring_s, attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0))
     backward_ring_s = exposed_s(
-        2.0 * ring_s, ATTENTION_BACKWARD_FLOPS * attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0)
+        2.0 * ring_s,
+        attention_backward_ratio(operator, keys, hardware) * attention_s,
+        tail_fraction=1.0 / np.maximum(keys.cp, 2.0),
     )
     exchange_s = sum(
         (hardware.collective_s("all_to_all", size, keys.cp, keys.tp) for size in (q_bytes, sent_kv_bytes)),
@@ -212,6 +240,6 @@ def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
     rows = keys.tokens / keys.sequence_split * operator.tokens_per_token
     size = rows * operator.out_features * 2.0
-    exchange_s = hardware.collective_s("all_to_all", size, keys.ep, keys.etp)
+    exchange_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, operator.tokens_per_token)
     gather_s = hardware.collective_s("all_gather", size * keys.etp, keys.etp, np.ones_like(size))
     sums.ep_s += 4.0 * exchange_s + 4.0 * gather_s

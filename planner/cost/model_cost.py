@@ -16,6 +16,7 @@ from planner.cost.hardware import Hardware
 from planner.cost.layer import OperatorSum, layer_kind, operator_sum, saved_and_extra, working_bytes
 from planner.cost.layer_keys import LayerKeys
 from planner.memory.activations import Relief, layer_input_bytes, saved_bytes_of_operator
+from planner.memory.framework_memory import with_framework_kept
 from planner.model.operator import Operator
 from planner.model.operators import (
     embedding_operators,
@@ -36,6 +37,7 @@ class LayerTable:
 
     forward_s: Array
     backward_s: Array
+    host_s: Array
     weight_gradient_s: Array
     forward_compute_s: Array
     compute_s: Array
@@ -49,7 +51,7 @@ class LayerTable:
 
     @property
     def total_s(self) -> Array:
-        """Forward and backward of one layer, exposed tp, cp and ep communication included: [K, N]."""
+        """Forward and backward of one layer, with exposed tp, cp, ep communication and waits for the host: [K, N]."""
         return self.forward_s + self.backward_s
 
     @property
@@ -100,7 +102,9 @@ def model_cost(
     model: ModelSpec, workload: Workload, hardware: Hardware, keys: LayerKeys, reliefs: Sequence[Relief]
 ) -> ModelCost:
     """Cost every layer kind and both ends for all keys."""
-    kinds = [layer_operators(model, kind) for kind in range(len(model.layer_kinds))]
+    kinds = [
+        with_framework_kept(layer_operators(model, kind), hardware.framework) for kind in range(len(model.layer_kinds))
+    ]
     layers = _layer_table(kinds, keys, hardware, reliefs, model.hidden_size)
     return ModelCost(
         keys=keys,
@@ -128,8 +132,9 @@ def _layer_table(
         return np.stack([getattr(total, name) for total in sums], axis=1)
 
     return LayerTable(
-        forward_s=stack("forward_s") + stack("communication_forward_s"),
-        backward_s=stack("backward_s") + stack("communication_backward_s"),
+        forward_s=np.stack([kind.forward_s for kind in costed], axis=1),
+        backward_s=np.stack([kind.backward_s for kind in costed], axis=1),
+        host_s=np.stack([kind.stall_s for kind in costed], axis=1),
         weight_gradient_s=stack("weight_gradient_s"),
         forward_compute_s=stack("forward_s"),
         compute_s=stack("forward_s") + stack("backward_s"),
@@ -139,9 +144,14 @@ def _layer_table(
         dense_parameters=stack("dense_parameters"),
         expert_parameters=stack("expert_parameters"),
         saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0)
-        * hardware.factors.fragmentation,
+        * _fragmentation(hardware),
         relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
     )
+
+
+def _fragmentation(hardware: Hardware) -> float:
+    """Bytes of memory for each byte of activations."""
+    return hardware.factors.fragmentation * hardware.framework.kept_fragmentation
 
 
 def _end(sums: OperatorSum, saved: Array, transient: Array, hardware: Hardware) -> EndTable:
@@ -155,8 +165,8 @@ def _end(sums: OperatorSum, saved: Array, transient: Array, hardware: Hardware) 
         ep_s=sums.ep_s,
         dense_parameters=sums.dense_parameters,
         expert_parameters=sums.expert_parameters,
-        saved_bytes=saved * hardware.factors.fragmentation,
-        transient_bytes=transient * hardware.factors.fragmentation,
+        saved_bytes=saved * _fragmentation(hardware),
+        transient_bytes=transient * _fragmentation(hardware),
     )
 
 
@@ -222,12 +232,10 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     sums.dense_parameters += _table_copy_parameters(model, keys)
-    saved = working_bytes(operators, keys)
-    # The gradient of the logits exists beside the kept fp32 softmax while the head's backward runs.
-    transient = sum(
-        (saved_bytes_of_operator(op, keys) for op in operators if op.op_class == "cross_entropy"),
-        start=np.zeros(len(keys)),
-    )
+    logits = model.vocab_size * keys.tokens / keys.tp
+    inputs = [saved_bytes_of_operator(op, keys) for op in operators if op.op_class != "cross_entropy"]
+    saved = sum(inputs, start=hardware.framework.kept_logit_bytes * logits)
+    transient = hardware.framework.passing_logit_bytes * logits
     if model.mtp is not None:
         saved = saved + _add_mtp(sums, model, kinds, keys, hardware, saved)
     return _end(sums, saved, transient, hardware)

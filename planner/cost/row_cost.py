@@ -19,6 +19,7 @@ from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import ModelCost, model_cost
 from planner.cost.stage_hop import stage_hop_s
 from planner.memory.activations import Relief
+from planner.memory.framework_memory import framework_buffer_bytes, with_framework_gradients
 from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
@@ -145,8 +146,8 @@ class CostModel:
             stage_host_s=np.full(len(rows), self.hardware.factors.host_overhead_s),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
-            dense_state=state_bytes(self.workload, rows.zero, dense.shards, rows.optimizer_offload),
-            expert_state=state_bytes(self.workload, rows.zero, expert.shards, rows.optimizer_offload),
+            dense_state=self._state(rows, dense, cost, key),
+            expert_state=self._state(rows, expert, cost, key),
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,
@@ -193,6 +194,16 @@ class CostModel:
         distance = _hop_stride(rows) * np.maximum(rows.pp - 1, 1)
         pair = np.full(len(rows), 2.0)
         return np.where(apart, self.hardware.collective_s("all_reduce", size_bytes, pair, distance.astype(float)), 0.0)
+
+    def _state(self, rows: StrategyRows, parallel: DataParallelism, cost: ModelCost, key: Ints) -> StateBytes:
+        """Bytes of state a parameter, with what the framework holds beside the usual."""
+        layers, framework = cost.layers, self.hardware.framework
+        state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload, framework)
+        if framework.bucket_bytes_per_parameter == 0.0 and framework.passing_gradient_bytes == 0.0:
+            return state
+        parameters = (layers.dense_parameters + layers.expert_parameters)[key] @ self.kind_counts
+        kept_per_parameter = layers.saved_bytes[rows.relief, key] @ self.kind_counts / parameters
+        return with_framework_gradients(state, rows.zero, parallel.ranks, kept_per_parameter, framework)
 
     def _parallel(self, rows: StrategyRows) -> tuple[DataParallelism, DataParallelism]:
         """Who shares the dense and the expert parameters."""
@@ -253,6 +264,8 @@ class CostModel:
         expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
         axes = (rows.tp > 1, rows.cp > 1, rows.dp > 1, rows.pp > 1, rows.ep > 1, (rows.ep > 1) & (expert_ranks > 1))
         communicators = sum((axis.astype(float) for axis in axes), start=np.zeros(len(rows)))
+        further = self.hardware.framework.further_communicators
+        communicators = communicators + np.where(communicators > 0, float(further), 0.0)
         hand_over = np.where(rows.pp > 1, 2.0 * rows.vpp, 0.0) + 4.0
         return (
             FRAMEWORK_BYTES
@@ -260,6 +273,12 @@ class CostModel:
             + COMMUNICATOR_BYTES * communicators
             + cost.dispatch_bytes[key]
             + hand_over * cost.entry_bytes[key]
+            + framework_buffer_bytes(
+                self.hardware.framework,
+                (cost.entry_bytes * cost.keys.sequence_split)[key],
+                rows.tp,
+                cost.layers.saved_bytes[0, key].max(axis=1),
+            )
         )
 
 

@@ -102,7 +102,7 @@ def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Spa
     waiting = float(context.strategy.num_microbatches) if gpipe else 1.0
     saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)
     activations = flight * (saved + first * float(cost.embedding_saved[0])) + last * waiting * float(cost.head_saved[0])
-    replays = float(context.memory.replay_bytes[0]) if any(stop > start for start, stop in relieved) else 0.0
+    replays = float(context.memory.replay_bytes[0, stage]) if any(stop > start for start, stop in relieved) else 0.0
     states, host_s = (cost.dense_state, cost.expert_state), float(cost.stage_host_s[0])
     offloaded = flight * _over(prefix.saving_bytes, relieved) if context.strategy.activation_offload else 0.0
     return StageBill(
@@ -123,7 +123,11 @@ def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Spa
         gradients_bytes=dense * float(states[0].gradients[0]) + expert * float(states[1].gradients[0]),
         optimizer_bytes=dense * float(states[0].optimizer[0]) + expert * float(states[1].optimizer[0]),
         activations_bytes=activations,
-        buffers_bytes=float(cost.fixed_bytes[0]) + replays + last * float(cost.head_transient[0]),
+        buffers_bytes=float(cost.fixed_bytes[0])
+        + replays
+        + last * float(cost.head_transient[0])
+        + dense * float(states[0].passing[0])
+        + expert * float(states[1].passing[0]),
         host_bytes=dense * float(states[0].host[0]) + expert * float(states[1].host[0]) + offloaded,
     )
 
@@ -145,7 +149,7 @@ def _busiest_terms(context: RowContext, stage: int, spans: tuple[list[Span], lis
     terms["recompute"] = 0.0 if offload else microbatches * relief
     terms["offload"] = microbatches * relief if offload else 0.0
     # What is left of the stage's time is ZeRO-2/3 traffic, which data parallelism causes.
-    host_s = float(context.cost.stage_host_s[0])
+    host_s = float(context.cost.stage_host_s[0]) + _over(prefix.host_s, held)
     terms["dp"] = max(0.0, microbatches * (total - host_s - sum(parts.values())))
     if host_s > 0:
         terms["host"] = microbatches * host_s

@@ -42,6 +42,7 @@ class Prefix:
     cp_s: Array
     ep_s: Array
     compute_s: Array
+    host_s: Array
     relief_s: Array
     saved_bytes: Array
     saving_bytes: Array
@@ -100,6 +101,7 @@ def _prefix(costs: CostModel, table: ModelCost, cost: RowCost) -> Prefix:
         cp_s=running(layers.cp_s[key]),
         ep_s=running(layers.ep_s[key]),
         compute_s=running(layers.compute_s[key]),
+        host_s=running(layers.host_s[key]),
         relief_s=running(cost.relief_s[0]),
         saved_bytes=running(cost.saved_bytes[0]),
         saving_bytes=running(cost.saved_bytes[0] - cost.relieved_bytes[0]),

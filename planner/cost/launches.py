@@ -1,0 +1,80 @@
+"""How long does the host need to launch what one layer runs, and when does the device wait for it?
+
+Kernels are queued: while the device is busy the host runs ahead, so a layer takes the longer of the two::
+
+    host_s  = launch_s * (kernels + collective_launches * collectives)
+    layer_s = max(device_s, host_s)                       separately forward and backward
+
+Kernels of an operator are counted by class: a matmul is one forward and two backward; a fused point-wise operator one
+and one; PyTorch's eager operators run a norm, a gated activation or a rotation as several.  A replayed operator is
+launched again in the backward pass.  Small micro-batches, small shards and small models are bound by this floor: their
+time does not fall when tensor parallelism splits the work further.
+
+Source: the queue model is CUDA's stream semantics; floors of 3 to 5 ms a layer whatever the tp degree are visible in
+published sweeps (vTrain on A100, HF Ultra-Scale on H100).  Shape letter: K keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.layer_keys import LayerKeys
+from planner.framework.traits import FrameworkTraits
+from planner.model.operator import Operator
+
+Array = NDArray[np.float64]
+
+FUSED_KERNELS: dict[str, tuple[float, float]] = {
+    "matmul": (1, 2),
+    "grouped_matmul": (1, 2),
+    "router": (2, 3),
+    "attention": (2, 3),
+    "norm": (1, 2),
+    "activation": (1, 1),
+    "rope": (2, 2),
+    "residual": (1, 1),
+    "permute": (2, 2),
+    "embedding": (1, 2),
+    "cross_entropy": (3, 2),
+}
+"""Kernels of one operator forward and backward where point-wise work is fused."""
+EAGER_KERNELS: dict[str, tuple[float, float]] = {
+    "norm": (6, 10),
+    "activation": (3, 5),
+    "rope": (10, 10),
+    "residual": (2, 2),
+    "attention": (6, 10),
+    "cross_entropy": (8, 6),
+}
+"""The same from PyTorch's eager operators: a norm casts, squares, averages, scales; a rotation cuts and joins halves;
+transposes and copies surround attention."""
+
+
+def host_s(
+    operators: Sequence[Operator], keys: LayerKeys, traits: FrameworkTraits, replayed: Collection[str] | None = None
+) -> tuple[Array, Array]:
+    """Host seconds of the forward and the backward pass of one layer: two [K].
+
+    ``replayed``: only these operators, for what a recompute launches again.
+    """
+    forward, backward = np.zeros(len(keys)), np.zeros(len(keys))
+    for operator in operators:
+        if replayed is not None and operator.name not in replayed:
+            continue
+        kernels = kernels_of(operator, traits)
+        forward += kernels[0]
+        backward += kernels[1] + (traits.parameter_hooks if operator.parameters else 0.0)
+        if operator.shard == "row":
+            collectives = traits.collective_launches * np.where(keys.tp > 1, np.where(keys.sp > 0, 2.0, 1.0), 0.0)
+            forward += collectives
+            backward += collectives
+    return traits.launch_s * forward, traits.launch_s * backward
+
+
+def kernels_of(operator: Operator, traits: FrameworkTraits) -> tuple[float, float]:
+    """Kernels of one operator, forward and backward."""
+    eager = EAGER_KERNELS.get(operator.op_class) if traits.eager_pointwise else None
+    return eager or FUSED_KERNELS[operator.op_class]

@@ -1,0 +1,72 @@
+"""What does a training framework keep in memory beside what the model and the strategy ask for?
+
+Everything here is zero for the neutral traits.  All of it is additive: bytes a parameter, or bytes of a micro-batch
+that do not depend on how many layers a stage holds.  Shape letters: R rows, K keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.framework.traits import FrameworkTraits
+from planner.memory.states import WEIGHT_BYTES, StateBytes
+from planner.model.operator import Operator
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+STEP_WORKSPACE_BYTES = 2.0 * 2.0**25
+"""Two cuBLAS handles (forward and autograd thread) of 32 MiB each on Hopper: PyTorch, CUDABlas.cpp."""
+
+
+def with_framework_gradients(
+    state: StateBytes, zero: Ints, ranks: Array, kept_per_parameter: Array, traits: FrameworkTraits
+) -> StateBytes:
+    """State with reduction buckets (where whole gradients are reduced over ``ranks``) and passing gradients: [R].
+
+    A backward pass frees what its micro-batch kept while its 16-bit gradients pile up: only what these are larger
+    adds to the peak, ``max(0, passing - kept)`` bytes a parameter.
+    """
+    buckets = np.where((ranks > 1) & (zero <= 1), traits.bucket_bytes_per_parameter, 0.0)
+    passing = np.maximum(traits.passing_gradient_bytes - kept_per_parameter, 0.0)
+    return replace(state, gradients=state.gradients + buckets, passing=state.passing + passing)
+
+
+def with_framework_kept(operators: Sequence[Operator], traits: FrameworkTraits) -> tuple[Operator, ...]:
+    """Operators of a layer with what this framework's kernels keep: ``f`` more elements for an unfused gate."""
+    if not traits.keeps_gate_output:
+        return tuple(operators)
+    return tuple(
+        replace(operator, saved_width=operator.saved_width + operator.write_width) if _is_gate(operator) else operator
+        for operator in operators
+    )
+
+
+def _is_gate(operator: Operator) -> bool:
+    return operator.op_class == "activation" and operator.read_width == 2 * operator.write_width
+
+
+def framework_buffer_bytes(traits: FrameworkTraits, whole_bytes: Array, tp: Ints, layer_kept_bytes: Array) -> Array:
+    """Buffers of a micro-batch on every stage: [R].
+
+    ``whole_bytes``: hidden states of a whole micro-batch on one device; ``layer_kept_bytes``: kept by one layer.
+    """
+    held = collective_buffer_bytes(traits, whole_bytes, tp)
+    working = traits.whole_sequence_tensors * whole_bytes + traits.backward_working_share * layer_kept_bytes
+    return held + working
+
+
+def collective_buffer_bytes(traits: FrameworkTraits, whole_bytes: Array, tp: Ints) -> Array:
+    """Buffers that tensor-parallel collectives hold between steps too: [R]."""
+    return np.where(tp > 1, traits.collective_buffers * whole_bytes, 0.0)
+
+
+def step_copy_bytes(traits: FrameworkTraits, zero: Ints, shards: Array) -> Array:
+    """Bytes a parameter of the flat copies (own shard and whole) through which ZeRO-1 gathers its weights: [R]."""
+    if not traits.step_copies:
+        return np.zeros(len(zero))
+    return np.where((zero == 1) & (shards > 1), WEIGHT_BYTES * (1.0 + 1.0 / shards), 0.0)
