@@ -176,7 +176,7 @@ def _out_of_memory(data: Data, groups: Sequence[Data]) -> ReportTable:
         )
         for group in groups
     ]
-    columns: tuple[str, ...] = (data["by"], ">died, foreseen", ">not foreseen", ">ran, foreseen", ">not foreseen")
+    columns: tuple[str, ...] = (data["by"], ">died, foreseen", ">missed", ">ran, foreseen", ">false alarm")
     columns += (">unsaid", ">balanced", ">false fits")
     said = (
         "Runs that ran out of memory and runs that did not, and what we said of them before. unsaid: the verdict hangs"

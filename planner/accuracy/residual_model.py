@@ -22,14 +22,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.uncertainty import z_of
+from planner.uncertainty import FRAMEWORK_SIGMA, z_of
 
 Array = NDArray[np.float64]
 
 WIDTHS = (0.5, 1.0, 2.0)
 RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
-FEWEST_ROWS, FEWEST_GROUPS = 6, 2
+FEWEST_ROWS, FEWEST_GROUPS = 6, 3
+PRIOR_ROWS = 8.0
 LARGEST_CORRECTION = 1.4
 """Of the logarithm: a factor of 4, as the factors are bounded."""
 
@@ -54,10 +55,13 @@ class ResidualModel:
     def sigma(self) -> float:
         """Spread to expect of a group that nobody has seen: of the left-out errors, wider where few groups speak.
 
-        ``max(q80 / 1.2816, q90 / 1.6449) sqrt((G + 1) / (G - 1))``: the variance of G groups and that of a new one.
+        ``max(q80 / 1.2816, q90 / 1.6449) sqrt((G + 1) / (G - 1))``: the variance of G groups and that of a new one;
+        mixed with the prior spread of a framework, which weighs like ``PRIOR_ROWS`` rows.
         """
         middle, tail = (float(np.quantile(np.abs(self.left_out), level)) / z_of(level) for level in (0.8, 0.9))
-        return max(middle, tail) * float(np.sqrt((self.num_groups + 1) / (self.num_groups - 1)))
+        own = max(middle, tail) * _few(self.num_groups)
+        count, prior = len(self.left_out), FRAMEWORK_SIGMA["compute"]
+        return float(np.sqrt((count * own**2 + PRIOR_ROWS * prior**2) / (count + PRIOR_ROWS)))
 
     def log_correction(self, features: Array) -> Array:
         """What to add to the log of predictions with these features [M]."""
@@ -112,7 +116,12 @@ def _helps(before: Array, after: Array, members: list[NDArray[np.int64]]) -> boo
     weight = np.array([len(group) for group in members]) / len(before)
     mean = float((weight * by_group).sum())
     spread = float(np.sqrt((weight**2 * (by_group - mean) ** 2).sum()))
-    return mean > spread and mean > 0.02 * float(np.abs(before).mean())
+    return mean > spread * _few(len(members)) and mean > 0.02 * float(np.abs(before).mean())
+
+
+def _few(num_groups: int) -> float:
+    """How much wider a spread is taken because it was seen on few groups."""
+    return float(np.sqrt((num_groups + 1) / (num_groups - 1)))
 
 
 def _kernel(left: Array, right: Array, width: float) -> Array:

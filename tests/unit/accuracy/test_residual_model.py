@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,16 @@ def test_left_out_groups_never_lose_by_a_model_that_is_kept() -> None:
 def test_too_few_rows_give_no_model(count: int) -> None:
     features, errors, groups = smooth()
     assert fit_residual_model(features[:count], errors[:count], groups[:count]) is None
+
+
+def test_the_spread_is_that_of_left_out_errors_wider_for_few_groups_and_rows() -> None:
+    model = fit_residual_model(*smooth(60))
+    assert model is not None
+    assert model.sigma > np.quantile(np.abs(model.left_out), 0.8) / 1.2816
+    few, many = (replace(model, num_groups=number).sigma for number in (3, 30))
+    assert few > many
+    exact = replace(model, left_out=np.zeros(12), num_groups=12)
+    assert exact.sigma == pytest.approx(0.15 * np.sqrt(8 / 20)), "twelve rows without error do not prove a spread of 0"
 
 
 def test_one_group_cannot_be_left_out() -> None:
