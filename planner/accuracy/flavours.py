@@ -68,11 +68,16 @@ MEGATRON_2021 = Flavour(
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
 FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False)
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
+EAGER = frozenset({"norm", "activation", "rope", "cross_entropy"})
+"""Operator classes that PyTorch runs as several kernels without a compiler."""
 LLM_FOUNDRY = Flavour(
     "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=LLM_FOUNDRY_TRAITS
 )
-TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved")
-"""fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
+TORCHTITAN = Flavour(
+    "torchtitan (FSDP2)", zero_stage=3, memory="reserved",
+    traits=FrameworkTraits("torchtitan", attention="flash2", unfused=EAGER),
+)  # fmt: skip
+"""Eager unless the notes say "compile"; scaled_dot_product_attention picks FlashAttention-2.  fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour(
     "NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16",
     traits=FrameworkTraits("NeMo performance recipe", dispatch="node"),
@@ -89,6 +94,17 @@ MEGATRON_CI = Flavour(
     megatron_defaults=True,
 )
 """Every switch is off unless the row's flags name it; the logging rank is the last one (README)."""
+AUTOMODEL = Flavour(
+    "NeMo Automodel (FSDP2)", zero_stage=3, sequence_parallel=False,
+    traits=FrameworkTraits("NeMo Automodel", attention="flash2", unfused=EAGER),
+)  # fmt: skip
+"""Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
+NEUSIGHT = Flavour(
+    "Hugging Face eager, one forward and backward pass",
+    traits=FrameworkTraits("Hugging Face eager", attention="unfused", unfused=EAGER),
+)
+SIMUMAX = Flavour("Megatron-LM without overlap", overlap_grad_reduce=False, overlap_param_gather=False)
+"""The ground-truth table says that these runs overlap nothing."""
 INTERNEVO = Flavour("InternEvo", gradient_dtype="bf16", sequence_parallel=False, memory="process")
 JAX = Flavour(
     "JAX / MaxText", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
@@ -106,7 +122,10 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"fms-fsdp|foundation-model-stack", FSDP),
     (r"torchtitan|awsome-distributed-training", TORCHTITAN),
     (r"maxtext|tpu-recipes|gpu-recipes|levanter", JAX),
-    (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|Automodel", NEMO),
+    (r"Automodel", AUTOMODEL),
+    (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|mlcommons|MLPerf", NEMO),
+    (r"SimuMax", SIMUMAX),
+    (r"NeuSight", NEUSIGHT),
     (r"InternEvo", INTERNEVO),
 )
 

@@ -36,6 +36,8 @@ class FrameworkTraits:
     """Which attention kernel runs."""
     dispatch: Literal["expert", "node"] = "expert"
     """Whether a routed token is sent once for each of its experts, or once to a node (and device) that holds several."""
+    frozen_weights: bool = False
+    """Whether only small adapters learn (LoRA): no weight gradients, no gradient traffic, no optimizer of the model."""
     unfused: frozenset[str] = frozenset()
     """Operator classes that run as several passes over memory instead of one fused kernel (``cost.pointwise``)."""
 
