@@ -9,9 +9,10 @@ wins; the last one is Megatron-Core's defaults, which most published tables use.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from planner.framework import known
 from planner.framework.traits import TUNED, FrameworkTraits
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
@@ -43,15 +44,6 @@ class Flavour:
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
 
-MEGATRON_2021_TRAITS = FrameworkTraits(
-    "Megatron-LM before 2023", attention="unfused", unfused=frozenset({"cross_entropy"})
-)
-"""Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention)."""
-LLM_FOUNDRY_TRAITS = FrameworkTraits(
-    "llm-foundry (MPT)", attention="triton", unfused=frozenset({"cross_entropy"})
-)
-"""attn_impl: triton, FlashAttention 1 with ALiBi (llm-foundry scripts/train/benchmarking)."""
-
 NANOTRON = Flavour("nanotron", overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first")
 """fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
 (nanotron models/base.py, build_model).  The sweep's memory column does not move with the micro-batch size: it is what
@@ -63,28 +55,24 @@ VTRAIN = Flavour(
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
 MEGATRON_2021 = Flavour(
     "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=MEGATRON_2021_TRAITS,
+    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=known.MEGATRON_2021,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
-FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False)
+FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=known.PYTORCH_FSDP)
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
-EAGER = frozenset({"norm", "activation", "rope", "cross_entropy"})
-"""Operator classes that PyTorch runs as several kernels without a compiler."""
 LLM_FOUNDRY = Flavour(
-    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=LLM_FOUNDRY_TRAITS
+    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=known.LLM_FOUNDRY
 )
-TORCHTITAN = Flavour(
-    "torchtitan (FSDP2)", zero_stage=3, memory="reserved",
-    traits=FrameworkTraits("torchtitan", attention="flash2", unfused=EAGER),
-)  # fmt: skip
-"""Eager unless the notes say "compile"; scaled_dot_product_attention picks FlashAttention-2.  fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
+TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved", traits=known.TORCHTITAN)
+"""fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour(
     "NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16",
-    traits=FrameworkTraits("NeMo performance recipe", dispatch="node"),
+    traits=known.NEMO,
 )  # fmt: skip
-"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
+"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
+    traits=known.MEGATRON_TEST,
     zero_stage=0,
     sequence_parallel=False,
     overlap_grad_reduce=False,
@@ -96,12 +84,12 @@ MEGATRON_CI = Flavour(
 """Every switch is off unless the row's flags name it; the logging rank is the last one (README)."""
 AUTOMODEL = Flavour(
     "NeMo Automodel (FSDP2)", zero_stage=3, sequence_parallel=False,
-    traits=FrameworkTraits("NeMo Automodel", attention="flash2", unfused=EAGER),
+    traits=known.AUTOMODEL,
 )  # fmt: skip
 """Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
 NEUSIGHT = Flavour(
     "Hugging Face eager, one forward and backward pass",
-    traits=FrameworkTraits("Hugging Face eager", attention="unfused", unfused=EAGER),
+    traits=known.HUGGING_FACE,
 )
 SIMUMAX = Flavour("Megatron-LM without overlap", overlap_grad_reduce=False, overlap_param_gather=False)
 """The ground-truth table says that these runs overlap nothing."""
@@ -111,6 +99,13 @@ JAX = Flavour(
     shards_by_default=True,
 )  # fmt: skip
 """ici_fsdp_parallelism = -1 and no gradient accumulation are MaxText's defaults (configs/base.yml)."""
+ZERO_BUBBLE = replace(
+    MEGATRON_2021, name="zero-bubble (Megatron-LM of 2023, fp16)", sequence_parallel=True, memory="allocated"
+)
+"""Megatron-LM's local kernels without flash attention, fp16, dropout as it is by default (examples/pretrain_zbh1.sh);
+the paper counts kept activations with the scores, s b (34 h + 5 a s) (arXiv 2401.10241, section 2.1)."""
+BF16_OPTIMIZER = replace(MEGATRON_2021, name="Megatron-DeepSpeed, bf16", gradient_dtype="fp32")
+"""DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32 (runtime/bf16_optimizer.py)."""
 DEFAULT = Flavour("Megatron-Core defaults")
 
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
@@ -127,6 +122,7 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"SimuMax", SIMUMAX),
     (r"NeuSight", NEUSIGHT),
     (r"InternEvo", INTERNEVO),
+    (r"zero-bubble|2401\.10241", ZERO_BUBBLE),
 )
 
 

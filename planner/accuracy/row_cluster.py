@@ -54,9 +54,10 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"h800", Machine("dgx-h800")),
     (r"h20\b", Machine("dgx-h100", "h20-96gb")),
     (r"h100.*hbm2e.*500w", Machine(
-        "dgx-h100", memory_bytes=96 * 2**30, memory_bytes_per_s=2.4e12, power_fraction=500 / 700
+        "dgx-h100", memory_bytes=102_047_612_928, memory_bytes_per_s=2.4e12, power_fraction=500 / 700
     )),
     (r"h100.*pcie", Machine("h100-pcie-8")),
+    (r"h100.*96gb", Machine("dgx-h100", "h100-sxm5-80gb", memory_bytes=102_047_612_928)),
     (r"h100", Machine("dgx-h100")),
     (r"a800", Machine("dgx-a100-80g", "a800-sxm4-80gb", 0, 200e9)),
     (r"a100.*pcie", Machine("dgx-a100-80g", "a100-pcie-80gb")),
@@ -86,8 +87,8 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"mi210|mi100", Machine("mi300x-8", "mi250x-gcd", 4, 150e9, "mesh")),
 )
 """First match wins.  V100: four GPUs a node, six NVLink2 links of 25 GB/s each way (Jean Zay, DGX-1 class boards);
-A800: NVLink cut to 400 GB/s both ways; GH200: four superchips a node on NVLink4.  The H100 with 96 GB of HBM2e: six
-stacks where the PCIe card has five at 2.0 TB/s.  TPU v4 and v3: six and four links of 45 and 70 GB/s; v5e and v6e: four
+A800: NVLink cut to 400 GB/s both ways; GH200: four superchips a node on NVLink4.  The H100 with 96 GB of HBM2e: 95.04 GiB
+as torchtitan's performance page prints it, six stacks where the PCIe card has five at 2.0 TB/s.  TPU v4 and v3: six and four links of 45 and 70 GB/s; v5e and v6e: four
 of 45 and 90 GB/s on a 16 x 16 torus (jax-ml/scaling-book, tpus.md).  trn1.32xlarge: 16 chips of two NeuronCores on a 2D
 torus of 384 GB/s a chip both ways, taken as a switch with half of it for each core; eight 100 Gbit/s EFA ports, trn1n 16
 (awsdocs-neuron, trn1-arch).  MI210 and MI100 are taken as one GCD of an MI250X."""

@@ -52,6 +52,7 @@ FLAG = re.compile(r"(?P<name>[a-z][a-z0-9-]+)=(?P<value>[^;\s]+)")
 PARAMETER_TOLERANCE = 0.15
 WIDE_MODEL = 2048
 MEGATRON_VOCABULARY = 50257
+BERT_VOCABULARY = 30522
 
 
 def model_of_row(row: TruthRow, flavour: Flavour) -> ModelSpec:
@@ -161,11 +162,12 @@ def _experts(row: TruthRow, flags: dict[str, str]) -> dict[str, Any]:
 
 
 def _megatron_vocabulary(row: TruthRow, flags: dict[str, str]) -> int:
-    """Megatron pads its vocabulary to a multiple of 128 tp; without a flag the tests use GPT-2's BPE."""
+    """Megatron pads its vocabulary to a multiple of 128 tp; without a flag the tests use GPT-2's BPE, BERT's its own."""
+    default = BERT_VOCABULARY if re.search(r"\bbert", row.model, re.IGNORECASE) else MEGATRON_VOCABULARY
     stated = flags.get("vocab-size", "")
     unit = flags.get("make-vocab-size-divisible-by", "")
     multiple = (int(unit) if unit.isdigit() else 128) * (row.tp or 1)
-    return -(-(int(stated) if stated.isdigit() else MEGATRON_VOCABULARY) // multiple) * multiple
+    return -(-(int(stated) if stated.isdigit() else default) // multiple) * multiple
 
 
 def _choices(row: TruthRow, name: str, flags: dict[str, str], flavour: Flavour) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ figures)."""
 ADAPTERS = re.compile(r"(?<!q-)(?<!kv-)\blora\b|\bpeft\b", re.IGNORECASE)
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
-SHARD_GROUP = re.compile(r"(?:shard group |fsdp2?-?)(\d+)", re.IGNORECASE)
+SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
 FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
 """NeMo releases whose recipes left the experts' tensor parallelism to Megatron-Core's default, which is tp."""
 EXPERT_TENSOR = re.compile(r"\bETP[ =](\d+)|expert-tensor-parallel-size=(\d+)", re.IGNORECASE)
