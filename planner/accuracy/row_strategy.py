@@ -32,6 +32,8 @@ ARITHMETIC = (
     (r"tf32", "tf32"),
     (r"fp32|float32", "fp32"),
 )
+MLPERF = re.compile(r"mlcommons|mlperf", re.IGNORECASE)
+EIGHT_BIT = re.compile(r"h100|h200|b200|b300|mi3[0-9]{2}|gaudi", re.IGNORECASE)
 WORKLOAD_PRECISION = {"fp16": "fp16", "fp8": "fp8", "fp4": "fp8"}
 """What states and activations are kept as; fp32 runs are costed as if they kept 16 bit (their sources have no memory
 figures)."""
@@ -103,9 +105,14 @@ def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
 def arithmetic_of_row(row: TruthRow) -> str:
     """Precision of the matmuls; a source that is silent trains in 16 bit (fp16 before there was bf16).
 
-    TF32 is a mode of fp32 tensors that the row has to name.  Raises RowUnmapped.
+    MLPerf's submissions train in 8 bit where the device can (NVIDIA's reports on v3.0 to v5.1).
+
+    TF32 is a mode of fp32 tensors that the row has to name.  Raises
+    RowUnmapped.
     """
     words = row.precision.lower()
+    if not words and MLPERF.search(row.source) and EIGHT_BIT.search(row.device):
+        return "fp8"
     if not words:
         return "fp16" if "v100" in row.device.lower() else "bf16"
     for pattern, precision in ARITHMETIC:
@@ -119,7 +126,7 @@ def traits_of_row(row: TruthRow, flavour: Flavour) -> FrameworkTraits:
     traits = flavour.traits
     if traits.unfused and re.search(r"\bcompiled?\b", row.notes):
         traits = replace(traits, unfused=frozenset())
-    return replace(traits, frozen_weights=True) if ADAPTERS.search(row.notes) else traits
+    return replace(traits, frozen_weights=True) if ADAPTERS.search(f"{row.model} {row.notes}".replace("_", " ")) else traits
 
 
 def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: Flavour) -> Strategy:

@@ -38,13 +38,16 @@ SUSTAINED_FRACTION: dict[str, float] = {
     "blackwell": 0.63,
     "cdna3": 0.90,
     "cdna4": 0.90,
+    "ascend910b": 0.90,
+    "ascend910c": 0.90,
 }
 OTHER_SUSTAINED_FRACTION = 0.75
 """Matmul rate inside a training step over the best rate of a lone matmul: power, clocks, kernels without search.
 
 A100 and B200 from the operator efficiencies that SimuMax measured in training layers (.73 and .49 of peak,
 MooreThreads/SimuMax@4dcaae5) over the best rates in the device catalogue; the others are priors between them: V100 as
-A100; MI300X and later higher, since the catalogue's lone rate (half of the peak) is itself held down by power.
+A100; MI300X and later higher, since the catalogue's lone rate (half of the peak) is itself held down by power; Ascend 910B from 39 to 41 % of the
+peak end to end (mindspore-lab/mindformers model cards).
 """
 SYSTOLIC_FRACTION = 0.85
 """Best matmul rate over peak of TPUs: published runs reach 0.71 of the peak end to end (MaxText README, v5p, 32B)."""
