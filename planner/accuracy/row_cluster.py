@@ -53,9 +53,10 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"h200", Machine("dgx-h200")),
     (r"h800", Machine("dgx-h800")),
     (r"h20\b", Machine("dgx-h100", "h20-96gb")),
-    (r"h100.*hbm2e.*500w", Machine(
-        "dgx-h100", memory_bytes=102_047_612_928, memory_bytes_per_s=2.4e12, power_fraction=500 / 700
-    )),
+    (
+        r"h100.*hbm2e.*500w",
+        Machine("dgx-h100", memory_bytes=102_047_612_928, memory_bytes_per_s=2.4e12, power_fraction=500 / 700),
+    ),
     (r"h100.*pcie", Machine("h100-pcie-8")),
     (r"h100.*96gb", Machine("dgx-h100", "h100-sxm5-80gb", memory_bytes=102_047_612_928)),
     (r"h100", Machine("dgx-h100")),
@@ -76,26 +77,26 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"910c", Machine("ascend-910c")),
     (r"910b|910-?b", Machine("ascend-910b-8")),
     (r"tpu[-_ ]?v5p", Machine("tpu-v5p")),
-    (r"tpu[-_ ]?v6e|trillium", Machine(
-        "tpu-v5p", "tpu-v6e", 4, 360e9, nic_bytes_per_s=25e9, torus_shape=(16, 16)
-    )),
+    (r"tpu[-_ ]?v6e|trillium", Machine("tpu-v5p", "tpu-v6e", 4, 360e9, nic_bytes_per_s=25e9, torus_shape=(16, 16))),
     (r"tpu[-_ ]?v5[-_ ]?(e|lite)", Machine("tpu-v5p", "tpu-v5e", 4, 180e9, torus_shape=(16, 16))),
     (r"tpu[-_ ]?v4", Machine("tpu-v5p", "tpu-v4", 4, 270e9, torus_shape=(12, 16, 16))),
     (r"tpu[-_ ]?v3", Machine("tpu-v5p", "tpu-v3", 4, 280e9, torus_shape=(32, 32))),
     (r"trn2|trainium2", Machine("trn2")),
     (r"trn1n", Machine("trn2", "trainium1", 32, 96e9, "switch", parts=2, nics_per_node=16, nic_bytes_per_s=12.5e9)),
-    (r"trn1|trainium1?\b|neuroncore", Machine(
-        "trn2", "trainium1", 32, 96e9, "switch", parts=2, nics_per_node=8, nic_bytes_per_s=12.5e9
-    )),
+    (
+        r"trn1|trainium1?\b|neuroncore",
+        Machine("trn2", "trainium1", 32, 96e9, "switch", parts=2, nics_per_node=8, nic_bytes_per_s=12.5e9),
+    ),
     (r"mi210|mi100", Machine("mi300x-8", "mi250x-gcd", 4, 150e9, "mesh")),
 )
 """First match wins.  V100: four GPUs a node, six NVLink2 links of 25 GB/s each way (Jean Zay, DGX-1 class boards);
-A800: NVLink cut to 400 GB/s both ways; GH200: four superchips a node on NVLink4.  The H100 with 96 GB of HBM2e: 95.04 GiB
-as torchtitan's performance page prints it, six stacks where the PCIe card has five at 2.0 TB/s.  TPU v4 and v3: six and four links of 45 and 70 GB/s; v5e and v6e: four
-of 45 and 90 GB/s on a 16 x 16 torus (jax-ml/scaling-book, tpus.md).  trn1.32xlarge: 16 chips of two NeuronCores on a 2D
-torus of 384 GB/s a chip both ways, taken as a switch with half of it for each core; eight 100 Gbit/s EFA ports, trn1n 16
-(awsdocs-neuron, trn1-arch).  MI210 and MI100 are taken as one GCD of an MI250X,
-an L4 as a third of an L40S.  Gaudi: 21 Ethernet ports of 100 (200) Gbit/s to the other seven, three out of the node."""
+A800: NVLink cut to 400 GB/s both ways; GH200: four superchips a node on NVLink4.  The H100 with 96 GB of HBM2e:
+95.04 GiB as torchtitan's performance page prints it, six stacks where the PCIe card has five at 2.0 TB/s.  TPU v4 and
+v3: six and four links of 45 and 70 GB/s; v5e and v6e: four of 45 and 90 GB/s on a 16 x 16 torus (jax-ml/scaling-book,
+tpus.md).  trn1.32xlarge: 16 chips of two NeuronCores on a 2D torus of 384 GB/s a chip both ways, taken as a switch with
+half of it for each core; eight 100 Gbit/s EFA ports, trn1n 16 (awsdocs-neuron, trn1-arch).  MI210 and MI100 are taken
+as one GCD of an MI250X, an L4 as a third of an L40S.  Gaudi: 21 Ethernet ports of 100 (200) Gbit/s to the other seven,
+three out of the node."""
 
 CLOUD_NODES: tuple[tuple[str, str, str], ...] = (
     (r"h100", r"efa|aws", "aws-p5"),

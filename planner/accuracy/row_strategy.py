@@ -126,7 +126,11 @@ def traits_of_row(row: TruthRow, flavour: Flavour) -> FrameworkTraits:
     traits = flavour.traits
     if traits.unfused and re.search(r"\bcompiled?\b", row.notes):
         traits = replace(traits, unfused=frozenset())
-    return replace(traits, frozen_weights=True) if ADAPTERS.search(f"{row.model} {row.notes}".replace("_", " ")) else traits
+    return (
+        replace(traits, frozen_weights=True)
+        if ADAPTERS.search(f"{row.model} {row.notes}".replace("_", " "))
+        else traits
+    )
 
 
 def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: Flavour) -> Strategy:

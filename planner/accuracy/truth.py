@@ -116,7 +116,7 @@ class TruthRow:
 
     @property
     def sequence_length(self) -> int | None:
-        """Tokens of a sample: stated, or what token rate, step time, devices and batch leave: within 0.5 % of a multiple of 512."""
+        """Tokens of a sample: stated, or what rate, step time, devices and batch leave, near a multiple of 512."""
         if self.seq_len is not None:
             return self.seq_len
         known = (self.tokens_per_s_per_device, self.num_devices, self.step_time_s, self.gbs)

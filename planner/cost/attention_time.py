@@ -2,7 +2,7 @@
 
 Fused kernels::
 
-    t = flops / (P * fraction * s / (s + s_half) * head) + launch,   backward: 2.5 x the flops, its own fraction and half
+    t = flops / (P * fraction * s / (s + s_half) * head) + launch       backward: 2.5 x the flops, own fraction and half
 
 ``P`` is the dense 16-bit peak, ``s`` the longest row, ``s_half`` grows with the peak (a faster device needs longer rows
 to fill), ``head`` falls linearly from 1 at 128 wide heads to ``narrow_head`` at 64: softmax work is per score, matmul

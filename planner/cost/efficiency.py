@@ -11,7 +11,8 @@ Roofline with an efficiency by operator class and size::
 Every result of this module is a *datasheet* prediction; a measured profile replaces it operator by operator.
 
 Sources: utilisation of 35,742 measured bf16 matmuls a device (median .76 A100, .76 H100, .67 B200 for m, n, k >= 1024),
-computed from AIConfigurator's published tables (ai-dynamo/aiconfigurator@095f58a51); 3 us + bytes / (0.8 B) for memory-bound operators is that project's own prior.
+computed from AIConfigurator's published tables (ai-dynamo/aiconfigurator@095f58a51); 3 us + bytes / (0.8 B) for
+memory-bound operators is that project's own prior.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ OTHER_SUSTAINED_FRACTION = 0.75
 
 A100 and B200 from the operator efficiencies that SimuMax measured in training layers (.73 and .49 of peak,
 MooreThreads/SimuMax@4dcaae5) over the best rates in the device catalogue; the others are priors between them: V100 as
-A100; MI300X and later higher, since the catalogue's lone rate (half of the peak) is itself held down by power; Ascend 910B from 39 to 41 % of the
-peak end to end (mindspore-lab/mindformers model cards).
+A100; MI300X and later higher, since the catalogue's lone rate (half of the peak) is itself held down by power; Ascend
+910B from 39 to 41 % of the peak end to end (mindspore-lab/mindformers model cards).
 """
 SYSTOLIC_FRACTION = 0.85
 """Best matmul rate over peak of TPUs: published runs reach 0.71 of the peak end to end (MaxText README, v5p, 32B)."""
@@ -139,7 +140,10 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
         )
     sustained = 1.0 if precision == "fp32" else sustained_fraction(device)
     # Tensor cores run fp16 and bf16 at the same rate, so one measurement serves both.
-    fractions = {"fp32": VECTOR_FRACTION, "fp16": device.achievable_matmul_fraction.get("bf16", DEFAULT_MATMUL_FRACTION)}
+    fractions = {
+        "fp32": VECTOR_FRACTION,
+        "fp16": device.achievable_matmul_fraction.get("bf16", DEFAULT_MATMUL_FRACTION),
+    }
     fractions |= device.achievable_matmul_fraction
     if device.architecture.startswith("tpu"):
         fractions, sustained = {precision: SYSTOLIC_FRACTION, wide: SYSTOLIC_FRACTION}, 1.0
@@ -149,7 +153,10 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
         wide_matmul_flops_per_s=base * wide_fraction * sustained,
         wide_flops_per_s=base,
         # Operators count 16-bit elements: wider ones take their bytes from the bandwidth.
-        memory_bytes_per_s=device.memory_bandwidth_bytes_per_s * MEMORY_FRACTION * 2.0 / WIDE_ELEMENT_BYTES.get(wide, 2.0),
+        memory_bytes_per_s=device.memory_bandwidth_bytes_per_s
+        * MEMORY_FRACTION
+        * 2.0
+        / WIDE_ELEMENT_BYTES.get(wide, 2.0),
         element_bytes=1.5 if precision in NARROW else 2.0,
         casts=precision in NARROW,
     )

@@ -38,7 +38,13 @@ LLM_FOUNDRY = replace(
 """attn_impl: triton, FlashAttention 1 with ALiBi (llm-foundry scripts/train/benchmarking).  Its default loss is
 flash-attention's cross-entropy, which keeps the 16-bit logits and writes a 16-bit gradient (csrc/xentropy)."""
 TORCHTITAN = replace(
-    PYTORCH_FSDP, name="torchtitan", attention="flash2", unfused=EAGER, kept_logit_bytes=4.0, passing_logit_bytes=8.0, reserved_per_allocated=1.1
+    PYTORCH_FSDP,
+    name="torchtitan",
+    attention="flash2",
+    unfused=EAGER,
+    kept_logit_bytes=4.0,
+    passing_logit_bytes=8.0,
+    reserved_per_allocated=1.1,
 )
 """Eager unless it is compiled; scaled_dot_product_attention picks FlashAttention-2.
 Plain cross-entropy over fp32 logits: the kept log-softmax, the gradient of the loss and that of the softmax, three

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-
 AttentionChoice = Literal["best", "flash2", "triton", "unfused"]
 """best: the fastest published kernel of the device; flash2: FlashAttention-2 on any device; triton: the first
 FlashAttention in Triton; unfused: batched matmuls around a softmax kernel."""
@@ -35,7 +34,7 @@ class FrameworkTraits:
     attention: AttentionChoice = "best"
     """Which attention kernel runs."""
     dispatch: Literal["expert", "node"] = "expert"
-    """Whether a routed token is sent once for each of its experts, or once to a node (and device) that holds several."""
+    """Whether a routed token is sent once for each of its experts, or once to a node and device that hold several."""
     frozen_weights: bool = False
     """Whether only small adapters learn (LoRA): no weight gradients, no gradient traffic, no optimizer of the model."""
     unfused: frozenset[str] = frozenset()

@@ -38,7 +38,9 @@ def model_of(row: TruthRow) -> ModelSpec:
 
 
 def strategy_of(row: TruthRow) -> Strategy:
-    return strategy_of_row(row, degrees_of_row(row, flavour(row), model_of(row).num_layers), model_of(row), flavour(row))
+    return strategy_of_row(
+        row, degrees_of_row(row, flavour(row), model_of(row).num_layers), model_of(row), flavour(row)
+    )
 
 
 def test_columns_alone_describe_llama_to_the_last_parameter() -> None:
@@ -168,8 +170,8 @@ def test_sharding_words(words: str, devices: str, nodes: str, expected: tuple[in
     ],
 )
 def test_contradictory_degrees_are_refused_not_repaired(change: dict[str, str], reason: str) -> None:
+    row = row_of(**change)
     with pytest.raises(RowUnmapped, match=reason):
-        row = row_of(**change)
         degrees_of_row(row, flavour(row), 32)
 
 
