@@ -116,7 +116,7 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"llm-foundry", LLM_FOUNDRY),
     (r"fms-fsdp|foundation-model-stack", FSDP),
     (r"torchtitan|awsome-distributed-training", TORCHTITAN),
-    (r"maxtext|tpu-recipes|gpu-recipes|levanter", JAX),
+    (r"maxtext|paxml|tpu-recipes|gpu-recipes.*maxtext|levanter", JAX),
     (r"Automodel", AUTOMODEL),
     (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|mlcommons|MLPerf", NEMO),
     (r"SimuMax", SIMUMAX),
