@@ -9,10 +9,12 @@ wins; the last one is Megatron-Core's defaults, which most published tables use.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from planner.framework.known import MEGATRON_DEEPSPEED
 from planner.framework.traits import TUNED, FrameworkTraits
+from planner.strategy import RecomputePolicy
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
 """allocated: torch's max_memory_allocated; reserved: its pool; process: what nvidia-smi shows; resident: what stays
@@ -37,6 +39,8 @@ class Flavour:
     dealing: Dealing = "even"
     memory: MemoryMeaning = "allocated"
     memory_rank: MemoryRank = "worst"
+    recompute: RecomputePolicy | None = None
+    """What the runs recomputed, where the row's column is known to say something else."""
     megatron_defaults: bool = False
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
@@ -52,9 +56,14 @@ NANOTRON = Flavour("nanotron", overlap_param_gather=False, dealing="by_compute",
 the first stage holds between steps, not a peak."""
 VTRAIN = Flavour(
     "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    gradient_dtype="bf16",
+    gradient_dtype="bf16", traits=MEGATRON_DEEPSPEED,
 )  # fmt: skip
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
+VTRAIN_ONE_NODE = replace(VTRAIN, name="Megatron-DeepSpeed, plain DDP, activations kept", recompute="none")
+"""The recompute column is ``use_checkpoint`` of vTrain's simulator, which itself replays no last stage
+(src/predictor.py), and so nothing without a pipeline.  The measured layers of this part replay nothing on any stage:
+a layer of hidden 2048 takes 2.0 ms a sample more for each sample, with or without a pipeline; with a replay that were
+223 TFLOP/s of an A100 in matmuls, unfused softmax and point-wise work together, without 167."""
 MEGATRON_2021 = Flavour(
     "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
     overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=MEGATRON_2021_TRAITS,
@@ -86,6 +95,7 @@ DEFAULT = Flavour("Megatron-Core defaults")
 
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"huggingface_data|nanotron", NANOTRON),
+    (r"vTrain:data/ground_truth_single", VTRAIN_ONE_NODE),
     (r"vTrain", VTRAIN),
     (r"NVIDIA/Megatron-LM:tests", MEGATRON_CI),
     (r"2104\.04473|2201\.11990|bigscience|2205\.05198", MEGATRON_2021),

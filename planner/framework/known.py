@@ -5,7 +5,9 @@ from __future__ import annotations
 from planner.errors import DocumentInvalid
 from planner.framework.traits import TUNED, FrameworkTraits
 
-FRAMEWORKS: dict[str, FrameworkTraits] = {traits.name: traits for traits in (TUNED,)}
+MEGATRON_DEEPSPEED = FrameworkTraits(name="megatron-deepspeed", summary="Megatron-DeepSpeed of 2021-22", attention="unfused")
+
+FRAMEWORKS: dict[str, FrameworkTraits] = {traits.name: traits for traits in (TUNED, MEGATRON_DEEPSPEED)}
 """By the name that ``--framework`` and ``Problem.framework`` use."""
 
 
