@@ -45,9 +45,13 @@ class Flavour:
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
 
-MEGATRON_2021_TRAITS = FrameworkTraits("Megatron-LM before 2023", attention="unfused")
+MEGATRON_2021_TRAITS = FrameworkTraits(
+    "Megatron-LM before 2023", attention="unfused", unfused=frozenset({"cross_entropy"})
+)
 """Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention)."""
-LLM_FOUNDRY_TRAITS = FrameworkTraits("llm-foundry (MPT)", attention="triton")
+LLM_FOUNDRY_TRAITS = FrameworkTraits(
+    "llm-foundry (MPT)", attention="triton", unfused=frozenset({"cross_entropy"})
+)
 """attn_impl: triton, FlashAttention 1 with ALiBi (llm-foundry scripts/train/benchmarking)."""
 
 NANOTRON = Flavour("nanotron", overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first")
@@ -76,8 +80,11 @@ LLM_FOUNDRY = Flavour(
 )
 TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved")
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
-NEMO = Flavour("NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16")
-"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
+NEMO = Flavour(
+    "NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16",
+    traits=FrameworkTraits("NeMo performance recipe", dispatch="node"),
+)  # fmt: skip
+"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
     zero_stage=0,

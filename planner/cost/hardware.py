@@ -64,6 +64,15 @@ class Hardware:
             op, np.asarray(size_bytes), np.asarray(group_size), np.asarray(stride), model_s
         )
 
+    def expert_exchange_s(self, size_bytes: Array, group_size: Array, stride: Array, top_k: float) -> Array:
+        """Seconds of one all_to_all of routed tokens, each to ``top_k`` experts, as the framework's dispatcher sends."""
+        time_s = self.collective_s("all_to_all", size_bytes, group_size, stride)
+        if self.framework.dispatch == "expert":
+            return time_s
+        plain_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels)
+        once_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels, copies=top_k)
+        return np.where(plain_s > 0, time_s * once_s / np.maximum(plain_s, 1e-30), 0.0)
+
     @property
     def scale_up_devices(self) -> int:
         """Devices of the innermost network level (1 when there is none)."""

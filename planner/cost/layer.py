@@ -240,6 +240,6 @@ def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
     rows = keys.tokens / keys.sequence_split * operator.tokens_per_token
     size = rows * operator.out_features * 2.0
-    exchange_s = hardware.collective_s("all_to_all", size, keys.ep, keys.etp)
+    exchange_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, operator.tokens_per_token)
     gather_s = hardware.collective_s("all_gather", size * keys.etp, keys.etp, np.ones_like(size))
     sums.ep_s += 4.0 * exchange_s + 4.0 * gather_s

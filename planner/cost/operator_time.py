@@ -14,6 +14,13 @@ from planner.model.operator import Operator
 from profiles.prediction.rungs import Prediction
 
 Array = NDArray[np.float64]
+UNFUSED_PASSES: dict[str, float] = {"norm": 9.0, "activation": 1.7, "rope": 4.2, "cross_entropy": 4.5}
+"""Bytes that PyTorch's eager operators move over those of one fused kernel, counted from the operators themselves.
+
+RMS norm in fp32 (cast, square, mean, scale, cast, weight): 36 bytes an element for 4.  Gated activation (silu, then
+product): 10 for 6.  Rotation of fp32 pairs: 20 for 4, less in the backward pass.  Cross-entropy (cast to fp32,
+log-softmax; backward in fp32 and a cast back): 18 for 4 and 22 for 6.  A LayerNorm has its own kernel everywhere.
+"""
 Sizes = tuple[Array, Array, Array, Array]
 """Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
 
@@ -32,7 +39,8 @@ def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array
         return hardware.rates.matmul_s(m, n, k, products) + hardware.rates.cast_s(m * k * products)
     if operator.op_class == "attention":
         return _attention_s(operator, keys, hardware)
-    return hardware.rates.memory_s(moved_bytes(operator, keys), operator.op_class)
+    passes = UNFUSED_PASSES.get(operator.op_class, 1.0) if operator.op_class in hardware.framework.unfused else 1.0
+    return hardware.rates.memory_s(passes * moved_bytes(operator, keys), operator.op_class)
 
 
 def operator_backward_s(

@@ -34,6 +34,8 @@ class FrameworkTraits:
     """Further launches in the backward pass for each weight: accumulation of its gradient into an fp32 buffer."""
     attention: AttentionChoice = "best"
     """Which attention kernel runs."""
+    dispatch: Literal["expert", "node"] = "expert"
+    """Whether a routed token is sent once for each of its experts, or once to a node (and device) that holds several."""
     unfused: frozenset[str] = frozenset()
     """Operator classes that run as several passes over memory instead of one fused kernel (``cost.pointwise``)."""
 
