@@ -32,6 +32,15 @@ class FrameworkTraits:
     """Launches that one tensor-parallel collective costs the host: the collective, its stream waits, its buffers."""
     parameter_hooks: float = 0.0
     """Further launches in the backward pass for each weight: accumulation of its gradient into an fp32 buffer."""
+    call_s: float = 0.0
+    """Host seconds of Python around each operator (and collective) of a forward pass: module calls, views, checks.  A
+    backward pass is run by autograd's C++ engine, without them."""
+    microbatch_s: float = 0.0
+    """Host seconds of the engine on each micro-batch while the device has nothing to do: the next samples, broadcast
+    to the tensor-parallel ranks, and the loss, read back and logged."""
+    pads_vocabulary: bool = True
+    """Whether a vocabulary whose shard is not a multiple of eight is padded to one where tensor parallelism does not
+    force it to be; if not, its matmuls load element by element."""
     attention: AttentionChoice = "best"
     """Which attention kernel runs."""
     dispatch: Literal["expert", "node"] = "expert"
