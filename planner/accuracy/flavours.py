@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from planner.framework.known import MEGATRON_DEEPSPEED
+from planner.framework import known
 from planner.framework.traits import TUNED, FrameworkTraits
 from planner.strategy import RecomputePolicy
 
@@ -45,10 +45,6 @@ class Flavour:
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
 
-MEGATRON_2021_TRAITS = FrameworkTraits(
-    "Megatron-LM before 2023", attention="unfused", unfused=frozenset({"cross_entropy"})
-)
-"""Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention)."""
 LLM_FOUNDRY_TRAITS = FrameworkTraits(
     "llm-foundry (MPT)", attention="triton", unfused=frozenset({"cross_entropy"})
 )
@@ -60,7 +56,7 @@ NANOTRON = Flavour("nanotron", overlap_param_gather=False, dealing="by_compute",
 the first stage holds between steps, not a peak."""
 VTRAIN = Flavour(
     "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    gradient_dtype="bf16", traits=MEGATRON_DEEPSPEED,
+    gradient_dtype="bf16", traits=known.MEGATRON_DEEPSPEED,
 )  # fmt: skip
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
 VTRAIN_ONE_NODE = replace(VTRAIN, name="Megatron-DeepSpeed, plain DDP, activations kept", recompute="none")
@@ -70,7 +66,7 @@ a layer of hidden 2048 takes 2.0 ms a sample more for each sample, with or witho
 223 TFLOP/s of an A100 in matmuls, unfused softmax and point-wise work together, without 167."""
 MEGATRON_2021 = Flavour(
     "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=MEGATRON_2021_TRAITS,
+    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=known.MEGATRON_2021,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
 FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False)

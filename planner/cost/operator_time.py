@@ -21,6 +21,12 @@ RMS norm in fp32 (cast, square, mean, scale, cast, weight): 36 bytes an element 
 product): 10 for 6.  Rotation of fp32 pairs: 20 for 4, less in the backward pass.  Cross-entropy (cast to fp32,
 log-softmax; backward in fp32 and a cast back): 18 for 4 and 22 for 6.  A LayerNorm has its own kernel everywhere.
 """
+POINTWISE_BACKWARD = 1.5
+"""Backward over forward bytes of a point-wise operator: reads saved input and incoming gradient, writes one gradient."""
+SEPARATE_BACKWARD: dict[str, float] = {"norm": 2.5, "residual": 2.2, "activation": 2.0}
+"""The same where reductions are kernels of their own.  Norm (read, write): two more reads for weight and bias.  Bias,
+dropout and residual sum (two reads, a write): gradient and mask read, gradient written, read for the bias, and added to
+the other branch's.  Activation (read, write): one more read for the bias."""
 ALIGNED_ELEMENTS = 8
 MISALIGNED_FRACTION = 0.37
 """Rate of a 16-bit matmul with an odd row length over the same one padded to a multiple of eight (16 bytes).
@@ -62,8 +68,10 @@ def operator_backward_s(
         return attention_backward_ratio(operator, keys, hardware) * forward_s, np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
         return _matmul_backward_s(operator, keys, hardware, forward_s)
-    # Point-wise operators read the saved input and the incoming gradient, write one gradient.
-    return 1.5 * forward_s, np.zeros_like(forward_s)
+    ratio = POINTWISE_BACKWARD
+    if hardware.framework.separate_reductions:
+        ratio = SEPARATE_BACKWARD.get(operator.op_class, ratio)
+    return ratio * forward_s, np.zeros_like(forward_s)
 
 
 def _matmul_backward_s(

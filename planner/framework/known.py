@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.errors import DocumentInvalid
 from planner.framework.traits import TUNED, FrameworkTraits
 
-MEGATRON_DEEPSPEED = FrameworkTraits(
-    name="megatron-deepspeed",
-    summary="Megatron-DeepSpeed of 2021-22: eager launches, unfused attention",
+MEGATRON_2021 = FrameworkTraits(
+    name="megatron-2021",
+    summary="Megatron-LM before 2023: eager launches, unfused attention",
     attention="unfused",
-    launch_s=20e-6,
+    unfused=frozenset({"cross_entropy"}),
+    separate_reductions=True,
+    launch_s=30e-6,
+    call_s=150e-6,
     collective_launches=1.0,
+    collective_skew_s=120e-6,
     parameter_hooks=2.0,
-    call_s=205e-6,
+)
+MEGATRON_DEEPSPEED = replace(
+    MEGATRON_2021,
+    name="megatron-deepspeed",
+    summary="Megatron-DeepSpeed of 2021-22: as megatron-2021, DeepSpeed's pipeline engine, 50,257 words unpadded",
+    unfused=frozenset(),
     microbatch_s=1.2e-3,
     pads_vocabulary=False,
 )
 
-FRAMEWORKS: dict[str, FrameworkTraits] = {traits.name: traits for traits in (TUNED, MEGATRON_DEEPSPEED)}
+FRAMEWORKS: dict[str, FrameworkTraits] = {traits.name: traits for traits in (TUNED, MEGATRON_2021, MEGATRON_DEEPSPEED)}
 """By the name that ``--framework`` and ``Problem.framework`` use."""
 
 

@@ -32,6 +32,12 @@ class FrameworkTraits:
     """Launches that one tensor-parallel collective costs the host: the collective, its stream waits, its buffers."""
     parameter_hooks: float = 0.0
     """Further launches in the backward pass for each weight: accumulation of its gradient into an fp32 buffer."""
+    separate_reductions: bool = False
+    """Whether gradients of biases and norms are reduced, and those of residual branches added, by kernels of their own
+    that read the tensors once more (before TransformerEngine)."""
+    collective_skew_s: float = 0.0
+    """Spread of the moments at which the ranks of a tensor-parallel group reach one collective, each behind its own
+    host; the slowest of n ranks is late by sqrt(2 ln n) spreads."""
     call_s: float = 0.0
     """Host seconds of Python around each operator (and collective) of a forward pass: module calls, views, checks.  A
     backward pass is run by autograd's C++ engine, without them."""
