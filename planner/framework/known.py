@@ -16,15 +16,14 @@ MEGATRON_2021 = FrameworkTraits(
     launch_s=30e-6,
     call_s=150e-6,
     collective_launches=1.0,
-    collective_skew_s=120e-6,
     parameter_hooks=2.0,
 )
 MEGATRON_DEEPSPEED = replace(
     MEGATRON_2021,
     name="megatron-deepspeed",
     summary="Megatron-DeepSpeed of 2021-22: as megatron-2021, DeepSpeed's pipeline engine, 50,257 words unpadded",
-    unfused=frozenset(),
-    microbatch_s=1.2e-3,
+    collective_skew_s=120e-6,
+    microbatch_s=0.8e-3,
     pads_vocabulary=False,
 )
 
