@@ -17,6 +17,7 @@ MEGATRON_2021 = FrameworkTraits(
     call_s=150e-6,
     collective_launches=1.0,
     parameter_hooks=2.0,
+    scattered_hops=True,
 )
 MEGATRON_DEEPSPEED = replace(
     MEGATRON_2021,

@@ -41,6 +41,9 @@ class FrameworkTraits:
     call_s: float = 0.0
     """Host seconds of Python around each operator (and collective) of a forward pass: module calls, views, checks.  A
     backward pass is run by autograd's C++ engine, without them."""
+    scattered_hops: bool = False
+    """Whether a hidden state that all tensor-parallel ranks hold whole goes to the next stage in parts, a part a rank,
+    and is gathered there (arXiv 2104.04473, section 4.1); under sequence parallelism nothing is held whole."""
     microbatch_s: float = 0.0
     """Host seconds of the engine on each micro-batch while the device has nothing to do: the next samples, broadcast
     to the tensor-parallel ranks, and the loss, read back and logged."""
