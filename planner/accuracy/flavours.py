@@ -85,6 +85,7 @@ NEMO = Flavour(
 """Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
+    traits=known.MEGATRON_TEST,
     zero_stage=0,
     sequence_parallel=False,
     overlap_grad_reduce=False,
