@@ -67,7 +67,8 @@ def operator_backward_s(
     if operator.op_class == "attention":
         return attention_backward_ratio(operator, keys, hardware) * forward_s, np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
-        return _matmul_backward_s(operator, keys, hardware, forward_s)
+        input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s)
+        return input_s, np.zeros_like(weight_s) if hardware.framework.frozen_weights else weight_s
     ratio = POINTWISE_BACKWARD
     if hardware.framework.separate_reductions:
         ratio = SEPARATE_BACKWARD.get(operator.op_class, ratio)
