@@ -14,6 +14,7 @@ from typing import Literal
 
 from planner.framework import known
 from planner.framework.traits import TUNED, FrameworkTraits
+from planner.strategy import RecomputePolicy
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
 """allocated: torch's max_memory_allocated; reserved: its pool; process: what nvidia-smi shows; resident: what stays
@@ -38,6 +39,8 @@ class Flavour:
     dealing: Dealing = "even"
     memory: MemoryMeaning = "allocated"
     memory_rank: MemoryRank = "worst"
+    recompute: RecomputePolicy | None = None
+    """What the runs recomputed, where the row's column is known to say something else."""
     shards_by_default: bool = False
     """Rows without degrees shard parameters over all devices, each taking its part of the batch at once (JAX)."""
     megatron_defaults: bool = False
@@ -50,14 +53,21 @@ NANOTRON = Flavour("nanotron", overlap_param_gather=False, dealing="by_compute",
 the first stage holds between steps, not a peak."""
 VTRAIN = Flavour(
     "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    gradient_dtype="bf16",
+    gradient_dtype="bf16", traits=known.MEGATRON_DEEPSPEED,
 )  # fmt: skip
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
+VTRAIN_ONE_NODE = replace(VTRAIN, name="Megatron-DeepSpeed, plain DDP, activations kept", recompute="none")
+"""The recompute column is ``use_checkpoint`` of vTrain's simulator, which itself replays no last stage
+(src/predictor.py), and so nothing without a pipeline.  The measured layers of this part replay nothing on any stage:
+a layer of hidden 2048 takes 2.0 ms a sample more for each sample, with or without a pipeline; with a replay that were
+223 TFLOP/s of an A100 in matmuls, unfused softmax and point-wise work together, without 167."""
 MEGATRON_2021 = Flavour(
     "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
     overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=known.MEGATRON_2021,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
+MEGATRON_DEEPSPEED = replace(MEGATRON_2021, name="Megatron-DeepSpeed", traits=known.MEGATRON_DEEPSPEED)
+"""MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience)."""
 FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=known.PYTORCH_FSDP)
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
 LLM_FOUNDRY = Flavour(
@@ -110,9 +120,11 @@ DEFAULT = Flavour("Megatron-Core defaults")
 
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"huggingface_data|nanotron", NANOTRON),
+    (r"vTrain:data/ground_truth_single", VTRAIN_ONE_NODE),
     (r"vTrain", VTRAIN),
     (r"NVIDIA/Megatron-LM:tests", MEGATRON_CI),
-    (r"2104\.04473|2201\.11990|bigscience|2205\.05198", MEGATRON_2021),
+    (r"2201\.11990|bigscience", MEGATRON_DEEPSPEED),
+    (r"2104\.04473|2205\.05198", MEGATRON_2021),
     (r"llm-foundry", LLM_FOUNDRY),
     (r"fms-fsdp|foundation-model-stack", FSDP),
     (r"torchtitan|awsome-distributed-training", TORCHTITAN),

@@ -247,7 +247,7 @@ def _zero_stage(words: str, flavour: Flavour) -> int:
 
 
 def _recompute(row: TruthRow, flavour: Flavour) -> tuple[RecomputePolicy, tuple[RecomputeModule, ...]]:
-    words = row.recompute.lower()
+    words = flavour.recompute or row.recompute.lower()
     if words in ("", "none"):
         return "none", ()
     if words == "full":

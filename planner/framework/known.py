@@ -8,12 +8,44 @@ from planner.errors import DocumentInvalid
 from planner.framework.traits import TUNED, FrameworkTraits
 
 MEGATRON_2021 = FrameworkTraits(
-    name="Megatron-LM before 2023", attention="unfused", unfused=frozenset({"cross_entropy"}), dropout=True
+    name="megatron-2021",
+    summary="Megatron-LM before 2023: eager launches, unfused attention",
+    attention="unfused",
+    unfused=frozenset({"cross_entropy"}),
+    separate_reductions=True,
+    launch_s=30e-6,
+    call_s=150e-6,
+    collective_launches=1.0,
+    parameter_hooks=2.0,
+    scattered_hops=True,
+    dropout=True,
 )
-"""Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention); dropout is 0.1
-throughout unless a flag says otherwise (its arguments.py)."""
-MEGATRON_TEST = FrameworkTraits(name="Megatron-LM functional test", dropout=True)
-"""The tests leave dropout at 0.1."""
+"""Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention), loss in fp32
+(core/tensor_parallel/cross_entropy.py), a 16-bit gradient added to a weight's and a bias's buffer, activations scattered
+over the tensor-parallel ranks between stages (arXiv 2104.04473, section 4.1), dropout of 0.1 unless a flag says otherwise
+(arguments.py).  Launch and call seconds fitted on vTrain's one-node runs (539 rows of the fit part, hosts of the A100's
+time), with all else of this table: median error 39 % -> 3.1 %; held part 46 % -> 2.9 %."""
+MEGATRON_DEEPSPEED = replace(
+    MEGATRON_2021,
+    name="megatron-deepspeed",
+    summary="Megatron-DeepSpeed of 2021-22: as megatron-2021, under DeepSpeed's pipeline engine",
+    collective_skew_s=120e-6,
+    microbatch_s=0.8e-3,
+    pads_vocabulary=False,
+)
+"""Skew and engine seconds fitted on the same rows (fit part: without skew mean error 6.2 % and regret 3.5 %, with it
+5.6 % and 2.5 %).  Its unsplit vocabulary matmul runs at a third of the rate of a split one: not padded."""
+MEGATRON_TEST = FrameworkTraits(
+    name="megatron-test",
+    summary="Megatron-LM's functional tests: deterministic, eager",
+    launch_s=60e-6,
+    call_s=300e-6,
+    collective_launches=1.0,
+    parameter_hooks=2.0,
+    dropout=True,
+)
+"""The tests leave dropout at 0.1.  Modules of TransformerEngine do more in Python than those of 2021, and deterministic mode
+waits.  Launch and call seconds fitted on 69 rows (fit part): median error 87 % -> 23 %; held part 88 % -> 20 %."""
 MEGATRON_TEST_FLASH = replace(
     MEGATRON_TEST, name="Megatron-LM functional test, flash-attention package", attention_output_copies=1.0
 )
@@ -57,7 +89,7 @@ HUGGING_FACE = FrameworkTraits(name="Hugging Face, eager", attention="unfused", 
 NEMO = FrameworkTraits(name="NeMo performance recipe", dispatch="node")
 """Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device."""
 
-FRAMEWORKS: dict[str, FrameworkTraits] = {traits.name: traits for traits in (TUNED,)}
+FRAMEWORKS: dict[str, FrameworkTraits] = {traits.name: traits for traits in (TUNED, MEGATRON_2021, MEGATRON_DEEPSPEED)}
 """By the name that ``--framework`` and ``Problem.framework`` use."""
 
 
