@@ -12,7 +12,7 @@ Unfused attention (before FlashAttention reached the frameworks in 2022-23) writ
 
     forward   2 batched matmuls [s, s, d] over ALL pairs (a masked score is computed too)
               + softmax (read, write) + dropout (read, write, mask)
-    backward  4 batched matmuls + the same passes reversed (softmax backward reads two tensors)
+    backward  4 batched matmuls + the same reversed (softmax backward reads two tensors)
 
 Sources, causal rates of H100 SXM5 in TFLOP/s at 512 .. 16k tokens, 128 wide heads: arXiv 2407.08608, figures 5 and 6:
 FlashAttention-2 191-335, cuDNN 315-539, FlashAttention-3 292-616, Triton 146-378 (forward), FlashAttention-2 214-322,
@@ -74,10 +74,11 @@ KERNELS: dict[AttentionChoice, dict[str, FusedKernel]] = {"best": BEST, "flash2"
 NEVER_FUSED = frozenset({"volta"})
 """No FlashAttention was published for these devices."""
 
-SCORE_PASSES_FORWARD = 9.0
-"""Bytes a score moved beside the matmuls: softmax reads and writes 16 bit, dropout reads, writes and keeps a mask."""
-SCORE_PASSES_BACKWARD = 11.0
-"""Dropout backward reads, reads the mask, writes; softmax backward reads two tensors and writes one."""
+SCORE_BYTES_FORWARD = 8.0
+"""Bytes a score moved beside the matmuls: softmax reads the unmasked half (1 on average) and writes all (2), dropout
+reads, writes and keeps a mask (5).  Megatron-LM's fused_kernels/scaled_upper_triang_masked_softmax.h, 16 bit."""
+SCORE_BYTES_BACKWARD = 9.0
+"""Dropout reads gradient and mask and writes (5); softmax reads the unmasked half of two tensors and writes one (4)."""
 
 
 def attention_seconds(
@@ -108,5 +109,5 @@ def _unfused_seconds(rates: DeviceRates, scores: Array, products: Array, head_di
     side = np.sqrt(scores / np.maximum(products, 1e-9))
     width = np.full_like(side, head_dim)
     pair_s = rates.wide_matmul_s(side, side, width, products) + rates.wide_matmul_s(side, width, side, products)
-    forward_s = pair_s + rates.memory_s(SCORE_PASSES_FORWARD * scores)
-    return forward_s, 2.0 * pair_s + rates.memory_s(SCORE_PASSES_BACKWARD * scores)
+    forward_s = pair_s + rates.memory_s(SCORE_BYTES_FORWARD * scores)
+    return forward_s, 2.0 * pair_s + rates.memory_s(SCORE_BYTES_BACKWARD * scores)

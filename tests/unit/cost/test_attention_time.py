@@ -11,8 +11,8 @@ from planner.cost.attention_time import (
     CUDNN_HOPPER,
     FLASH2_AMPERE,
     FLASH2_HOPPER,
-    SCORE_PASSES_BACKWARD,
-    SCORE_PASSES_FORWARD,
+    SCORE_BYTES_BACKWARD,
+    SCORE_BYTES_FORWARD,
     FusedKernel,
     attention_seconds,
 )
@@ -72,15 +72,15 @@ def rates() -> DeviceRates:
 
 
 def test_unfused_attention_writes_every_score() -> None:
-    """Eight heads of 2,048 tokens: beside the matmuls 9 bytes a score forward, 11 backward, all pairs computed."""
+    """Eight heads of 2,048 tokens: beside the matmuls 8 bytes a score forward, 9 backward, all pairs computed."""
     scores, products, device = np.array([8 * 2048.0**2]), np.array([8.0]), rates()
     forward_s, backward_s = attention_seconds(
         "unfused", "ampere", device, flops=np.array([1.0]), scores=scores, products=products, longest=2048, head_dim=128
     )
     side, width = np.array([2048.0]), np.array([128.0])
     pair_s = device.wide_matmul_s(side, side, width, products) + device.wide_matmul_s(side, width, side, products)
-    assert forward_s == pytest.approx(pair_s + device.memory_s(SCORE_PASSES_FORWARD * scores))
-    assert backward_s == pytest.approx(2 * pair_s + device.memory_s(SCORE_PASSES_BACKWARD * scores))
+    assert forward_s == pytest.approx(pair_s + device.memory_s(SCORE_BYTES_FORWARD * scores))
+    assert backward_s == pytest.approx(2 * pair_s + device.memory_s(SCORE_BYTES_BACKWARD * scores))
 
 
 def test_devices_without_fused_kernels_never_fuse() -> None:
