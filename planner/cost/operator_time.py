@@ -163,7 +163,8 @@ def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
 def attention_backward_ratio(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
     """Backward over forward seconds of one attention: [K].  A measured forward time keeps the kernel's ratio."""
     forward_s, backward_s = _attention_model_s(operator, keys, hardware)
-    return np.divide(backward_s, forward_s, out=np.full(len(keys), BACKWARD_FLOPS), where=forward_s > 0)
+    ratio: Array = np.divide(backward_s, forward_s, out=np.full(len(keys), BACKWARD_FLOPS), where=forward_s > 0)
+    return ratio
 
 
 def _attention_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
