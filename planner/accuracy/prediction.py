@@ -47,6 +47,11 @@ from profiles.prediction.profile import Profile
 from profiles.prediction.reference import ProfileReference
 
 MARGIN_FRACTION = float(Constraints().memory_margin_fraction)
+RESERVED_PER_ALLOCATED = 1.10
+"""Memory that PyTorch's caching allocator holds for each byte in use at the peak: rounding, segments and blocks that
+fit no later tensor.  Read off five torchtitan runs of the fit part (1.06-1.16; a sixth, of another cluster, is far
+off).  Fit part, together with what the framework keeps: mean error of reserved memory 74 % -> 10 %; held part
+124 % -> 28 %.  A plan's own memory is what is allocated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class Prediction:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the planner would let this run start; None where that hangs on a recompute that the row leaves out."""
+        """Whether the planner would let this run start; None where that hangs on recompute and the row is silent."""
         if self.total_memory_bytes <= self.memory_limit_bytes:
             return True
         return None if self.least_memory_bytes <= self.memory_limit_bytes else False
@@ -270,7 +275,7 @@ def _reported_bytes(candidate: Candidate, flavour: Flavour, strategy: Strategy) 
     outside = _outside_allocator_bytes(strategy)
     if flavour.memory == "allocated":
         return total - outside
-    reserved = (total - outside) * flavour.traits.reserved_per_allocated
+    reserved = (total - outside) * RESERVED_PER_ALLOCATED
     return reserved if flavour.memory == "reserved" else reserved + outside
 
 

@@ -162,7 +162,7 @@ def _experts(row: TruthRow, flags: dict[str, str]) -> dict[str, Any]:
 
 
 def _megatron_vocabulary(row: TruthRow, flags: dict[str, str]) -> int:
-    """Megatron pads its vocabulary to a multiple of 128 tp; without a flag the tests use GPT-2's BPE, BERT's its own."""
+    """Megatron pads its vocabulary to a multiple of 128 tp; without a flag the tests use GPT-2's BPE, or BERT's."""
     default = BERT_VOCABULARY if re.search(r"\bbert", row.model, re.IGNORECASE) else MEGATRON_VOCABULARY
     stated = flags.get("vocab-size", "")
     unit = flags.get("make-vocab-size-divisible-by", "")

@@ -21,7 +21,7 @@ from planner.cost.launches import host_s
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.operator_time import attention_backward_ratio, operator_backward_s, operator_forward_s
 from planner.cost.overlap import exposed_s
-from planner.memory.activations import Relief, replayed_operators, saved_bytes, saved_bytes_of_operator
+from planner.memory.activations import Relief, replayed_shares, saved_bytes, saved_bytes_of_operator
 from planner.model.operator import Operator
 
 Array = NDArray[np.float64]
@@ -153,10 +153,10 @@ def saved_and_extra(
         one_way_s = working_bytes(kind.operators, keys) / hardware.host_link_bytes_per_s
         return kept, exposed_s(one_way_s, kind.sums.forward_s) + exposed_s(one_way_s, kind.sums.backward_s)
     extra_s = np.zeros(len(keys))
-    replayed = replayed_operators(kind.operators, relief, hardware.framework)
-    for operator in kind.operators:  # in their order: a set's own order, and with it rounding, differs by process
-        if operator.name in replayed:
-            extra_s = extra_s + kind.forward_times_s[operator.name]
+    shares = replayed_shares(kind.operators, relief, hardware.framework)
+    replayed = frozenset(shares)
+    for name, share in shares.items():
+        extra_s = extra_s + share * kind.forward_times_s[name]
     if relief.recompute == "full":
         return kept, _behind_host_s(kind, keys, hardware, replayed, extra_s + kind.sums.communication_forward_s)
     for name, reduction_s in kind.reduction_times_s.items():

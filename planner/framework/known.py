@@ -76,13 +76,10 @@ TORCHTITAN = replace(
     unfused=EAGER,
     kept_logit_bytes=4.0,
     passing_logit_bytes=8.0,
-    reserved_per_allocated=1.1,
 )
 """Eager unless it is compiled; scaled_dot_product_attention picks FlashAttention-2.
 Plain cross-entropy over fp32 logits: the kept log-softmax, the gradient of the loss and that of the softmax, three
-fp32 tensors at the head's backward (torchtitan, components/loss.py).  ``reserved_per_allocated`` is fitted on five
-runs of the fit part: mean error of reserved memory 75 % -> 11 % with all of this, one run of another cluster apart
-1-9 %; held part 120 % -> 30 %."""
+fp32 tensors at the head's backward (torchtitan, components/loss.py)."""
 AUTOMODEL = replace(PYTORCH_FSDP, name="NeMo Automodel", attention="flash2", unfused=EAGER)
 """Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
 HUGGING_FACE = FrameworkTraits(name="Hugging Face, eager", attention="unfused", unfused=EAGER)

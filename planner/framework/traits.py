@@ -70,8 +70,6 @@ class FrameworkTraits:
     """Bytes a logit beside the kept ones while the loss runs: the 16-bit logits, or their 16-bit gradient."""
     fp32_shards: bool = False
     """Whether sharded parameters and gradients are fp32 (PyTorch FSDP): the parameter is its own master."""
-    reserved_per_allocated: float = 1.0
-    """Memory that the caching allocator holds for each byte in use at the peak."""
 
 
 TUNED = FrameworkTraits()

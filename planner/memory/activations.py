@@ -19,7 +19,7 @@ from planner.cost.layer_keys import LayerKeys
 from planner.framework.traits import TUNED, FrameworkTraits
 from planner.memory.framework_kept import (
     checkpointed_bytes,
-    kept_matmuls,
+    checkpointed_replay,
     mask_bytes,
     output_copy_bytes,
     score_bytes,
@@ -95,15 +95,15 @@ def saved_bytes(
     return np.maximum(total, entry)
 
 
-def replayed_operators(
+def replayed_shares(
     operators: Sequence[Operator], relief: Relief, framework: FrameworkTraits = TUNED
-) -> frozenset[str]:
-    """Names of the operators that run a second time in the backward pass."""
+) -> dict[str, float]:
+    """Operators that run a second time in the backward pass, by name, and how much of each, in their order."""
     if relief.recompute == "full":
-        return frozenset(operator.name for operator in operators)
-    if relief.recompute == "selective" and framework.operator_checkpointing:
-        kept = {operator.name for operator, _ in kept_matmuls(operators)}
-        return frozenset(op.name for op in operators if op.name not in kept and op.op_class != "attention")
-    if relief.recompute == "selective":
-        return frozenset(name for module in relief.modules for name in region(operators, module))
-    return frozenset()
+        return {operator.name: 1.0 for operator in operators}
+    if relief.recompute != "selective":
+        return {}
+    if framework.operator_checkpointing:
+        return checkpointed_replay(operators)
+    names = {name for module in relief.modules for name in region(operators, module)}
+    return {operator.name: 1.0 for operator in operators if operator.name in names}

@@ -78,6 +78,15 @@ def _separate_outputs(operator: Operator, operators: Sequence[Operator]) -> list
     return [operator.out_features // 2] * 2 if gated else [operator.out_features]
 
 
+def checkpointed_replay(operators: Sequence[Operator]) -> dict[str, float]:
+    """Part of each operator that operator-level checkpointing runs again: matmul outputs it does not keep, the rest."""
+    kept: dict[str, float] = {}
+    for operator, width in kept_matmuls(operators):
+        kept[operator.name] = kept.get(operator.name, 0.0) + width / operator.out_features
+    shares = {op.name: 1.0 - kept.get(op.name, 0.0) for op in operators if op.op_class != "attention"}
+    return {name: share for name, share in shares.items() if share > 0}
+
+
 def checkpointed_bytes(operators: Sequence[Operator], keys: LayerKeys, entry_bytes: Array) -> Array:
     """Bytes that one layer keeps under operator-level checkpointing, its input included: [K]."""
     total = entry_bytes

@@ -62,10 +62,9 @@ def state_bytes(
     PyTorch FSDP (``fp32_shards``, from ZeRO-2 on) shards fp32 parameters, which are their own master copy, and fp32
     gradients: 16 bytes with Adam; its 16-bit parameters exist only while gathered (whole between passes in ZeRO-2).
     """
-    gradient = gradient_bytes(workload)
     optimizer = optimizer_bytes(workload) / np.where(zero >= 1, shards, 1.0)
     fsdp = framework.fp32_shards & (zero >= 2)
-    gradient = np.where(fsdp, MASTER_BYTES, gradient)
+    gradient = np.where(fsdp, MASTER_BYTES, gradient_bytes(workload))
     return StateBytes(
         weights=WEIGHT_BYTES / np.where(zero >= 3, np.where(fsdp, np.inf, shards), 1.0),
         gradients=gradient / np.where(zero >= 2, shards, 1.0),

@@ -1,0 +1,63 @@
+"""Does a row run under the traits that its own words say, and is it judged only where it says enough?"""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.accuracy.prediction import map_rows, predict_rows
+from planner.accuracy.row_flavour import flavour_of_row
+from planner.accuracy.statistics import oom_figures
+from tests.accuracy_rows import rows_of
+
+CI = {"source": "github:NVIDIA/Megatron-LM:tests/functional_tests/test_cases/a.json"}
+
+
+@pytest.mark.parametrize(
+    ("change", "attention", "copies"),
+    [
+        ({"notes": "flags: transformer-impl=local;swiglu=True"}, "unfused", 0.0),
+        ({"notes": "flags: attention-backend=unfused"}, "unfused", 0.0),
+        ({"notes": "flags: attention-backend=flash", "device": "H100-SXM-80GB"}, "best", 0.0),
+        ({"notes": "flags: attention-backend=flash", "device": "A100-SXM-80GB"}, "best", 1.0),
+    ],
+)
+def test_megatron_tests_name_their_attention(change: dict[str, str], attention: str, copies: float) -> None:
+    (row,) = rows_of({**CI, **change})
+    traits = flavour_of_row(row).traits
+    assert (traits.attention, traits.attention_output_copies, traits.dropout) == (attention, copies, True)
+
+
+def test_deepspeed_accumulates_bf16_gradients_in_fp32() -> None:
+    source = {"source": "github:bigscience-workshop/bigscience:train/a.md"}
+    half, brain = rows_of({**source, "precision": "fp16"}, {**source, "precision": "bf16"})
+    assert flavour_of_row(half).gradient_dtype == "bf16"
+    assert flavour_of_row(brain).gradient_dtype == "fp32"
+
+
+def test_a_run_that_fits_only_with_recompute_is_not_judged_unless_it_says_whether_it_recomputed() -> None:
+    """8B on one node of eight,
+    sixteen samples of 8,192 tokens at once: over 80 GB kept, under 80 GB replayed."""
+    tight = {"num_devices": "8", "tp": "8", "pp": "1", "dp": "1", "gbs": "16", "mbs": "16"}
+    hopeless = {**tight, "num_devices": "1", "tp": "1", "mbs": "1"}
+    rows = rows_of(
+        {**tight, "recompute": ""},
+        {**tight, "recompute": "none"},
+        {**tight, "recompute": "full"},
+        {**hopeless, "recompute": ""},
+    )
+    predictions, _ = predict_rows(rows)
+    assert [each.fits for each in predictions] == [None, False, True, False]
+    figures = oom_figures(predictions)
+    assert (figures["not_judged"], figures["fp"], figures["tn"]) == (1, 2, 1)
+
+
+@pytest.mark.parametrize(("words", "shard"), [("fsdp2", 8), ("fsdp2-4", 4), ("fsdp4", 4), ("fsdp-4", 4), ("fsdp", 8)])
+def test_the_2_of_fsdp2_is_no_shard_group(words: str, shard: int) -> None:
+    row = {"zero_or_fsdp": words, "num_devices": "8", "tp": "1", "pp": "1"}
+    (mapped,), _ = map_rows(rows_of(row))
+    assert (mapped.strategy.dp_shard, mapped.strategy.zero_stage) == (shard, 3)
+
+
+def test_an_h100_of_96_gb_has_them() -> None:
+    (usual, larger), _ = predict_rows(rows_of({}, {"device": "H100-96GB-HBM2e-500W"}))
+    assert larger.memory_limit_bytes / usual.memory_limit_bytes == pytest.approx(1.2, rel=0.01)
