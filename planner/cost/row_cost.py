@@ -157,9 +157,7 @@ class CostModel:
 
     def _state(self, rows: StrategyRows, parallel: DataParallelism) -> StateBytes:
         """Bytes of state a parameter; frozen weights have neither gradients nor optimizer."""
-        state = state_bytes(
-            self.workload, rows.zero, parallel.shards, rows.optimizer_offload, self.hardware.framework
-        )
+        state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload, self.hardware.framework)
         if not self.hardware.framework.frozen_weights:
             return state
         none = np.zeros(len(rows))
