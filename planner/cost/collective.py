@@ -41,7 +41,7 @@ FILL_BYTES = 0.25e6
 smaller messages use protocols that need no filling.
 
 Fitted on the all_reduce sweeps of 2, 4 and 8 A100 over NVLink that vTrain ships (VIA-Research/vTrain@f8dda84,
-trace/a100): 1 MiB to 32 MiB take 27 to 79 us longer, in two phases, than bytes over bandwidth.  Mean error of 1 to 64 MiB
+trace/a100): 1 to 32 MiB take 27 to 79 us longer, in two phases, than bytes over bandwidth.  Mean error of 1 to 64 MiB
 35-45 % -> 7-15 %.
 """
 LINE_FRACTION: dict[str, float] = {
