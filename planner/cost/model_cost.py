@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.hardware import Hardware
-from planner.cost.layer import OperatorSum, layer_kind, operator_sum, saved_and_extra, working_bytes
 from planner.cost.launches import host_s
+from planner.cost.layer import OperatorSum, layer_kind, operator_sum, saved_and_extra, working_bytes
 from planner.cost.layer_keys import LayerKeys
 from planner.memory.activations import Relief, layer_input_bytes, saved_bytes_of_operator
 from planner.model.operator import Operator

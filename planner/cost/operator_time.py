@@ -22,7 +22,7 @@ product): 10 for 6.  Rotation of fp32 pairs: 20 for 4, less in the backward pass
 log-softmax; backward in fp32 and a cast back): 18 for 4 and 22 for 6.  A LayerNorm has its own kernel everywhere.
 """
 POINTWISE_BACKWARD = 1.5
-"""Backward over forward bytes of a point-wise operator: reads saved input and incoming gradient, writes one gradient."""
+"""Backward over forward bytes of a point-wise operator: it reads its input and a gradient and writes a gradient."""
 SEPARATE_BACKWARD: dict[str, float] = {"norm": 2.5, "residual": 2.2, "activation": 2.0}
 """The same where reductions are kernels of their own.  Norm (read, write): two more reads for weight and bias.  Bias,
 dropout and residual sum (two reads, a write): gradient and mask read, gradient written, read for the bias, and added to
@@ -31,8 +31,8 @@ ALIGNED_ELEMENTS = 8
 MISALIGNED_FRACTION = 0.45
 """Rate of a 16-bit matmul with an odd row length over the same one padded to a multiple of eight (16 bytes).
 
-Fitted on vTrain's one-node runs (fit part): head and loss of 50,257 words take 4.65 ms a sample unsplit and 1.15 ms split
-over two at hidden 1024, 9.05 and 1.95 ms at 2048.
+Fitted on vTrain's one-node runs (fit part): head and loss of 50,257 words take 4.65 ms a sample unsplit and 1.15 ms
+split over two at hidden 1024, 9.05 and 1.95 ms at 2048.
 """
 Sizes = tuple[Array, Array, Array, Array]
 """Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""

@@ -21,10 +21,10 @@ MEGATRON_2021 = FrameworkTraits(
     dropout=True,
 )
 """Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention), loss in fp32
-(core/tensor_parallel/cross_entropy.py), a 16-bit gradient added to a weight's and a bias's buffer, activations scattered
-over the tensor-parallel ranks between stages (arXiv 2104.04473, section 4.1), dropout of 0.1 unless a flag says otherwise
-(arguments.py).  Launch and call seconds fitted on vTrain's one-node runs (539 rows of the fit part, hosts of the A100's
-time), with all else of this table: median error 39 % -> 3.1 %; held part 46 % -> 2.9 %."""
+(core/tensor_parallel/cross_entropy.py), a 16-bit gradient added to a weight's and a bias's buffer, hidden states
+scattered over the tensor-parallel ranks between stages (arXiv 2104.04473, section 4.1), dropout of 0.1 unless a flag
+says otherwise (arguments.py).  Launch and call seconds fitted on vTrain's one-node runs (539 rows of the fit part, hosts
+of the A100's time), with all else of this table: median error 39 % -> 3.1 %; held part 46 % -> 2.9 %."""
 MEGATRON_DEEPSPEED = replace(
     MEGATRON_2021,
     name="megatron-deepspeed",
@@ -44,8 +44,8 @@ MEGATRON_TEST = FrameworkTraits(
     parameter_hooks=2.0,
     dropout=True,
 )
-"""The tests leave dropout at 0.1.  Modules of TransformerEngine do more in Python than those of 2021, and deterministic mode
-waits.  Launch and call seconds fitted on 69 rows (fit part): median error 87 % -> 23 %; held part 88 % -> 20 %."""
+"""The tests leave dropout at 0.1.  Modules of TransformerEngine do more in Python than those of 2021, and deterministic
+mode waits.  Launch and call seconds fitted on 69 rows (fit part): median error 87 % -> 23 %; held part 88 % -> 20 %."""
 MEGATRON_TEST_FLASH = replace(
     MEGATRON_TEST, name="Megatron-LM functional test, flash-attention package", attention_output_copies=1.0
 )

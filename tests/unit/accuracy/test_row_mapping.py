@@ -281,3 +281,16 @@ def test_more_chunks_than_layers_is_refused() -> None:
 )
 def test_sources_have_readable_groups(source: str, group: str) -> None:
     assert source_group(source) == group
+
+
+@pytest.mark.parametrize(("part", "policy"), [("single", "none"), ("multi", "full")])
+def test_vtrains_one_node_runs_kept_their_activations(part: str, policy: str) -> None:
+    """Its column is a setting of the simulator; runs on several nodes are taken at their word."""
+    source = f"github:VIA-Research/vTrain:data/ground_truth_{part}.csv@f8dda8473a"
+    assert strategy_of(row_of(source=source, recompute="full")).recompute == policy
+
+
+def test_deepspeeds_megatron_is_not_nvidias() -> None:
+    sources = ("arXiv:2201.11990 (MT-NLG)", "github:bigscience-workshop/bigscience", "arXiv:2104.04473 Table 1")
+    names = [flavour_of(source, "").traits.name for source in sources]
+    assert names == ["megatron-deepspeed", "megatron-deepspeed", "megatron-2021"]
