@@ -23,8 +23,8 @@ MEGATRON_2021 = FrameworkTraits(
 """Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention), loss in fp32
 (core/tensor_parallel/cross_entropy.py), a 16-bit gradient added to a weight's and a bias's buffer, hidden states
 scattered over the tensor-parallel ranks between stages (arXiv 2104.04473, section 4.1), dropout of 0.1 unless a flag
-says otherwise (arguments.py).  Launch and call seconds fitted on vTrain's one-node runs (539 rows of the fit part, hosts
-of the A100's time), with all else of this table: median error 39 % -> 3.1 %; held part 46 % -> 2.9 %."""
+says otherwise (arguments.py).  Launch and call seconds fitted on vTrain's one-node runs (539 rows of the fit part,
+hosts of the A100's time), with all else of this table: median error 39 % -> 3.1 %; held part 46 % -> 2.9 %."""
 MEGATRON_DEEPSPEED = replace(
     MEGATRON_2021,
     name="megatron-deepspeed",
