@@ -96,7 +96,8 @@ v3: six and four links of 45 and 70 GB/s; v5e and v6e: four of 45 and 90 GB/s on
 tpus.md).  trn1.32xlarge: 16 chips of two NeuronCores on a 2D torus of 384 GB/s a chip both ways, taken as a switch with
 half of it for each core; eight 100 Gbit/s EFA ports, trn1n 16 (awsdocs-neuron, trn1-arch).  MI210 and MI100 are taken
 as one GCD of an MI250X, an L4 as a third of an L40S.  Gaudi: 21 Ethernet ports of 100 (200) Gbit/s to the other seven,
-three out of the node."""
+three out of the node.
+Links of TPUs other than v5p, of trn1 and of Gaudi were not re-read."""
 
 CLOUD_NODES: tuple[tuple[str, str, str], ...] = (
     (r"h100", r"efa|aws", "aws-p5"),
