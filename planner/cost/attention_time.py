@@ -15,12 +15,12 @@ Unfused attention (before FlashAttention reached the frameworks in 2022-23) writ
     backward  4 batched matmuls + the same reversed (softmax backward reads two tensors)
 
 Sources, causal rates of H100 SXM5 in TFLOP/s at 512 .. 16k tokens, 128 wide heads, read off transcriptions of the
-FlashAttention-3 paper's bar charts (arXiv 2407.08608; the paper itself was not re-read): FlashAttention-2 191-335, cuDNN
-315-539, FlashAttention-3 292-616, Triton 146-378 (forward), FlashAttention-2 214-322, cuDNN 305-518, FlashAttention-3
-316-561 (backward without mask: 5 % lower and half lengths doubled with one, prior); at 64 wide heads FlashAttention-2
-299, cuDNN 388, FlashAttention-3 473.  A100, not re-read: arXiv 2307.08691, FlashAttention-2 reaches 73 % of the peak
-forward and 63 % backward without mask, FlashAttention (Triton) is 1.3 to 1.5 x and about 2 x slower.  Triton on H100:
-FlashAttention-2 slowed by the same factors.
+FlashAttention-3 paper's bar charts (arXiv 2407.08608; the paper itself was not re-read): FlashAttention-2 191-335,
+cuDNN 315-539, FlashAttention-3 292-616, Triton 146-378 (forward), FlashAttention-2 214-322, cuDNN 305-518,
+FlashAttention-3 316-561 (backward without mask: 5 % lower and half lengths doubled with one, prior); at 64 wide heads
+FlashAttention-2 299, cuDNN 388, FlashAttention-3 473. A100, not re-read: arXiv 2307.08691, FlashAttention-2 reaches
+73 % of the peak forward and 63 % backward without mask, FlashAttention (Triton) is 1.3 to 1.5 x and about 2 x slower.
+Triton on H100: FlashAttention-2 slowed by the same factors.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ Array = NDArray[np.float64]
 DEFAULT_MATMUL_FRACTION = 0.70
 """Best matmul rate over peak where no measurement exists: the lower half of the measured devices (see module)."""
 VECTOR_FRACTION = 0.90
-"""The same in fp32 without tensor cores: vendors' SGEMM reaches it, and inside a step as well (prior, set after seeing 0.76 too low on
-NeuSight's fp32 runs)."""
+"""The same in fp32 without tensor cores: vendors' SGEMM reaches it, and inside a step as well (prior, set after
+seeing 0.76 too low on NeuSight's fp32 runs)."""
 SUSTAINED_FRACTION: dict[str, float] = {
     "volta": 0.84,
     "ampere": 0.84,
@@ -48,8 +48,9 @@ OTHER_SUSTAINED_FRACTION = 0.75
 
 A100 and B200 from the operator efficiencies that SimuMax measured in training layers (.73 and .49 of peak,
 MooreThreads/SimuMax@4dcaae5) over the best rates in the device catalogue; the others are priors between them: V100 as
-A100 (chosen after seeing that 0.75 is too low on the BLOOM project's V100 runs); MI300X and later higher, since the catalogue's lone rate (half of the peak) is itself held down by power; Ascend
-910B from 39 to 41 % of the peak end to end (mindspore-lab/mindformers model cards).
+A100 (chosen after seeing that 0.75 is too low on the BLOOM project's V100 runs); MI300X and later higher, since the
+catalogue's lone rate (half of the peak) is itself held down by power; Ascend 910B from 39 to 41 % of the peak end to
+end (mindspore-lab/mindformers model cards).
 """
 SYSTOLIC_FRACTION = 0.85
 """Best matmul rate over peak of TPUs: published runs reach 0.71 of the peak end to end (MaxText README, v5p, 32B)."""
@@ -57,8 +58,8 @@ NARROW = frozenset({"fp8", "fp4"})
 WIDE_ELEMENT_BYTES: dict[str, float] = {"fp32": 4.0, "tf32": 4.0}
 CAST_BYTES = 4.0
 """Bytes moved for each element that a matmul takes in 8 bit: read once (2), written as it stands and transposed for
-the weight gradient (1 + 1): TransformerEngine's delayed scaling, not re-read.  On the fit part 4 is nearer than 6; current scaling reads once more unless a kernel
-before it found the largest value."""
+the weight gradient (1 + 1): TransformerEngine's delayed scaling, not re-read. On the fit part 4 is nearer than 6;
+current scaling reads once more unless a kernel before it found the largest value."""
 MEMORY_FRACTION = 0.80
 LAUNCH_S = 3e-6
 REFERENCE_PEAK_FLOPS_PER_S = 989e12
