@@ -32,7 +32,7 @@ DEFAULT_MATMUL_FRACTION = 0.70
 """Best matmul rate over peak where no measurement exists: the lower half of the measured devices (see module)."""
 VECTOR_FRACTION = 0.90
 """The same in fp32 without tensor cores: vendors' SGEMM reaches it, and inside a step as well (prior, set after
-seeing 0.76 too low on NeuSight's fp32 runs)."""
+seeing 0.59 too low on NeuSight's fp32 runs)."""
 SUSTAINED_FRACTION: dict[str, float] = {
     "volta": 0.84,
     "ampere": 0.84,
