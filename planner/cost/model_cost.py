@@ -149,15 +149,10 @@ def _layer_table(
 
 
 def _end(
-    sums: OperatorSum,
-    saved: Array,
-    transient: Array,
-    hardware: Hardware,
-    launches_s: tuple[Array, Array],
-    idle_s: float = 0.0,
+    sums: OperatorSum, saved: Array, transient: Array, hardware: Hardware, launches_s: tuple[Array, Array]
 ) -> EndTable:
-    """One end of the model; ``launches_s``: what its kernels cost the host, ``idle_s``: device idle a micro-batch."""
-    forward_s = np.maximum(sums.forward_s + sums.communication_forward_s, launches_s[0]) + idle_s
+    """One end of the model; ``launches_s``: what its kernels cost the host, forward and backward."""
+    forward_s = np.maximum(sums.forward_s + sums.communication_forward_s, launches_s[0])
     backward_s = np.maximum(sums.backward_s + sums.communication_backward_s, launches_s[1])
     return EndTable(
         forward_s=forward_s,
@@ -244,8 +239,7 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     transient = hardware.framework.passing_logit_bytes * logits
     if model.mtp is not None:
         saved = saved + _add_mtp(sums, model, kinds, keys, hardware, saved)
-    launches_s = host_s(operators, keys, hardware.framework)
-    return _end(sums, saved, transient, hardware, launches_s, hardware.framework.microbatch_s)
+    return _end(sums, saved, transient, hardware, host_s(operators, keys, hardware.framework))
 
 
 def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:

@@ -24,17 +24,16 @@ MEGATRON_2021 = FrameworkTraits(
 (core/tensor_parallel/cross_entropy.py), a 16-bit gradient added to a weight's and a bias's buffer, hidden states
 scattered over the tensor-parallel ranks between stages (arXiv 2104.04473, section 4.1), dropout of 0.1 unless a flag
 says otherwise (arguments.py).  Launch and call seconds fitted on vTrain's one-node runs (539 rows of the fit part,
-hosts of the A100's time), with all else of this table: median error 39 % -> 3.1 %; held part 46 % -> 2.9 %."""
+hosts of the A100's time), with all else of this table: median error 39 % -> 2.8 %; held part 46 % -> 2.4 %."""
 MEGATRON_DEEPSPEED = replace(
     MEGATRON_2021,
     name="megatron-deepspeed",
     summary="Megatron-DeepSpeed of 2021-22: as megatron-2021, under DeepSpeed's pipeline engine",
     collective_skew_s=120e-6,
-    microbatch_s=0.8e-3,
     pads_vocabulary=False,
 )
-"""Skew and engine seconds fitted on the same rows (fit part: without skew mean error 6.2 % and regret 3.5 %, with it
-5.6 % and 2.5 %).  Its unsplit vocabulary matmul runs at a third of the rate of a split one: not padded."""
+"""Skew fitted on the same rows (fit part: without it mean error 5.7 % and regret 4.1 %, with it 5.0 % and 2.3 %).  Its
+unsplit vocabulary matmul runs at less than half the rate of a split one: not padded."""
 MEGATRON_TEST = FrameworkTraits(
     name="megatron-test",
     summary="Megatron-LM's functional tests: deterministic, eager",

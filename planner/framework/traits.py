@@ -43,9 +43,6 @@ class FrameworkTraits:
     scattered_hops: bool = False
     """Whether a hidden state that all tensor-parallel ranks hold whole goes to the next stage in parts, a part a rank,
     and is gathered there (arXiv 2104.04473, section 4.1); under sequence parallelism nothing is held whole."""
-    microbatch_s: float = 0.0
-    """Host seconds of the engine on each micro-batch while the device has nothing to do: the next samples, broadcast
-    to the tensor-parallel ranks, and the loss, read back and logged."""
     pads_vocabulary: bool = True
     """Whether a vocabulary whose shard is not a multiple of eight is padded to one where tensor parallelism does not
     force it to be; if not, its matmuls load element by element."""
