@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.accuracy.flavours import BF16_OPTIMIZER, Flavour, flavour_of
+from planner.accuracy.flavours import BF16_OPTIMIZER, JAX, Flavour, flavour_of
 from planner.accuracy.row_model import flags_of
 from planner.accuracy.truth import TruthRow
 from planner.framework.known import MEGATRON_TEST_FLASH, MEGATRON_TEST_UNFUSED
@@ -15,10 +15,12 @@ UNFUSED_BACKENDS = frozenset({"unfused", "local"})
 def flavour_of_row(row: TruthRow) -> Flavour:
     """Flavour of a row.
 
-    DeepSpeed has an optimizer of its own for bf16; Megatron's tests name their attention kernel, and its local layers
-    have none.
+    TPUs run JAX whoever publishes; DeepSpeed has an optimizer of its own for bf16; Megatron's tests name their
+    attention kernel, and its local layers have none of their own.
     """
     flavour = flavour_of(row.source, row.zero_or_fsdp)
+    if row.device.lower().startswith("tpu"):
+        return JAX
     if "bigscience" in row.source and row.precision.lower() in ("bf16", "bfloat16"):
         return BF16_OPTIMIZER
     if not flavour.megatron_defaults:

@@ -68,7 +68,7 @@ class Hardware:
         )
 
     def expert_exchange_s(self, size_bytes: Array, group_size: Array, stride: Array, top_k: float) -> Array:
-        """Seconds of one all_to_all of routed tokens, each to ``top_k`` experts, as the framework's dispatcher sends."""
+        """Seconds of one all_to_all of tokens routed to ``top_k`` experts each, as the framework's dispatcher sends."""
         time_s = self.collective_s("all_to_all", size_bytes, group_size, stride)
         if self.framework.dispatch == "expert":
             return time_s
