@@ -132,12 +132,20 @@ def _sum(
             _add_cp(sums, operator, keys, hardware, forward_s)
         elif operator.shard == "expert_row" and operator.op_class == "grouped_matmul":
             _add_ep(sums, operator, keys, hardware)
+    local = sums.dense_parameters + sums.expert_parameters
+    sums.weight_gradient_s += accumulation_s(local, hardware)
     overlapped = exposed_s(sums.ep_s, EP_OVERLAP_WINDOW * (sums.forward_s + sums.backward_s))
     ep_s = np.where(keys.overlap_ep > 0, overlapped, sums.ep_s)
     sums.communication_forward_s += 0.5 * ep_s
     sums.communication_backward_s += 0.5 * ep_s
     sums.ep_s = ep_s
     return sums, reductions_s
+
+
+def accumulation_s(parameters: Array, hardware: Hardware) -> Array:
+    """Seconds to add the gradients of ``parameters`` local parameters to their accumulators, once a micro-batch: [K]."""
+    moved_bytes = hardware.framework.accumulation_bytes * parameters
+    return moved_bytes / hardware.rates.memory_bytes_per_s * hardware.factors.compute
 
 
 def saved_and_extra(

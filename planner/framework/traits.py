@@ -25,6 +25,14 @@ class FrameworkTraits:
     """Launches that one tensor-parallel collective costs the host: the collective, its stream waits, its buffers."""
     parameter_hooks: float = 0.0
     """Further launches in the backward pass for each weight: accumulation of its gradient into an fp32 buffer."""
+    accumulation_bytes: float = 0.0
+    """Bytes moved for each local parameter and micro-batch to add a gradient to its accumulator; 0 = the weight
+    gradient's matmul adds it (gradient accumulation fusion)."""
+    meeting_s: float = 0.0
+    """Host seconds for each member of a tensor-parallel group and each of its collectives, in jobs of several nodes:
+    ranks meet on the host before the collective starts, and one of them answers the others in turn."""
+    transfer_stall_s: float = 0.0
+    """Host seconds that each transfer between stages of different nodes blocks both of them."""
 
 
 TUNED = FrameworkTraits()
