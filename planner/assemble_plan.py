@@ -10,6 +10,8 @@ from planner.candidate import Candidate, StageBill
 from planner.cost.efficiency import DEFAULT_MATMUL_FRACTION
 from planner.cost.hardware import Hardware
 from planner.coverage.coverage import Coverage, coverage
+from planner.framework.known import framework_traits
+from planner.framework.traits import TUNED
 from planner.model.flops import model_flops_per_token, vision_flops_per_image
 from planner.plan import (
     Alternative,
@@ -146,6 +148,7 @@ def _assumptions(problem: Problem, hardware: Hardware, candidate: Candidate) -> 
     notes = [
         _input_note(problem, device.name),
         *_calibration_notes(problem),
+        *_framework_notes(problem),
         "attention is causal and fused (flash); no dropout masks are kept",
         f"gradients are accumulated and reduced in {workload.gradient_dtype}, optimizer {workload.optimizer}",
         f"{problem.constraints.memory_margin_fraction:.0%} of device memory stays free for fragmentation and surprises",
@@ -188,6 +191,12 @@ def _calibration_notes(problem: Problem) -> tuple[str, ...]:
     return (f"{note}; it was fitted on {fitted}, which are not the inputs of this plan",)
 
 
+def _framework_notes(problem: Problem) -> tuple[str, ...]:
+    if problem.framework == TUNED.name:
+        return ()
+    return (f"launches, kernels and memory are those of {framework_traits(problem.framework).summary}",)
+
+
 def _provenance(problem: Problem, hardware: Hardware, covered: Coverage | None) -> dict[str, Any]:
     device = hardware.pool.device
     return {
@@ -195,6 +204,7 @@ def _provenance(problem: Problem, hardware: Hardware, covered: Coverage | None) 
         "model": problem.model.content_hash(),
         "cluster": problem.cluster.content_hash(),
         "profile": problem.profile_id,
+        **({} if problem.framework == TUNED.name else {"framework": problem.framework}),
         **_calibration_provenance(problem),
         "inputs": "datasheet" if covered is None else "measured where the profile reaches, else datasheet",
         "time_by_input": {"datasheet": 1.0}

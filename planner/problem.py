@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from planner.calibration.factors import AppliedCalibration
+from planner.framework.known import FRAMEWORKS
+from planner.framework.traits import TUNED
 from planner.model.spec import ModelSpec
 from profiles.cluster import Cluster
 from profiles.document import Document
@@ -76,6 +78,18 @@ class Problem(Document):
         exclude_if=lambda value: value is None,
         description="factors of a framework on this device; absent = none, so that ids without one stay as they were",
     )
+    framework: str = Field(
+        default=TUNED.name,
+        exclude_if=lambda value: value == TUNED.name,
+        description="whose software runs the plan: its launches, fusion and memory; absent = a tuned Megatron-Core",
+    )
+
+    @field_validator("framework")
+    @classmethod
+    def _known_framework(cls, name: str) -> str:
+        if name not in FRAMEWORKS:
+            raise ValueError(f"no framework is called {name!r}; choose among {', '.join(sorted(FRAMEWORKS))}")
+        return name
 
     @property
     def profile_id(self) -> str | None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidate import Split
-from planner.cost.hardware import Hardware, hardware_of
+from planner.cost.hardware import Hardware, problem_hardware
 from planner.cost.row_cost import CostModel, RowCost
 from planner.problem import Problem
 from planner.schedule.closed_form import in_flight_chunks, pipeline_makespan_s
@@ -58,7 +58,7 @@ class Limits:
 
 def exhaustive_best(problem: Problem, num_devices: int | None = None) -> tuple[Best | None, int]:
     """The fastest plan and the number of strategies looked at; None when nothing fits."""
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
+    hardware = problem_hardware(problem)
     rows = all_rows(problem, num_devices or problem.cluster.num_devices)
     costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
     oracle = _Oracle(problem, costs, Limits.of(problem, hardware))
@@ -79,7 +79,7 @@ class Outcomes:
 
 def all_outcomes(problem: Problem) -> Outcomes:
     """Every strategy of a problem with its best dealing, whatever its target's rules say."""
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
+    hardware = problem_hardware(problem)
     costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
     oracle = _Oracle(problem, costs, Limits.of(problem, hardware))
     parts, times, sizes = [], [np.zeros(0)], [np.zeros(0)]

@@ -9,10 +9,14 @@ wins; the last one is Megatron-Core's defaults, which most published tables use.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from planner.accuracy.truth import TruthRow
+from planner.framework import known
+from planner.framework.known import MEGATRON_DEEPSPEED
 from planner.framework.traits import TUNED, FrameworkTraits
+from planner.strategy import RecomputePolicy
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
 """allocated: torch's max_memory_allocated; reserved: its pool; process: what nvidia-smi shows; resident: what stays
@@ -37,30 +41,57 @@ class Flavour:
     dealing: Dealing = "even"
     memory: MemoryMeaning = "allocated"
     memory_rank: MemoryRank = "worst"
+    recompute: RecomputePolicy | None = None
+    """What the runs recomputed, where the row's column is known to say something else."""
     megatron_defaults: bool = False
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
 
-NANOTRON = Flavour("nanotron", overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first")
+MEGATRON_2021_TRAITS = FrameworkTraits(
+    "Megatron-LM before 2023", attention="unfused", unfused=frozenset({"cross_entropy"})
+)
+"""Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention)."""
+LLM_FOUNDRY_TRAITS = FrameworkTraits(
+    "llm-foundry (MPT)", attention="triton", unfused=frozenset({"cross_entropy"})
+)
+"""attn_impl: triton, FlashAttention 1 with ALiBi (llm-foundry scripts/train/benchmarking)."""
+
+NANOTRON = Flavour(
+    "nanotron", overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first",
+    traits=known.NANOTRON,
+)  # fmt: skip
 """fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
 (nanotron models/base.py, build_model).  The sweep's memory column does not move with the micro-batch size: it is what
 the first stage holds between steps, not a peak."""
+NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet", traits=known.NANOTRON_MEETING)
+NANOTRON_STALLING = replace(NANOTRON, name="nanotron, stages stall", traits=known.NANOTRON_STALLING)
 VTRAIN = Flavour(
     "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    gradient_dtype="bf16",
+    gradient_dtype="bf16", traits=MEGATRON_DEEPSPEED,
 )  # fmt: skip
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
+VTRAIN_ONE_NODE = replace(VTRAIN, name="Megatron-DeepSpeed, plain DDP, activations kept", recompute="none")
+"""The recompute column is ``use_checkpoint`` of vTrain's simulator, which itself replays no last stage
+(src/predictor.py), and so nothing without a pipeline.  The measured layers of this part replay nothing on any stage:
+a layer of hidden 2048 takes 2.0 ms a sample more for each sample, with or without a pipeline; with a replay that were
+223 TFLOP/s of an A100 in matmuls, unfused softmax and point-wise work together, without 167."""
 MEGATRON_2021 = Flavour(
     "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    overlap_param_gather=False, gradient_dtype="bf16", memory="process",
+    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=MEGATRON_2021_TRAITS,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
 FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False)
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
+LLM_FOUNDRY = Flavour(
+    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=LLM_FOUNDRY_TRAITS
+)
 TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved")
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
-NEMO = Flavour("NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16")
-"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
+NEMO = Flavour(
+    "NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16",
+    traits=FrameworkTraits("NeMo performance recipe", dispatch="node"),
+)  # fmt: skip
+"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
     zero_stage=0,
@@ -78,10 +109,12 @@ DEFAULT = Flavour("Megatron-Core defaults")
 
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"huggingface_data|nanotron", NANOTRON),
+    (r"vTrain:data/ground_truth_single", VTRAIN_ONE_NODE),
     (r"vTrain", VTRAIN),
     (r"NVIDIA/Megatron-LM:tests", MEGATRON_CI),
     (r"2104\.04473|2201\.11990|bigscience|2205\.05198", MEGATRON_2021),
-    (r"llm-foundry|fms-fsdp|foundation-model-stack", FSDP),
+    (r"llm-foundry", LLM_FOUNDRY),
+    (r"fms-fsdp|foundation-model-stack", FSDP),
     (r"torchtitan|awsome-distributed-training", TORCHTITAN),
     (r"maxtext|tpu-recipes|gpu-recipes|levanter", JAX),
     (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|Automodel", NEMO),
@@ -95,3 +128,16 @@ def flavour_of(source: str, zero_or_fsdp: str) -> Flavour:
         if re.search(pattern, source, re.IGNORECASE):
             return flavour
     return FSDP if "fsdp" in zero_or_fsdp.lower() else DEFAULT
+
+
+def flavour_of_row(row: TruthRow) -> Flavour:
+    """Defaults for a row: those of its source, as the passes of one sweep differ.
+
+    HF Ultra-Scale was measured in two passes (``after_pp_fix``).
+    """
+    flavour = flavour_of(row.source, row.zero_or_fsdp)
+    if flavour is not NANOTRON:
+        return flavour
+    if "after_pp_fix=True" in row.notes:
+        return NANOTRON_MEETING
+    return NANOTRON_STALLING if (row.pp or 1) > 1 else NANOTRON

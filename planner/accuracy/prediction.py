@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.accuracy.flavours import Flavour, MemoryMeaning, flavour_of
+from planner.accuracy.flavours import Flavour, MemoryMeaning, flavour_of_row
 from planner.accuracy.row_cluster import cluster_of_row
 from planner.accuracy.row_model import model_of_row
 from planner.accuracy.row_strategy import (
@@ -139,7 +139,7 @@ def predict_runs(runs: Iterable[MappedRun], inputs: Inputs = DATASHEET) -> tuple
 def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
     if row.contradiction:
         raise RowUnmapped(row.contradiction)
-    flavour = flavour_of(row.source, row.zero_or_fsdp)
+    flavour = flavour_of_row(row)
     shape = (row.layers, row.hidden, row.ffn_hidden, row.heads, row.kv_heads, row.vocab, row.experts, row.topk)
     words = (row.model, *shape, row.params_b, row.seq_len, row.tp, flavour.name, _model_words(row, flavour))
     key = "|".join(str(word) for word in words)

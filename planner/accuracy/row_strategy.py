@@ -27,6 +27,8 @@ PRECISIONS = {"bf16": "bf16", "fp16": "fp16", "bfloat16": "bf16", "float16": "fp
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
 SHARD_GROUP = re.compile(r"(?:shard group |fsdp2?-?)(\d+)", re.IGNORECASE)
+FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
+"""NeMo releases whose recipes left the experts' tensor parallelism to Megatron-Core's default, which is tp."""
 EXPERT_TENSOR = re.compile(r"\bETP[ =](\d+)|expert-tensor-parallel-size=(\d+)", re.IGNORECASE)
 
 
@@ -201,7 +203,7 @@ def _zero_stage(words: str, flavour: Flavour) -> int:
 
 
 def _recompute(row: TruthRow, flavour: Flavour) -> tuple[RecomputePolicy, tuple[RecomputeModule, ...]]:
-    words = row.recompute.lower()
+    words = flavour.recompute or row.recompute.lower()
     if words in ("", "none"):
         return "none", ()
     if words == "full":
@@ -220,7 +222,8 @@ def _expert_tensor(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: F
         return 1
     ranks = degrees.tp * degrees.cp * degrees.dp
     stated = EXPERT_TENSOR.search(row.notes)
-    etp = int(stated[1] or stated[2]) if stated else (degrees.tp if flavour.expert_tensor_parallel_is_tp else 1)
+    as_tp = flavour.expert_tensor_parallel_is_tp or FOLDED_EXPERTS.search(row.notes) is not None
+    etp = int(stated[1] or stated[2]) if stated else (degrees.tp if as_tp else 1)
     if not stated and ranks % (etp * degrees.ep):
         etp = 1
     if ranks % (etp * degrees.ep) or any(moe.num_experts % degrees.ep for moe in moes):

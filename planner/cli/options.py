@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from planner.cli.output import OutputFormat
+from planner.framework.known import FRAMEWORKS
 
 
 class PrecisionName(StrEnum):
@@ -86,6 +87,10 @@ Calibration = Annotated[
         metavar="FILE|ID",
         help="Correct predictions by the factors of a framework (see profile calibrate); never applied unasked.",
     ),
+]
+Framework = Annotated[
+    str,
+    typer.Option("--framework", metavar="NAME", help=f"Whose software runs the plan: {', '.join(FRAMEWORKS)}."),
 ]
 TopK = Annotated[int, typer.Option("--top", metavar="K", help="Runners-up to report.")]
 TimeLimit = Annotated[

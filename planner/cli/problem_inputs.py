@@ -52,11 +52,13 @@ def build_problem(
     profile: str = "none",
     *,
     calibration: str | None = None,
+    framework: str = "tuned",
 ) -> Problem:
     """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
     from planner.cli.calibration_choice import chosen_calibration
     from planner.cli.megatron_script import megatron_script
     from planner.cli.profile_choice import chosen_profile
+    from planner.framework.known import framework_traits
     from planner.model.load import load_model
     from planner.problem import Problem
     from profiles.catalogue import load_cluster
@@ -77,6 +79,7 @@ def build_problem(
         objective=objective,
         profile=used,
         calibration=None if calibration is None else chosen_calibration(calibration, device, used),
+        framework=framework_traits(framework).name,
     )
 
 

@@ -55,9 +55,18 @@ ALL_TO_ALL_FRACTION = 0.90
 
 
 def collective_s(
-    op: Collective, size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel]
+    op: Collective,
+    size_bytes: Array,
+    group_size: Array,
+    stride: Array,
+    levels: Sequence[NetworkLevel],
+    copies: float = 0.0,
 ) -> Array:
-    """Seconds of one collective; all arguments broadcast.  A group of one, or zero bytes, costs nothing."""
+    """Seconds of one collective; all arguments broadcast.  A group of one, or zero bytes, costs nothing.
+
+    ``copies``: of an all_to_all that sends each token to that many experts, and only once to a part of the network
+    that holds several of them; 0 = everything travels as it is.
+    """
     # Groups often have fewer distinct values than sizes: they keep their own shape and broadcast late.
     size_bytes = np.asarray(size_bytes, dtype=np.float64)
     group_size = np.asarray(group_size, dtype=np.float64)
@@ -65,7 +74,7 @@ def collective_s(
     if op == "send_recv":
         time_s = _send_recv_s(size_bytes, stride, levels)
     elif op == "all_to_all":
-        time_s = _all_to_all_s(size_bytes, group_size, stride, levels)
+        time_s = _all_to_all_s(size_bytes, group_size, stride, levels, copies)
     else:
         ring_s, latency_s, tree_latency_s = _ring_s(size_bytes, group_size, stride, levels, op == "all_reduce")
         if op == "all_reduce":
@@ -113,19 +122,32 @@ def _ring_s(
     return worst + (1 - PIPELINING) * (total - worst), latency_s, tree_s
 
 
-def _all_to_all_s(size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:
+def _all_to_all_s(
+    size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel], copies: float
+) -> Array:
     total = worst = np.zeros(())
     below = np.ones(())
     for index, level in enumerate(levels):
         inside = _inside(level, index == len(levels) - 1, group_size, stride)
         line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind] * ALL_TO_ALL_FRACTION
         level_s = size_bytes * (inside - below) / group_size / line
+        if copies > 1:
+            level_s = level_s * distinct_fraction(copies, group_size / below)
         # Messages to all peers are in flight together: latency grows with log of the peers, not with their number.
         level_s = level_s + np.ceil(np.log2(np.maximum(inside / below, 1.0))) * level.latency_s
         total = total + level_s
         worst = np.maximum(worst, level_s)
         below = inside
     return worst + (1 - PIPELINING) * (total - worst)
+
+
+def distinct_fraction(copies: float, parts: Array) -> Array:
+    """Distinct parts of the network that ``copies`` independent draws among ``parts`` hit, over ``copies``.
+
+    ``parts (1 - (1 - 1 / parts) ^ copies) / copies``: a token for 8 experts on 8 nodes crosses to 5.25 of them.
+    """
+    share: Array = parts * (1.0 - (1.0 - 1.0 / np.maximum(parts, 1.0)) ** copies) / copies
+    return share
 
 
 def _send_recv_s(size_bytes: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:

@@ -3,16 +3,15 @@
 Roofline with an efficiency by operator class and size::
 
     matmul      t = max( 2 m n k / (P * e_mm * f(m) f(n) f(k)),  bytes / (B * e_mem) ) + launch
-    attention   t = flops / (P * e_att * s / (s + s_half)) + launch,   backward 2.5 x the flops
+    attention   planner.cost.attention_time
     point-wise  t = bytes / (B * e_mem) + launch
 
 ``P`` dense peak, ``B`` memory bandwidth, ``f(x) = x / (x + x_half)`` (small and thin shapes waste tiles and waves).
 ``e_mm`` is the device's best measured matmul rate over peak where the catalogue has it, else the class default.
 Every result of this module is a *datasheet* prediction; a measured profile replaces it operator by operator.
 
-Sources: utilisation of 35,742 measured bf16 matmuls a device (median .76 A100, .76 H100, .67 B200 for m, n, k >= 1024)
-and H100 attention rates by sequence length, both computed from AIConfigurator's published tables
-(ai-dynamo/aiconfigurator@095f58a51); 3 us + bytes / (0.8 B) for memory-bound operators is that project's own prior.
+Sources: utilisation of 35,742 measured bf16 matmuls a device (median .76 A100, .76 H100, .67 B200 for m, n, k >= 1024),
+computed from AIConfigurator's published tables (ai-dynamo/aiconfigurator@095f58a51); 3 us + bytes / (0.8 B) for memory-bound operators is that project's own prior.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ OTHER_SUSTAINED_FRACTION = 0.75
 A100 and B200 from the operator efficiencies that SimuMax measured in training layers (.73 and .49 of peak,
 MooreThreads/SimuMax@4dcaae5) over the best rates in the device catalogue; the others are priors between them.
 """
+NARROW = frozenset({"fp8"})
+CAST_BYTES = 4.0
+"""Bytes moved for each element that a matmul takes in 8 bit: read once (2), written as it stands and transposed for
+the weight gradient (1 + 1).  TransformerEngine's delayed scaling; current scaling reads once more unless a kernel
+before it found the largest value."""
 MEMORY_FRACTION = 0.80
 LAUNCH_S = 3e-6
-ATTENTION_FRACTION = 0.66
-ATTENTION_HALF_LENGTH = 1450.0
-"""Sequence length at which H100 attention reaches half of ATTENTION_FRACTION * peak; scales with the peak."""
 REFERENCE_PEAK_FLOPS_PER_S = 989e12
-ATTENTION_BACKWARD_FLOPS = 2.5
-"""Backward over forward FLOPs of fused attention (scores are recomputed): Dao, arXiv 2307.08691, section 3.1."""
 HALF_ROWS, HALF_COLUMNS, HALF_DEPTH = 96.0, 96.0, 128.0
 """Sizes at which one dimension halves the matmul efficiency; about one output tile (128 x 256) deep."""
 
@@ -54,30 +53,45 @@ class DeviceRates:
     """Peaks and efficiencies of one device at one precision; methods accept arrays and broadcast."""
 
     matmul_flops_per_s: float
-    attention_flops_per_s: float
-    attention_half_length: float
+    wide_matmul_flops_per_s: float
+    wide_flops_per_s: float
     memory_bytes_per_s: float
     element_bytes: float
+    casts: bool = False
     measured: MeasuredRates | None = None
 
     def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0, phase: str = "forward") -> Array:
-        """Seconds of ``weights`` matmuls [m, k] x [k, n] run as one (grouped) kernel; ``phase`` dgrad, wgrad."""
-        flops = 2.0 * m * n * k * weights
-        shape = _saturate(m, HALF_ROWS) * _saturate(n, HALF_COLUMNS) * _saturate(k, HALF_DEPTH)
-        compute_s = flops / (self.matmul_flops_per_s * np.maximum(shape, 1e-6))
-        moved = weights * (m * k + k * n + m * n) * self.element_bytes
-        seconds = np.where(flops > 0, np.maximum(compute_s, moved / self.memory_bytes_per_s) + LAUNCH_S, 0.0)
+        """Seconds of ``weights`` matmuls [m, k] x [k, n] run as one (grouped) kernel; ``phase`` dgrad, wgrad.
+
+        In 8 bit without the casts of their inputs: ``cast_s``.
+        """
+        seconds = self._model_s(m, n, k, weights, self.matmul_flops_per_s, self.element_bytes)
         return seconds if self.measured is None else better_of(self.measured.matmul(m, n, k, weights, phase), seconds)
 
-    def attention_s(self, flops: Array, context: Array) -> Array:
-        """Seconds of fused attention of ``flops`` over sequences of ``context`` tokens (the longest row)."""
-        rate = self.attention_flops_per_s * _saturate(context, self.attention_half_length)
-        return np.where(flops > 0, flops / rate + LAUNCH_S, 0.0)
+    def wide_matmul_s(
+        self, m: Array, n: Array, k: Array, products: Array | float = 1.0, phase: str = "forward"
+    ) -> Array:
+        """Seconds of ``products`` 16-bit matmuls whatever the precision of the run: vocabulary, router, scores."""
+        seconds = self._model_s(m, n, k, products, self.wide_matmul_flops_per_s, 2.0)
+        if self.measured is None:
+            return seconds
+        return better_of(self.measured.matmul(m, n, k, products, phase, wide=True), seconds)
+
+    def cast_s(self, elements: Array) -> Array:
+        """Seconds to bring ``elements`` of 16 bit into the 8-bit formats of a matmul; none in 16 bit."""
+        return self.memory_s(CAST_BYTES * elements) if self.casts else np.zeros_like(elements)
 
     def memory_s(self, moved_bytes: Array, operator: str = "") -> Array:
         """Seconds of a memory-bound operator (of class ``operator``) that moves ``moved_bytes``."""
         seconds = np.where(moved_bytes > 0, moved_bytes / self.memory_bytes_per_s + LAUNCH_S, 0.0)
         return seconds if self.measured is None else better_of(self.measured.moved(operator, moved_bytes), seconds)
+
+    def _model_s(self, m: Array, n: Array, k: Array, products: Array | float, best: float, element: float) -> Array:
+        flops = 2.0 * m * n * k * products
+        shape = _saturate(m, HALF_ROWS) * _saturate(n, HALF_COLUMNS) * _saturate(k, HALF_DEPTH)
+        compute_s = flops / (best * np.maximum(shape, 1e-6))
+        moved = products * (m * k + k * n + m * n) * element
+        return np.where(flops > 0, np.maximum(compute_s, moved / self.memory_bytes_per_s) + LAUNCH_S, 0.0)
 
 
 def _saturate(x: Array, half: float) -> Array:
@@ -110,10 +124,12 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
     # Tensor cores run fp16 and bf16 at the same rate, so one measurement serves both.
     fractions = device.achievable_matmul_fraction
     fraction = fractions.get(precision, fractions.get("bf16" if precision == "fp16" else "", DEFAULT_MATMUL_FRACTION))
+    wide_fraction = fractions.get("bf16", DEFAULT_MATMUL_FRACTION)
     return DeviceRates(
         matmul_flops_per_s=peak * fraction * sustained_fraction(device),
-        attention_flops_per_s=base * ATTENTION_FRACTION,
-        attention_half_length=ATTENTION_HALF_LENGTH * base / REFERENCE_PEAK_FLOPS_PER_S,
+        wide_matmul_flops_per_s=base * wide_fraction * sustained_fraction(device),
+        wide_flops_per_s=base,
         memory_bytes_per_s=device.memory_bandwidth_bytes_per_s * MEMORY_FRACTION,
         element_bytes=1.5 if precision == "fp8" else 2.0,
+        casts=precision in NARROW,
     )

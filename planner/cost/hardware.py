@@ -12,7 +12,9 @@ from planner.cost.collective import Collective, collective_s
 from planner.cost.efficiency import DeviceRates, device_rates, sustained_fraction
 from planner.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.errors import DocumentInvalid
+from planner.framework.known import framework_traits
 from planner.framework.traits import TUNED, FrameworkTraits
+from planner.problem import Problem
 from profiles.cluster import Cluster, Pool
 from profiles.levels import NetworkLevel, network_levels
 from profiles.prediction.profile import Profile
@@ -62,6 +64,20 @@ class Hardware:
             op, np.asarray(size_bytes), np.asarray(group_size), np.asarray(stride), model_s
         )
 
+    def expert_exchange_s(self, size_bytes: Array, group_size: Array, stride: Array, top_k: float) -> Array:
+        """Seconds of one all_to_all of routed tokens, each to ``top_k`` experts, as the framework's dispatcher sends."""
+        time_s = self.collective_s("all_to_all", size_bytes, group_size, stride)
+        if self.framework.dispatch == "expert":
+            return time_s
+        plain_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels)
+        once_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels, copies=top_k)
+        return np.where(plain_s > 0, time_s * once_s / np.maximum(plain_s, 1e-30), 0.0)
+
+    @property
+    def meeting_s(self) -> float:
+        """Host seconds for each member and collective; ranks of one node meet for free."""
+        return self.framework.meeting_s if self.num_devices > self.pool.devices_per_node else 0.0
+
     @property
     def scale_up_devices(self) -> int:
         """Devices of the innermost network level (1 when there is none)."""
@@ -73,6 +89,7 @@ def hardware_of(
     precision: str,
     profile: ProfileReference | Profile | None = None,
     calibration: AppliedCalibration | None = None,
+    framework: FrameworkTraits = TUNED,
 ) -> Hardware:
     """Resolve the cluster for one precision; ``profile`` replaces datasheet predictions where it has them.
 
@@ -105,10 +122,22 @@ def hardware_of(
         levels=levels,
         measured_links=links,
         factors=NEUTRAL if calibration is None else calibration.factors,
+        framework=framework,
         num_devices=pool.num_devices,
         memory_bytes=pool.device.memory_bytes,
         host_link_bytes_per_s=pool.host.link_bandwidth_bytes_per_s,
         host_memory_bytes_per_device=pool.host.memory_bytes / pool.devices_per_node,
+    )
+
+
+def problem_hardware(problem: Problem) -> Hardware:
+    """The cluster of a problem with all that the problem says about it: precision, measurements, factors, framework."""
+    return hardware_of(
+        problem.cluster,
+        problem.workload.precision,
+        problem.profile,
+        problem.calibration,
+        framework_traits(problem.framework),
     )
 
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.efficiency import ATTENTION_BACKWARD_FLOPS
 from planner.cost.hardware import Hardware
 from planner.cost.launches import host_s
 from planner.cost.layer_keys import LayerKeys
-from planner.cost.operator_time import operator_backward_s, operator_forward_s
+from planner.cost.operator_time import attention_backward_ratio, operator_backward_s, operator_forward_s
 from planner.cost.overlap import exposed_s
 from planner.memory.activations import Relief, replayed_operators, saved_bytes, saved_bytes_of_operator
 from planner.model.operator import Operator
@@ -106,7 +105,21 @@ def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardwar
     """Cost the operators of one layer kind."""
     times_s = {operator.name: operator_forward_s(operator, keys, hardware) for operator in operators}
     sums, reductions_s = _sum(operators, times_s, keys, hardware)
-    return LayerKind(tuple(operators), times_s, reductions_s, sums, *host_s(operators, keys, hardware.framework))
+    return LayerKind(tuple(operators), times_s, reductions_s, sums, *launch_floor_s(operators, keys, hardware, sums))
+
+
+def launch_floor_s(
+    operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, sums: OperatorSum
+) -> tuple[Array, Array]:
+    """Seconds that the host needs for these operators, forward and backward: two [K].
+
+    Ranks that meet on the host before a collective cannot launch ahead of it: it then takes its time after the meeting.
+    """
+    meeting_s = hardware.meeting_s
+    forward_s, backward_s = host_s(operators, keys, hardware.framework, meeting_s=meeting_s)
+    if meeting_s == 0.0:
+        return forward_s, backward_s
+    return forward_s + sums.communication_forward_s, backward_s + sums.communication_backward_s
 
 
 def operator_sum(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> OperatorSum:
@@ -180,7 +193,7 @@ def _behind_host_s(
     kind: LayerKind, keys: LayerKeys, hardware: Hardware, replayed: frozenset[str], extra_s: Array
 ) -> Array:
     """What a replay of ``extra_s`` device seconds adds to a backward pass whose launches may be the longer part."""
-    launches_s, _ = host_s(kind.operators, keys, hardware.framework, replayed)
+    launches_s, _ = host_s(kind.operators, keys, hardware.framework, replayed, hardware.meeting_s)
     device_s = kind.sums.backward_s + kind.sums.communication_backward_s + extra_s
     return np.maximum(device_s, kind.host_backward_s + launches_s) - kind.backward_s
 
@@ -230,7 +243,9 @@ def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     ring_s = hardware.collective_s("all_gather", kv_bytes * keys.cp, keys.cp, keys.tp)
     forward_ring_s = exposed_s(ring_s, attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0))
     backward_ring_s = exposed_s(
-        2.0 * ring_s, ATTENTION_BACKWARD_FLOPS * attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0)
+        2.0 * ring_s,
+        attention_backward_ratio(operator, keys, hardware) * attention_s,
+        tail_fraction=1.0 / np.maximum(keys.cp, 2.0),
     )
     exchange_s = sum(
         (hardware.collective_s("all_to_all", size, keys.cp, keys.tp) for size in (q_bytes, sent_kv_bytes)),
@@ -247,6 +262,6 @@ def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
     rows = keys.tokens / keys.sequence_split * operator.tokens_per_token
     size = rows * operator.out_features * 2.0
-    exchange_s = hardware.collective_s("all_to_all", size, keys.ep, keys.etp)
+    exchange_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, operator.tokens_per_token)
     gather_s = hardware.collective_s("all_gather", size * keys.etp, keys.etp, np.ones_like(size))
     sums.ep_s += 4.0 * exchange_s + 4.0 * gather_s

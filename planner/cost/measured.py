@@ -42,10 +42,20 @@ class MeasuredRates:
     wide_dtype: str
     sustained: float
 
-    def matmul(self, m: Array, n: Array, k: Array, groups: Array | float = 1.0, phase: str = "forward") -> Prediction:
-        """``groups`` products [m, k] x [k, n] inside a training step, sizes as the phase runs them."""
-        found = self.profile.matmul(m, n, k, self.matmul_dtype, groups, phase)
-        table = self.profile.matmul_table(self.matmul_dtype, phase)
+    def matmul(
+        self,
+        m: Array,
+        n: Array,
+        k: Array,
+        groups: Array | float = 1.0,
+        phase: str = "forward",
+        *,
+        wide: bool = False,
+    ) -> Prediction:
+        """``groups`` products [m, k] x [k, n] inside a training step, sizes as the phase runs them; ``wide``: 16 bit."""
+        dtype = self.wide_dtype if wide else self.matmul_dtype
+        found = self.profile.matmul(m, n, k, dtype, groups, phase)
+        table = self.profile.matmul_table(dtype, phase)
         if table is not None and table.origin.inside_step:
             return found
         return Prediction(found.time_s / self.sustained, found.sigma, found.rung)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.efficiency import ATTENTION_BACKWARD_FLOPS
+from planner.cost.attention_time import BACKWARD_FLOPS, attention_seconds
 from planner.cost.hardware import Hardware
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.measured import better_of
@@ -14,6 +14,13 @@ from planner.model.operator import Operator
 from profiles.prediction.rungs import Prediction
 
 Array = NDArray[np.float64]
+UNFUSED_PASSES: dict[str, float] = {"norm": 9.0, "activation": 1.7, "rope": 4.2, "cross_entropy": 4.5}
+"""Bytes that PyTorch's eager operators move over those of one fused kernel, counted from the operators themselves.
+
+RMS norm in fp32 (cast, square, mean, scale, cast, weight): 36 bytes an element for 4.  Gated activation (silu, then
+product): 10 for 6.  Rotation of fp32 pairs: 20 for 4, less in the backward pass.  Cross-entropy (cast to fp32,
+log-softmax; backward in fp32 and a cast back): 18 for 4 and 22 for 6.  A LayerNorm has its own kernel everywhere.
+"""
 Sizes = tuple[Array, Array, Array, Array]
 """Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
 
@@ -26,10 +33,14 @@ def operator_forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) 
 
 def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
     if is_matmul(operator):
-        return hardware.rates.matmul_s(*matmul_sizes(operator, keys))
+        m, n, k, products = matmul_sizes(operator, keys)
+        if is_wide(operator):
+            return hardware.rates.wide_matmul_s(m, n, k, products)
+        return hardware.rates.matmul_s(m, n, k, products) + hardware.rates.cast_s(m * k * products)
     if operator.op_class == "attention":
         return _attention_s(operator, keys, hardware)
-    return hardware.rates.memory_s(moved_bytes(operator, keys), operator.op_class)
+    passes = UNFUSED_PASSES.get(operator.op_class, 1.0) if operator.op_class in hardware.framework.unfused else 1.0
+    return hardware.rates.memory_s(passes * moved_bytes(operator, keys), operator.op_class)
 
 
 def operator_backward_s(
@@ -41,16 +52,33 @@ def operator_backward_s(
     shapes, input gradient [m, n] x [n, k] and weight gradient [n, m] x [m, k].
     """
     if operator.op_class == "attention":
-        return ATTENTION_BACKWARD_FLOPS * forward_s, np.zeros_like(forward_s)
+        return attention_backward_ratio(operator, keys, hardware) * forward_s, np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
-        if hardware.rates.measured is None or not is_matmul(operator):
-            return forward_s, forward_s
-        m, n, k, products = matmul_sizes(operator, keys)
-        factor, rates = hardware.factors.compute, hardware.rates
-        input_s, weight_s = rates.matmul_s(m, k, n, products, "dgrad"), rates.matmul_s(n, k, m, products, "wgrad")
-        return factor * input_s, factor * weight_s
+        return _matmul_backward_s(operator, keys, hardware, forward_s)
     # Point-wise operators read the saved input and the incoming gradient, write one gradient.
     return 1.5 * forward_s, np.zeros_like(forward_s)
+
+
+def _matmul_backward_s(
+    operator: Operator, keys: LayerKeys, hardware: Hardware, forward_s: Array
+) -> tuple[Array, Array]:
+    factor, rates = hardware.factors.compute, hardware.rates
+    if not is_matmul(operator) or (rates.measured is None and (is_wide(operator) or not rates.casts)):
+        return forward_s, forward_s
+    m, n, k, products = matmul_sizes(operator, keys)
+    if rates.measured is None:
+        input_s = weight_s = rates.matmul_s(m, n, k, products)
+    else:
+        seconds = rates.wide_matmul_s if is_wide(operator) else rates.matmul_s
+        input_s, weight_s = seconds(m, k, n, products, "dgrad"), seconds(n, k, m, products, "wgrad")
+    # One cast of the incoming gradient serves both products.
+    cast_s = np.zeros_like(m) if is_wide(operator) else rates.cast_s(m * n * products)
+    return factor * (input_s + cast_s), factor * weight_s
+
+
+def is_wide(operator: Operator) -> bool:
+    """Whether a matmul stays in 16 bit when the layers run in 8: the head and the router do in every framework."""
+    return operator.module == "head" or operator.op_class == "router"
 
 
 def is_matmul(operator: Operator) -> bool:
@@ -108,12 +136,31 @@ def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
     return 2.0 * context * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * keys.tokens
 
 
+def attention_backward_ratio(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
+    """Backward over forward seconds of one attention: [K].  A measured forward time keeps the kernel's ratio."""
+    forward_s, backward_s = _attention_model_s(operator, keys, hardware)
+    return np.divide(backward_s, forward_s, out=np.full(len(keys), BACKWARD_FLOPS), where=forward_s > 0)
+
+
 def _attention_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
-    flops = attention_flops(operator, keys)
-    longest = min(operator.window or keys.sequence_length, keys.sequence_length)
-    model_s = hardware.rates.attention_s(flops, np.full_like(keys.tokens, float(longest)))
-    found = measured_attention(operator, keys, hardware, flops)
+    model_s, _ = _attention_model_s(operator, keys, hardware)
+    found = measured_attention(operator, keys, hardware, attention_flops(operator, keys))
     return model_s if found is None else better_of(found, model_s)
+
+
+def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
+    """Forward and backward seconds as the framework's kernel runs it on this device: two [K]."""
+    products = keys.micro_batch_size * operator.num_heads / keys.tp
+    return attention_seconds(
+        hardware.framework.attention,
+        hardware.pool.device.architecture,
+        hardware.rates,
+        flops=attention_flops(operator, keys),
+        scores=products * float(keys.sequence_length) ** 2 / keys.cp,
+        products=products,
+        longest=float(min(operator.window or keys.sequence_length, keys.sequence_length)),
+        head_dim=0.5 * (operator.qk_dim + operator.v_dim),
+    )
 
 
 def _rows(operator: Operator, keys: LayerKeys) -> Array:

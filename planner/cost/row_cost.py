@@ -142,7 +142,7 @@ class CostModel:
             head_weight_gradient_s=last.weight_gradient_s[key],
             table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
             hop_s=stage_hop_s(self.hardware, rows, cost.entry_bytes[key], _hop_stride(rows)),
-            stage_host_s=np.full(len(rows), self.hardware.factors.host_overhead_s),
+            stage_host_s=self._stage_host_s(rows),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
             dense_state=state_bytes(self.workload, rows.zero, dense.shards, rows.optimizer_offload),
@@ -193,6 +193,17 @@ class CostModel:
         distance = _hop_stride(rows) * np.maximum(rows.pp - 1, 1)
         pair = np.full(len(rows), 2.0)
         return np.where(apart, self.hardware.collective_s("all_reduce", size_bytes, pair, distance.astype(float)), 0.0)
+
+    def _stage_host_s(self, rows: StrategyRows) -> Array:
+        """What every stage loses on each micro-batch: calibrated overhead, and transfers that block its host: [R].
+
+        A stage between two others sends and receives both ways; of two stages each has one neighbour.
+        """
+        calibrated = np.full(len(rows), self.hardware.factors.host_overhead_s)
+        stall_s = self.hardware.framework.transfer_stall_s
+        if stall_s == 0.0 or self.hardware.num_devices <= self.hardware.pool.devices_per_node:
+            return calibrated
+        return calibrated + stall_s * 2.0 * np.minimum(rows.pp - 1, 2)
 
     def _parallel(self, rows: StrategyRows) -> tuple[DataParallelism, DataParallelism]:
         """Who shares the dense and the expert parameters."""

@@ -9,6 +9,12 @@ late.  ``planner.framework.known`` holds the traits of the frameworks whose runs
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+
+AttentionChoice = Literal["best", "flash2", "triton", "unfused"]
+"""best: the fastest published kernel of the device; flash2: FlashAttention-2 on any device; triton: the first
+FlashAttention in Triton; unfused: batched matmuls around a softmax kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +22,7 @@ class FrameworkTraits:
     """What one framework adds to operators, collectives and memory; the defaults add nothing."""
 
     name: str = "tuned"
+    summary: str = "a tuned Megatron-Core run"
     launch_s: float = 0.0
     """Host seconds to launch one kernel, Python around it included; 0 = the host is never late (CUDA graphs)."""
     eager_pointwise: bool = False
@@ -33,6 +40,12 @@ class FrameworkTraits:
     ranks meet on the host before the collective starts, and one of them answers the others in turn."""
     transfer_stall_s: float = 0.0
     """Host seconds that each transfer between stages of different nodes blocks both of them."""
+    attention: AttentionChoice = "best"
+    """Which attention kernel runs."""
+    dispatch: Literal["expert", "node"] = "expert"
+    """Whether a routed token is sent once for each of its experts, or once to a node (and device) that holds several."""
+    unfused: frozenset[str] = frozenset()
+    """Operator classes that run as several passes over memory instead of one fused kernel (``cost.pointwise``)."""
 
 
 TUNED = FrameworkTraits()

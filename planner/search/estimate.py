@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.assemble_plan import assemble_plan
 from planner.candidate import Candidate, Split
-from planner.cost.hardware import Hardware, hardware_of
+from planner.cost.hardware import Hardware, problem_hardware
 from planner.cost.row_cost import CostModel
 from planner.errors import DocumentInvalid
 from planner.plan import Plan, SearchReport
@@ -30,7 +30,7 @@ def estimate(problem: Problem, strategy: Strategy, chunk_layers: tuple[int, ...]
     A strategy that does not fit gives a plan of status ``infeasible``, with the memory that it would need.  Raises
     DocumentInvalid listing every broken rule of legality and of the problem's target.
     """
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
+    hardware = problem_hardware(problem)
     context = strategy_context(problem, hardware, strategy)
     _check(problem, context, strategy, chunk_layers)
     rules = split_rules(problem, hardware)

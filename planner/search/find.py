@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from planner.assemble_plan import assemble_plan
-from planner.cost.hardware import hardware_of
+from planner.cost.hardware import problem_hardware
 from planner.errors import BudgetSpent
 from planner.plan import Plan, SearchReport
 from planner.problem import Problem
@@ -40,7 +40,7 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
 
 def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Progress | None = None) -> Plan:
     """The fastest plan that uses every device of the problem's cluster."""
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
+    hardware = problem_hardware(problem)
     search = Search(problem, hardware, options, progress)
     result = search.run()
     if result.best is None:

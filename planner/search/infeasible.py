@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.cost.hardware import hardware_of
+from planner.cost.hardware import problem_hardware
 from planner.cost.row_cost import CostModel
 from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.problem import Problem
@@ -64,7 +64,7 @@ def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
 
 
 def _out_of_memory(problem: Problem) -> str:
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
+    hardware = problem_hardware(problem)
     limit = memory_limit_bytes(problem, hardware)
     factor = next((value for value in FACTORS if _feasible(problem, limit * value)), None)
     need = "more than 100 x that" if factor is None else f"about {limit * factor / 2**30:.0f} GiB"
@@ -136,7 +136,7 @@ def _with(problem: Problem, **changes: dict[str, object]) -> Problem:
 def _feasible(problem: Problem, limit_bytes: float | None = None) -> bool:
     """Whether some strategy could fit, by the memory bound alone."""
     try:
-        hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
+        hardware = problem_hardware(problem)
         space = Space(problem, problem.cluster.num_devices)
         cores = space.cores
     except MeshwrightError:
@@ -170,7 +170,7 @@ def _has_plan(problem: Problem) -> bool:
             raise _FirstPlan
 
     try:
-        hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
+        hardware = problem_hardware(problem)
         Search(problem, hardware, SearchOptions(top_k=0, time_limit_s=TRIAL_S), stop).run()
     except _FirstPlan:
         return True

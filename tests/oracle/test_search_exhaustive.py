@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from planner.cost.hardware import hardware_of
+from planner.cost.hardware import problem_hardware
 from planner.errors import NoFeasiblePlan
 from planner.plan import Plan
 from planner.problem import Problem, Target
@@ -46,7 +46,7 @@ def _agree(problem: Problem) -> bool:
 
 def _same_numbers(problem: Problem, best: Best) -> None:
     """The planner's own evaluation of the oracle's winner says what the oracle says."""
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
+    hardware = problem_hardware(problem)
     candidate = evaluate_split(strategy_context(problem, hardware, best.strategy), best.split)
     assert candidate.step_time_s == pytest.approx(best.step_time_s, rel=1e-9)
     usable = hardware.memory_bytes * (1 - problem.constraints.memory_margin_fraction)
@@ -83,7 +83,7 @@ def test_the_small_problems_are_of_every_kind() -> None:
 def test_the_declared_space_is_what_the_search_enumerates(seed: int) -> None:
     """Search and oracle count the same strategies: nothing is dropped that no rule names."""
     problem = random_problem(100 + seed, SMALL, "any")
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile)
+    hardware = problem_hardware(problem)
     space = Search(problem, hardware, QUICK).space
     cores = space.cores
     layouts, key = space.layouts(cores, np.arange(len(cores)))

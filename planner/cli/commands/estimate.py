@@ -49,6 +49,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     precision: flags.Precision = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
+    framework: flags.Framework = "tuned",
     memory_margin: flags.MemoryMargin = None,
     layers: Layers = None,
     plan_out: PlanOut = None,
@@ -62,7 +63,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     chunk_layers = _parse_layers(layers)
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
     space = SpaceFlags({}, memory_margin=memory_margin)
-    problem = build_problem(model, cluster, devices, work, space, profile, calibration=calibration)
+    problem = build_problem(model, cluster, devices, work, space, profile, calibration=calibration, framework=framework)
     announce(problem, quiet)
     chosen, notes = complete_strategy(values, problem.cluster.num_devices, problem.workload.global_batch_size)
     if notes:

@@ -47,6 +47,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     precision: flags.Precision = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
+    framework: flags.Framework = "tuned",
     objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
     price: flags.Price = None,
     max_step_time: flags.MaxStepTime = None,
@@ -87,7 +88,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     wanted = Wanted(targets, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output)
     wanted.check()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    problem = build_problem(model, cluster, devices, work, space, profile, calibration=calibration)
+    problem = build_problem(model, cluster, devices, work, space, profile, calibration=calibration, framework=framework)
     if pareto:
         front_alone(targets, (plan_out, trace))
         answer_front(problem, search, database=None if no_store else Place(database), quiet=quiet, output=output)

@@ -44,7 +44,7 @@ def coverage_of_plan(
         raise DocumentInvalid(f"{rows} is no number of rows", where="--rows", hint="give 1 or more")
     from planner.cli.plan_reference import load_plan
     from planner.cli.profile_choice import chosen_profile
-    from planner.cost.hardware import hardware_of
+    from planner.cost.hardware import problem_hardware
     from planner.coverage.coverage import coverage
 
     the_plan = load_plan(plan, database)
@@ -52,7 +52,7 @@ def coverage_of_plan(
     if profile != "plan":
         reference = chosen_profile(profile, problem.cluster.pools[0].device)
         problem = problem.model_copy(update={"profile": reference})
-    hardware = hardware_of(problem.cluster, problem.workload.precision, problem.profile, problem.calibration)
+    hardware = problem_hardware(problem)
     found = coverage(problem, hardware, the_plan.chosen(), the_plan.breakdown_s)
     measured = hardware.rates.measured
     data = _data(the_plan, found, measured.profile if measured else None, rows)

@@ -1,0 +1,112 @@
+"""How long does the attention core run, forward and backward, by kernel, device generation, length and head width?
+
+Fused kernels::
+
+    t = flops / (P * fraction * s / (s + s_half) * head) + launch,   backward: 2.5 x the flops, its own fraction and half
+
+``P`` is the dense 16-bit peak, ``s`` the longest row, ``s_half`` grows with the peak (a faster device needs longer rows
+to fill), ``head`` falls linearly from 1 at 128 wide heads to ``narrow_head`` at 64: softmax work is per score, matmul
+work per score and head width.
+
+Unfused attention (before FlashAttention reached the frameworks in 2022-23) writes the s x s scores::
+
+    forward   2 batched matmuls [s, s, d] over ALL pairs (a masked score is computed too)
+              + softmax (read, write) + dropout (read, write, mask)
+    backward  4 batched matmuls + the same passes reversed (softmax backward reads two tensors)
+
+Sources, causal rates of H100 SXM5 in TFLOP/s at 512 .. 16k tokens, 128 wide heads: arXiv 2407.08608, figures 5 and 6:
+FlashAttention-2 191-335, cuDNN 315-539, FlashAttention-3 292-616, Triton 146-378 (forward), FlashAttention-2 214-322,
+cuDNN 305-518, FlashAttention-3 316-561 (backward without mask: 5 % lower with a mask, prior); at 64 wide heads
+FlashAttention-2 299, cuDNN 388, FlashAttention-3 473.  A100: arXiv 2307.08691, FlashAttention-2 reaches 73 % of the
+peak forward and 63 % backward without mask, FlashAttention (Triton) is 1.3 to 1.5 x and about 2 x slower.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.efficiency import LAUNCH_S, REFERENCE_PEAK_FLOPS_PER_S, DeviceRates
+from planner.framework.traits import AttentionChoice
+
+Array = NDArray[np.float64]
+
+BACKWARD_FLOPS = 2.5
+"""Backward over forward FLOPs of fused attention (scores are recomputed): Dao, arXiv 2307.08691, section 3.1."""
+WIDE_HEAD = 128.0
+
+
+@dataclass(frozen=True, slots=True)
+class FusedKernel:
+    """One fused kernel on one device generation: best rates over the 16-bit peak, and lengths at half of them."""
+
+    forward_fraction: float
+    backward_fraction: float
+    forward_half: float
+    backward_half: float
+    narrow_head: float
+
+    def seconds(self, flops: Array, longest: float, head_dim: float, peak: float, *, backward: bool) -> Array:
+        """Seconds of ``flops`` (of this pass) over rows of ``longest`` tokens."""
+        fraction = self.backward_fraction if backward else self.forward_fraction
+        half = (self.backward_half if backward else self.forward_half) * peak / REFERENCE_PEAK_FLOPS_PER_S
+        slope = (WIDE_HEAD - head_dim) / (WIDE_HEAD - 64.0)
+        head = float(np.clip(1.0 - (1.0 - self.narrow_head) * slope, 0.25, 1.0))
+        rate = peak * fraction * head * longest / (longest + half)
+        return np.where(flops > 0, flops / rate + LAUNCH_S, 0.0)
+
+
+FLASH2_HOPPER = FusedKernel(0.349, 0.315, 400.0, 510.0, 0.89)
+CUDNN_HOPPER = FusedKernel(0.558, 0.514, 370.0, 680.0, 0.72)
+FLASH3_HOPPER = FusedKernel(0.647, 0.559, 570.0, 760.0, 0.77)
+FLASH2_AMPERE = FusedKernel(0.66, 0.57, 400.0, 510.0, 0.89)
+TRITON_AMPERE = FusedKernel(0.47, 0.285, 400.0, 510.0, 0.89)
+TRITON_HOPPER = FusedKernel(0.25, 0.158, 400.0, 510.0, 0.89)
+OTHER = FusedKernel(0.45, 0.35, 500.0, 700.0, 0.80)
+"""Devices without published rates; prior: between FlashAttention-2 and cuDNN on Hopper."""
+
+BEST: dict[str, FusedKernel] = {"ampere": FLASH2_AMPERE, "hopper": CUDNN_HOPPER, "blackwell": CUDNN_HOPPER}
+FLASH2: dict[str, FusedKernel] = {"ampere": FLASH2_AMPERE, "hopper": FLASH2_HOPPER}
+TRITON: dict[str, FusedKernel] = {"ampere": TRITON_AMPERE, "hopper": TRITON_HOPPER}
+KERNELS: dict[AttentionChoice, dict[str, FusedKernel]] = {"best": BEST, "flash2": FLASH2, "triton": TRITON}
+NEVER_FUSED = frozenset({"volta"})
+"""No FlashAttention was published for these devices."""
+
+SCORE_PASSES_FORWARD = 9.0
+"""Bytes a score moved beside the matmuls: softmax reads and writes 16 bit, dropout reads, writes and keeps a mask."""
+SCORE_PASSES_BACKWARD = 11.0
+"""Dropout backward reads, reads the mask, writes; softmax backward reads two tensors and writes one."""
+
+
+def attention_seconds(
+    choice: AttentionChoice,
+    architecture: str,
+    rates: DeviceRates,
+    *,
+    flops: Array,
+    scores: Array,
+    products: Array,
+    longest: float,
+    head_dim: float,
+) -> tuple[Array, Array]:
+    """Forward and backward seconds of one attention: two [K].
+
+    ``flops``: of the forward pass, as the mask has it; ``scores``: elements of all s x s tables (for unfused ones),
+    made by ``products`` batched matmuls.
+    """
+    if choice == "unfused" or (choice == "best" and architecture in NEVER_FUSED):
+        return _unfused_seconds(rates, scores, products, head_dim)
+    kernel = KERNELS[choice].get(architecture, OTHER)
+    peak = rates.wide_flops_per_s
+    forward_s = kernel.seconds(flops, longest, head_dim, peak, backward=False)
+    return forward_s, kernel.seconds(BACKWARD_FLOPS * flops, longest, head_dim, peak, backward=True)
+
+
+def _unfused_seconds(rates: DeviceRates, scores: Array, products: Array, head_dim: float) -> tuple[Array, Array]:
+    side = np.sqrt(scores / np.maximum(products, 1e-9))
+    width = np.full_like(side, head_dim)
+    pair_s = rates.wide_matmul_s(side, side, width, products) + rates.wide_matmul_s(side, width, side, products)
+    forward_s = pair_s + rates.memory_s(SCORE_PASSES_FORWARD * scores)
+    return forward_s, 2.0 * pair_s + rates.memory_s(SCORE_PASSES_BACKWARD * scores)
