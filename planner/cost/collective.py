@@ -116,7 +116,8 @@ def _ring_s(
         level_s = size_bytes / below * (parts - 1) / parts / line
         total = total + level_s
         worst = np.maximum(worst, level_s)
-        latency_s = latency_s + (parts - 1) * level.latency_s
+        # All members pass chunks on in lockstep: a ring steps as slowly as the slowest network that it crosses.
+        latency_s = np.where(parts > 1, (inside - 1) * level.latency_s, latency_s)
         tree_s = tree_s + np.ceil(np.log2(np.maximum(parts, 1.0))) * level.latency_s
         below = inside
     return worst + (1 - PIPELINING) * (total - worst), latency_s, tree_s
