@@ -84,6 +84,22 @@ def collective_s(
     return np.where((group_size > 1) & (size_bytes > 0), time_s + BASE_LATENCY_S, 0.0)
 
 
+def queued_latency_s(group_size: Array, stride: Array, levels: Sequence[NetworkLevel]) -> Array:
+    """Seconds that one of many ring collectives queued behind each other adds beside its bytes.
+
+    Their fill overlaps, so only the passage from one instance of a level to the next counts:
+    ``sum over levels (k - 1) latency``.
+    """
+    group_size, stride = np.asarray(group_size, dtype=np.float64), np.asarray(stride, dtype=np.float64)
+    latency_s = np.zeros(np.broadcast_shapes(group_size.shape, stride.shape))
+    below = np.ones(())
+    for index, level in enumerate(levels):
+        inside = _inside(level, index == len(levels) - 1, group_size, stride)
+        latency_s = latency_s + (inside / below - 1) * level.latency_s
+        below = inside
+    return latency_s
+
+
 def members_within(level: NetworkLevel, group_size: Array, stride: Array) -> Array:
     """Members of the worst-placed group that share one instance of ``level``: at least one.
 

@@ -13,6 +13,9 @@ expert parameters, so that the result depends on a stage's parameters only and n
 bounds rely on it).  A step waits for the stage with the most dense parameters and for the one with the most expert
 parameters.
 
+A framework may reduce in small buckets and gather weight by weight; each such collective adds its launch and the
+passage between the nodes of its ring: ``collectives * (launches + (nodes - 1) latency)``, twice for an all_reduce.
+
 The optimizer reads and writes its states once: ``bytes / memory bandwidth``; offloaded, gradients and parameters
 cross the host link and the host's memory does the work.  Shape letter: R rows.
 """
@@ -51,6 +54,8 @@ class DataParallelism:
     overlap_grad: Ints
     overlap_param: Ints
     optimizer_offload: Ints
+    tensors_per_parameter: Array
+    """Weight tensors over local parameters, for frameworks that run a collective for each."""
 
     @property
     def shards(self) -> Array:
@@ -127,7 +132,19 @@ def _once_a_step_s(
         ranks=parallel.replicate,
         stride=parallel.stride * parallel.shards,
     )
-    return everyone_s + scatter_s + across_s, gather_s
+    reduce_s = everyone_s + scatter_s + across_s
+    traits = hardware.framework
+    if not (traits.bucket_bytes or traits.gather_by_tensor):
+        return reduce_s, gather_s
+    passage_s = hardware.queued_latency_s(parallel.ranks, parallel.stride)
+    call_s, several = traits.bucket_launches * traits.launch_s, parallel.ranks > 1
+    if traits.bucket_bytes:
+        buckets = parameters * np.minimum(parallel.tensors_per_parameter, WEIGHT_BYTES / traits.bucket_bytes)
+        reduce_s = reduce_s + np.where(several, buckets * (call_s + np.where(zero == 0, 2.0, 1.0) * passage_s), 0.0)
+    if traits.gather_by_tensor:
+        tensors = parameters * parallel.tensors_per_parameter
+        gather_s = gather_s + np.where(several & (zero >= 1) & (zero <= 2), tensors * (call_s + passage_s), 0.0)
+    return reduce_s, gather_s
 
 
 def _group_s(

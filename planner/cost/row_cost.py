@@ -20,6 +20,7 @@ from planner.cost.model_cost import ModelCost, model_cost
 from planner.cost.stage_hop import stage_hop_s
 from planner.memory.activations import Relief
 from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
+from planner.model.parameters import weight_tensors
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy_rows import StrategyRows, distinct_rows, v_placed
@@ -107,7 +108,7 @@ class CostModel:
     def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
         cost, key = keyed or self.keyed(rows)
-        dense, expert = self._parallel(rows)
+        dense, expert = self._parallel(rows, self._tensors_per_parameter(cost, key))
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
         # Without a pipeline head and embedding share one token table.
@@ -205,7 +206,13 @@ class CostModel:
             return calibrated
         return calibrated + stall_s * 2.0 * np.minimum(rows.pp - 1, 2)
 
-    def _parallel(self, rows: StrategyRows) -> tuple[DataParallelism, DataParallelism]:
+    def _tensors_per_parameter(self, cost: ModelCost, key: Ints) -> Array:
+        """Weight tensors of the model over its local parameters: [R]."""
+        local = (cost.layers.dense_parameters + cost.layers.expert_parameters)[key] @ self.kind_counts
+        local = local + cost.embedding.dense_parameters[key] + cost.head.dense_parameters[key]
+        return weight_tensors(self.model) / np.maximum(local, 1.0)
+
+    def _parallel(self, rows: StrategyRows, tensors_per_parameter: Array) -> tuple[DataParallelism, DataParallelism]:
         """Who shares the dense and the expert parameters."""
         replicate = rows.dp_replicate.astype(float)
         inner = rows.tp * np.where(rows.pp_inner > 0, rows.cp * rows.pp, 1)
@@ -214,6 +221,7 @@ class CostModel:
             "overlap_grad": rows.overlap_grad,
             "overlap_param": rows.overlap_param,
             "optimizer_offload": rows.optimizer_offload,
+            "tensors_per_parameter": tensors_per_parameter,
         }
         dense = DataParallelism(
             ranks=(rows.dp * rows.cp).astype(float), replicate=replicate, stride=inner.astype(float), **columns

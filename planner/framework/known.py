@@ -15,6 +15,9 @@ NANOTRON = FrameworkTraits(
     eager_pointwise=True,
     parameter_hooks=3.0,
     accumulation_bytes=10.0,
+    bucket_bytes=25.0 * 2**20,
+    gather_by_tensor=True,
+    bucket_launches=10.0,
     attention="flash2",
     unfused=frozenset({"activation", "cross_entropy", "rope"}),
 )

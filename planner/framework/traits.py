@@ -40,6 +40,12 @@ class FrameworkTraits:
     ranks meet on the host before the collective starts, and one of them answers the others in turn."""
     transfer_stall_s: float = 0.0
     """Host seconds that each transfer between stages of different nodes blocks both of them."""
+    bucket_bytes: float = 0.0
+    """16-bit gradients reduced by one collective; 0 = buckets so large that their number does not matter."""
+    gather_by_tensor: bool = False
+    """Whether ZeRO-1 gathers each weight by a collective of its own."""
+    bucket_launches: float = 0.0
+    """Launches that one such collective costs the host: splitting, copies, the call itself."""
     attention: AttentionChoice = "best"
     """Which attention kernel runs."""
     dispatch: Literal["expert", "node"] = "expert"
