@@ -62,12 +62,12 @@ def host_s(
     keys: LayerKeys,
     traits: FrameworkTraits,
     replayed: Collection[str] | None = None,
-    meeting_s: float = 0.0,
+    meeting_s: Array | None = None,
 ) -> tuple[Array, Array]:
     """Host seconds of the forward and the backward pass of one layer: two [K].
 
-    ``replayed``: only these operators, for what a recompute launches again.  ``meeting_s``: for each member of a
-    tensor-parallel group and each of its collectives.
+    ``replayed``: only these operators, for what a recompute launches again.  ``meeting_s``: for each tensor-parallel
+    collective, where its ranks meet on the host first.
     """
     forward, backward = np.zeros(len(keys)), np.zeros(len(keys))
     for operator in operators:
@@ -81,14 +81,13 @@ def host_s(
             forward += collectives
             backward += collectives
     forward_s, backward_s = traits.launch_s * forward, traits.launch_s * backward
-    if meeting_s == 0.0:
+    if meeting_s is None:
         return forward_s, backward_s
     met = [operator for operator in operators if replayed is None or operator.name in replayed]
     meetings = [_collectives(operator, keys) for operator in met]
-    group_s = meeting_s * np.where(keys.tp > 1, keys.tp, 0.0)
     return (
-        forward_s + group_s * sum((pair[0] for pair in meetings), start=np.zeros(len(keys))),
-        backward_s + group_s * sum((pair[1] for pair in meetings), start=np.zeros(len(keys))),
+        forward_s + meeting_s * sum((pair[0] for pair in meetings), start=np.zeros(len(keys))),
+        backward_s + meeting_s * sum((pair[1] for pair in meetings), start=np.zeros(len(keys))),
     )
 
 

@@ -105,21 +105,23 @@ def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardwar
     """Cost the operators of one layer kind."""
     times_s = {operator.name: operator_forward_s(operator, keys, hardware) for operator in operators}
     sums, reductions_s = _sum(operators, times_s, keys, hardware)
-    return LayerKind(tuple(operators), times_s, reductions_s, sums, *launch_floor_s(operators, keys, hardware, sums))
+    return LayerKind(tuple(operators), times_s, reductions_s, sums, *launch_floor_s(operators, keys, hardware))
 
 
-def launch_floor_s(
-    operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, sums: OperatorSum
-) -> tuple[Array, Array]:
-    """Seconds that the host needs for these operators, forward and backward: two [K].
+def launch_floor_s(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
+    """Seconds that the host needs for these operators, forward and backward: two [K]."""
+    return host_s(operators, keys, hardware.framework, meeting_s=meeting_s(keys, hardware))
 
-    Ranks that meet on the host before a collective cannot launch ahead of it: it then takes its time after the meeting.
+
+def meeting_s(keys: LayerKeys, hardware: Hardware) -> Array | None:
+    """Host seconds of one tensor-parallel collective before which its ranks meet: [K]; None where they do not.
+
+    The next meeting waits until the smallest collective would have ended.
     """
-    meeting_s = hardware.meeting_s
-    forward_s, backward_s = host_s(operators, keys, hardware.framework, meeting_s=meeting_s)
-    if meeting_s == 0.0:
-        return forward_s, backward_s
-    return forward_s + sums.communication_forward_s, backward_s + sums.communication_backward_s
+    if hardware.meeting_s == 0.0:
+        return None
+    smallest_s = hardware.collective_s("all_gather", np.ones(len(keys)), keys.tp, np.ones(len(keys)))
+    return hardware.meeting_s * np.where(keys.tp > 1, keys.tp, 0.0) + smallest_s
 
 
 def operator_sum(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> OperatorSum:
@@ -193,7 +195,7 @@ def _behind_host_s(
     kind: LayerKind, keys: LayerKeys, hardware: Hardware, replayed: frozenset[str], extra_s: Array
 ) -> Array:
     """What a replay of ``extra_s`` device seconds adds to a backward pass whose launches may be the longer part."""
-    launches_s, _ = host_s(kind.operators, keys, hardware.framework, replayed, hardware.meeting_s)
+    launches_s, _ = host_s(kind.operators, keys, hardware.framework, replayed, meeting_s(keys, hardware))
     device_s = kind.sums.backward_s + kind.sums.communication_backward_s + extra_s
     return np.maximum(device_s, kind.host_backward_s + launches_s) - kind.backward_s
 

@@ -159,7 +159,7 @@ def _end(
 ) -> EndTable:
     """``kept``: bytes saved for the backward pass, and transient ones."""
     saved, transient = kept
-    floor_forward_s, floor_backward_s = launch_floor_s(operators, keys, hardware, sums)
+    floor_forward_s, floor_backward_s = launch_floor_s(operators, keys, hardware)
     forward_s = np.maximum(sums.forward_s + sums.communication_forward_s, floor_forward_s)
     backward_s = np.maximum(sums.backward_s + sums.communication_backward_s, floor_backward_s)
     return EndTable(

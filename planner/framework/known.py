@@ -21,7 +21,7 @@ NANOTRON = FrameworkTraits(
     attention="flash2",
     unfused=frozenset({"activation", "cross_entropy", "rope"}),
 )
-NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet", meeting_s=200e-6)
+NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet", meeting_s=205e-6)
 NANOTRON_STALLING = replace(NANOTRON_MEETING, name="nanotron, ranks meet, stages stall", transfer_stall_s=0.24)
 
 FRAMEWORKS: dict[str, FrameworkTraits] = {traits.name: traits for traits in (TUNED, MEGATRON_DEEPSPEED, NANOTRON)}
