@@ -133,17 +133,30 @@ def _once_a_step_s(
         stride=parallel.stride * parallel.shards,
     )
     reduce_s = everyone_s + scatter_s + across_s
-    traits = hardware.framework
-    if not (traits.bucket_bytes or traits.gather_by_tensor):
+    if not (hardware.framework.bucket_bytes or hardware.framework.gather_by_tensor):
         return reduce_s, gather_s
+    calls_reduce_s, calls_gather_s = _calls_s(parameters, parallel, hardware)
+    return reduce_s + calls_reduce_s, gather_s + calls_gather_s
+
+
+def _calls_s(parameters: Array, parallel: DataParallelism, hardware: Hardware) -> tuple[Array, Array]:
+    """What many small collectives add to reduction and gathering beside their bytes.
+
+    A bucket is closed by the weight that fills it: on average it holds its size and one weight more.  Ranks that meet
+    on the host before collectives do so for an all_reduce; the coalesced calls of ZeRO-1 go unchecked.
+    """
+    traits, zero = hardware.framework, parallel.zero
     passage_s = hardware.queued_latency_s(parallel.ranks, parallel.stride)
     call_s, several = traits.bucket_launches * traits.launch_s, parallel.ranks > 1
+    reduce_s = gather_s = np.zeros(np.shape(parameters))
     if traits.bucket_bytes:
-        buckets = parameters * np.minimum(parallel.tensors_per_parameter, WEIGHT_BYTES / traits.bucket_bytes)
-        reduce_s = reduce_s + np.where(several, buckets * (call_s + np.where(zero == 0, 2.0, 1.0) * passage_s), 0.0)
+        tensor_bytes = WEIGHT_BYTES / np.maximum(parallel.tensors_per_parameter, 1e-30)
+        buckets = parameters * WEIGHT_BYTES / (traits.bucket_bytes + tensor_bytes)
+        ring_s = np.where(zero == 0, 2.0 * passage_s + hardware.meeting_s * parallel.ranks, passage_s)
+        reduce_s = np.where(several, buckets * (call_s + ring_s), 0.0)
     if traits.gather_by_tensor:
         tensors = parameters * parallel.tensors_per_parameter
-        gather_s = gather_s + np.where(several & (zero >= 1) & (zero <= 2), tensors * (call_s + passage_s), 0.0)
+        gather_s = np.where(several & (zero >= 1) & (zero <= 2), tensors * (call_s + passage_s), 0.0)
     return reduce_s, gather_s
 
 
