@@ -21,6 +21,9 @@ RMS norm in fp32 (cast, square, mean, scale, cast, weight): 36 bytes an element 
 product): 10 for 6.  Rotation of fp32 pairs: 20 for 4, less in the backward pass.  Cross-entropy (cast to fp32,
 log-softmax; backward in fp32 and a cast back): 18 for 4 and 22 for 6.  A LayerNorm has its own kernel everywhere.
 """
+UNFUSED_BACKWARD: dict[str, float] = {"activation": 2.6}
+"""Backward over forward bytes of such an operator where it is not 1.5.  Gated activation: two products and the
+derivative (3 tensors each), the two halves joined (4): 26 bytes an element for 10 forward."""
 Sizes = tuple[Array, Array, Array, Array]
 """Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
 
@@ -56,7 +59,9 @@ def operator_backward_s(
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
         return _matmul_backward_s(operator, keys, hardware, forward_s)
     # Point-wise operators read the saved input and the incoming gradient, write one gradient.
-    return 1.5 * forward_s, np.zeros_like(forward_s)
+    unfused = operator.op_class in hardware.framework.unfused
+    over_forward = UNFUSED_BACKWARD.get(operator.op_class, 1.5) if unfused else 1.5
+    return over_forward * forward_s, np.zeros_like(forward_s)
 
 
 def _matmul_backward_s(
