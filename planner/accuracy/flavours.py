@@ -14,7 +14,6 @@ from typing import Literal
 
 from planner.accuracy.truth import TruthRow
 from planner.framework import known
-from planner.framework.known import MEGATRON_DEEPSPEED
 from planner.framework.traits import TUNED, FrameworkTraits
 from planner.strategy import RecomputePolicy
 
@@ -47,10 +46,6 @@ class Flavour:
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
 
-MEGATRON_2021_TRAITS = FrameworkTraits(
-    "Megatron-LM before 2023", attention="unfused", unfused=frozenset({"cross_entropy"})
-)
-"""Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention)."""
 LLM_FOUNDRY_TRAITS = FrameworkTraits(
     "llm-foundry (MPT)", attention="triton", unfused=frozenset({"cross_entropy"})
 )
@@ -67,7 +62,7 @@ NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet", traits=known.N
 NANOTRON_STALLING = replace(NANOTRON, name="nanotron, stages stall", traits=known.NANOTRON_STALLING)
 VTRAIN = Flavour(
     "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    gradient_dtype="bf16", traits=MEGATRON_DEEPSPEED,
+    gradient_dtype="bf16", traits=known.MEGATRON_DEEPSPEED,
 )  # fmt: skip
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
 VTRAIN_ONE_NODE = replace(VTRAIN, name="Megatron-DeepSpeed, plain DDP, activations kept", recompute="none")
@@ -77,9 +72,11 @@ a layer of hidden 2048 takes 2.0 ms a sample more for each sample, with or witho
 223 TFLOP/s of an A100 in matmuls, unfused softmax and point-wise work together, without 167."""
 MEGATRON_2021 = Flavour(
     "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=MEGATRON_2021_TRAITS,
+    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=known.MEGATRON_2021,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
+MEGATRON_DEEPSPEED = replace(MEGATRON_2021, name="Megatron-DeepSpeed", traits=known.MEGATRON_DEEPSPEED)
+"""MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience)."""
 FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False)
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
 LLM_FOUNDRY = Flavour(
@@ -94,6 +91,7 @@ NEMO = Flavour(
 """Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
+    traits=known.MEGATRON_TEST,
     zero_stage=0,
     sequence_parallel=False,
     overlap_grad_reduce=False,
@@ -112,7 +110,8 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"vTrain:data/ground_truth_single", VTRAIN_ONE_NODE),
     (r"vTrain", VTRAIN),
     (r"NVIDIA/Megatron-LM:tests", MEGATRON_CI),
-    (r"2104\.04473|2201\.11990|bigscience|2205\.05198", MEGATRON_2021),
+    (r"2201\.11990|bigscience", MEGATRON_DEEPSPEED),
+    (r"2104\.04473|2205\.05198", MEGATRON_2021),
     (r"llm-foundry", LLM_FOUNDRY),
     (r"fms-fsdp|foundation-model-stack", FSDP),
     (r"torchtitan|awsome-distributed-training", TORCHTITAN),

@@ -35,6 +35,14 @@ Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all",
 PIPELINING = 0.41
 BASE_LATENCY_S = 6e-6
 """Launch and protocol set-up of one collective; NCCL's own tables say 6.6 to 14 us (tuning.cc, 2.30.7)."""
+FILL_S = 18e-6
+FILL_BYTES = 0.25e6
+"""Seconds until the chunks of one ring phase stream at the line's rate, and the size at which half of them show: smaller
+messages use protocols that need no filling.
+
+Fitted on the all_reduce sweeps of 2, 4 and 8 A100 over NVLink that vTrain ships (VIA-Research/vTrain@f8dda84, trace/a100:
+1 MiB to 64 MiB take 27 to 79 us longer than bytes over bandwidth, two phases); H100 sweeps of nccl-tests show as much.
+"""
 LINE_FRACTION: dict[str, float] = {
     "switch": 0.78,
     "mesh": 0.80,
@@ -81,6 +89,7 @@ def collective_s(
             time_s = np.minimum(2 * (ring_s + latency_s), 2 * ring_s / 0.92 + 2 * tree_latency_s)
         else:
             time_s = ring_s + latency_s
+        time_s = time_s + (2.0 if op == "all_reduce" else 1.0) * FILL_S * size_bytes / (size_bytes + FILL_BYTES)
     return np.where((group_size > 1) & (size_bytes > 0), time_s + BASE_LATENCY_S, 0.0)
 
 

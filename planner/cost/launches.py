@@ -2,12 +2,14 @@
 
 Kernels are queued: while the device is busy the host runs ahead, so a layer takes the longer of the two::
 
-    host_s  = launch_s * (kernels + collective_launches * collectives) + meeting_s * tp * collectives
+    host_s  = launch_s * (kernels + collective_launches * collectives)
+            + call_s * (operators + collectives)          forward only: Python around them
+            + meeting_s * tp * collectives
     layer_s = max(device_s, host_s)                       separately forward and backward
 
 Kernels of an operator are counted by class: a matmul is one forward and two backward; a fused point-wise operator one
 and one; PyTorch's eager operators run a norm, a gated activation or a rotation as several.  A replayed operator is
-launched again in the backward pass.  Small micro-batches, small shards and small models are bound by this floor: their
+launched again, by Python, in the backward pass.  The two ends of the model are floored like layers.  Small micro-batches, small shards and small models are bound by this floor: their
 time does not fall when tensor parallelism splits the work further.
 
 Source: the queue model is CUDA's stream semantics; floors of 3 to 5 ms a layer whatever the tp degree are visible in
@@ -55,6 +57,12 @@ EAGER_KERNELS: dict[str, tuple[float, float]] = {
 }
 """The same from PyTorch's eager operators: a norm casts, squares, averages, scales; a rotation cuts and joins halves;
 transposes and copies surround attention."""
+UNFUSED_ATTENTION_KERNELS = (6.0, 10.0)
+"""Two batched matmuls, softmax, dropout and copies around them; backward four matmuls and the gradients of the rest."""
+SOFTMAX_GROUP = 4
+"""Megatron's fused softmax kernel takes score tables in groups of four (heads times samples of a micro-batch)..."""
+EAGER_SOFTMAX_CALLS, EAGER_SOFTMAX_KERNELS = 4.0, (5.0, 5.0)
+"""... otherwise a cast, a scale, a mask, a softmax and a cast run one by one (megatron/model/fused_softmax.py)."""
 
 
 def host_s(
@@ -69,18 +77,25 @@ def host_s(
     ``replayed``: only these operators, for what a recompute launches again.  ``meeting_s``: for each tensor-parallel
     collective, where its ranks meet on the host first.
     """
-    forward, backward = np.zeros(len(keys)), np.zeros(len(keys))
+    forward, backward, calls = (np.zeros(len(keys)) for _ in range(3))
     for operator in operators:
         if replayed is not None and operator.name not in replayed:
             continue
         kernels = kernels_of(operator, traits)
         forward += kernels[0]
         backward += kernels[1] + (traits.parameter_hooks if operator.parameters else 0.0)
+        calls += 1.0
         if operator.shard == "row":
-            collectives = traits.collective_launches * np.where(keys.tp > 1, np.where(keys.sp > 0, 2.0, 1.0), 0.0)
-            forward += collectives
-            backward += collectives
-    forward_s, backward_s = traits.launch_s * forward, traits.launch_s * backward
+            collectives = np.where(keys.tp > 1, np.where(keys.sp > 0, 2.0, 1.0), 0.0)
+            forward += traits.collective_launches * collectives
+            backward += traits.collective_launches * collectives
+            calls += collectives
+        if operator.op_class == "attention" and traits.attention == "unfused":
+            eager = (keys.micro_batch_size * operator.num_heads / keys.tp) % SOFTMAX_GROUP != 0
+            forward += np.where(eager, EAGER_SOFTMAX_KERNELS[0], 0.0)
+            backward += np.where(eager, EAGER_SOFTMAX_KERNELS[1], 0.0)
+            calls += np.where(eager, EAGER_SOFTMAX_CALLS, 0.0)
+    forward_s, backward_s = traits.launch_s * forward + traits.call_s * calls, traits.launch_s * backward
     if meeting_s is None:
         return forward_s, backward_s
     met = [operator for operator in operators if replayed is None or operator.name in replayed]
@@ -111,5 +126,7 @@ def _collectives(operator: Operator, keys: LayerKeys) -> tuple[Array, Array]:
 
 def kernels_of(operator: Operator, traits: FrameworkTraits) -> tuple[float, float]:
     """Kernels of one operator, forward and backward."""
+    if operator.op_class == "attention" and traits.attention == "unfused":
+        return UNFUSED_ATTENTION_KERNELS
     eager = EAGER_KERNELS.get(operator.op_class) if traits.eager_pointwise else None
     return eager or FUSED_KERNELS[operator.op_class]

@@ -72,8 +72,8 @@ class EndTable:
 
     forward_s: Array
     backward_s: Array
-    host_s: Array
     weight_gradient_s: Array
+    host_s: Array
     compute_s: Array
     tp_s: Array
     cp_s: Array
@@ -155,13 +155,16 @@ def _layer_table(
 
 
 def _end(
-    operators: Sequence[Operator], keys: LayerKeys, sums: OperatorSum, kept: tuple[Array, Array], hardware: Hardware
+    sums: OperatorSum,
+    saved: Array,
+    transient: Array,
+    hardware: Hardware,
+    launches_s: tuple[Array, Array],
+    idle_s: float = 0.0,
 ) -> EndTable:
-    """``kept``: bytes saved for the backward pass, and transient ones."""
-    saved, transient = kept
-    floor_forward_s, floor_backward_s = launch_floor_s(operators, keys, hardware)
-    forward_s = np.maximum(sums.forward_s + sums.communication_forward_s, floor_forward_s)
-    backward_s = np.maximum(sums.backward_s + sums.communication_backward_s, floor_backward_s)
+    """One end of the model; ``launches_s``: what its kernels cost the host, ``idle_s``: device idle a micro-batch."""
+    forward_s = np.maximum(sums.forward_s + sums.communication_forward_s, launches_s[0]) + idle_s
+    backward_s = np.maximum(sums.backward_s + sums.communication_backward_s, launches_s[1])
     return EndTable(
         forward_s=forward_s,
         backward_s=backward_s,
@@ -193,7 +196,7 @@ def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: 
     if model.vision is not None:
         images = workload.images_per_sample
         saved = _add_vision(sums, model, keys, hardware, images)
-    return _end(operators, keys, sums, (saved, np.zeros(len(keys))), hardware)
+    return _end(sums, saved, np.zeros(len(keys)), hardware, launch_floor_s(operators, keys, hardware))
 
 
 def _add_vision(sums: OperatorSum, model: ModelSpec, keys: LayerKeys, hardware: Hardware, images: int) -> Array:
@@ -249,7 +252,8 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     )
     if model.mtp is not None:
         saved = saved + _add_mtp(sums, model, kinds, keys, hardware, saved)
-    return _end(operators, keys, sums, (saved, transient), hardware)
+    launches_s = launch_floor_s(operators, keys, hardware)
+    return _end(sums, saved, transient, hardware, launches_s, hardware.framework.microbatch_s)
 
 
 def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:

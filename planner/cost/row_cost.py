@@ -142,7 +142,7 @@ class CostModel:
             embedding_weight_gradient_s=first.weight_gradient_s[key],
             head_weight_gradient_s=last.weight_gradient_s[key],
             table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
-            hop_s=stage_hop_s(self.hardware, rows, cost.entry_bytes[key], _hop_stride(rows)),
+            hop_s=self._hop_s(rows, cost.entry_bytes[key]),
             stage_host_s=self._stage_host_s(rows),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
@@ -181,6 +181,15 @@ class CostModel:
         total = parts[0] + parts[1]
         share: Array = np.divide(parts[0], total, out=np.ones(len(key)), where=total > 0)
         return share
+
+    def _hop_s(self, rows: StrategyRows, entry_bytes: Array) -> Array:
+        """Seconds of one hop between stages: [R]."""
+        if not self.hardware.framework.scattered_hops:
+            return stage_hop_s(self.hardware, rows, entry_bytes, _hop_stride(rows))
+        parts = np.where(rows.sp > 0, 1.0, rows.tp)
+        sent_s = stage_hop_s(self.hardware, rows, entry_bytes / parts, _hop_stride(rows))
+        gathered_s = self.hardware.collective_s("all_gather", entry_bytes, parts, np.ones(len(rows)))
+        return np.where(rows.pp > 1, sent_s + gathered_s, 0.0)
 
     def _table_reduce_s(self, rows: StrategyRows, copied: Array, dense: DataParallelism) -> Array:
         """Once a step the first and the last stage sum the gradients of their two copies of the token table: [R].

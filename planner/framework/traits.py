@@ -46,6 +46,24 @@ class FrameworkTraits:
     """Whether ZeRO-1 gathers each weight by a collective of its own."""
     bucket_launches: float = 0.0
     """Launches that one such collective costs the host: splitting, copies, the call itself."""
+    separate_reductions: bool = False
+    """Whether gradients of biases and norms are reduced, and those of residual branches added, by kernels of their own
+    that read the tensors once more (before TransformerEngine)."""
+    collective_skew_s: float = 0.0
+    """Spread of the moments at which the ranks of a tensor-parallel group reach one collective, each behind its own
+    host; the slowest of n ranks is late by sqrt(2 ln n) spreads."""
+    call_s: float = 0.0
+    """Host seconds of Python around each operator (and collective) of a forward pass: module calls, views, checks.  A
+    backward pass is run by autograd's C++ engine, without them."""
+    scattered_hops: bool = False
+    """Whether a hidden state that all tensor-parallel ranks hold whole goes to the next stage in parts, a part a rank,
+    and is gathered there (arXiv 2104.04473, section 4.1); under sequence parallelism nothing is held whole."""
+    microbatch_s: float = 0.0
+    """Host seconds of the engine on each micro-batch while the device has nothing to do: the next samples, broadcast
+    to the tensor-parallel ranks, and the loss, read back and logged."""
+    pads_vocabulary: bool = True
+    """Whether a vocabulary whose shard is not a multiple of eight is padded to one where tensor parallelism does not
+    force it to be; if not, its matmuls load element by element."""
     attention: AttentionChoice = "best"
     """Which attention kernel runs."""
     dispatch: Literal["expert", "node"] = "expert"
