@@ -239,7 +239,10 @@ class _Stage:
             + flight * (cost.saved_bytes @ held - saving @ eased + front * cost.embedding_saved)
             + back * (cost.head_saved * waiting + cost.head_transient)
             + cost.fixed_bytes
-            + (eased.sum() > 0) * saving.max(axis=1) * np.where(offloads, 2.0, 1.0)
+            + (eased.sum() > 0)
+            * np.maximum(
+                saving.max(axis=1) * np.where(offloads, 2.0, 1.0) - back * (cost.head_saved + cost.head_transient), 0.0
+            )
         )
         moved = np.where(offloads, flight * (saving @ eased), 0.0)
         self.host_bytes = self.dense * states.host + self.expert * experts.host + moved

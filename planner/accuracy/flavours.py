@@ -12,7 +12,6 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from planner.accuracy.truth import TruthRow
 from planner.framework import known
 from planner.framework.traits import TUNED, FrameworkTraits
 from planner.strategy import RecomputePolicy
@@ -42,14 +41,11 @@ class Flavour:
     memory_rank: MemoryRank = "worst"
     recompute: RecomputePolicy | None = None
     """What the runs recomputed, where the row's column is known to say something else."""
+    shards_by_default: bool = False
+    """Rows without degrees shard parameters over all devices, each taking its part of the batch at once (JAX)."""
     megatron_defaults: bool = False
     """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
 
-
-LLM_FOUNDRY_TRAITS = FrameworkTraits(
-    "llm-foundry (MPT)", attention="triton", unfused=frozenset({"cross_entropy"})
-)
-"""attn_impl: triton, FlashAttention 1 with ALiBi (llm-foundry scripts/train/benchmarking)."""
 
 NANOTRON = Flavour(
     "nanotron", overlap_param_gather=False, dealing="by_compute", memory="resident", memory_rank="first",
@@ -77,18 +73,18 @@ MEGATRON_2021 = Flavour(
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
 MEGATRON_DEEPSPEED = replace(MEGATRON_2021, name="Megatron-DeepSpeed", traits=known.MEGATRON_DEEPSPEED)
 """MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience)."""
-FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False)
+FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=known.PYTORCH_FSDP)
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
 LLM_FOUNDRY = Flavour(
-    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=LLM_FOUNDRY_TRAITS
+    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=known.LLM_FOUNDRY
 )
-TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved")
+TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved", traits=known.TORCHTITAN)
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour(
     "NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16",
-    traits=FrameworkTraits("NeMo performance recipe", dispatch="node"),
+    traits=known.NEMO,
 )  # fmt: skip
-"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
+"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
     traits=known.MEGATRON_TEST,
@@ -101,8 +97,30 @@ MEGATRON_CI = Flavour(
     megatron_defaults=True,
 )
 """Every switch is off unless the row's flags name it; the logging rank is the last one (README)."""
+AUTOMODEL = Flavour(
+    "NeMo Automodel (FSDP2)", zero_stage=3, sequence_parallel=False,
+    traits=known.AUTOMODEL,
+)  # fmt: skip
+"""Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
+NEUSIGHT = Flavour(
+    "Hugging Face eager, one forward and backward pass",
+    traits=known.HUGGING_FACE,
+)
+SIMUMAX = Flavour("Megatron-LM without overlap", overlap_grad_reduce=False, overlap_param_gather=False)
+"""The ground-truth table says that these runs overlap nothing."""
 INTERNEVO = Flavour("InternEvo", gradient_dtype="bf16", sequence_parallel=False, memory="process")
-JAX = Flavour("JAX / MaxText", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True)
+JAX = Flavour(
+    "JAX / MaxText", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
+    shards_by_default=True,
+)  # fmt: skip
+"""ici_fsdp_parallelism = -1 and no gradient accumulation are MaxText's defaults (configs/base.yml)."""
+ZERO_BUBBLE = replace(
+    MEGATRON_2021, name="zero-bubble (Megatron-LM of 2023, fp16)", sequence_parallel=True, memory="allocated"
+)
+"""Megatron-LM's local kernels without flash attention, fp16, dropout as it is by default (examples/pretrain_zbh1.sh);
+the paper counts kept activations with the scores, s b (34 h + 5 a s) (arXiv 2401.10241, section 2.1)."""
+BF16_OPTIMIZER = replace(MEGATRON_2021, name="Megatron-DeepSpeed, bf16", gradient_dtype="fp32")
+"""DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32 (runtime/bf16_optimizer.py)."""
 DEFAULT = Flavour("Megatron-Core defaults")
 
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
@@ -116,8 +134,12 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"fms-fsdp|foundation-model-stack", FSDP),
     (r"torchtitan|awsome-distributed-training", TORCHTITAN),
     (r"maxtext|tpu-recipes|gpu-recipes|levanter", JAX),
-    (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|Automodel", NEMO),
+    (r"Automodel", AUTOMODEL),
+    (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|mlcommons|MLPerf", NEMO),
+    (r"SimuMax", SIMUMAX),
+    (r"NeuSight", NEUSIGHT),
     (r"InternEvo", INTERNEVO),
+    (r"zero-bubble|2401\.10241", ZERO_BUBBLE),
 )
 
 
@@ -127,16 +149,3 @@ def flavour_of(source: str, zero_or_fsdp: str) -> Flavour:
         if re.search(pattern, source, re.IGNORECASE):
             return flavour
     return FSDP if "fsdp" in zero_or_fsdp.lower() else DEFAULT
-
-
-def flavour_of_row(row: TruthRow) -> Flavour:
-    """Defaults for a row: those of its source, as the passes of one sweep differ.
-
-    HF Ultra-Scale was measured in two passes (``after_pp_fix``).
-    """
-    flavour = flavour_of(row.source, row.zero_or_fsdp)
-    if flavour is not NANOTRON:
-        return flavour
-    if "after_pp_fix=True" in row.notes:
-        return NANOTRON_MEETING
-    return NANOTRON_STALLING if (row.pp or 1) > 1 else NANOTRON

@@ -12,22 +12,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.accuracy.flavours import Flavour, MemoryMeaning, flavour_of_row
+from planner.accuracy.flavours import Flavour
 from planner.accuracy.row_cluster import cluster_of_row
+from planner.accuracy.row_flavour import flavour_of_row
 from planner.accuracy.row_model import model_of_row
 from planner.accuracy.row_strategy import (
+    arithmetic_of_row,
     chunk_layers_of_row,
     degrees_of_row,
     strategy_of_row,
+    traits_of_row,
     workload_of_row,
 )
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
 from planner.calibration.factors import NEUTRAL, Factors
 from planner.candidate import Candidate, Split
-from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, hardware_of
+from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, WORKSPACE_BYTES, Hardware, hardware_of
 from planner.cost.row_cost import CostModel
 from planner.errors import DocumentInvalid, ProfileMissing
+from planner.framework.traits import FrameworkTraits
 from planner.memory.activations import Relief
 from planner.model.flops import model_flops_per_token
 from planner.model.spec import ModelSpec
@@ -51,6 +55,7 @@ class Prediction:
 
     ``peak_memory_bytes`` is the figure that the source reports (``Flavour.memory``, ``memory_rank``);
     ``fits`` compares the whole device memory of the worst rank with the planner's usual limit.
+    ``least_memory_bytes`` is that memory under full recompute where the row leaves recompute unsaid, else the same.
     ``model_flops_per_device`` and ``peak_flops_per_s`` serve the constant-utilization baseline.
     """
 
@@ -64,11 +69,14 @@ class Prediction:
     model_flops_per_device: float
     peak_flops_per_s: float
     flavour: Flavour
+    least_memory_bytes: float
 
     @property
-    def fits(self) -> bool:
-        """Whether the planner would let this run start."""
-        return self.total_memory_bytes <= self.memory_limit_bytes
+    def fits(self) -> bool | None:
+        """Whether the planner would let this run start; None where that hangs on a recompute that the row leaves out."""
+        if self.total_memory_bytes <= self.memory_limit_bytes:
+            return True
+        return None if self.least_memory_bytes <= self.memory_limit_bytes else False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,9 @@ class MappedRun:
     workload: Workload
     strategy: Strategy
     chunk_layers: tuple[int, ...]
+    arithmetic: str
+    """Precision of the matmuls, wider or narrower than a plan may ask for (fp32, fp4)."""
+    traits: FrameworkTraits
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +136,10 @@ def map_rows(rows: Iterable[TruthRow]) -> tuple[list[MappedRun], list[Unmapped]]
 
 def predict_runs(runs: Iterable[MappedRun], inputs: Inputs = DATASHEET) -> tuple[list[Prediction], list[Unmapped]]:
     """Predictions in the order of the rows' lines, and runs whose device or cluster cannot be costed."""
-    batches: dict[tuple[str, int, str, str], list[MappedRun]] = defaultdict(list)
+    batches: dict[tuple[object, ...], list[MappedRun]] = defaultdict(list)
     for run in runs:
-        key = run.model.model_dump_json(), id(run.cluster), run.workload.model_dump_json(), run.flavour.name
+        workload = run.workload.model_dump_json()
+        key = run.model.model_dump_json(), id(run.cluster), workload, run.flavour.name, run.arithmetic, run.traits
         batches[key].append(run)
     predictions: list[Prediction] = []
     unmapped: list[Unmapped] = []
@@ -141,23 +153,33 @@ def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
         raise RowUnmapped(row.contradiction)
     flavour = flavour_of_row(row)
     shape = (row.layers, row.hidden, row.ffn_hidden, row.heads, row.kv_heads, row.vocab, row.experts, row.topk)
-    words = (row.model, *shape, row.params_b, row.seq_len, row.tp, flavour.name, _model_words(row, flavour))
+    words = (row.model, *shape, row.params_b, row.sequence_length, row.tp, flavour.name, _model_words(row, flavour))
     key = "|".join(str(word) for word in words)
     if key not in models:
         models[key] = model_of_row(row, flavour)
     model = models[key]
     workload = workload_of_row(row, flavour)
-    degrees = degrees_of_row(row)
+    degrees = degrees_of_row(row, flavour, model.num_layers)
     strategy = strategy_of_row(row, degrees, model, flavour)
     cluster = cluster_of_row(row, strategy.world_size)
-    return MappedRun(row, flavour, model, cluster, workload, strategy, chunk_layers_of_row(model, strategy, flavour))
+    return MappedRun(
+        row=row,
+        flavour=flavour,
+        model=model,
+        cluster=cluster,
+        workload=workload,
+        strategy=strategy,
+        chunk_layers=chunk_layers_of_row(model, strategy, flavour),
+        arithmetic=arithmetic_of_row(row),
+        traits=traits_of_row(row, flavour),
+    )
 
 
 def _model_words(row: TruthRow, flavour: Flavour) -> str:
     """The part of the notes that may change the model."""
     if flavour.megatron_defaults:
         return row.notes
-    return " ".join(word for word in ("tie_emb=True", "tie_emb=False", "LoRA") if word in row.notes)
+    return " ".join(word for word in ("tie_emb=True", "tie_emb=False", "w/o MTP") if word in row.notes)
 
 
 def _predict_batch(
@@ -167,42 +189,71 @@ def _predict_batch(
     try:
         profile = inputs.profile_of(first.cluster.pools[0].device)
         hardware = replace(
-            hardware_of(first.cluster, first.workload.precision, profile),
+            hardware_of(first.cluster, first.arithmetic, profile),
             factors=inputs.factors,
-            framework=first.flavour.traits,
+            framework=first.traits,
         )
     except (ProfileMissing, DocumentInvalid) as error:
         unmapped.extend(Unmapped(mapped.row, error.what) for mapped in batch)
         return
+    flops = model_flops_per_token(first.model, first.workload.sequence_length) * first.workload.sequence_length
+    limit_bytes = _limit_bytes(hardware)
+    evaluated = _evaluate(batch, hardware)
+    unsaid = [
+        index
+        for index, (_, candidate) in enumerate(evaluated)
+        if not batch[index].row.recompute and candidate.peak_memory_bytes > limit_bytes
+    ]
+    leanest = _evaluate([_recomputed(batch[index]) for index in unsaid], hardware)
+    least = {index: candidate.peak_memory_bytes for index, (_, candidate) in zip(unsaid, leanest, strict=True)}
+    for index, (context, candidate) in enumerate(evaluated):
+        least_bytes = least.get(index, candidate.peak_memory_bytes)
+        predictions.append(_prediction(batch[index], context, candidate, flops, least_bytes))
+
+
+def _limit_bytes(hardware: Hardware) -> float:
+    return hardware.memory_bytes * (1.0 - MARGIN_FRACTION)
+
+
+def _recomputed(mapped: MappedRun) -> MappedRun:
+    return replace(mapped, strategy=replace(mapped.strategy, recompute="full", recompute_modules=()))
+
+
+def _evaluate(batch: Sequence[MappedRun], hardware: Hardware) -> list[tuple[RowContext, Candidate]]:
+    """Costs of runs of one model, workload and cluster."""
+    if not batch:
+        return []
     reliefs = tuple(dict.fromkeys([Relief(), *(relief_of(mapped.strategy) for mapped in batch)]))
-    costs = CostModel(first.model, first.workload, hardware, reliefs)
+    costs = CostModel(batch[0].model, batch[0].workload, hardware, reliefs)
     rows = StrategyRows.of([mapped.strategy for mapped in batch], reliefs)
     keyed = costs.keyed(rows)
     columns = costs.rows(rows, keyed)
-    flops = model_flops_per_token(first.model, first.workload.sequence_length) * first.workload.sequence_length
+    evaluated = []
     for index, mapped in enumerate(batch):
         at = np.array([index])
         context = row_context(costs, keyed[0], rows.take(at), take(columns, at))
         most = max(mapped.chunk_layers) if mapped.strategy.recompute != "none" else 0
-        candidate = evaluate_split(context, Split(mapped.chunk_layers, (most,) * mapped.strategy.pp))
-        predictions.append(_prediction(mapped, context, candidate, flops))
+        evaluated.append((context, evaluate_split(context, Split(mapped.chunk_layers, (most,) * mapped.strategy.pp))))
+    return evaluated
 
 
-def _prediction(mapped: MappedRun, context: RowContext, candidate: Candidate, sample_flops: float) -> Prediction:
+def _prediction(
+    mapped: MappedRun, context: RowContext, candidate: Candidate, sample_flops: float, least_bytes: float
+) -> Prediction:
     hardware = context.costs.hardware
     strategy = mapped.strategy
-    precision = mapped.workload.precision
     return Prediction(
         row=mapped.row,
         step_time_s=candidate.step_time_s,
         interval_s=step_interval_s(candidate.breakdown_s),
         peak_memory_bytes=_reported_bytes(candidate, mapped.flavour, strategy),
         total_memory_bytes=candidate.peak_memory_bytes,
-        memory_limit_bytes=hardware.memory_bytes * (1.0 - MARGIN_FRACTION),
+        memory_limit_bytes=_limit_bytes(hardware),
         breakdown_s=candidate.breakdown_s,
         model_flops_per_device=sample_flops * strategy.global_batch_size / strategy.world_size,
-        peak_flops_per_s=hardware.pool.device.peak_flops_per_s[precision],
+        peak_flops_per_s=hardware.pool.device.peak_flops_per_s[mapped.arithmetic],
         flavour=mapped.flavour,
+        least_memory_bytes=least_bytes,
     )
 
 
@@ -214,13 +265,17 @@ def _reported_bytes(candidate: Candidate, flavour: Flavour, strategy: Strategy) 
         for stage in candidate.stages
     ]
     total = {"worst": max(totals), "first": totals[0], "last": totals[-1]}[flavour.memory_rank]
-    return total if resident else total - _outside_allocator_bytes(strategy, flavour.memory)
+    if resident:
+        return total
+    outside = _outside_allocator_bytes(strategy)
+    if flavour.memory == "allocated":
+        return total - outside
+    reserved = (total - outside) * flavour.traits.reserved_per_allocated
+    return reserved if flavour.memory == "reserved" else reserved + outside
 
 
-def _outside_allocator_bytes(strategy: Strategy, meaning: MemoryMeaning) -> float:
-    """Device context and communicators: nvidia-smi counts them, torch's allocator does not."""
-    if meaning == "process":
-        return 0.0
+def _outside_allocator_bytes(strategy: Strategy) -> float:
+    """Device context and communicators: nvidia-smi counts them, torch's allocator does not; workspaces it does."""
     edp = strategy.tp * strategy.cp * strategy.dp // (strategy.etp * strategy.ep)
     axes = (strategy.tp, strategy.cp, strategy.dp, strategy.pp, strategy.ep, strategy.ep * (edp > 1))
-    return float(FRAMEWORK_BYTES + COMMUNICATOR_BYTES * sum(size > 1 for size in axes))
+    return float(FRAMEWORK_BYTES - WORKSPACE_BYTES + COMMUNICATOR_BYTES * sum(size > 1 for size in axes))

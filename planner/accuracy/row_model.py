@@ -50,7 +50,9 @@ ROTARY_PLAIN = re.compile(r"pythia|neox|falcon|nemotron", re.I)
 TIED = re.compile(r"gpt|bloom|opt|mpt|bert|gemma|mt-nlg|megatron", re.I)
 FLAG = re.compile(r"(?P<name>[a-z][a-z0-9-]+)=(?P<value>[^;\s]+)")
 PARAMETER_TOLERANCE = 0.15
+WIDE_MODEL = 2048
 MEGATRON_VOCABULARY = 50257
+BERT_VOCABULARY = 30522
 
 
 def model_of_row(row: TruthRow, flavour: Flavour) -> ModelSpec:
@@ -59,11 +61,9 @@ def model_of_row(row: TruthRow, flavour: Flavour) -> ModelSpec:
     for pattern, reason in UNSUPPORTED:
         if re.search(pattern, name):
             raise RowUnmapped(reason)
-    if re.search(r"(?<!q-)(?<!kv-)\blora\b|\bpeft\b", row.notes, re.IGNORECASE):
-        raise RowUnmapped("parameter-efficient finetuning (LoRA) is not modelled")
     builtin = _builtin(row, name)
     if builtin is not None:
-        return builtin
+        return builtin.model_copy(update={"mtp": None}) if "w/o MTP" in row.notes else builtin
     return _from_columns(row, flavour, name)
 
 
@@ -118,25 +118,32 @@ def _from_columns(row: TruthRow, flavour: Flavour, name: str) -> ModelSpec:
 
 
 def _description(row: TruthRow, flavour: Flavour, flags: dict[str, str]) -> dict[str, Any]:
-    missing = [name for name in ("layers", "hidden", "heads") if getattr(row, name) is None]
+    missing = [name for name in ("layers", "hidden") if getattr(row, name) is None]
     if not flavour.megatron_defaults:
         missing += [name for name in ("ffn_hidden", "vocab") if getattr(row, name) is None]
     if missing:
         raise RowUnmapped(f"the model is not described ({', '.join(missing)})")
-    if row.seq_len is None:
+    if row.sequence_length is None:
         raise RowUnmapped("the sequence length is not stated")
+    heads = row.heads or _usual_heads(row.hidden or 1)
     described: dict[str, Any] = {
         "num_layers": row.layers,
         "hidden_size": row.hidden,
-        "num_heads": row.heads,
-        "num_kv_heads": row.kv_heads or row.heads,
+        "num_heads": heads,
+        "num_kv_heads": row.kv_heads or heads,
         "vocab_size": row.vocab or _megatron_vocabulary(row, flags),
-        "max_sequence_length": row.seq_len,
+        "max_sequence_length": row.sequence_length,
         "mtp_layers": int(flags.get("mtp-num-layers", "0")) if flags.get("mtp-num-layers", "0").isdigit() else 0,
     }
     if (row.experts or 0) > 1:
         described["moe"] = _experts(row, flags)
     return described
+
+
+def _usual_heads(hidden: int) -> int:
+    """Heads of a model that does not state them: 128 wide, 64 below a width of 2,048; one where neither divides."""
+    widths = (128, 64, 96, 80) if hidden >= WIDE_MODEL else (64, 128, 96, 80)
+    return next((hidden // width for width in widths if hidden % width == 0), 1)
 
 
 def _experts(row: TruthRow, flags: dict[str, str]) -> dict[str, Any]:
@@ -155,11 +162,12 @@ def _experts(row: TruthRow, flags: dict[str, str]) -> dict[str, Any]:
 
 
 def _megatron_vocabulary(row: TruthRow, flags: dict[str, str]) -> int:
-    """Megatron pads its vocabulary to a multiple of 128 tp; without a flag the tests use GPT-2's BPE."""
+    """Megatron pads its vocabulary to a multiple of 128 tp; without a flag the tests use GPT-2's BPE, BERT's its own."""
+    default = BERT_VOCABULARY if re.search(r"\bbert", row.model, re.IGNORECASE) else MEGATRON_VOCABULARY
     stated = flags.get("vocab-size", "")
     unit = flags.get("make-vocab-size-divisible-by", "")
     multiple = (int(unit) if unit.isdigit() else 128) * (row.tp or 1)
-    return -(-(int(stated) if stated.isdigit() else MEGATRON_VOCABULARY) // multiple) * multiple
+    return -(-(int(stated) if stated.isdigit() else default) // multiple) * multiple
 
 
 def _choices(row: TruthRow, name: str, flags: dict[str, str], flavour: Flavour) -> list[dict[str, Any]]:

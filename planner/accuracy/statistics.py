@@ -69,9 +69,13 @@ def memory_figures(predictions: Sequence[Prediction]) -> dict[str, Any]:
 
 
 def oom_figures(predictions: Sequence[Prediction]) -> dict[str, Any]:
-    """Confusion matrix of "runs out of memory", balanced accuracy, and the part of our "fits" that died."""
-    died = [each for each in predictions if each.row.out_of_memory]
-    ran = [each for each in predictions if not each.row.out_of_memory]
+    """Confusion matrix of "runs out of memory", balanced accuracy, and the part of our "fits" that died.
+
+    ``not_judged``: rows whose verdict hangs on a recompute policy that they do not state; they are in no other figure.
+    """
+    judged = [each for each in predictions if each.fits is not None]
+    died = [each for each in judged if each.row.out_of_memory]
+    ran = [each for each in judged if not each.row.out_of_memory]
     tp = sum(not each.fits for each in died)
     fp = sum(not each.fits for each in ran)
     fn, tn = len(died) - tp, len(ran) - fp
@@ -81,6 +85,7 @@ def oom_figures(predictions: Sequence[Prediction]) -> dict[str, Any]:
         "fp": fp,
         "tn": tn,
         "fn": fn,
+        "not_judged": len(predictions) - len(judged),
         "balanced_accuracy": balanced,
         "false_fits": fn / (fn + tn) if fn + tn else None,
     }

@@ -115,13 +115,26 @@ class TruthRow:
         return nothing and OUT_OF_MEMORY.search(self.notes) is not None
 
     @property
+    def sequence_length(self) -> int | None:
+        """Tokens of a sample: stated, or what token rate, step time, devices and batch leave: within 0.5 % of a multiple of 512."""
+        if self.seq_len is not None:
+            return self.seq_len
+        known = (self.tokens_per_s_per_device, self.num_devices, self.step_time_s, self.gbs)
+        if any(value is None for value in known):
+            return None
+        tokens = float(self.tokens_per_s_per_device or 0) * float(self.num_devices or 0) * float(self.step_time_s or 0)
+        length = tokens / float(self.gbs or 1)
+        nearest = 512 * round(length / 512)
+        return nearest if nearest and abs(length / nearest - 1.0) < 0.005 else None
+
+    @property
     def measured_step_s(self) -> float | None:
         """Seconds of an optimizer step: stated, or tokens of the batch over the token rate."""
         if self.step_time_s is not None:
             return self.step_time_s
-        if None in (self.gbs, self.seq_len, self.num_devices, self.tokens_per_s_per_device):
+        if None in (self.gbs, self.sequence_length, self.num_devices, self.tokens_per_s_per_device):
             return None
-        tokens = float(self.gbs or 0) * float(self.seq_len or 0)
+        tokens = float(self.gbs or 0) * float(self.sequence_length or 0)
         return tokens / (float(self.tokens_per_s_per_device or 1.0) * float(self.num_devices or 1))
 
     @property

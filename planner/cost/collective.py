@@ -37,11 +37,12 @@ BASE_LATENCY_S = 6e-6
 """Launch and protocol set-up of one collective; NCCL's own tables say 6.6 to 14 us (tuning.cc, 2.30.7)."""
 FILL_S = 18e-6
 FILL_BYTES = 0.25e6
-"""Seconds until the chunks of one ring phase stream at the line's rate, and the size at which half of them show: smaller
-messages use protocols that need no filling.
+"""Seconds until the chunks of one ring phase stream at the line's rate, and the size at which half of them show:
+smaller messages use protocols that need no filling.
 
-Fitted on the all_reduce sweeps of 2, 4 and 8 A100 over NVLink that vTrain ships (VIA-Research/vTrain@f8dda84, trace/a100:
-1 MiB to 64 MiB take 27 to 79 us longer than bytes over bandwidth, two phases); H100 sweeps of nccl-tests show as much.
+Fitted on the all_reduce sweeps of 2, 4 and 8 A100 over NVLink that vTrain ships (VIA-Research/vTrain@f8dda84,
+trace/a100): 1 to 32 MiB take 27 to 79 us longer, in two phases, than bytes over bandwidth.  Mean error of 1 to 64 MiB
+35-45 % -> 7-15 %.
 """
 LINE_FRACTION: dict[str, float] = {
     "switch": 0.78,

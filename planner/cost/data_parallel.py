@@ -72,6 +72,8 @@ def tail_s(
     backward_window_s: Array,
 ) -> tuple[Array, Array]:
     """Exposed communication and optimizer seconds of ``parameters`` local parameters, once a step: two [R]."""
+    if hardware.framework.frozen_weights:
+        return np.zeros(np.shape(parameters)), optimizer_s(parameters, parallel, workload, hardware)
     reduce_s, gather_s = _once_a_step_s(parameters, parallel, workload, hardware)
     hidden_reduce_s = exposed_s(reduce_s, backward_window_s, LAST_BUCKET_FRACTION)
     shown_reduce_s = np.where(parallel.overlap_grad > 0, hidden_reduce_s, reduce_s)
@@ -88,6 +90,8 @@ def optimizer_s(parameters: Array, parallel: DataParallelism, workload: Workload
 
 def optimizer_places_s(local: Array, workload: Workload, hardware: Hardware) -> tuple[Array, Array]:
     """Seconds to update ``local`` parameters on the device and, offloaded, on the host."""
+    if hardware.framework.frozen_weights:
+        return np.zeros_like(local), np.zeros_like(local)
     state, gradient = optimizer_bytes(workload), gradient_bytes(workload)
     moved_bytes = local * (2.0 * state + gradient + WEIGHT_BYTES)
     on_device_s = moved_bytes / hardware.rates.memory_bytes_per_s * hardware.factors.compute
@@ -110,7 +114,7 @@ def microbatch_s(
     gather_s, scatter_s = np.zeros(len(zero)), np.zeros(len(zero))
     for parameters, parallel in units:
         gather_s = gather_s + _group_s("all_gather", zero >= 3, parameters * WEIGHT_BYTES, parallel, hardware)
-        gradients = parameters * gradient_bytes(workload)
+        gradients = parameters * (0.0 if hardware.framework.frozen_weights else gradient_bytes(workload))
         scatter_s = scatter_s + _group_s("reduce_scatter", zero >= 2, gradients, parallel, hardware)
     forward = np.where(zero >= 3, exposed_s(gather_s, forward_s), 0.0)
     return forward, np.where(zero >= 2, exposed_s(gather_s + scatter_s, backward_s), 0.0)

@@ -26,6 +26,9 @@ Array = NDArray[np.float64]
 FRAMEWORK_BYTES = 1_200_000_000
 """Device context, library workspaces and allocator slack of an idle training process; prior from published
 one-process readings (context 300-500 MB, workspaces and fused-kernel buffers the rest)."""
+WORKSPACE_BYTES = 67_108_864
+"""Part of ``FRAMEWORK_BYTES`` that torch's allocator counts: the matmul workspaces of PyTorch (CUDAContext's default)
+and of TransformerEngine (module/base.py), 32 MiB each on Hopper."""
 COMMUNICATOR_BYTES = 350_000_000
 """Buffers of one communicator: 340-390 MB a process in AIConfigurator's tables (ai-dynamo/aiconfigurator@095f58a51)."""
 

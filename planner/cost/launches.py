@@ -9,8 +9,9 @@ Kernels are queued: while the device is busy the host runs ahead, so a layer tak
 
 Kernels of an operator are counted by class: a matmul is one forward and two backward; a fused point-wise operator one
 and one; PyTorch's eager operators run a norm, a gated activation or a rotation as several.  A replayed operator is
-launched again, by Python, in the backward pass.  The two ends of the model are floored like layers.  Small micro-batches, small shards and small models are bound by this floor: their
-time does not fall when tensor parallelism splits the work further.
+launched again, by Python, in the backward pass.  The two ends of the model are floored like layers.  Small
+micro-batches, small shards and small models are bound by this floor: their time does not fall when tensor parallelism
+splits the work further.
 
 Source: the queue model is CUDA's stream semantics; floors of 3 to 5 ms a layer whatever the tp degree are visible in
 published sweeps (vTrain on A100, HF Ultra-Scale on H100).

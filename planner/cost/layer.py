@@ -172,12 +172,12 @@ def saved_and_extra(
     exchange of a replayed mixture, everything of a replayed layer); offload moves what is kept to the host during the
     forward pass and back during the backward pass.
     """
-    kept = saved_bytes(kind.operators, keys, relief, hidden_size)
+    kept = saved_bytes(kind.operators, keys, relief, hidden_size, hardware.framework)
     if relief.offload:
         one_way_s = working_bytes(kind.operators, keys) / hardware.host_link_bytes_per_s
         return kept, exposed_s(one_way_s, kind.sums.forward_s) + exposed_s(one_way_s, kind.sums.backward_s)
     extra_s = np.zeros(len(keys))
-    replayed = replayed_operators(kind.operators, relief)
+    replayed = replayed_operators(kind.operators, relief, hardware.framework)
     for operator in kind.operators:  # in their order: a set's own order, and with it rounding, differs by process
         if operator.name in replayed:
             extra_s = extra_s + kind.forward_times_s[operator.name]

@@ -244,12 +244,10 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     sums.dense_parameters += _table_copy_parameters(model, keys)
-    saved = working_bytes(operators, keys)
-    # The gradient of the logits exists beside the kept fp32 softmax while the head's backward runs.
-    transient = sum(
-        (saved_bytes_of_operator(op, keys) for op in operators if op.op_class == "cross_entropy"),
-        start=np.zeros(len(keys)),
-    )
+    logits = model.vocab_size * keys.tokens / keys.tp
+    inputs = [saved_bytes_of_operator(op, keys) for op in operators if op.op_class != "cross_entropy"]
+    saved = sum(inputs, start=hardware.framework.kept_logit_bytes * logits)
+    transient = hardware.framework.passing_logit_bytes * logits
     if model.mtp is not None:
         saved = saved + _add_mtp(sums, model, kinds, keys, hardware, saved)
     launches_s = launch_floor_s(operators, keys, hardware)

@@ -22,7 +22,7 @@ product): 10 for 6.  Rotation of fp32 pairs: 20 for 4, less in the backward pass
 log-softmax; backward in fp32 and a cast back): 18 for 4 and 22 for 6.  A LayerNorm has its own kernel everywhere.
 """
 POINTWISE_BACKWARD = 1.5
-"""Backward over forward bytes of a point-wise operator: reads saved input and incoming gradient, writes one gradient."""
+"""Backward over forward bytes of a point-wise operator: it reads its input and a gradient and writes a gradient."""
 UNFUSED_BACKWARD: dict[str, float] = {"activation": 2.6}
 """The same of an operator that runs as several passes.  Gated activation: two products and the derivative (3 tensors
 each), the two halves joined (4): 26 bytes an element for 10 forward (nanotron nn/activations.py)."""
@@ -34,8 +34,8 @@ ALIGNED_ELEMENTS = 8
 MISALIGNED_FRACTION = 0.45
 """Rate of a 16-bit matmul with an odd row length over the same one padded to a multiple of eight (16 bytes).
 
-Fitted on vTrain's one-node runs (fit part): head and loss of 50,257 words take 4.65 ms a sample unsplit and 1.15 ms split
-over two at hidden 1024, 9.05 and 1.95 ms at 2048.
+Fitted on vTrain's one-node runs (fit part): head and loss of 50,257 words take 4.65 ms a sample unsplit and 1.15 ms
+split over two at hidden 1024, 9.05 and 1.95 ms at 2048.
 """
 Sizes = tuple[Array, Array, Array, Array]
 """Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
@@ -70,7 +70,8 @@ def operator_backward_s(
     if operator.op_class == "attention":
         return attention_backward_ratio(operator, keys, hardware) * forward_s, np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
-        return _matmul_backward_s(operator, keys, hardware, forward_s)
+        input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s)
+        return input_s, np.zeros_like(weight_s) if hardware.framework.frozen_weights else weight_s
     ratio = POINTWISE_BACKWARD
     if operator.op_class in hardware.framework.unfused:
         ratio = UNFUSED_BACKWARD.get(operator.op_class, ratio)

@@ -146,8 +146,8 @@ class CostModel:
             stage_host_s=self._stage_host_s(rows),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
-            dense_state=state_bytes(self.workload, rows.zero, dense.shards, rows.optimizer_offload),
-            expert_state=state_bytes(self.workload, rows.zero, expert.shards, rows.optimizer_offload),
+            dense_state=self._state(rows, dense),
+            expert_state=self._state(rows, expert),
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,
@@ -155,6 +155,14 @@ class CostModel:
             dense_window_share=self._dense_window_share(cost, key, dense, expert),
             key=key,
         )
+
+    def _state(self, rows: StrategyRows, parallel: DataParallelism) -> StateBytes:
+        """Bytes of state a parameter; frozen weights have neither gradients nor optimizer."""
+        state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload, self.hardware.framework)
+        if not self.hardware.framework.frozen_weights:
+            return state
+        none = np.zeros(len(rows))
+        return StateBytes(weights=state.weights, gradients=none, optimizer=none, host=none)
 
     def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
         """Once-a-step seconds (exposed reduction and gathering plus optimizer) for dense and expert parameters."""

@@ -68,8 +68,25 @@ class FrameworkTraits:
     """Which attention kernel runs."""
     dispatch: Literal["expert", "node"] = "expert"
     """Whether a routed token is sent once for each of its experts, or once to a node (and device) that holds several."""
+    frozen_weights: bool = False
+    """Whether only small adapters learn (LoRA): no weight gradients, no gradient traffic, no optimizer of the model."""
     unfused: frozenset[str] = frozenset()
     """Operator classes that run as several passes over memory instead of one fused kernel (``cost.pointwise``)."""
+    dropout: bool = False
+    """Whether dropout is on (after both branches of a layer, and on attention scores), whose masks are kept."""
+    attention_output_copies: float = 0.0
+    """Further copies of the attention output that are kept: flash kernels want batch-first tensors, Megatron's are
+    sequence-first, so the kernel keeps its output and the projection a transposed copy."""
+    operator_checkpointing: bool = False
+    """Whether selective recompute is PyTorch's by operator: outputs of every second matmul and of attention stay."""
+    kept_logit_bytes: float = 4.0
+    """Bytes a logit kept for the loss's backward pass: an fp32 softmax."""
+    passing_logit_bytes: float = 2.0
+    """Bytes a logit beside the kept ones while the loss runs: the 16-bit logits, or their 16-bit gradient."""
+    fp32_shards: bool = False
+    """Whether sharded parameters and gradients are fp32 (PyTorch FSDP): the parameter is its own master."""
+    reserved_per_allocated: float = 1.0
+    """Memory that the caching allocator holds for each byte in use at the peak."""
 
 
 TUNED = FrameworkTraits()

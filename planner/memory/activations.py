@@ -16,6 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.layer_keys import LayerKeys
+from planner.framework.traits import TUNED, FrameworkTraits
+from planner.memory.framework_kept import (
+    checkpointed_bytes,
+    kept_matmuls,
+    mask_bytes,
+    output_copy_bytes,
+    score_bytes,
+)
 from planner.model.operator import Operator
 from planner.model.recompute import freed_operators, region
 from planner.strategy import RecomputeModule, RecomputePolicy
@@ -62,25 +70,40 @@ def layer_input_bytes(keys: LayerKeys, hidden_size: int) -> Array:
     return keys.tokens / keys.sequence_split * hidden_size * ELEMENT_BYTES
 
 
-def saved_bytes(operators: Sequence[Operator], keys: LayerKeys, relief: Relief, hidden_size: int) -> Array:
+def saved_bytes(
+    operators: Sequence[Operator],
+    keys: LayerKeys,
+    relief: Relief,
+    hidden_size: int,
+    framework: FrameworkTraits = TUNED,
+) -> Array:
     """Bytes that one layer keeps on the device under one policy: [K]."""
     entry = layer_input_bytes(keys, hidden_size)
     if relief.offload:
         return np.zeros_like(keys.tp)
     if relief.recompute == "full":
         return entry
+    if relief.recompute == "selective" and framework.operator_checkpointing:
+        return checkpointed_bytes(operators, keys, entry)
     freed = freed_operators(operators, relief.modules) if relief.recompute == "selective" else frozenset()
-    total = np.zeros_like(keys.tp)
+    total = mask_bytes(keys, hidden_size, framework)
+    if "attention_core" not in relief.modules:
+        total = total + score_bytes(operators, keys, framework) + output_copy_bytes(operators, keys, framework)
     for operator in operators:
         if operator.name not in freed:
             total = total + saved_bytes_of_operator(operator, keys)
     return np.maximum(total, entry)
 
 
-def replayed_operators(operators: Sequence[Operator], relief: Relief) -> frozenset[str]:
+def replayed_operators(
+    operators: Sequence[Operator], relief: Relief, framework: FrameworkTraits = TUNED
+) -> frozenset[str]:
     """Names of the operators that run a second time in the backward pass."""
     if relief.recompute == "full":
         return frozenset(operator.name for operator in operators)
+    if relief.recompute == "selective" and framework.operator_checkpointing:
+        kept = {operator.name for operator, _ in kept_matmuls(operators)}
+        return frozenset(op.name for op in operators if op.name not in kept and op.op_class != "attention")
     if relief.recompute == "selective":
         return frozenset(name for module in relief.modules for name in region(operators, module))
     return frozenset()

@@ -7,7 +7,8 @@ For a device that holds ``n`` layers of one kind, with ``f`` micro-batches in fl
 ``S`` state bytes of a layer, ``A`` / ``a`` bytes that it keeps without / with relief, ``w`` what one replayed layer
 needs while it is replayed, ``fixed`` all that does not depend on the layers: framework, communicators, buffers,
 gathered units, the model's ends.  ``f`` counts chunks in flight over chunks on the device, so that it also holds for
-several chunks.  Shape letters: R rows, P stages.
+several chunks.  The head's stage frees the logits before the first layer is replayed, so that there ``w`` counts only
+beyond them.  Shape letters: R rows, P stages.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class StageMemory:
-    """Memory terms of rows that share one number of stages: [R, P] and [R, N]."""
+    """Memory terms of rows that share one number of stages: [R, P], layer columns [R, N]."""
 
     fixed_bytes: Array
     in_flight: Array
@@ -73,9 +74,12 @@ def stage_memory(rows: StrategyRows, cost: RowCost, reliefs: tuple[Relief, ...],
         cost.head_dense * dense + cost.head_expert * expert + cost.head_saved * waiting + cost.head_transient
     )
     offload = np.array([2.0 if relief.offload else 1.0 for relief in reliefs])[rows.relief]
+    replay = np.repeat((cost.saved_bytes - cost.relieved_bytes).max(axis=1)[:, None], num_stages, axis=1)
+    replay *= offload[:, None]
+    replay[every, last] = np.maximum(replay[every, last] - cost.head_saved - cost.head_transient, 0.0)
     return StageMemory(
         fixed_bytes=fixed,
         in_flight=flight,
         layer_state_bytes=cost.layer_dense * dense[:, None] + cost.layer_expert * expert[:, None],
-        replay_bytes=(cost.saved_bytes - cost.relieved_bytes).max(axis=1) * offload,
+        replay_bytes=replay,
     )

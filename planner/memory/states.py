@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.framework.traits import TUNED, FrameworkTraits
 from planner.problem import Workload
 
 Array = NDArray[np.float64]
@@ -53,12 +54,20 @@ def optimizer_bytes(workload: Workload) -> float:
     return MASTER_BYTES + MOMENT_BYTES[workload.optimizer]
 
 
-def state_bytes(workload: Workload, zero: Ints, shards: Array, optimizer_offload: Ints) -> StateBytes:
-    """State of one parameter under ``zero`` with ``shards`` ranks to split over: all [R]."""
+def state_bytes(
+    workload: Workload, zero: Ints, shards: Array, optimizer_offload: Ints, framework: FrameworkTraits = TUNED
+) -> StateBytes:
+    """State of one parameter under ``zero`` with ``shards`` ranks to split over: all [R].
+
+    PyTorch FSDP (``fp32_shards``, from ZeRO-2 on) shards fp32 parameters, which are their own master copy, and fp32
+    gradients: 16 bytes with Adam; its 16-bit parameters exist only while gathered (whole between passes in ZeRO-2).
+    """
     gradient = gradient_bytes(workload)
     optimizer = optimizer_bytes(workload) / np.where(zero >= 1, shards, 1.0)
+    fsdp = framework.fp32_shards & (zero >= 2)
+    gradient = np.where(fsdp, MASTER_BYTES, gradient)
     return StateBytes(
-        weights=WEIGHT_BYTES / np.where(zero >= 3, shards, 1.0),
+        weights=WEIGHT_BYTES / np.where(zero >= 3, np.where(fsdp, np.inf, shards), 1.0),
         gradients=gradient / np.where(zero >= 2, shards, 1.0),
         optimizer=np.where(optimizer_offload > 0, 0.0, optimizer),
         host=np.where(optimizer_offload > 0, optimizer, 0.0),

@@ -172,7 +172,8 @@ def _experts(moe: MoeSpec, hidden_size: int) -> tuple[Operator, ...]:
             read_width=rows * up_width,
             write_width=rows * width,
             num_experts=moe.num_experts,
-            saved_width=rows * up_width,
+            # Weighting by the router's probabilities is fused with gated activations only: else its input stays too.
+            saved_width=rows * (up_width if moe.gated else up_width + width),
             saved_shard="expert_features",
             saved_from="experts_up",
         ),

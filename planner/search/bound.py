@@ -133,18 +133,20 @@ class BoundTerms:
         """What some device needs under every leaf of a core: [R].
 
         Weights, gradients and optimizer sharded over all ranks and offloaded.  Each device also holds the activations
-        of one layer, kept or being replayed, and one of them those of the head.  The fullest device needs at least
-        what the mean one does, and at least what the head's device does with a single layer.
+        of one layer, kept or being replayed, and one of them those of the head, or of a layer where that needs more.
+        The fullest device needs at least what the mean one does, and at least what the head's device does with a
+        single layer.
         """
         cost, workload = self.cost, self.costs.workload
         per_parameter = WEIGHT_BYTES + gradient_bytes(workload)
         dense_bytes = per_parameter / np.maximum(cost.dense_parallel.ranks, 1.0)
         expert_bytes = per_parameter / np.maximum(cost.expert_parallel.ranks, 1.0)
-        head_activations = cost.head_saved + cost.head_transient
+        kept = cost.saved_bytes.min(axis=1)
+        head_activations = np.maximum(cost.head_saved + cost.head_transient - kept, 0.0)
         mean = self.mean_dense * dense_bytes + self.mean_expert * expert_bytes + head_activations / self.rows.pp
         layer = cost.layer_dense * dense_bytes[:, None] + cost.layer_expert * expert_bytes[:, None]
         head = cost.head_dense * dense_bytes + cost.head_expert * expert_bytes + layer.min(axis=1) + head_activations
-        leanest: Array = cost.fixed_bytes + cost.saved_bytes.min(axis=1) + np.maximum(mean, head)
+        leanest: Array = cost.fixed_bytes + kept + np.maximum(mean, head)
         return leanest
 
     def state_bytes(self) -> Array:

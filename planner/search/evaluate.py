@@ -102,7 +102,7 @@ def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Spa
     waiting = float(context.strategy.num_microbatches) if gpipe else 1.0
     saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)
     activations = flight * (saved + first * float(cost.embedding_saved[0])) + last * waiting * float(cost.head_saved[0])
-    replays = float(context.memory.replay_bytes[0]) if any(stop > start for start, stop in relieved) else 0.0
+    replays = float(context.memory.replay_bytes[0, stage]) if any(stop > start for start, stop in relieved) else 0.0
     states, host_s = (cost.dense_state, cost.expert_state), float(cost.stage_host_s[0])
     offloaded = flight * _over(prefix.saving_bytes, relieved) if context.strategy.activation_offload else 0.0
     return StageBill(

@@ -123,15 +123,15 @@ def _relieved_layers(
     layers = context.costs.model.num_layers
     tolerance = SLACK * context.costs.hardware.memory_bytes
     counts = np.broadcast_to(stops - starts, need.shape)
-    flight = memory.in_flight[0][:, None, None]
+    flight, replay_bytes = memory.in_flight[0][:, None, None], memory.replay_bytes[0][:, None, None]
     if fixed is not None:
         chosen = np.minimum(counts, fixed)
         saved = flight * (prefix.saving_bytes[np.minimum(starts + chosen, layers)] - prefix.saving_bytes[starts])
-        replay = np.where(chosen > 0, memory.replay_bytes[0], 0.0)
+        replay = np.where(chosen > 0, replay_bytes, 0.0)
         return chosen, need - saved + replay <= tolerance
     if prefix.saving_bytes[-1] <= 0:
         return np.zeros(need.shape, dtype=np.int64), need <= tolerance
-    short = np.where(need > tolerance, need + memory.replay_bytes[0], 0.0)
+    short = np.where(need > tolerance, need + replay_bytes, 0.0)
     target = prefix.saving_bytes[starts] + (short - tolerance) / flight
     reach = np.searchsorted(prefix.saving_bytes, target.reshape(-1), side="left").reshape(need.shape)
     chosen = np.where(short > 0, np.maximum(reach - starts, 1), 0)

@@ -1,0 +1,47 @@
+"""Under which flavour did a row run?  Its source's, changed where the row's own flags say so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.accuracy.flavours import (
+    BF16_OPTIMIZER,
+    JAX,
+    NANOTRON,
+    NANOTRON_MEETING,
+    NANOTRON_STALLING,
+    Flavour,
+    flavour_of,
+)
+from planner.accuracy.row_model import flags_of
+from planner.accuracy.truth import TruthRow
+from planner.framework.known import MEGATRON_TEST_FLASH, MEGATRON_TEST_UNFUSED
+
+UNFUSED_BACKENDS = frozenset({"unfused", "local"})
+
+
+def flavour_of_row(row: TruthRow) -> Flavour:
+    """Flavour of a row.
+
+    HF Ultra-Scale was measured in two passes (``after_pp_fix``); the behaviour of each was found in its rows.
+    TPUs run JAX whoever publishes; DeepSpeed has an optimizer of its own for bf16; Megatron's tests name their
+    attention kernel, and its local layers have none of their own.
+    """
+    flavour = flavour_of(row.source, row.zero_or_fsdp)
+    if row.device.lower().startswith("tpu"):
+        return JAX
+    if "bigscience" in row.source and row.precision.lower() in ("bf16", "bfloat16"):
+        return BF16_OPTIMIZER
+    if flavour is NANOTRON:
+        if "after_pp_fix=True" in row.notes:
+            return NANOTRON_MEETING
+        return NANOTRON_STALLING if (row.pp or 1) > 1 else NANOTRON
+    if not flavour.megatron_defaults:
+        return flavour
+    flags = flags_of(row)
+    unfused = flags.get("attention-backend") in UNFUSED_BACKENDS or flags.get("transformer-impl") == "local"
+    if unfused:
+        return replace(flavour, name=f"{flavour.name}, unfused", traits=MEGATRON_TEST_UNFUSED)
+    if row.device.upper().startswith(("A100", "V100")):
+        return replace(flavour, name=f"{flavour.name}, flash", traits=MEGATRON_TEST_FLASH)
+    return flavour
