@@ -137,7 +137,7 @@ def _once_a_step_s(
         stride=parallel.stride * parallel.shards,
     )
     reduce_s = everyone_s + scatter_s + across_s
-    if not (hardware.framework.bucket_bytes or hardware.framework.gather_by_tensor):
+    if not (hardware.framework.reduction_bucket_bytes or hardware.framework.gather_by_tensor):
         return reduce_s, gather_s
     calls_reduce_s, calls_gather_s = _calls_s(parameters, parallel, hardware)
     return reduce_s + calls_reduce_s, gather_s + calls_gather_s
@@ -151,11 +151,11 @@ def _calls_s(parameters: Array, parallel: DataParallelism, hardware: Hardware) -
     """
     traits, zero = hardware.framework, parallel.zero
     passage_s = hardware.queued_latency_s(parallel.ranks, parallel.stride)
-    call_s, several = traits.bucket_launches * traits.launch_s, parallel.ranks > 1
+    call_s, several = traits.reduction_launches * traits.launch_s, parallel.ranks > 1
     reduce_s = gather_s = np.zeros(np.shape(parameters))
-    if traits.bucket_bytes:
+    if traits.reduction_bucket_bytes:
         tensor_bytes = WEIGHT_BYTES / np.maximum(parallel.tensors_per_parameter, 1e-30)
-        buckets = parameters * WEIGHT_BYTES / (traits.bucket_bytes + tensor_bytes)
+        buckets = parameters * WEIGHT_BYTES / (traits.reduction_bucket_bytes + tensor_bytes)
         ring_s = np.where(zero == 0, 2.0 * passage_s + hardware.meeting_s * parallel.ranks, passage_s)
         reduce_s = np.where(several, buckets * (call_s + ring_s), 0.0)
     if traits.gather_by_tensor:

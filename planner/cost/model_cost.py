@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from planner.cost.hardware import Hardware
 from planner.cost.layer import (
     OperatorSum,
-    layer_kind,
     launch_floor_s,
+    layer_kind,
     operator_sum,
     saved_and_extra,
     working_bytes,

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-
 AttentionChoice = Literal["best", "flash2", "triton", "unfused"]
 """best: the fastest published kernel of the device; flash2: FlashAttention-2 on any device; triton: the first
 FlashAttention in Triton; unfused: batched matmuls around a softmax kernel."""
@@ -40,11 +39,12 @@ class FrameworkTraits:
     ranks meet on the host before the collective starts, and one of them answers the others in turn."""
     transfer_stall_s: float = 0.0
     """Host seconds that each transfer between stages of different nodes blocks both of them."""
-    bucket_bytes: float = 0.0
-    """16-bit gradients reduced by one collective; 0 = buckets so large that their number does not matter."""
+    reduction_bucket_bytes: float = 0.0
+    """16-bit gradients that close a bucket, which one collective reduces; 0 = buckets so large that their number does
+    not matter."""
     gather_by_tensor: bool = False
     """Whether ZeRO-1 gathers each weight by a collective of its own."""
-    bucket_launches: float = 0.0
+    reduction_launches: float = 0.0
     """Launches that one such collective costs the host: splitting, copies, the call itself."""
     separate_reductions: bool = False
     """Whether gradients of biases and norms are reduced, and those of residual branches added, by kernels of their own
