@@ -175,7 +175,7 @@ def chunk_layers_of_row(model: ModelSpec, strategy: Strategy, flavour: Flavour) 
 
 
 def _by_compute(model: ModelSpec, chunks: int) -> tuple[int, ...]:
-    """A stage takes blocks until the running FLOPs pass its share of the total; the head counts, embeddings do not."""
+    """A stage takes blocks until the running FLOPs reach its share of the total; the head counts, embeddings do not."""
     weights = [_block_weight(model, kind) for kind in model.layer_kind_sequence()]
     total = sum(weights) + model.hidden_size * model.vocab_size
     counts = [0] * chunks
@@ -183,7 +183,7 @@ def _by_compute(model: ModelSpec, chunks: int) -> tuple[int, ...]:
     for weight in weights:
         counts[stage] += 1
         running += weight
-        if running * chunks > total * (stage + 1) and stage < chunks - 1:
+        if running * chunks >= total * (stage + 1) and stage < chunks - 1:
             stage += 1
     return tuple(counts)
 

@@ -227,7 +227,8 @@ class CostModel:
         """Weight tensors of the model over its local parameters: [R]."""
         local = (cost.layers.dense_parameters + cost.layers.expert_parameters)[key] @ self.kind_counts
         local = local + cost.embedding.dense_parameters[key] + cost.head.dense_parameters[key]
-        return weight_tensors(self.model) / np.maximum(local, 1.0)
+        per_parameter: Array = weight_tensors(self.model) / np.maximum(local, 1.0)
+        return per_parameter
 
     def _parallel(self, rows: StrategyRows, tensors_per_parameter: Array) -> tuple[DataParallelism, DataParallelism]:
         """Who shares the dense and the expert parameters."""
@@ -238,16 +239,17 @@ class CostModel:
             "overlap_grad": rows.overlap_grad,
             "overlap_param": rows.overlap_param,
             "optimizer_offload": rows.optimizer_offload,
-            "tensors_per_parameter": tensors_per_parameter,
         }
         dense = DataParallelism(
-            ranks=(rows.dp * rows.cp).astype(float), replicate=replicate, stride=inner.astype(float), **columns
-        )
+            ranks=(rows.dp * rows.cp).astype(float), replicate=replicate, stride=inner.astype(float),
+            tensors_per_parameter=tensors_per_parameter, **columns,
+        )  # fmt: skip
         expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
         expert = DataParallelism(
             ranks=expert_ranks.astype(float),
             replicate=np.minimum(replicate, expert_ranks),
             stride=(rows.etp * rows.ep * np.where(rows.pp_inner > 0, rows.pp, 1)).astype(float),
+            tensors_per_parameter=tensors_per_parameter,
             **columns,
         )
         return dense, expert

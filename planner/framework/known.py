@@ -103,20 +103,20 @@ DistributedDataParallel buckets of 25 MiB; ZeRO-1 gathers weight by weight (opti
 
 Fitted on the HF Ultra-Scale sweep (fit part): ``launch_s``, from 4.4 ms a layer that neither tensor parallelism nor
 width changes; ``reduction_launches``, from 0.3 ms a gathered weight between two nodes.  With this and the mechanisms
-that it switches on, median error of one node's runs 23 % -> 4 %, of the first pass without pipelines 36 % -> 4 % (held
-part 50 % -> 7 %)."""
-NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet on the host", meeting_s=205e-6)
-"""The sweep's second pass, and the pipelines of the first: over several nodes a layer takes 2.05 ms more for each
+that it switches on, median error of one node's runs 23 % -> 3 %, of the first pass without pipelines 36 % -> 4 % (held
+part 50 % -> 6 %)."""
+NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet on the host", meeting_s=215e-6)
+"""The sweep's second pass, and the pipelines of the first: over several nodes a layer takes 2.15 ms more for each
 tensor-parallel rank, however much is sent and however many samples are computed, and nothing more inside one node.  In
-ten collectives a layer that is 205 us a rank and collective.  torch's collective checks (TORCH_DISTRIBUTED_DEBUG) have
+ten collectives a layer that is 215 us a rank and collective.  torch's collective checks (TORCH_DISTRIBUTED_DEBUG) have
 this shape; that they are the cause is inferred, the rows do not state it.  Fitted on the fit part: median error of the
-second pass 40 % -> 6 %, held part 70 % -> 8 %."""
+second pass 40 % -> 5 %, held part 70 % -> 7 %."""
 NANOTRON_STALLING = replace(
     NANOTRON_MEETING, name="nanotron, ranks meet and transfers stall", transfer_stall_s=0.24
 )
 """Pipelines over nodes in the sweep's first pass (its notes: ``after_pp_fix=False``): each transfer blocks its hosts
 for a quarter of a second, whatever its size, degree and model: a defect that the second pass does not have.  Fitted on
-136 rows of the fit part: median error 94 % -> 6 %, held part 94 % -> 7 %."""
+136 rows of the fit part: median error 94 % -> 6 %, held part 94 % -> 6 %."""
 
 FRAMEWORKS: dict[str, FrameworkTraits] = {
     traits.name: traits for traits in (TUNED, MEGATRON_2021, MEGATRON_DEEPSPEED, NANOTRON)
