@@ -54,6 +54,8 @@ NANOTRON = Flavour(
 """fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
 (nanotron models/base.py, build_model).  Rank 0 prints max_memory_allocated after its counter was reset behind the last
 backward pass (trainer.py, log_memory): state of the first stage and what the optimizer step allocates, in GiB."""
+NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet", traits=known.NANOTRON_MEETING)
+NANOTRON_STALLING = replace(NANOTRON, name="nanotron, stages stall", traits=known.NANOTRON_STALLING)
 VTRAIN = Flavour(
     "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
     gradient_dtype="bf16", traits=known.MEGATRON_DEEPSPEED,

@@ -13,6 +13,9 @@ expert parameters, so that the result depends on a stage's parameters only and n
 bounds rely on it).  A step waits for the stage with the most dense parameters and for the one with the most expert
 parameters.
 
+A framework may reduce in small buckets and gather weight by weight; each such collective adds its launch and the
+passage between the nodes of its ring: ``collectives * (launches + (nodes - 1) latency)``, twice for an all_reduce.
+
 The optimizer reads and writes its states once: ``bytes / memory bandwidth``; offloaded, gradients and parameters
 cross the host link and the host's memory does the work.  Shape letter: R rows.
 """
@@ -51,6 +54,8 @@ class DataParallelism:
     overlap_grad: Ints
     overlap_param: Ints
     optimizer_offload: Ints
+    tensors_per_parameter: Array
+    """Weight tensors over local parameters, for frameworks that run a collective for each."""
 
     @property
     def shards(self) -> Array:
@@ -131,7 +136,32 @@ def _once_a_step_s(
         ranks=parallel.replicate,
         stride=parallel.stride * parallel.shards,
     )
-    return everyone_s + scatter_s + across_s, gather_s
+    reduce_s = everyone_s + scatter_s + across_s
+    if not (hardware.framework.reduction_bucket_bytes or hardware.framework.gather_by_tensor):
+        return reduce_s, gather_s
+    calls_reduce_s, calls_gather_s = _calls_s(parameters, parallel, hardware)
+    return reduce_s + calls_reduce_s, gather_s + calls_gather_s
+
+
+def _calls_s(parameters: Array, parallel: DataParallelism, hardware: Hardware) -> tuple[Array, Array]:
+    """What many small collectives add to reduction and gathering beside their bytes.
+
+    A bucket is closed by the weight that fills it: on average it holds its size and one weight more.  Ranks that meet
+    on the host before collectives do so for an all_reduce; the coalesced calls of ZeRO-1 go unchecked.
+    """
+    traits, zero = hardware.framework, parallel.zero
+    passage_s = hardware.queued_latency_s(parallel.ranks, parallel.stride)
+    call_s, several = traits.reduction_launches * traits.launch_s, parallel.ranks > 1
+    reduce_s = gather_s = np.zeros(np.shape(parameters))
+    if traits.reduction_bucket_bytes:
+        tensor_bytes = WEIGHT_BYTES / np.maximum(parallel.tensors_per_parameter, 1e-30)
+        buckets = parameters * WEIGHT_BYTES / (traits.reduction_bucket_bytes + tensor_bytes)
+        ring_s = np.where(zero == 0, 2.0 * passage_s + hardware.meeting_s * parallel.ranks, passage_s)
+        reduce_s = np.where(several, buckets * (call_s + ring_s), 0.0)
+    if traits.gather_by_tensor:
+        tensors = parameters * parallel.tensors_per_parameter
+        gather_s = np.where(several & (zero >= 1) & (zero <= 2), tensors * (call_s + passage_s), 0.0)
+    return reduce_s, gather_s
 
 
 def _group_s(

@@ -4,6 +4,7 @@ Kernels are queued: while the device is busy the host runs ahead, so a layer tak
 
     host_s  = launch_s * (kernels + collective_launches * collectives)
             + call_s * (operators + collectives)          forward only: Python around them
+            + meeting_s * tp * collectives
     layer_s = max(device_s, host_s)                       separately forward and backward
 
 Kernels of an operator are counted by class: a matmul is one forward and two backward; a fused point-wise operator one
@@ -13,7 +14,11 @@ micro-batches, small shards and small models are bound by this floor: their time
 splits the work further.
 
 Source: the queue model is CUDA's stream semantics; floors of 3 to 5 ms a layer whatever the tp degree are visible in
-published sweeps (vTrain on A100, HF Ultra-Scale on H100).  Shape letter: K keys.
+published sweeps (vTrain on A100, HF Ultra-Scale on H100).
+
+``meeting_s``: in some runs the ranks of a group meet on the host before each collective (torch's collective checks,
+TORCH_DISTRIBUTED_DEBUG=DETAIL, do so: a barrier over TCP in which one rank answers the others in turn), which costs
+time in proportion to the group, whatever is sent.  Shape letter: K keys.
 """
 
 from __future__ import annotations
@@ -62,11 +67,16 @@ EAGER_SOFTMAX_CALLS, EAGER_SOFTMAX_KERNELS = 4.0, (5.0, 5.0)
 
 
 def host_s(
-    operators: Sequence[Operator], keys: LayerKeys, traits: FrameworkTraits, replayed: Collection[str] | None = None
+    operators: Sequence[Operator],
+    keys: LayerKeys,
+    traits: FrameworkTraits,
+    replayed: Collection[str] | None = None,
+    meeting_s: Array | None = None,
 ) -> tuple[Array, Array]:
     """Host seconds of the forward and the backward pass of one layer: two [K].
 
-    ``replayed``: only these operators, for what a recompute launches again.
+    ``replayed``: only these operators, for what a recompute launches again.  ``meeting_s``: for each tensor-parallel
+    collective, where its ranks meet on the host first.
     """
     forward, backward, calls = (np.zeros(len(keys)) for _ in range(3))
     for operator in operators:
@@ -86,7 +96,33 @@ def host_s(
             forward += np.where(eager, EAGER_SOFTMAX_KERNELS[0], 0.0)
             backward += np.where(eager, EAGER_SOFTMAX_KERNELS[1], 0.0)
             calls += np.where(eager, EAGER_SOFTMAX_CALLS, 0.0)
-    return traits.launch_s * forward + traits.call_s * calls, traits.launch_s * backward
+    forward_s, backward_s = traits.launch_s * forward + traits.call_s * calls, traits.launch_s * backward
+    if meeting_s is None:
+        return forward_s, backward_s
+    met = [operator for operator in operators if replayed is None or operator.name in replayed]
+    meetings = [_collectives(operator, keys) for operator in met]
+    return (
+        forward_s + meeting_s * sum((pair[0] for pair in meetings), start=np.zeros(len(keys))),
+        backward_s + meeting_s * sum((pair[1] for pair in meetings), start=np.zeros(len(keys))),
+    )
+
+
+def _collectives(operator: Operator, keys: LayerKeys) -> tuple[Array, Array]:
+    """Tensor-parallel collectives around one operator, forward and backward: two [K].
+
+    A row-parallel matmul stands for its column-parallel partner too.  Under sp: gather and scatter each way, and the
+    saved input gathered once more.  The vocabulary-split loss sums three times.
+    """
+    sp = keys.sp > 0
+    if operator.shard == "row":
+        return np.where(sp, 2.0, 1.0), np.where(sp, 3.0, 1.0)
+    if operator.shard != "vocabulary":
+        return np.zeros(len(keys)), np.zeros(len(keys))
+    if operator.op_class == "cross_entropy":
+        return np.full(len(keys), 3.0), np.zeros(len(keys))
+    if operator.op_class == "matmul":
+        return np.where(sp, 1.0, 0.0), np.where(sp, 2.0, 1.0)
+    return np.ones(len(keys)), np.where(sp, 1.0, 0.0)
 
 
 def kernels_of(operator: Operator, traits: FrameworkTraits) -> tuple[float, float]:

@@ -13,8 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.hardware import Hardware
-from planner.cost.launches import host_s
-from planner.cost.layer import OperatorSum, layer_kind, operator_sum, saved_and_extra, working_bytes
+from planner.cost.layer import (
+    OperatorSum,
+    launch_floor_s,
+    layer_kind,
+    operator_sum,
+    saved_and_extra,
+    working_bytes,
+)
 from planner.cost.layer_keys import LayerKeys
 from planner.memory.activations import Relief, layer_input_bytes, saved_bytes_of_operator
 from planner.memory.framework_memory import with_framework_kept
@@ -193,7 +199,7 @@ def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: 
     if model.vision is not None:
         images = workload.images_per_sample
         saved = _add_vision(sums, model, keys, hardware, images)
-    return _end(sums, saved, np.zeros(len(keys)), hardware, host_s(operators, keys, hardware.framework))
+    return _end(sums, saved, np.zeros(len(keys)), hardware, launch_floor_s(operators, keys, hardware))
 
 
 def _add_vision(sums: OperatorSum, model: ModelSpec, keys: LayerKeys, hardware: Hardware, images: int) -> Array:
@@ -247,7 +253,7 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     transient = hardware.framework.passing_logit_bytes * logits
     if model.mtp is not None:
         saved = saved + _add_mtp(sums, model, kinds, keys, hardware, saved)
-    return _end(sums, saved, transient, hardware, host_s(operators, keys, hardware.framework))
+    return _end(sums, saved, transient, hardware, launch_floor_s(operators, keys, hardware))
 
 
 def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:

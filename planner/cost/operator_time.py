@@ -23,6 +23,9 @@ log-softmax; backward in fp32 and a cast back): 18 for 4 and 22 for 6.  A LayerN
 """
 POINTWISE_BACKWARD = 1.5
 """Backward over forward bytes of a point-wise operator: it reads its input and a gradient and writes a gradient."""
+UNFUSED_BACKWARD: dict[str, float] = {"activation": 2.6}
+"""The same of an operator that runs as several passes.  Gated activation: two products and the derivative (3 tensors
+each), the two halves joined (4): 26 bytes an element for 10 forward (nanotron nn/activations.py)."""
 SEPARATE_BACKWARD: dict[str, float] = {"norm": 2.5, "residual": 2.2, "activation": 2.0}
 """The same where reductions are kernels of their own.  Norm (read, write): two more reads for weight and bias.  Bias,
 dropout and residual sum (two reads, a write): gradient and mask read, gradient written, read for the bias, and added to
@@ -70,6 +73,8 @@ def operator_backward_s(
         input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s)
         return input_s, np.zeros_like(weight_s) if hardware.framework.frozen_weights else weight_s
     ratio = POINTWISE_BACKWARD
+    if operator.op_class in hardware.framework.unfused:
+        ratio = UNFUSED_BACKWARD.get(operator.op_class, ratio)
     if hardware.framework.separate_reductions:
         ratio = SEPARATE_BACKWARD.get(operator.op_class, ratio)
     return ratio * forward_s, np.zeros_like(forward_s)

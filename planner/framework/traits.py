@@ -53,6 +53,21 @@ class FrameworkTraits:
     """Communicators beside one for every parallel axis, where there is more than one device."""
     memory_spread: float = 0.03
     """Standard deviation of measured over predicted memory; a run is said to fit with twice that to spare."""
+    accumulation_bytes: float = 0.0
+    """Bytes moved for each local parameter and micro-batch to add a gradient to its accumulator; 0 = the weight
+    gradient's matmul adds it (gradient accumulation fusion)."""
+    meeting_s: float = 0.0
+    """Host seconds for each member of a tensor-parallel group and each of its collectives, in jobs of several nodes:
+    ranks meet on the host before the collective starts, and one of them answers the others in turn."""
+    transfer_stall_s: float = 0.0
+    """Host seconds that each transfer between stages of different nodes blocks both of them."""
+    reduction_bucket_bytes: float = 0.0
+    """16-bit gradients that close a bucket, which one collective reduces; 0 = buckets so large that their number does
+    not matter."""
+    gather_by_tensor: bool = False
+    """Whether ZeRO-1 gathers each weight by a collective of its own."""
+    reduction_launches: float = 0.0
+    """Launches that one such collective costs the host: splitting, copies, the call itself."""
     separate_reductions: bool = False
     """Whether gradients of biases and norms are reduced, and those of residual branches added, by kernels of their own
     that read the tensors once more (before TransformerEngine)."""

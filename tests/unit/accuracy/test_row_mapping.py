@@ -6,6 +6,7 @@ import pytest
 
 from planner.accuracy.flavours import MEGATRON_CI, NANOTRON, NEMO, TORCHTITAN, Flavour, flavour_of
 from planner.accuracy.row_cluster import cluster_of_row
+from planner.accuracy.row_flavour import flavour_of_row
 from planner.accuracy.row_model import model_of_row
 from planner.accuracy.row_strategy import (
     arithmetic_of_row,
@@ -18,6 +19,8 @@ from planner.accuracy.row_strategy import (
 from planner.accuracy.sources import source_group
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
+from planner.framework import known
+from planner.framework.traits import FrameworkTraits
 from planner.model.builtin import builtin_model
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
@@ -297,3 +300,17 @@ def test_deepspeeds_megatron_is_not_nvidias() -> None:
     sources = ("arXiv:2201.11990 (MT-NLG)", "github:bigscience-workshop/bigscience", "arXiv:2104.04473 Table 1")
     names = [flavour_of(source, "").traits.name for source in sources]
     assert names == ["megatron-deepspeed", "megatron-deepspeed", "megatron-2021"]
+
+
+@pytest.mark.parametrize(
+    ("passed", "pp", "traits"),
+    [
+        ("True", "1", known.NANOTRON_MEETING),
+        ("True", "2", known.NANOTRON_MEETING),
+        ("False", "1", known.NANOTRON),
+        ("False", "2", known.NANOTRON_STALLING),
+    ],
+)
+def test_the_two_passes_of_a_sweep_behave_each_in_its_way(passed: str, pp: str, traits: FrameworkTraits) -> None:
+    row = row_of(source="github:x/huggingface_data/bench.csv", notes=f"batch_accum=16; after_pp_fix={passed};", pp=pp)
+    assert flavour_of_row(row).traits is traits

@@ -21,6 +21,7 @@ from planner.cost.collective import (
     Collective,
     collective_s,
     members_within,
+    queued_latency_s,
 )
 from profiles.levels import NetworkLevel
 
@@ -74,10 +75,16 @@ def test_reduction_in_the_switch_helps_all_reduce_alone() -> None:
 
 
 def test_two_levels() -> None:
-    """16 devices on two nodes of 8: everything inside, then an eighth of it between two nodes."""
-    latency_s = 7 * SWITCH_S + NIC_S + BASE_LATENCY_S + _fill(BIG)
+    """16 devices on two nodes of 8: everything inside, then an eighth between nodes; all 15 steps are slow."""
+    latency_s = 15 * NIC_S + BASE_LATENCY_S + _fill(BIG)
     by_hand = _pipelined(BIG * 7 / 8 / FAST, BIG / 8 * 1 / 2 / SLOW) + latency_s
     assert _seconds("all_gather", BIG, 16) == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_queued_rings_show_their_passages_alone() -> None:
+    """16 devices on two nodes: seven neighbours inside, one border; with stride 8 four borders less one."""
+    group, stride = np.array([16.0, 4.0]), np.array([1.0, 8.0])
+    assert queued_latency_s(group, stride, LEVELS) == pytest.approx([7 * SWITCH_S + NIC_S, 3 * NIC_S])
 
 
 def test_a_strided_group_has_no_neighbours_inside() -> None:
@@ -88,7 +95,7 @@ def test_a_strided_group_has_no_neighbours_inside() -> None:
 
 def test_two_devices_a_node() -> None:
     """Stride 4, size 8: pairs inside four nodes."""
-    by_hand = _pipelined(BIG / 2 / FAST, BIG / 2 * 3 / 4 / SLOW) + SWITCH_S + 3 * NIC_S + BASE_LATENCY_S + _fill(BIG)
+    by_hand = _pipelined(BIG / 2 / FAST, BIG / 2 * 3 / 4 / SLOW) + 7 * NIC_S + BASE_LATENCY_S + _fill(BIG)
     assert _seconds("all_gather", BIG, 8, stride=4) == pytest.approx(by_hand, rel=1e-12)
 
 
