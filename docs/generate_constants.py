@@ -12,6 +12,8 @@ from docs.generate import page, table
 ROOT = Path(__file__).parents[1]
 MODULES = (
     "planner/cost/efficiency.py",
+    "planner/cost/attention_time.py",
+    "planner/cost/operator_time.py",
     "planner/cost/overlap.py",
     "planner/cost/collective.py",
     "planner/cost/layer.py",

@@ -14,6 +14,7 @@ from typing import Literal
 
 from planner.framework import known
 from planner.framework.traits import TUNED, FrameworkTraits
+from planner.strategy import RecomputePolicy
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
 """allocated: torch's max_memory_allocated; reserved: its pool; process: what nvidia-smi shows; resident: what stays
@@ -38,6 +39,8 @@ class Flavour:
     dealing: Dealing = "even"
     memory: MemoryMeaning = "allocated"
     memory_rank: MemoryRank = "worst"
+    recompute: RecomputePolicy | None = None
+    """What the runs recomputed, where the row's column is known to say something else."""
     shards_by_default: bool = False
     """Rows without degrees shard parameters over all devices, each taking its part of the batch at once (JAX)."""
     megatron_defaults: bool = False
@@ -51,16 +54,25 @@ NANOTRON = Flavour(
 """fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
 (nanotron models/base.py, build_model).  Rank 0 prints max_memory_allocated after its counter was reset behind the last
 backward pass (trainer.py, log_memory): state of the first stage and what the optimizer step allocates, in GiB."""
+NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet", traits=known.NANOTRON_MEETING)
+NANOTRON_STALLING = replace(NANOTRON, name="nanotron, stages stall", traits=known.NANOTRON_STALLING)
 VTRAIN = Flavour(
     "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    gradient_dtype="bf16",
+    gradient_dtype="bf16", traits=known.MEGATRON_DEEPSPEED,
 )  # fmt: skip
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
+VTRAIN_ONE_NODE = replace(VTRAIN, name="Megatron-DeepSpeed, plain DDP, activations kept", recompute="none")
+"""The recompute column is ``use_checkpoint`` of vTrain's simulator, which itself replays no last stage
+(src/predictor.py), and so nothing without a pipeline.  The measured layers of this part replay nothing on any stage:
+a layer of hidden 2048 takes 2.0 ms a sample more for each sample, with or without a pipeline; with a replay that were
+223 TFLOP/s of an A100 in matmuls, unfused softmax and point-wise work together, without 167."""
 MEGATRON_2021 = Flavour(
     "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
     overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=known.MEGATRON_2021,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
+MEGATRON_DEEPSPEED = replace(MEGATRON_2021, name="Megatron-DeepSpeed", traits=known.MEGATRON_DEEPSPEED)
+"""MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience)."""
 FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=known.PYTORCH_FSDP)
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
 LLM_FOUNDRY = Flavour(
@@ -70,9 +82,9 @@ TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved", trai
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour(
     "NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16",
-    traits=FrameworkTraits("NeMo performance recipe", dispatch="node"),
+    traits=known.NEMO,
 )  # fmt: skip
-"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
+"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
     traits=known.MEGATRON_TEST,
@@ -85,6 +97,17 @@ MEGATRON_CI = Flavour(
     megatron_defaults=True,
 )
 """Every switch is off unless the row's flags name it; the logging rank is the last one (README)."""
+AUTOMODEL = Flavour(
+    "NeMo Automodel (FSDP2)", zero_stage=3, sequence_parallel=False,
+    traits=known.AUTOMODEL,
+)  # fmt: skip
+"""Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
+NEUSIGHT = Flavour(
+    "Hugging Face eager, one forward and backward pass",
+    traits=known.HUGGING_FACE,
+)
+SIMUMAX = Flavour("Megatron-LM without overlap", overlap_grad_reduce=False, overlap_param_gather=False)
+"""The ground-truth table says that these runs overlap nothing."""
 INTERNEVO = Flavour("InternEvo", gradient_dtype="bf16", sequence_parallel=False, memory="process")
 JAX = Flavour(
     "JAX / MaxText", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
@@ -102,14 +125,19 @@ DEFAULT = Flavour("Megatron-Core defaults")
 
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"huggingface_data|nanotron", NANOTRON),
+    (r"vTrain:data/ground_truth_single", VTRAIN_ONE_NODE),
     (r"vTrain", VTRAIN),
     (r"NVIDIA/Megatron-LM:tests", MEGATRON_CI),
-    (r"2104\.04473|2201\.11990|bigscience|2205\.05198", MEGATRON_2021),
+    (r"2201\.11990|bigscience", MEGATRON_DEEPSPEED),
+    (r"2104\.04473|2205\.05198", MEGATRON_2021),
     (r"llm-foundry", LLM_FOUNDRY),
     (r"fms-fsdp|foundation-model-stack", FSDP),
     (r"torchtitan|awsome-distributed-training", TORCHTITAN),
-    (r"maxtext|tpu-recipes|gpu-recipes|levanter", JAX),
-    (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|Automodel", NEMO),
+    (r"maxtext|paxml|tpu-recipes|gpu-recipes.*maxtext|levanter", JAX),
+    (r"Automodel", AUTOMODEL),
+    (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|mlcommons|MLPerf", NEMO),
+    (r"SimuMax", SIMUMAX),
+    (r"NeuSight", NEUSIGHT),
     (r"InternEvo", INTERNEVO),
     (r"zero-bubble|2401\.10241", ZERO_BUBBLE),
 )

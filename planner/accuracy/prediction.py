@@ -18,9 +18,11 @@ from planner.accuracy.row_cluster import cluster_of_row
 from planner.accuracy.row_flavour import flavour_of_row
 from planner.accuracy.row_model import model_of_row
 from planner.accuracy.row_strategy import (
+    arithmetic_of_row,
     chunk_layers_of_row,
     degrees_of_row,
     strategy_of_row,
+    traits_of_row,
     workload_of_row,
 )
 from planner.accuracy.truth import TruthRow
@@ -30,6 +32,7 @@ from planner.candidate import Candidate, Split
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, WORKSPACE_BYTES, Hardware, hardware_of
 from planner.cost.row_cost import CostModel
 from planner.errors import DocumentInvalid, ProfileMissing
+from planner.framework.traits import FrameworkTraits
 from planner.memory.activations import Relief
 from planner.model.flops import model_flops_per_token
 from planner.model.spec import ModelSpec
@@ -119,6 +122,9 @@ class MappedRun:
     workload: Workload
     strategy: Strategy
     chunk_layers: tuple[int, ...]
+    arithmetic: str
+    """Precision of the matmuls, wider or narrower than a plan may ask for (fp32, fp4)."""
+    traits: FrameworkTraits
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +160,10 @@ def map_rows(rows: Iterable[TruthRow]) -> tuple[list[MappedRun], list[Unmapped]]
 
 def predict_runs(runs: Iterable[MappedRun], inputs: Inputs = DATASHEET) -> tuple[list[Prediction], list[Unmapped]]:
     """Predictions in the order of the rows' lines, and runs whose device or cluster cannot be costed."""
-    batches: dict[tuple[str, int, str, str], list[MappedRun]] = defaultdict(list)
+    batches: dict[tuple[object, ...], list[MappedRun]] = defaultdict(list)
     for run in runs:
-        key = run.model.model_dump_json(), id(run.cluster), run.workload.model_dump_json(), run.flavour.name
+        workload = run.workload.model_dump_json()
+        key = run.model.model_dump_json(), id(run.cluster), workload, run.flavour.name, run.arithmetic, run.traits
         batches[key].append(run)
     predictions: list[Prediction] = []
     unmapped: list[Unmapped] = []
@@ -179,7 +186,17 @@ def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
     degrees = degrees_of_row(row, flavour, model.num_layers)
     strategy = strategy_of_row(row, degrees, model, flavour)
     cluster = cluster_of_row(row, strategy.world_size)
-    return MappedRun(row, flavour, model, cluster, workload, strategy, chunk_layers_of_row(model, strategy, flavour))
+    return MappedRun(
+        row=row,
+        flavour=flavour,
+        model=model,
+        cluster=cluster,
+        workload=workload,
+        strategy=strategy,
+        chunk_layers=chunk_layers_of_row(model, strategy, flavour),
+        arithmetic=arithmetic_of_row(row),
+        traits=traits_of_row(row, flavour),
+    )
 
 
 def _model_words(row: TruthRow, flavour: Flavour) -> str:
@@ -196,9 +213,9 @@ def _predict_batch(
     try:
         profile = inputs.profile_of(first.cluster.pools[0].device)
         hardware = replace(
-            hardware_of(first.cluster, first.workload.precision, profile),
+            hardware_of(first.cluster, first.arithmetic, profile),
             factors=inputs.factors,
-            framework=first.flavour.traits,
+            framework=first.traits,
         )
     except (ProfileMissing, DocumentInvalid) as error:
         unmapped.extend(Unmapped(mapped.row, error.what) for mapped in batch)
@@ -250,7 +267,6 @@ def _prediction(
 ) -> Prediction:
     hardware = context.costs.hardware
     strategy = mapped.strategy
-    precision = mapped.workload.precision
     return Prediction(
         row=mapped.row,
         step_time_s=candidate.step_time_s,
@@ -259,7 +275,7 @@ def _prediction(
         memory_limit_bytes=_limit_bytes(hardware, mapped.flavour),
         breakdown_s=candidate.breakdown_s,
         model_flops_per_device=sample_flops * strategy.global_batch_size / strategy.world_size,
-        peak_flops_per_s=hardware.pool.device.peak_flops_per_s[precision],
+        peak_flops_per_s=hardware.pool.device.peak_flops_per_s[mapped.arithmetic],
         flavour=mapped.flavour,
         least_memory_bytes=least_bytes,
     )

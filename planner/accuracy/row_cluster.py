@@ -7,6 +7,7 @@ leaves open ("A100") is taken as the larger part, which matters to whether a run
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,7 @@ from planner.accuracy.unmapped import RowUnmapped
 from planner.errors import DocumentInvalid
 from profiles.catalogue import load_cluster, load_device
 from profiles.cluster import Cluster, Pool, ScaleUp
+from profiles.device import Device
 from profiles.scaling import scale_cluster
 
 GIGABIT_BYTES_PER_S = 1e9 / 8
@@ -32,6 +34,14 @@ class Machine:
     scale_up_bytes_per_s: float = 0.0
     scale_up_kind: str = ""
     memory_bytes: int = 0
+    memory_bytes_per_s: float = 0.0
+    power_fraction: float = 1.0
+    """Power limit over the catalogue device's; rates follow its square root (clock and voltage fall together)."""
+    parts: int = 1
+    """Ranks that one catalogue device counts as: two NeuronCores a Trainium1 chip."""
+    nics_per_node: int = 0
+    nic_bytes_per_s: float = 0.0
+    torus_shape: tuple[int, ...] = ()
 
 
 MACHINES: tuple[tuple[str, Machine], ...] = (
@@ -43,6 +53,10 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"h200", Machine("dgx-h200")),
     (r"h800", Machine("dgx-h800")),
     (r"h20\b", Machine("dgx-h100", "h20-96gb")),
+    (
+        r"h100.*hbm2e.*500w",
+        Machine("dgx-h100", memory_bytes=102_047_612_928, memory_bytes_per_s=2.4e12, power_fraction=500 / 700),
+    ),
     (r"h100.*pcie", Machine("h100-pcie-8")),
     (r"h100.*96gb", Machine("dgx-h100", "h100-sxm5-80gb", memory_bytes=102_047_612_928)),
     (r"h100", Machine("dgx-h100")),
@@ -53,6 +67,9 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"v100.*16gb", Machine("dgx-a100-40g", "v100-sxm2-32gb", 4, 150e9, "mesh", 16 * 2**30)),
     (r"v100", Machine("dgx-a100-40g", "v100-sxm2-32gb", 4, 150e9, "mesh")),
     (r"l40s", Machine("l40s-8")),
+    (r"\bl4\b", Machine("l40s-8", memory_bytes=24 * 2**30, memory_bytes_per_s=0.3e12, parts=3)),
+    (r"gaudi-?\s?2", Machine("dgx-a100-80g", "gaudi2", 8, 262.5e9, "mesh", nics_per_node=24, nic_bytes_per_s=12.5e9)),
+    (r"gaudi-?\s?3", Machine("dgx-a100-80g", "gaudi3", 8, 525e9, "mesh", nics_per_node=24, nic_bytes_per_s=25e9)),
     (r"mi355", Machine("mi355x-8")),
     (r"mi325", Machine("mi325x-8")),
     (r"mi300", Machine("mi300x-8")),
@@ -60,11 +77,27 @@ MACHINES: tuple[tuple[str, Machine], ...] = (
     (r"910c", Machine("ascend-910c")),
     (r"910b|910-?b", Machine("ascend-910b-8")),
     (r"tpu[-_ ]?v5p", Machine("tpu-v5p")),
+    (r"tpu[-_ ]?v6e|trillium", Machine("tpu-v5p", "tpu-v6e", 4, 360e9, nic_bytes_per_s=25e9, torus_shape=(16, 16))),
+    (r"tpu[-_ ]?v5[-_ ]?(e|lite)", Machine("tpu-v5p", "tpu-v5e", 4, 180e9, torus_shape=(16, 16))),
+    (r"tpu[-_ ]?v4", Machine("tpu-v5p", "tpu-v4", 4, 270e9, torus_shape=(12, 16, 16))),
+    (r"tpu[-_ ]?v3", Machine("tpu-v5p", "tpu-v3", 4, 280e9, torus_shape=(32, 32))),
     (r"trn2|trainium2", Machine("trn2")),
+    (r"trn1n", Machine("trn2", "trainium1", 32, 96e9, "switch", parts=2, nics_per_node=16, nic_bytes_per_s=12.5e9)),
+    (
+        r"trn1|trainium1?\b|neuroncore",
+        Machine("trn2", "trainium1", 32, 96e9, "switch", parts=2, nics_per_node=8, nic_bytes_per_s=12.5e9),
+    ),
+    (r"mi210|mi100", Machine("mi300x-8", "mi250x-gcd", 4, 150e9, "mesh")),
 )
 """First match wins.  V100: four GPUs a node, six NVLink2 links of 25 GB/s each way (Jean Zay, DGX-1 class boards);
-H100 of 96 GB: 95.04 GiB as torchtitan's
-performance page prints it; A800: NVLink cut to 400 GB/s both ways; GH200: four superchips a node on NVLink4."""
+A800: NVLink cut to 400 GB/s both ways; GH200: four superchips a node on NVLink4.  The H100 with 96 GB of HBM2e:
+95.04 GiB as torchtitan's performance page prints it, six stacks where the PCIe card has five at 2.0 TB/s.  TPU v4 and
+v3: six and four links of 45 and 70 GB/s; v5e and v6e: four of 45 and 90 GB/s on a 16 x 16 torus (jax-ml/scaling-book,
+tpus.md).  trn1.32xlarge: 16 chips of two NeuronCores on a 2D torus of 384 GB/s a chip both ways, taken as a switch with
+half of it for each core; eight 100 Gbit/s EFA ports, trn1n 16 (awsdocs-neuron, trn1-arch).  MI210 and MI100 are taken
+as one GCD of an MI250X, an L4 as a third of an L40S.  Gaudi: 21 Ethernet ports of 100 (200) Gbit/s to the other seven,
+three out of the node.
+Links of TPUs other than v5p, of trn1 and of Gaudi were not re-read."""
 
 CLOUD_NODES: tuple[tuple[str, str, str], ...] = (
     (r"h100", r"efa|aws", "aws-p5"),
@@ -114,16 +147,26 @@ def _whole_segments(pool: Pool, num_devices: int) -> Pool:
 def _with_device(pool: Pool, machine: Machine) -> Pool:
     update: dict[str, object] = {}
     scale_up = pool.scale_up
-    if machine.device:
-        device = load_device(machine.device)
-        stated = {"memory_bytes": machine.memory_bytes} if machine.memory_bytes else {}
-        update["device"] = device.model_copy(update=stated)
+    update["device"] = _device(load_device(machine.device) if machine.device else pool.device, machine)
     if machine.devices_per_node:
         update["devices_per_node"] = machine.devices_per_node
         update["nics_per_node"] = max(1, pool.nics_per_node * machine.devices_per_node // pool.devices_per_node)
         scale_up = scale_up.model_copy(update={"domain_size": machine.devices_per_node})
+    if machine.nics_per_node:
+        update["nics_per_node"] = machine.nics_per_node
+    if machine.nic_bytes_per_s:
+        update["nic_bandwidth_bytes_per_s"] = machine.nic_bytes_per_s
     update["scale_up"] = _with_rate(scale_up, machine)
     return pool.model_copy(update=update)
+
+
+def _device(device: Device, machine: Machine) -> Device:
+    rate = machine.power_fraction**0.5 / machine.parts
+    memory = machine.memory_bytes or device.memory_bytes // machine.parts
+    bandwidth = machine.memory_bytes_per_s or device.memory_bandwidth_bytes_per_s / machine.parts
+    peaks = {name: peak * rate for name, peak in device.peak_flops_per_s.items()}
+    changed = {"memory_bytes": memory, "memory_bandwidth_bytes_per_s": bandwidth, "peak_flops_per_s": peaks}
+    return device.model_copy(update=changed)
 
 
 def _with_rate(scale_up: ScaleUp, machine: Machine) -> ScaleUp:
@@ -131,7 +174,9 @@ def _with_rate(scale_up: ScaleUp, machine: Machine) -> ScaleUp:
         return scale_up
     update: dict[str, object] = {"bandwidth_bytes_per_s": machine.scale_up_bytes_per_s}
     if machine.scale_up_kind:
-        update |= {"kind": machine.scale_up_kind, "in_network_reduction": False}
+        update |= {"kind": machine.scale_up_kind, "in_network_reduction": False, "torus_shape": None}
+    if machine.torus_shape:
+        update |= {"torus_shape": machine.torus_shape, "domain_size": math.prod(machine.torus_shape)}
     return scale_up.model_copy(update=update)
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.accuracy.flavours import BF16_OPTIMIZER, Flavour, flavour_of
+from planner.accuracy.flavours import (
+    BF16_OPTIMIZER,
+    JAX,
+    NANOTRON,
+    NANOTRON_MEETING,
+    NANOTRON_STALLING,
+    Flavour,
+    flavour_of,
+)
 from planner.accuracy.row_model import flags_of
 from planner.accuracy.truth import TruthRow
 from planner.framework.known import MEGATRON_TEST_FLASH, MEGATRON_TEST_UNFUSED
@@ -15,12 +23,19 @@ UNFUSED_BACKENDS = frozenset({"unfused", "local"})
 def flavour_of_row(row: TruthRow) -> Flavour:
     """Flavour of a row.
 
-    DeepSpeed has an optimizer of its own for bf16; Megatron's tests name their attention kernel, and its local layers
-    have none.
+    HF Ultra-Scale was measured in two passes (``after_pp_fix``); the behaviour of each was found in its rows.
+    TPUs run JAX whoever publishes; DeepSpeed has an optimizer of its own for bf16; Megatron's tests name their
+    attention kernel, and its local layers have none of their own.
     """
     flavour = flavour_of(row.source, row.zero_or_fsdp)
+    if row.device.lower().startswith("tpu"):
+        return JAX
     if "bigscience" in row.source and row.precision.lower() in ("bf16", "bfloat16"):
         return BF16_OPTIMIZER
+    if flavour is NANOTRON:
+        if "after_pp_fix=True" in row.notes:
+            return NANOTRON_MEETING
+        return NANOTRON_STALLING if (row.pp or 1) > 1 else NANOTRON
     if not flavour.megatron_defaults:
         return flavour
     flags = flags_of(row)

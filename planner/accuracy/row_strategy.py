@@ -11,24 +11,41 @@ compute where the framework balances its stages so.  The row's recompute policy 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.accuracy.flavours import Flavour
 from planner.accuracy.row_model import flags_of
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
+from planner.framework.traits import FrameworkTraits
 from planner.model.parameters import layer_parameters
 from planner.model.spec import ModelSpec
 from planner.problem import OptimizerName, Workload
 from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
 
-PRECISIONS = {"bf16": "bf16", "fp16": "fp16", "bfloat16": "bf16", "float16": "fp16"}
+ARITHMETIC = (
+    (r"fp4", "fp4"),
+    (r"fp8", "fp8"),
+    (r"bf16|bfloat16", "bf16"),
+    (r"fp16|float16|mixed|amp", "fp16"),
+    (r"tf32", "tf32"),
+    (r"fp32|float32", "fp32"),
+)
+MLPERF = re.compile(r"mlcommons|mlperf", re.IGNORECASE)
+EIGHT_BIT = re.compile(r"h100|h200|b200|b300|mi3[0-9]{2}|gaudi", re.IGNORECASE)
+WORKLOAD_PRECISION = {"fp16": "fp16", "fp8": "fp8", "fp4": "fp8"}
+"""What states and activations are kept as; fp32 runs are costed as if they kept 16 bit (their sources have no memory
+figures)."""
+ADAPTERS = re.compile(r"(?<!q-)(?<!kv-)\blora\b|\bpeft\b", re.IGNORECASE)
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
 OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
 SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
 FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
-"""NeMo releases whose recipes left the experts' tensor parallelism to Megatron-Core's default, which is tp."""
+"""NeMo releases whose recipes left the experts' tensor parallelism to Megatron-Core's default, which is tp.
+
+Inferred from published Grok configurations: ep = dp at every size, and the same one a fifth faster from 25.05 on.
+"""
 EXPERT_TENSOR = re.compile(r"\bETP[ =](\d+)|expert-tensor-parallel-size=(\d+)", re.IGNORECASE)
 
 
@@ -77,7 +94,7 @@ def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
     """Sequence, precision and gradient dtype of a row; the batch is in the strategy.  Raises RowUnmapped."""
     if row.sequence_length is None:
         raise RowUnmapped("the sequence length is not stated")
-    precision = _precision(row)
+    precision = WORKLOAD_PRECISION.get(arithmetic_of_row(row), "bf16")
     optimizer: OptimizerName = "muon" if flags_of(row).get("optimizer") == "muon" else "adam"
     return Workload(
         global_batch_size=1,
@@ -88,15 +105,35 @@ def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
     )
 
 
-def _precision(row: TruthRow) -> str:
-    """Precision of the matmuls; a source that is silent trains in 16 bit (fp16 before there was bf16)."""
+def arithmetic_of_row(row: TruthRow) -> str:
+    """Precision of the matmuls; a source that is silent trains in 16 bit (fp16 before there was bf16).
+
+    MLPerf's submissions train in 8 bit where the device can (NVIDIA's reports on v3.0 to v5.1).
+
+    TF32 is a mode of fp32 tensors that the row has to name.  Raises
+    RowUnmapped.
+    """
     words = row.precision.lower()
+    if not words and MLPERF.search(row.source) and EIGHT_BIT.search(row.device):
+        return "fp8"
     if not words:
         return "fp16" if "v100" in row.device.lower() else "bf16"
-    found = PRECISIONS.get(words) or ("fp8" if "fp8" in words else None)
-    if found is None:
-        raise RowUnmapped(f"precision {row.precision} is not modelled")
-    return found
+    for pattern, precision in ARITHMETIC:
+        if re.search(pattern, words):
+            return precision
+    raise RowUnmapped(f"precision {row.precision} is not modelled")
+
+
+def traits_of_row(row: TruthRow, flavour: Flavour) -> FrameworkTraits:
+    """The flavour's traits, and what the notes say: a compiler fuses point-wise work; only adapters learn."""
+    traits = flavour.traits
+    if traits.unfused and re.search(r"\bcompiled?\b", row.notes):
+        traits = replace(traits, unfused=frozenset())
+    return (
+        replace(traits, frozen_weights=True)
+        if ADAPTERS.search(f"{row.model} {row.notes}".replace("_", " "))
+        else traits
+    )
 
 
 def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: Flavour) -> Strategy:
@@ -125,7 +162,7 @@ def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: 
         recompute_modules=modules,
         overlap_grad_reduce=flags.get("overlap-grad-reduce") == "True" if switch else flavour.overlap_grad_reduce,
         overlap_param_gather=flags.get("overlap-param-gather") == "True" if switch else flavour.overlap_param_gather,
-        overlap_tp=flavour.overlap_tp and degrees.tp > 1,
+        overlap_tp=(flavour.overlap_tp or "async TP" in row.notes) and degrees.tp > 1,
     )
 
 
@@ -213,7 +250,7 @@ def _zero_stage(words: str, flavour: Flavour) -> int:
 
 
 def _recompute(row: TruthRow, flavour: Flavour) -> tuple[RecomputePolicy, tuple[RecomputeModule, ...]]:
-    words = row.recompute.lower()
+    words = flavour.recompute or row.recompute.lower()
     if words in ("", "none"):
         return "none", ()
     if words == "full":

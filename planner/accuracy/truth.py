@@ -119,7 +119,7 @@ class TruthRow:
 
     @property
     def sequence_length(self) -> int | None:
-        """Tokens of a sample: stated, or what token rate, step time, devices and batch leave: a whole number."""
+        """Tokens of a sample: stated, or what rate, step time, devices and batch leave, near a multiple of 512."""
         if self.seq_len is not None:
             return self.seq_len
         known = (self.tokens_per_s_per_device, self.num_devices, self.step_time_s, self.gbs)
@@ -127,8 +127,8 @@ class TruthRow:
             return None
         tokens = float(self.tokens_per_s_per_device or 0) * float(self.num_devices or 0) * float(self.step_time_s or 0)
         length = tokens / float(self.gbs or 1)
-        nearest = 64 * round(length / 64)
-        return nearest if nearest and abs(length / nearest - 1.0) < 0.01 else None
+        nearest = 512 * round(length / 512)
+        return nearest if nearest and abs(length / nearest - 1.0) < 0.005 else None
 
     @property
     def measured_step_s(self) -> float | None:

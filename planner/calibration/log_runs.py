@@ -14,7 +14,14 @@ from statistics import median
 
 from planner.accuracy.flavours import DEFAULT, FSDP, TORCHTITAN, Flavour, MemoryMeaning
 from planner.accuracy.prediction import MappedRun, Unmapped
-from planner.accuracy.row_strategy import chunk_layers_of_row, degrees_of_row, strategy_of_row, workload_of_row
+from planner.accuracy.row_strategy import (
+    arithmetic_of_row,
+    chunk_layers_of_row,
+    degrees_of_row,
+    strategy_of_row,
+    traits_of_row,
+    workload_of_row,
+)
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
 from planner.calibration.calibrate import CalibrationRun
@@ -153,7 +160,7 @@ def _mapped(row: TruthRow, batch: StoredBatch, readings: Sequence[IterationObser
     if first.detail.get("recompute_method") == "block":
         raise RowUnmapped("recompute of some layers only (method block) is not mapped")
     flavour = _flavour(batch, readings, said)
-    degrees = degrees_of_row(row)
+    degrees = degrees_of_row(row, flavour, said.model.num_layers)
     strategy = strategy_of_row(row, degrees, said.model, flavour)
     workload = workload_of_row(row, flavour)
     try:
@@ -161,7 +168,15 @@ def _mapped(row: TruthRow, batch: StoredBatch, readings: Sequence[IterationObser
     except DocumentInvalid as error:
         raise RowUnmapped(f"the cluster cannot have {strategy.world_size} devices: {error.what}") from None
     return MappedRun(
-        row, flavour, said.model, cluster, workload, strategy, chunk_layers_of_row(said.model, strategy, flavour)
+        row=row,
+        flavour=flavour,
+        model=said.model,
+        cluster=cluster,
+        workload=workload,
+        strategy=strategy,
+        chunk_layers=chunk_layers_of_row(said.model, strategy, flavour),
+        arithmetic=arithmetic_of_row(row),
+        traits=traits_of_row(row, flavour),
     )
 
 

@@ -2,7 +2,7 @@
 
 Fused kernels::
 
-    t = flops / (P * fraction * s / (s + s_half) * head) + launch,   backward: 2.5 x the flops, its own fraction and half
+    t = flops / (P * fraction * s / (s + s_half) * head) + launch       backward: 2.5 x the flops, own fraction and half
 
 ``P`` is the dense 16-bit peak, ``s`` the longest row, ``s_half`` grows with the peak (a faster device needs longer rows
 to fill), ``head`` falls linearly from 1 at 128 wide heads to ``narrow_head`` at 64: softmax work is per score, matmul
@@ -12,13 +12,15 @@ Unfused attention (before FlashAttention reached the frameworks in 2022-23) writ
 
     forward   2 batched matmuls [s, s, d] over ALL pairs (a masked score is computed too)
               + softmax (read, write) + dropout (read, write, mask)
-    backward  4 batched matmuls + the same passes reversed (softmax backward reads two tensors)
+    backward  4 batched matmuls + the same reversed (softmax backward reads two tensors)
 
-Sources, causal rates of H100 SXM5 in TFLOP/s at 512 .. 16k tokens, 128 wide heads: arXiv 2407.08608, figures 5 and 6:
-FlashAttention-2 191-335, cuDNN 315-539, FlashAttention-3 292-616, Triton 146-378 (forward), FlashAttention-2 214-322,
-cuDNN 305-518, FlashAttention-3 316-561 (backward without mask: 5 % lower with a mask, prior); at 64 wide heads
-FlashAttention-2 299, cuDNN 388, FlashAttention-3 473.  A100: arXiv 2307.08691, FlashAttention-2 reaches 73 % of the
-peak forward and 63 % backward without mask, FlashAttention (Triton) is 1.3 to 1.5 x and about 2 x slower.
+Sources, causal rates of H100 SXM5 in TFLOP/s at 512 .. 16k tokens, 128 wide heads, read off transcriptions of the
+FlashAttention-3 paper's bar charts (arXiv 2407.08608; the paper itself was not re-read): FlashAttention-2 191-335,
+cuDNN 315-539, FlashAttention-3 292-616, Triton 146-378 (forward), FlashAttention-2 214-322, cuDNN 305-518,
+FlashAttention-3 316-561 (backward without mask: 5 % lower and half lengths doubled with one, prior); at 64 wide heads
+FlashAttention-2 299, cuDNN 388, FlashAttention-3 473. A100, not re-read: arXiv 2307.08691, FlashAttention-2 reaches
+73 % of the peak forward and 63 % backward without mask, FlashAttention (Triton) is 1.3 to 1.5 x and about 2 x slower.
+Triton on H100: FlashAttention-2 slowed by the same factors.
 """
 
 from __future__ import annotations
@@ -74,10 +76,12 @@ KERNELS: dict[AttentionChoice, dict[str, FusedKernel]] = {"best": BEST, "flash2"
 NEVER_FUSED = frozenset({"volta"})
 """No FlashAttention was published for these devices."""
 
-SCORE_PASSES_FORWARD = 9.0
-"""Bytes a score moved beside the matmuls: softmax reads and writes 16 bit, dropout reads, writes and keeps a mask."""
-SCORE_PASSES_BACKWARD = 11.0
-"""Dropout backward reads, reads the mask, writes; softmax backward reads two tensors and writes one."""
+SCORE_BYTES_FORWARD = 8.0
+"""Bytes a score moved beside the matmuls: softmax reads the unmasked half (1 on average) and writes all (2), dropout
+reads, writes and keeps a mask (5).  Megatron-LM's
+fused_kernels/scaled_upper_triang_masked_softmax.h (not re-read), 16 bit."""
+SCORE_BYTES_BACKWARD = 9.0
+"""Dropout reads gradient and mask and writes (5); softmax reads the unmasked half of two tensors and writes one (4)."""
 
 
 def attention_seconds(
@@ -108,5 +112,5 @@ def _unfused_seconds(rates: DeviceRates, scores: Array, products: Array, head_di
     side = np.sqrt(scores / np.maximum(products, 1e-9))
     width = np.full_like(side, head_dim)
     pair_s = rates.wide_matmul_s(side, side, width, products) + rates.wide_matmul_s(side, width, side, products)
-    forward_s = pair_s + rates.memory_s(SCORE_PASSES_FORWARD * scores)
-    return forward_s, 2.0 * pair_s + rates.memory_s(SCORE_PASSES_BACKWARD * scores)
+    forward_s = pair_s + rates.memory_s(SCORE_BYTES_FORWARD * scores)
+    return forward_s, 2.0 * pair_s + rates.memory_s(SCORE_BYTES_BACKWARD * scores)

@@ -13,6 +13,9 @@ expert parameters, so that the result depends on a stage's parameters only and n
 bounds rely on it).  A step waits for the stage with the most dense parameters and for the one with the most expert
 parameters.
 
+A framework may reduce in small buckets and gather weight by weight; each such collective adds its launch and the
+passage between the nodes of its ring: ``collectives * (launches + (nodes - 1) latency)``, twice for an all_reduce.
+
 The optimizer reads and writes its states once: ``bytes / memory bandwidth``; offloaded, gradients and parameters
 cross the host link and the host's memory does the work.  Shape letter: R rows.
 """
@@ -51,6 +54,8 @@ class DataParallelism:
     overlap_grad: Ints
     overlap_param: Ints
     optimizer_offload: Ints
+    tensors_per_parameter: Array
+    """Weight tensors over local parameters, for frameworks that run a collective for each."""
 
     @property
     def shards(self) -> Array:
@@ -67,6 +72,8 @@ def tail_s(
     backward_window_s: Array,
 ) -> tuple[Array, Array]:
     """Exposed communication and optimizer seconds of ``parameters`` local parameters, once a step: two [R]."""
+    if hardware.framework.frozen_weights:
+        return np.zeros(np.shape(parameters)), optimizer_s(parameters, parallel, workload, hardware)
     reduce_s, gather_s = _once_a_step_s(parameters, parallel, workload, hardware)
     hidden_reduce_s = exposed_s(reduce_s, backward_window_s, LAST_BUCKET_FRACTION)
     shown_reduce_s = np.where(parallel.overlap_grad > 0, hidden_reduce_s, reduce_s)
@@ -83,6 +90,8 @@ def optimizer_s(parameters: Array, parallel: DataParallelism, workload: Workload
 
 def optimizer_places_s(local: Array, workload: Workload, hardware: Hardware) -> tuple[Array, Array]:
     """Seconds to update ``local`` parameters on the device and, offloaded, on the host."""
+    if hardware.framework.frozen_weights:
+        return np.zeros_like(local), np.zeros_like(local)
     state, gradient = optimizer_bytes(workload), gradient_bytes(workload)
     moved_bytes = local * (2.0 * state + gradient + WEIGHT_BYTES)
     on_device_s = moved_bytes / hardware.rates.memory_bytes_per_s * hardware.factors.compute
@@ -105,7 +114,7 @@ def microbatch_s(
     gather_s, scatter_s = np.zeros(len(zero)), np.zeros(len(zero))
     for parameters, parallel in units:
         gather_s = gather_s + _group_s("all_gather", zero >= 3, parameters * WEIGHT_BYTES, parallel, hardware)
-        gradients = parameters * gradient_bytes(workload)
+        gradients = parameters * (0.0 if hardware.framework.frozen_weights else gradient_bytes(workload))
         scatter_s = scatter_s + _group_s("reduce_scatter", zero >= 2, gradients, parallel, hardware)
     forward = np.where(zero >= 3, exposed_s(gather_s, forward_s), 0.0)
     return forward, np.where(zero >= 2, exposed_s(gather_s + scatter_s, backward_s), 0.0)
@@ -127,7 +136,32 @@ def _once_a_step_s(
         ranks=parallel.replicate,
         stride=parallel.stride * parallel.shards,
     )
-    return everyone_s + scatter_s + across_s, gather_s
+    reduce_s = everyone_s + scatter_s + across_s
+    if not (hardware.framework.reduction_bucket_bytes or hardware.framework.gather_by_tensor):
+        return reduce_s, gather_s
+    calls_reduce_s, calls_gather_s = _calls_s(parameters, parallel, hardware)
+    return reduce_s + calls_reduce_s, gather_s + calls_gather_s
+
+
+def _calls_s(parameters: Array, parallel: DataParallelism, hardware: Hardware) -> tuple[Array, Array]:
+    """What many small collectives add to reduction and gathering beside their bytes.
+
+    A bucket is closed by the weight that fills it: on average it holds its size and one weight more.  Ranks that meet
+    on the host before collectives do so for an all_reduce; the coalesced calls of ZeRO-1 go unchecked.
+    """
+    traits, zero = hardware.framework, parallel.zero
+    passage_s = hardware.queued_latency_s(parallel.ranks, parallel.stride)
+    call_s, several = traits.reduction_launches * traits.launch_s, parallel.ranks > 1
+    reduce_s = gather_s = np.zeros(np.shape(parameters))
+    if traits.reduction_bucket_bytes:
+        tensor_bytes = WEIGHT_BYTES / np.maximum(parallel.tensors_per_parameter, 1e-30)
+        buckets = parameters * WEIGHT_BYTES / (traits.reduction_bucket_bytes + tensor_bytes)
+        ring_s = np.where(zero == 0, 2.0 * passage_s + hardware.meeting_s * parallel.ranks, passage_s)
+        reduce_s = np.where(several, buckets * (call_s + ring_s), 0.0)
+    if traits.gather_by_tensor:
+        tensors = parameters * parallel.tensors_per_parameter
+        gather_s = np.where(several & (zero >= 1) & (zero <= 2), tensors * (call_s + passage_s), 0.0)
+    return reduce_s, gather_s
 
 
 def _group_s(

@@ -11,7 +11,8 @@ Roofline with an efficiency by operator class and size::
 Every result of this module is a *datasheet* prediction; a measured profile replaces it operator by operator.
 
 Sources: utilisation of 35,742 measured bf16 matmuls a device (median .76 A100, .76 H100, .67 B200 for m, n, k >= 1024),
-computed from AIConfigurator's published tables (ai-dynamo/aiconfigurator@095f58a51); 3 us + bytes / (0.8 B) for memory-bound operators is that project's own prior.
+computed from AIConfigurator's published tables (ai-dynamo/aiconfigurator@095f58a51); 3 us + bytes / (0.8 B) for
+memory-bound operators is that project's own prior.
 """
 
 from __future__ import annotations
@@ -29,18 +30,36 @@ Array = NDArray[np.float64]
 
 DEFAULT_MATMUL_FRACTION = 0.70
 """Best matmul rate over peak where no measurement exists: the lower half of the measured devices (see module)."""
-SUSTAINED_FRACTION: dict[str, float] = {"ampere": 0.84, "hopper": 0.78, "blackwell": 0.63}
+VECTOR_FRACTION = 0.90
+"""The same in fp32 without tensor cores: vendors' SGEMM reaches it, and inside a step as well (prior, set after
+seeing 0.59 too low on NeuSight's fp32 runs)."""
+SUSTAINED_FRACTION: dict[str, float] = {
+    "volta": 0.84,
+    "ampere": 0.84,
+    "hopper": 0.78,
+    "blackwell": 0.63,
+    "cdna3": 0.90,
+    "cdna4": 0.90,
+    "ascend910b": 0.90,
+    "ascend910c": 0.90,
+}
 OTHER_SUSTAINED_FRACTION = 0.75
 """Matmul rate inside a training step over the best rate of a lone matmul: power, clocks, kernels without search.
 
 A100 and B200 from the operator efficiencies that SimuMax measured in training layers (.73 and .49 of peak,
-MooreThreads/SimuMax@4dcaae5) over the best rates in the device catalogue; the others are priors between them.
+MooreThreads/SimuMax@4dcaae5) over the best rates in the device catalogue; the others are priors between them: V100 as
+A100 (chosen after seeing that 0.75 is too low on the BLOOM project's V100 runs); MI300X and later higher, since the
+catalogue's lone rate (half of the peak) is itself held down by power; Ascend 910B from 39 to 41 % of the peak end to
+end (mindspore-lab/mindformers model cards).
 """
-NARROW = frozenset({"fp8"})
+SYSTOLIC_FRACTION = 0.85
+"""Best matmul rate over peak of TPUs: published runs reach 0.71 of the peak end to end (MaxText README, v5p, 32B)."""
+NARROW = frozenset({"fp8", "fp4"})
+WIDE_ELEMENT_BYTES: dict[str, float] = {"fp32": 4.0, "tf32": 4.0}
 CAST_BYTES = 4.0
 """Bytes moved for each element that a matmul takes in 8 bit: read once (2), written as it stands and transposed for
-the weight gradient (1 + 1).  TransformerEngine's delayed scaling; current scaling reads once more unless a kernel
-before it found the largest value."""
+the weight gradient (1 + 1): TransformerEngine's delayed scaling, not re-read. On the fit part 4 is nearer than 6;
+current scaling reads once more unless a kernel before it found the largest value."""
 MEMORY_FRACTION = 0.80
 LAUNCH_S = 3e-6
 REFERENCE_PEAK_FLOPS_PER_S = 989e12
@@ -104,15 +123,15 @@ def sustained_fraction(device: Device) -> float:
 
 
 def device_rates(device: Device, precision: str) -> DeviceRates:
-    """Build the rates of ``device`` for ``precision`` (bf16, fp16, fp8: matmuls only, attention stays 16 bit).
+    """Build the rates of ``device`` for ``precision`` (fp8, fp4: matmuls only, attention stays 16 bit).
 
     Raises ProfileMissing when the catalogue has no peak for the precision: a throughput is never invented.
     """
-    wide = "fp16" if precision == "fp16" else "bf16"
+    wide = "bf16" if precision in NARROW else precision
     peaks = device.peak_flops_per_s
     base = peaks.get(wide)
-    if base is None and wide == "bf16":
-        base = peaks.get("fp16") if precision == "fp8" else None
+    if base is None and precision in NARROW:
+        base = peaks.get("fp16")
     peak = peaks.get(precision)
     if base is None or peak is None:
         missing = precision if peak is None else wide
@@ -121,15 +140,25 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
             where=f"device {device.name} /peak_flops_per_s/{missing}",
             hint=f"choose among {', '.join(sorted(peaks)) or 'none known'}, or add the rate to the device file",
         )
+    sustained = 1.0 if precision == "fp32" else sustained_fraction(device)
     # Tensor cores run fp16 and bf16 at the same rate, so one measurement serves both.
-    fractions = device.achievable_matmul_fraction
-    fraction = fractions.get(precision, fractions.get("bf16" if precision == "fp16" else "", DEFAULT_MATMUL_FRACTION))
-    wide_fraction = fractions.get("bf16", DEFAULT_MATMUL_FRACTION)
+    fractions = {
+        "fp32": VECTOR_FRACTION,
+        "fp16": device.achievable_matmul_fraction.get("bf16", DEFAULT_MATMUL_FRACTION),
+    }
+    fractions |= device.achievable_matmul_fraction
+    if device.architecture.startswith("tpu"):
+        fractions, sustained = {precision: SYSTOLIC_FRACTION, wide: SYSTOLIC_FRACTION}, 1.0
+    fraction, wide_fraction = (fractions.get(name, DEFAULT_MATMUL_FRACTION) for name in (precision, wide))
     return DeviceRates(
-        matmul_flops_per_s=peak * fraction * sustained_fraction(device),
-        wide_matmul_flops_per_s=base * wide_fraction * sustained_fraction(device),
+        matmul_flops_per_s=peak * fraction * sustained,
+        wide_matmul_flops_per_s=base * wide_fraction * sustained,
         wide_flops_per_s=base,
-        memory_bytes_per_s=device.memory_bandwidth_bytes_per_s * MEMORY_FRACTION,
-        element_bytes=1.5 if precision == "fp8" else 2.0,
+        # Operators count 16-bit elements: wider ones take their bytes from the bandwidth.
+        memory_bytes_per_s=device.memory_bandwidth_bytes_per_s
+        * MEMORY_FRACTION
+        * 2.0
+        / WIDE_ELEMENT_BYTES.get(wide, 2.0),
+        element_bytes=1.5 if precision in NARROW else 2.0,
         casts=precision in NARROW,
     )

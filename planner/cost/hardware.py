@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.calibration.factors import NEUTRAL, AppliedCalibration, Factors
-from planner.cost.collective import Collective, collective_s
+from planner.cost.collective import Collective, collective_s, queued_latency_s
 from planner.cost.efficiency import DeviceRates, device_rates, sustained_fraction
 from planner.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.errors import DocumentInvalid
@@ -68,13 +68,22 @@ class Hardware:
         )
 
     def expert_exchange_s(self, size_bytes: Array, group_size: Array, stride: Array, top_k: float) -> Array:
-        """Seconds of one all_to_all of routed tokens, each to ``top_k`` experts, as the framework's dispatcher sends."""
+        """Seconds of one all_to_all of tokens routed to ``top_k`` experts each, as the framework's dispatcher sends."""
         time_s = self.collective_s("all_to_all", size_bytes, group_size, stride)
         if self.framework.dispatch == "expert":
             return time_s
         plain_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels)
         once_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels, copies=top_k)
         return np.where(plain_s > 0, time_s * once_s / np.maximum(plain_s, 1e-30), 0.0)
+
+    def queued_latency_s(self, group_size: Array, stride: Array) -> Array:
+        """Seconds that each of many collectives queued behind each other adds beside its bytes."""
+        return queued_latency_s(group_size, stride, self.levels)
+
+    @property
+    def meeting_s(self) -> float:
+        """Host seconds for each member and collective; ranks of one node meet for free."""
+        return self.framework.meeting_s if self.num_devices > self.pool.devices_per_node else 0.0
 
     @property
     def scale_up_devices(self) -> int:

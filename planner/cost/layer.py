@@ -105,7 +105,23 @@ def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardwar
     """Cost the operators of one layer kind."""
     times_s = {operator.name: operator_forward_s(operator, keys, hardware) for operator in operators}
     sums, reductions_s = _sum(operators, times_s, keys, hardware)
-    return LayerKind(tuple(operators), times_s, reductions_s, sums, *host_s(operators, keys, hardware.framework))
+    return LayerKind(tuple(operators), times_s, reductions_s, sums, *launch_floor_s(operators, keys, hardware))
+
+
+def launch_floor_s(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
+    """Seconds that the host needs for these operators, forward and backward: two [K]."""
+    return host_s(operators, keys, hardware.framework, meeting_s=meeting_s(keys, hardware))
+
+
+def meeting_s(keys: LayerKeys, hardware: Hardware) -> Array | None:
+    """Host seconds of one tensor-parallel collective before which its ranks meet: [K]; None where they do not.
+
+    The next meeting waits until the smallest collective would have ended.
+    """
+    if hardware.meeting_s == 0.0:
+        return None
+    smallest_s = hardware.collective_s("all_gather", np.ones(len(keys)), keys.tp, np.ones(len(keys)))
+    return hardware.meeting_s * np.where(keys.tp > 1, keys.tp, 0.0) + smallest_s
 
 
 def operator_sum(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> OperatorSum:
@@ -131,12 +147,20 @@ def _sum(
             _add_cp(sums, operator, keys, hardware, forward_s)
         elif operator.shard == "expert_row" and operator.op_class == "grouped_matmul":
             _add_ep(sums, operator, keys, hardware)
+    local = sums.dense_parameters + sums.expert_parameters
+    sums.weight_gradient_s += accumulation_s(local, hardware)
     overlapped = exposed_s(sums.ep_s, EP_OVERLAP_WINDOW * (sums.forward_s + sums.backward_s))
     ep_s = np.where(keys.overlap_ep > 0, overlapped, sums.ep_s)
     sums.communication_forward_s += 0.5 * ep_s
     sums.communication_backward_s += 0.5 * ep_s
     sums.ep_s = ep_s
     return sums, reductions_s
+
+
+def accumulation_s(parameters: Array, hardware: Hardware) -> Array:
+    """Seconds to add gradients of ``parameters`` local parameters to their accumulators, once a micro-batch: [K]."""
+    moved_bytes = hardware.framework.accumulation_bytes * parameters
+    return moved_bytes / hardware.rates.memory_bytes_per_s * hardware.factors.compute
 
 
 def saved_and_extra(
@@ -171,7 +195,7 @@ def _behind_host_s(
     kind: LayerKind, keys: LayerKeys, hardware: Hardware, replayed: frozenset[str], extra_s: Array
 ) -> Array:
     """What a replay of ``extra_s`` device seconds adds to a backward pass whose launches may be the longer part."""
-    launches_s, _ = host_s(kind.operators, keys, hardware.framework, replayed)
+    launches_s, _ = host_s(kind.operators, keys, hardware.framework, replayed, meeting_s(keys, hardware))
     device_s = kind.sums.backward_s + kind.sums.communication_backward_s + extra_s
     return np.maximum(device_s, kind.host_backward_s + launches_s) - kind.backward_s
 
@@ -196,9 +220,10 @@ def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     size = keys.tokens * operator.out_features * 2.0
     reduce_s = hardware.collective_s("all_reduce", size, keys.tp, np.ones_like(size))
     gather_s = hardware.collective_s("all_gather", size, keys.tp, np.ones_like(size))
+    late_s = hardware.framework.collective_skew_s * np.sqrt(2.0 * np.log(keys.tp))
     # Under sp the all_reduce becomes reduce_scatter + all_gather, and the backward gathers the saved input once more
     # beside the input-gradient matmul.
-    one_way_s = np.where(keys.sp > 0, 2.0 * gather_s, reduce_s)
+    one_way_s = np.where(keys.sp > 0, 2.0 * gather_s, reduce_s) + late_s
     regather_s = np.where(keys.sp > 0, exposed_s(gather_s, matmul_s), 0.0)
     hidden_s = exposed_s(one_way_s, TP_OVERLAP_FRACTION * 2.0 * matmul_s, TP_EXPOSED_FRACTION)
     shown_s = np.where(keys.overlap_tp > 0, hidden_s, one_way_s)

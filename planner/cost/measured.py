@@ -52,7 +52,7 @@ class MeasuredRates:
         *,
         wide: bool = False,
     ) -> Prediction:
-        """``groups`` products [m, k] x [k, n] inside a training step, sizes as the phase runs them; ``wide``: 16 bit."""
+        """``groups`` products [m, k] x [k, n] inside a step, sizes as the phase runs them; ``wide``: in 16 bit."""
         dtype = self.wide_dtype if wide else self.matmul_dtype
         found = self.profile.matmul(m, n, k, dtype, groups, phase)
         table = self.profile.matmul_table(dtype, phase)

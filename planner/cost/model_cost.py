@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.hardware import Hardware
-from planner.cost.layer import OperatorSum, layer_kind, operator_sum, saved_and_extra, working_bytes
+from planner.cost.layer import (
+    OperatorSum,
+    launch_floor_s,
+    layer_kind,
+    operator_sum,
+    saved_and_extra,
+    working_bytes,
+)
 from planner.cost.layer_keys import LayerKeys
 from planner.memory.activations import Relief, layer_input_bytes, saved_bytes_of_operator
 from planner.memory.framework_memory import with_framework_kept
@@ -67,6 +74,7 @@ class EndTable:
     forward_s: Array
     backward_s: Array
     weight_gradient_s: Array
+    host_s: Array
     compute_s: Array
     tp_s: Array
     cp_s: Array
@@ -154,10 +162,16 @@ def _fragmentation(hardware: Hardware) -> float:
     return hardware.factors.fragmentation * hardware.framework.kept_fragmentation
 
 
-def _end(sums: OperatorSum, saved: Array, transient: Array, hardware: Hardware) -> EndTable:
+def _end(
+    sums: OperatorSum, saved: Array, transient: Array, hardware: Hardware, launches_s: tuple[Array, Array]
+) -> EndTable:
+    """One end of the model; ``launches_s``: what its kernels cost the host, forward and backward."""
+    forward_s = np.maximum(sums.forward_s + sums.communication_forward_s, launches_s[0])
+    backward_s = np.maximum(sums.backward_s + sums.communication_backward_s, launches_s[1])
     return EndTable(
-        forward_s=sums.forward_s + sums.communication_forward_s,
-        backward_s=sums.backward_s + sums.communication_backward_s,
+        forward_s=forward_s,
+        backward_s=backward_s,
+        host_s=forward_s + backward_s - sums.total_s,
         weight_gradient_s=sums.weight_gradient_s,
         compute_s=sums.forward_s + sums.backward_s,
         tp_s=sums.tp_s,
@@ -178,13 +192,14 @@ def _add_vocabulary_reduction(sums: OperatorSum, keys: LayerKeys, hardware: Hard
 
 
 def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: Hardware) -> EndTable:
-    sums = operator_sum(embedding_operators(model), keys, hardware)
+    operators = embedding_operators(model)
+    sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     saved = np.zeros(len(keys))
     if model.vision is not None:
         images = workload.images_per_sample
         saved = _add_vision(sums, model, keys, hardware, images)
-    return _end(sums, saved, np.zeros(len(keys)), hardware)
+    return _end(sums, saved, np.zeros(len(keys)), hardware, launch_floor_s(operators, keys, hardware))
 
 
 def _add_vision(sums: OperatorSum, model: ModelSpec, keys: LayerKeys, hardware: Hardware, images: int) -> Array:
@@ -238,7 +253,7 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     transient = hardware.framework.passing_logit_bytes * logits
     if model.mtp is not None:
         saved = saved + _add_mtp(sums, model, kinds, keys, hardware, saved)
-    return _end(sums, saved, transient, hardware)
+    return _end(sums, saved, transient, hardware, launch_floor_s(operators, keys, hardware))
 
 
 def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:

@@ -21,6 +21,22 @@ RMS norm in fp32 (cast, square, mean, scale, cast, weight): 36 bytes an element 
 product): 10 for 6.  Rotation of fp32 pairs: 20 for 4, less in the backward pass.  Cross-entropy (cast to fp32,
 log-softmax; backward in fp32 and a cast back): 18 for 4 and 22 for 6.  A LayerNorm has its own kernel everywhere.
 """
+POINTWISE_BACKWARD = 1.5
+"""Backward over forward bytes of a point-wise operator: it reads its input and a gradient and writes a gradient."""
+UNFUSED_BACKWARD: dict[str, float] = {"activation": 2.6}
+"""The same of an operator that runs as several passes.  Gated activation: two products and the derivative (3 tensors
+each), the two halves joined (4): 26 bytes an element for 10 forward (nanotron nn/activations.py)."""
+SEPARATE_BACKWARD: dict[str, float] = {"norm": 2.5, "residual": 2.2, "activation": 2.0}
+"""The same where reductions are kernels of their own.  Norm (read, write): two more reads for weight and bias.  Bias,
+dropout and residual sum (two reads, a write): gradient and mask read, gradient written, read for the bias, and added to
+the other branch's.  Activation (read, write): one more read for the bias."""
+ALIGNED_ELEMENTS = 8
+MISALIGNED_FRACTION = 0.42
+"""Rate of a 16-bit matmul with an odd row length over the same one padded to a multiple of eight (16 bytes).
+
+Fitted on vTrain's one-node runs (fit part): head and loss of 50,257 words take 4.65 ms a sample unsplit and 1.15 ms
+split over two at hidden 1024, 9.05 and 1.95 ms at 2048.
+"""
 Sizes = tuple[Array, Array, Array, Array]
 """Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
 
@@ -35,7 +51,7 @@ def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array
     if is_matmul(operator):
         m, n, k, products = matmul_sizes(operator, keys)
         if is_wide(operator):
-            return hardware.rates.wide_matmul_s(m, n, k, products)
+            return hardware.rates.wide_matmul_s(m, n, k, products) * _misalignment(operator, keys, hardware)
         return hardware.rates.matmul_s(m, n, k, products) + hardware.rates.cast_s(m * k * products)
     if operator.op_class == "attention":
         return _attention_s(operator, keys, hardware)
@@ -54,9 +70,14 @@ def operator_backward_s(
     if operator.op_class == "attention":
         return attention_backward_ratio(operator, keys, hardware) * forward_s, np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
-        return _matmul_backward_s(operator, keys, hardware, forward_s)
-    # Point-wise operators read the saved input and the incoming gradient, write one gradient.
-    return 1.5 * forward_s, np.zeros_like(forward_s)
+        input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s)
+        return input_s, np.zeros_like(weight_s) if hardware.framework.frozen_weights else weight_s
+    ratio = POINTWISE_BACKWARD
+    if operator.op_class in hardware.framework.unfused:
+        ratio = UNFUSED_BACKWARD.get(operator.op_class, ratio)
+    if hardware.framework.separate_reductions:
+        ratio = SEPARATE_BACKWARD.get(operator.op_class, ratio)
+    return ratio * forward_s, np.zeros_like(forward_s)
 
 
 def _matmul_backward_s(
@@ -79,6 +100,14 @@ def _matmul_backward_s(
 def is_wide(operator: Operator) -> bool:
     """Whether a matmul stays in 16 bit when the layers run in 8: the head and the router do in every framework."""
     return operator.module == "head" or operator.op_class == "router"
+
+
+def _misalignment(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array | float:
+    """Factor on the seconds of a vocabulary matmul whose rows start off the tensor cores' 16 bytes: [K] or 1."""
+    aligned = hardware.framework.pads_vocabulary or operator.out_features % ALIGNED_ELEMENTS == 0
+    if aligned or operator.shard != "vocabulary" or hardware.rates.measured is not None:
+        return 1.0
+    return np.where(keys.tp == 1, 1.0 / MISALIGNED_FRACTION, 1.0)
 
 
 def is_matmul(operator: Operator) -> bool:
@@ -139,7 +168,8 @@ def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
 def attention_backward_ratio(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
     """Backward over forward seconds of one attention: [K].  A measured forward time keeps the kernel's ratio."""
     forward_s, backward_s = _attention_model_s(operator, keys, hardware)
-    return np.divide(backward_s, forward_s, out=np.full(len(keys), BACKWARD_FLOPS), where=forward_s > 0)
+    ratio: Array = np.divide(backward_s, forward_s, out=np.full(len(keys), BACKWARD_FLOPS), where=forward_s > 0)
+    return ratio
 
 
 def _attention_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:

@@ -21,6 +21,7 @@ from planner.cost.stage_hop import stage_hop_s
 from planner.memory.activations import Relief
 from planner.memory.framework_memory import framework_buffer_bytes, with_framework_gradients
 from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
+from planner.model.parameters import weight_tensors
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy_rows import StrategyRows, distinct_rows, v_placed
@@ -108,7 +109,7 @@ class CostModel:
     def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
         cost, key = keyed or self.keyed(rows)
-        dense, expert = self._parallel(rows)
+        dense, expert = self._parallel(rows, self._tensors_per_parameter(cost, key))
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
         # Without a pipeline head and embedding share one token table.
@@ -142,8 +143,8 @@ class CostModel:
             embedding_weight_gradient_s=first.weight_gradient_s[key],
             head_weight_gradient_s=last.weight_gradient_s[key],
             table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
-            hop_s=stage_hop_s(self.hardware, rows, cost.entry_bytes[key], _hop_stride(rows)),
-            stage_host_s=np.full(len(rows), self.hardware.factors.host_overhead_s),
+            hop_s=self._hop_s(rows, cost.entry_bytes[key]),
+            stage_host_s=self._stage_host_s(rows),
             fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
             gathered_bytes=gathered,
             dense_state=self._state(rows, dense, cost, key),
@@ -182,6 +183,15 @@ class CostModel:
         share: Array = np.divide(parts[0], total, out=np.ones(len(key)), where=total > 0)
         return share
 
+    def _hop_s(self, rows: StrategyRows, entry_bytes: Array) -> Array:
+        """Seconds of one hop between stages: [R]."""
+        if not self.hardware.framework.scattered_hops:
+            return stage_hop_s(self.hardware, rows, entry_bytes, _hop_stride(rows))
+        parts = np.where(rows.sp > 0, 1.0, rows.tp)
+        sent_s = stage_hop_s(self.hardware, rows, entry_bytes / parts, _hop_stride(rows))
+        gathered_s = self.hardware.collective_s("all_gather", entry_bytes, parts, np.ones(len(rows)))
+        return np.where(rows.pp > 1, sent_s + gathered_s, 0.0)
+
     def _table_reduce_s(self, rows: StrategyRows, copied: Array, dense: DataParallelism) -> Array:
         """Once a step the first and the last stage sum the gradients of their two copies of the token table: [R].
 
@@ -196,16 +206,37 @@ class CostModel:
         return np.where(apart, self.hardware.collective_s("all_reduce", size_bytes, pair, distance.astype(float)), 0.0)
 
     def _state(self, rows: StrategyRows, parallel: DataParallelism, cost: ModelCost, key: Ints) -> StateBytes:
-        """Bytes of state a parameter, with what the framework holds beside the usual."""
+        """Bytes of state a parameter, with what the framework holds beside the usual; frozen weights have no more."""
         layers, framework = cost.layers, self.hardware.framework
         state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload, framework)
+        if framework.frozen_weights:
+            none = np.zeros(len(rows))
+            return StateBytes(weights=state.weights, gradients=none, optimizer=none, host=none, passing=none)
         if framework.bucket_bytes_per_parameter == 0.0 and framework.passing_gradient_bytes == 0.0:
             return state
         parameters = (layers.dense_parameters + layers.expert_parameters)[key] @ self.kind_counts
         kept_per_parameter = layers.saved_bytes[rows.relief, key] @ self.kind_counts / parameters
         return with_framework_gradients(state, rows.zero, parallel.ranks, kept_per_parameter, framework)
 
-    def _parallel(self, rows: StrategyRows) -> tuple[DataParallelism, DataParallelism]:
+    def _stage_host_s(self, rows: StrategyRows) -> Array:
+        """What every stage loses on each micro-batch: calibrated overhead, and transfers that block its host: [R].
+
+        A stage between two others sends and receives both ways; of two stages each has one neighbour.
+        """
+        calibrated = np.full(len(rows), self.hardware.factors.host_overhead_s)
+        stall_s = self.hardware.framework.transfer_stall_s
+        if stall_s == 0.0 or self.hardware.num_devices <= self.hardware.pool.devices_per_node:
+            return calibrated
+        return calibrated + stall_s * 2.0 * np.minimum(rows.pp - 1, 2)
+
+    def _tensors_per_parameter(self, cost: ModelCost, key: Ints) -> Array:
+        """Weight tensors of the model over its local parameters: [R]."""
+        local = (cost.layers.dense_parameters + cost.layers.expert_parameters)[key] @ self.kind_counts
+        local = local + cost.embedding.dense_parameters[key] + cost.head.dense_parameters[key]
+        per_parameter: Array = weight_tensors(self.model) / np.maximum(local, 1.0)
+        return per_parameter
+
+    def _parallel(self, rows: StrategyRows, tensors_per_parameter: Array) -> tuple[DataParallelism, DataParallelism]:
         """Who shares the dense and the expert parameters."""
         replicate = rows.dp_replicate.astype(float)
         inner = rows.tp * np.where(rows.pp_inner > 0, rows.cp * rows.pp, 1)
@@ -216,13 +247,15 @@ class CostModel:
             "optimizer_offload": rows.optimizer_offload,
         }
         dense = DataParallelism(
-            ranks=(rows.dp * rows.cp).astype(float), replicate=replicate, stride=inner.astype(float), **columns
-        )
+            ranks=(rows.dp * rows.cp).astype(float), replicate=replicate, stride=inner.astype(float),
+            tensors_per_parameter=tensors_per_parameter, **columns,
+        )  # fmt: skip
         expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
         expert = DataParallelism(
             ranks=expert_ranks.astype(float),
             replicate=np.minimum(replicate, expert_ranks),
             stride=(rows.etp * rows.ep * np.where(rows.pp_inner > 0, rows.pp, 1)).astype(float),
+            tensors_per_parameter=tensors_per_parameter,
             **columns,
         )
         return dense, expert

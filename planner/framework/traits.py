@@ -53,10 +53,42 @@ class FrameworkTraits:
     """Communicators beside one for every parallel axis, where there is more than one device."""
     memory_spread: float = 0.03
     """Standard deviation of measured over predicted memory; a run is said to fit with twice that to spare."""
+    accumulation_bytes: float = 0.0
+    """Bytes moved for each local parameter and micro-batch to add a gradient to its accumulator; 0 = the weight
+    gradient's matmul adds it (gradient accumulation fusion)."""
+    meeting_s: float = 0.0
+    """Host seconds for each member of a tensor-parallel group and each of its collectives, in jobs of several nodes:
+    ranks meet on the host before the collective starts, and one of them answers the others in turn."""
+    transfer_stall_s: float = 0.0
+    """Host seconds that each transfer between stages of different nodes blocks both of them."""
+    reduction_bucket_bytes: float = 0.0
+    """16-bit gradients that close a bucket, which one collective reduces; 0 = buckets so large that their number does
+    not matter."""
+    gather_by_tensor: bool = False
+    """Whether ZeRO-1 gathers each weight by a collective of its own."""
+    reduction_launches: float = 0.0
+    """Launches that one such collective costs the host: splitting, copies, the call itself."""
+    separate_reductions: bool = False
+    """Whether gradients of biases and norms are reduced, and those of residual branches added, by kernels of their own
+    that read the tensors once more (before TransformerEngine)."""
+    collective_skew_s: float = 0.0
+    """Spread of the moments at which the ranks of a tensor-parallel group reach one collective, each behind its own
+    host; the slowest of n ranks is late by sqrt(2 ln n) spreads."""
+    call_s: float = 0.0
+    """Host seconds of Python around each operator (and collective) of a forward pass: module calls, views, checks.  A
+    backward pass is run by autograd's C++ engine, without them."""
+    scattered_hops: bool = False
+    """Whether a hidden state that all tensor-parallel ranks hold whole goes to the next stage in parts, a part a rank,
+    and is gathered there (arXiv 2104.04473, section 4.1); under sequence parallelism nothing is held whole."""
+    pads_vocabulary: bool = True
+    """Whether a vocabulary whose shard is not a multiple of eight is padded to one where tensor parallelism does not
+    force it to be; if not, its matmuls load element by element."""
     attention: AttentionChoice = "best"
     """Which attention kernel runs."""
     dispatch: Literal["expert", "node"] = "expert"
-    """Whether a routed token is sent once for each of its experts, or once to a node (and device) that holds several."""
+    """Whether a routed token is sent once for each of its experts, or once to a node and device that hold several."""
+    frozen_weights: bool = False
+    """Whether only small adapters learn (LoRA): no weight gradients, no gradient traffic, no optimizer of the model."""
     unfused: frozenset[str] = frozenset()
     """Operator classes that run as several passes over memory instead of one fused kernel (``cost.pointwise``)."""
     dropout: bool = False

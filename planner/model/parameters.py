@@ -112,3 +112,10 @@ def parameters_by_module(spec: ModelSpec) -> dict[str, int]:
     if spec.mtp is not None and spec.mtp.count_in_parameters:
         totals["mtp"] = mtp_parameters(spec)
     return {module: count for module, count in totals.items() if count}
+
+
+def weight_tensors(spec: ModelSpec) -> int:
+    """How many weights (tensors) the model has, a bias counted with its matrix."""
+    layers = [layer_operators(spec, kind) for kind in spec.layer_kind_sequence()]
+    ends = embedding_operators(spec), head_operators(spec)
+    return sum(operator.parameters > 0 for operators in (*layers, *ends) for operator in operators)

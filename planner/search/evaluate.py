@@ -150,6 +150,7 @@ def _busiest_terms(context: RowContext, stage: int, spans: tuple[list[Span], lis
     terms["offload"] = microbatches * relief if offload else 0.0
     # What is left of the stage's time is ZeRO-2/3 traffic, which data parallelism causes.
     host_s = float(context.cost.stage_host_s[0]) + _over(prefix.host_s, held)
+    host_s += sum(float(end.host_s[key]) for end in ends)
     terms["dp"] = max(0.0, microbatches * (total - host_s - sum(parts.values())))
     if host_s > 0:
         terms["host"] = microbatches * host_s

@@ -64,6 +64,12 @@ def test_the_plan_is_the_optimum_of_measured_times_as_well(seed: int) -> None:
     _agree(problem.model_copy(update={"profile": random_profile(problem, seed)}))
 
 
+@pytest.mark.parametrize("seed", range(940, 952))
+def test_the_plan_is_the_optimum_under_a_late_host_as_well(seed: int) -> None:
+    problem = random_problem(seed, SMALL, "any")
+    _agree(problem.model_copy(update={"framework": "megatron-deepspeed"}))
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_nothing_beats_the_plan_of_a_small_problem(seed: int) -> None:
     _agree(random_problem(seed, SMALL))

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from planner.accuracy.flavours import MEGATRON_CI, NANOTRON, Flavour, flavour_of
+from planner.accuracy.flavours import MEGATRON_CI, NANOTRON, NEMO, TORCHTITAN, Flavour, flavour_of
 from planner.accuracy.row_cluster import cluster_of_row
+from planner.accuracy.row_flavour import flavour_of_row
 from planner.accuracy.row_model import model_of_row
-from planner.accuracy.row_strategy import chunk_layers_of_row, degrees_of_row, strategy_of_row, workload_of_row
+from planner.accuracy.row_strategy import (
+    arithmetic_of_row,
+    chunk_layers_of_row,
+    degrees_of_row,
+    strategy_of_row,
+    traits_of_row,
+    workload_of_row,
+)
 from planner.accuracy.sources import source_group
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
+from planner.framework import known
+from planner.framework.traits import FrameworkTraits
 from planner.model.builtin import builtin_model
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
@@ -31,7 +41,9 @@ def model_of(row: TruthRow) -> ModelSpec:
 
 
 def strategy_of(row: TruthRow) -> Strategy:
-    return strategy_of_row(row, degrees_of_row(row), model_of(row), flavour(row))
+    return strategy_of_row(
+        row, degrees_of_row(row, flavour(row), model_of(row).num_layers), model_of(row), flavour(row)
+    )
 
 
 def test_columns_alone_describe_llama_to_the_last_parameter() -> None:
@@ -79,7 +91,6 @@ def test_megatron_tests_use_megatron_defaults_for_width_and_vocabulary() -> None
         ({"layers": ""}, r"not described \(layers\)"),
         ({"model": "t5-11b"}, "encoder-decoder"),
         ({"model": "nemotron-3-nano"}, "state-space"),
-        ({"notes": "LoRA finetune"}, "LoRA"),
         ({"experts": "8"}, "experts a token reaches"),
         ({"heads": "31", "kv_heads": "31"}, "no possible model"),
     ],
@@ -162,8 +173,9 @@ def test_sharding_words(words: str, devices: str, nodes: str, expected: tuple[in
     ],
 )
 def test_contradictory_degrees_are_refused_not_repaired(change: dict[str, str], reason: str) -> None:
+    row = row_of(**change)
     with pytest.raises(RowUnmapped, match=reason):
-        degrees_of_row(row_of(**change))
+        degrees_of_row(row, flavour(row), 32)
 
 
 @pytest.mark.parametrize(
@@ -173,10 +185,65 @@ def test_precisions(precision: str, expected: str) -> None:
     assert workload_of_row(row_of(precision=precision), NANOTRON).precision == expected
 
 
-@pytest.mark.parametrize("precision", ["nvfp4", "fp32", ""])
-def test_precisions_without_a_model_are_refused(precision: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"precision": "nvfp4"}, "fp4"),
+        ({"precision": "fp32"}, "fp32"),
+        ({"precision": "TF32"}, "tf32"),
+        ({"precision": ""}, "bf16"),
+        ({"precision": "", "device": "V100-SXM2-32GB"}, "fp16"),
+        ({"precision": "", "source": "github:mlcommons/training_results_v4.0"}, "fp8"),
+    ],
+)
+def test_arithmetic(change: dict[str, str], expected: str) -> None:
+    assert arithmetic_of_row(row_of(**change)) == expected
+
+
+def test_unknown_precisions_are_refused() -> None:
     with pytest.raises(RowUnmapped, match="precision"):
-        workload_of_row(row_of(precision=precision), NANOTRON)
+        workload_of_row(row_of(precision="posit16"), NANOTRON)
+
+
+def test_a_compiler_fuses_and_adapters_freeze() -> None:
+    row = row_of(source="github:pytorch/torchtitan:x", notes="FSDP eager")
+    compiled = row_of(source="github:pytorch/torchtitan:x", notes="FSDP compile")
+    assert "norm" in traits_of_row(row, TORCHTITAN).unfused
+    assert not traits_of_row(compiled, TORCHTITAN).unfused
+    assert traits_of_row(row_of(model="llama2_70b_lora"), NEMO).frozen_weights
+    assert not traits_of_row(row_of(notes="q-lora-rank=512"), NEMO).frozen_weights
+
+
+def test_the_sequence_follows_from_rate_step_devices_and_batch() -> None:
+    """8,192 tokens x 32 samples / (2.5 s x 16 devices) = 6,553.6 tokens/s each."""
+    assert row_of(seq_len="", tokens_per_s_per_device="6553.6").sequence_length == 8192
+    assert row_of(seq_len="", tokens_per_s_per_device="6200").sequence_length is None
+    assert row_of(seq_len="").sequence_length is None
+
+
+def test_jax_shards_over_all_devices_and_takes_its_batch_at_once() -> None:
+    row = row_of(source="github:AI-Hypercomputer/maxtext:README.md", device="TPU-v5p", tp="", pp="", mbs="")
+    strategy = strategy_of(row)
+    assert (strategy.dp_shard, strategy.zero_stage, strategy.micro_batch_size) == (16, 3, 2)
+
+
+def test_chunks_that_count_the_ends_become_chunks_of_layers() -> None:
+    row = row_of(layers="30", params_b="", vpp="16")
+    assert degrees_of_row(row, flavour(row), 30).vpp == 15
+
+
+def test_blank_heads_are_128_wide() -> None:
+    heads = model_of(row_of(heads="", kv_heads="", params_b="")).layer_kinds[0].attention.num_heads
+    assert heads == 4096 // 128
+
+
+def test_early_nemo_left_experts_tensor_parallelism_to_megatron() -> None:
+    """Mixtral on 16 devices, tp 2 pp 2 ep 4: folded experts take tp, later recipes one."""
+    shape = {"model": "mixtral-8x7b", "layers": "32", "hidden": "4096", "ep": "4", "params_b": "", "precision": "bf16"}
+    source = "github:NVIDIA/dgxc-benchmarking:x"
+    early = row_of(**shape, source=source, notes="release v25.02; table")
+    late = row_of(**shape, source=source, notes="release v25.05; table")
+    assert (strategy_of(early).etp, strategy_of(late).etp) == (2, 1)
 
 
 def test_layers_are_dealt_evenly_with_short_ends_where_that_is_even() -> None:
@@ -220,3 +287,30 @@ def test_more_chunks_than_layers_is_refused() -> None:
 )
 def test_sources_have_readable_groups(source: str, group: str) -> None:
     assert source_group(source) == group
+
+
+@pytest.mark.parametrize(("part", "policy"), [("single", "none"), ("multi", "full")])
+def test_vtrains_one_node_runs_kept_their_activations(part: str, policy: str) -> None:
+    """Its column is a setting of the simulator; runs on several nodes are taken at their word."""
+    source = f"github:VIA-Research/vTrain:data/ground_truth_{part}.csv@f8dda8473a"
+    assert strategy_of(row_of(source=source, recompute="full")).recompute == policy
+
+
+def test_deepspeeds_megatron_is_not_nvidias() -> None:
+    sources = ("arXiv:2201.11990 (MT-NLG)", "github:bigscience-workshop/bigscience", "arXiv:2104.04473 Table 1")
+    names = [flavour_of(source, "").traits.name for source in sources]
+    assert names == ["megatron-deepspeed", "megatron-deepspeed", "megatron-2021"]
+
+
+@pytest.mark.parametrize(
+    ("passed", "pp", "traits"),
+    [
+        ("True", "1", known.NANOTRON_MEETING),
+        ("True", "2", known.NANOTRON_MEETING),
+        ("False", "1", known.NANOTRON),
+        ("False", "2", known.NANOTRON_STALLING),
+    ],
+)
+def test_the_two_passes_of_a_sweep_behave_each_in_its_way(passed: str, pp: str, traits: FrameworkTraits) -> None:
+    row = row_of(source="github:x/huggingface_data/bench.csv", notes=f"batch_accum=16; after_pp_fix={passed};", pp=pp)
+    assert flavour_of_row(row).traits is traits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from planner.cost import operator_time
+from planner.cost.attention_time import BACKWARD_FLOPS, attention_seconds
 from planner.cost.data_parallel import HOST_OPTIMIZER_BYTES_PER_S
 from planner.cost.efficiency import DeviceRates
 from planner.cost.hardware import Hardware, hardware_of
@@ -19,6 +22,7 @@ from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import model_cost
 from planner.cost.overlap import exposed_s
 from planner.cost.row_cost import CostModel
+from planner.framework.traits import AttentionChoice
 from planner.model.flops import forward_flops, forward_flops_per_token, model_flops_per_token
 from planner.model.operator import Operator
 from planner.model.operators import (
@@ -52,16 +56,28 @@ class _Counting(DeviceRates):
     def matmul_s(self, m: Array, n: Array, k: Array, weights: Array | float = 1.0, phase: str = "forward") -> Array:
         return np.asarray(2.0 * m * n * k * weights)
 
-    def attention_s(self, flops: Array, context: Array) -> Array:
-        return flops
+    def wide_matmul_s(
+        self, m: Array, n: Array, k: Array, products: Array | float = 1.0, phase: str = "forward"
+    ) -> Array:
+        return np.asarray(2.0 * m * n * k * products)
 
     def memory_s(self, moved_bytes: Array, operator: str = "") -> Array:
         return 0.0 * moved_bytes
 
 
+@pytest.fixture(autouse=True)
+def _attention_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seconds(choice: AttentionChoice, architecture: str, rates: DeviceRates, **sizes: Any) -> tuple[Array, Array]:
+        if isinstance(rates, _Counting):
+            return sizes["flops"], BACKWARD_FLOPS * sizes["flops"]
+        return attention_seconds(choice, architecture, rates, **sizes)
+
+    monkeypatch.setattr(operator_time, "attention_seconds", seconds)
+
+
 def _counting_hardware() -> Hardware:
     hardware = hardware_of(make_cluster(8), "bf16")
-    return replace(hardware, rates=_Counting(1.0, 1.0, 0.0, 1.0, 2.0))
+    return replace(hardware, rates=_Counting(1.0, 1.0, 1.0, 1.0, 2.0))
 
 
 def _keys(**columns: int) -> LayerKeys:
