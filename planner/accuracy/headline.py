@@ -40,7 +40,9 @@ def _memory(predictions: Sequence[Prediction], keys: Sequence[str]) -> dict[str,
 
 
 def _oom(predictions: Sequence[Prediction], keys: Sequence[str]) -> dict[str, Any]:
-    figures = oom_figures(predictions)
+    """Only of sources that tell which runs died: those that print survivors alone would dilute false "fits"."""
+    telling = {source_group(each.row.source) for each in predictions if each.row.out_of_memory}
+    figures = oom_figures([each for each in predictions if source_group(each.row.source) in telling])
     return {**figures, "n": figures["tp"] + figures["fn"]}
 
 

@@ -101,6 +101,16 @@ def test_targets_say_reached_or_missed_by_their_range(data: dict[str, Any]) -> N
     assert said["step time, tuned tables: median"][4] in ("reached", "missed")
 
 
+def test_false_fits_are_not_diluted_by_sources_that_print_survivors_alone() -> None:
+    died = {"source": "github:tells/x", "step_time_s": "", "notes": "OOM"}
+    rows = rows_of(died, {"source": "github:tells/x"}, *({"source": "github:survivors/x", "tp": tp} for tp in "248"))
+    found = report_data(assess(rows, {}), "source")
+    assert all(row["fits"] for row in found["rows"]), "the one that died is foreseen to fit"
+    (line,) = (line for line in found["headline"] if line["what"] == 'out of memory: false "fits"')
+    assert (line["n"], line["measured"], line["reached"]) == (1, 0.5, False)
+    assert found["groups"][-1]["oom"]["false_fits"] == 0.2
+
+
 def test_the_page_holds_every_table_and_figure(data: dict[str, Any]) -> None:
     figures = [each for each, _ in drawn_files(data, "svg")]
     page = accuracy_page(data, figures, "accuracy")
