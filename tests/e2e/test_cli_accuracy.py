@@ -227,4 +227,4 @@ def test_all_published_runs_within_a_minute() -> None:
     assert judged["n"] > 1700
     assert fitted["n"] > 1500
     (after,) = (group for group in data["calibration"]["groups"] if group["group"] == "vTrain, one node")
-    assert after["calibrated"]["median_ape"] < 0.08 < after["uncalibrated"]["median_ape"]
+    assert after["calibrated"]["median_ape"] < min(0.08, after["uncalibrated"]["median_ape"])
