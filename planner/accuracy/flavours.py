@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from planner.framework import known
+from planner.framework import megatron, nanotron, pytorch
 from planner.framework.traits import TUNED, FrameworkTraits
 from planner.strategy import RecomputePolicy
 
@@ -48,17 +48,17 @@ class Flavour:
 
 
 NANOTRON = Flavour(
-    "nanotron", traits=known.NANOTRON, overlap_param_gather=False, dealing="by_compute", memory="resident",
+    "nanotron", traits=nanotron.NANOTRON, overlap_param_gather=False, dealing="by_compute", memory="resident",
     memory_rank="first",
 )  # fmt: skip
 """fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
 (nanotron models/base.py, build_model).  Rank 0 prints max_memory_allocated after its counter was reset behind the last
 backward pass (trainer.py, log_memory): state of the first stage and what the optimizer step allocates, in GiB."""
-NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet", traits=known.NANOTRON_MEETING)
-NANOTRON_STALLING = replace(NANOTRON, name="nanotron, stages stall", traits=known.NANOTRON_STALLING)
+NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet", traits=nanotron.NANOTRON_MEETING)
+NANOTRON_STALLING = replace(NANOTRON, name="nanotron, stages stall", traits=nanotron.NANOTRON_STALLING)
 VTRAIN = Flavour(
     "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    gradient_dtype="bf16", traits=known.MEGATRON_DEEPSPEED,
+    gradient_dtype="bf16", traits=megatron.MEGATRON_DEEPSPEED,
 )  # fmt: skip
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
 VTRAIN_ONE_NODE = replace(VTRAIN, name="Megatron-DeepSpeed, plain DDP, activations kept", recompute="none")
@@ -68,26 +68,28 @@ a layer of hidden 2048 takes 2.0 ms a sample more for each sample, with or witho
 223 TFLOP/s of an A100 in matmuls, unfused softmax and point-wise work together, without 167."""
 MEGATRON_2021 = Flavour(
     "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=known.MEGATRON_2021,
+    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=megatron.MEGATRON_2021,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
-MEGATRON_DEEPSPEED = replace(MEGATRON_2021, name="Megatron-DeepSpeed", traits=known.MEGATRON_DEEPSPEED)
+MEGATRON_DEEPSPEED = replace(MEGATRON_2021, name="Megatron-DeepSpeed", traits=megatron.MEGATRON_DEEPSPEED)
 """MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience)."""
-FSDP = Flavour("PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=known.PYTORCH_FSDP)
+FSDP = Flavour(
+    "PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=pytorch.PYTORCH_FSDP
+)
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
 LLM_FOUNDRY = Flavour(
-    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=known.LLM_FOUNDRY
+    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=pytorch.LLM_FOUNDRY
 )
-TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved", traits=known.TORCHTITAN)
+TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved", traits=pytorch.TORCHTITAN)
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour(
     "NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16",
-    traits=known.NEMO,
+    traits=megatron.NEMO,
 )  # fmt: skip
 """User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
-    traits=known.MEGATRON_TEST,
+    traits=megatron.MEGATRON_TEST,
     zero_stage=0,
     sequence_parallel=False,
     overlap_grad_reduce=False,
@@ -99,12 +101,12 @@ MEGATRON_CI = Flavour(
 """Every switch is off unless the row's flags name it; the logging rank is the last one (README)."""
 AUTOMODEL = Flavour(
     "NeMo Automodel (FSDP2)", zero_stage=3, sequence_parallel=False,
-    traits=known.AUTOMODEL,
+    traits=pytorch.AUTOMODEL,
 )  # fmt: skip
 """Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
 NEUSIGHT = Flavour(
     "Hugging Face eager, one forward and backward pass",
-    traits=known.HUGGING_FACE,
+    traits=pytorch.HUGGING_FACE,
 )
 SIMUMAX = Flavour("Megatron-LM without overlap", overlap_grad_reduce=False, overlap_param_gather=False)
 """The ground-truth table says that these runs overlap nothing."""

@@ -15,7 +15,7 @@ from planner.accuracy.flavours import (
 )
 from planner.accuracy.row_model import flags_of
 from planner.accuracy.truth import TruthRow
-from planner.framework.known import MEGATRON_TEST_FLASH, MEGATRON_TEST_UNFUSED
+from planner.framework.megatron import MEGATRON_TEST_FLASH, MEGATRON_TEST_UNFUSED
 
 UNFUSED_BACKENDS = frozenset({"unfused", "local"})
 

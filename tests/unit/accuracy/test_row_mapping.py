@@ -19,7 +19,7 @@ from planner.accuracy.row_strategy import (
 from planner.accuracy.sources import source_group
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
-from planner.framework import known
+from planner.framework import nanotron
 from planner.framework.traits import FrameworkTraits
 from planner.model.builtin import builtin_model
 from planner.model.parameters import total_parameters
@@ -305,10 +305,10 @@ def test_deepspeeds_megatron_is_not_nvidias() -> None:
 @pytest.mark.parametrize(
     ("passed", "pp", "traits"),
     [
-        ("True", "1", known.NANOTRON_MEETING),
-        ("True", "2", known.NANOTRON_MEETING),
-        ("False", "1", known.NANOTRON),
-        ("False", "2", known.NANOTRON_STALLING),
+        ("True", "1", nanotron.NANOTRON_MEETING),
+        ("True", "2", nanotron.NANOTRON_MEETING),
+        ("False", "1", nanotron.NANOTRON),
+        ("False", "2", nanotron.NANOTRON_STALLING),
     ],
 )
 def test_the_two_passes_of_a_sweep_behave_each_in_its_way(passed: str, pp: str, traits: FrameworkTraits) -> None:

@@ -18,7 +18,7 @@ from planner.cost.launches import (
 from planner.cost.layer import layer_kind, saved_and_extra
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.row_cost import CostModel
-from planner.framework.known import MEGATRON_2021, MEGATRON_DEEPSPEED
+from planner.framework.megatron import MEGATRON_2021, MEGATRON_DEEPSPEED
 from planner.framework.traits import TUNED, FrameworkTraits
 from planner.memory.activations import Relief
 from planner.model.builtin import builtin_model

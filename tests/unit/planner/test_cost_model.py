@@ -22,7 +22,7 @@ from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import model_cost
 from planner.cost.overlap import exposed_s
 from planner.cost.row_cost import CostModel
-from planner.framework.traits import AttentionChoice
+from planner.framework.kernels import AttentionChoice
 from planner.model.flops import forward_flops, forward_flops_per_token, model_flops_per_token
 from planner.model.operator import Operator
 from planner.model.operators import (

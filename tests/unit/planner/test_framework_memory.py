@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.framework.known import NANOTRON
+from planner.framework.nanotron import NANOTRON
 from planner.framework.traits import TUNED
 from planner.memory.framework_memory import (
     collective_buffer_bytes,

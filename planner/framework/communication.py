@@ -1,0 +1,27 @@
+"""How does a framework communicate?  Buckets, dispatch of routed tokens, hops, ranks that arrive at different times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommunicationTraits:
+    """Collectives beside their bytes; the defaults cost nothing more."""
+
+    dispatch: Literal["expert", "node"] = "expert"
+    """Whether a routed token is sent once for each of its experts, or once to a node and device that hold several."""
+    scattered_hops: bool = False
+    """Whether a hidden state that all tensor-parallel ranks hold whole goes to the next stage in parts, a part a rank,
+    and is gathered there (arXiv 2104.04473, section 4.1); under sequence parallelism nothing is held whole."""
+    collective_skew_s: float = 0.0
+    """Spread of the moments at which the ranks of a tensor-parallel group reach one collective, each behind its own
+    host; the slowest of n ranks is late by sqrt(2 ln n) spreads."""
+    reduction_bucket_bytes: float = 0.0
+    """16-bit gradients that close a bucket, which one collective reduces; 0 = buckets so large that their number does
+    not matter."""
+    reduction_launches: float = 0.0
+    """Launches that one such collective costs the host: splitting, copies, the call itself."""
+    gather_by_tensor: bool = False
+    """Whether ZeRO-1 gathers each weight by a collective of its own."""

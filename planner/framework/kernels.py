@@ -1,0 +1,36 @@
+"""Which kernels does a framework run?  Fused or several passes over memory, and which attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+AttentionChoice = Literal["best", "flash2", "triton", "unfused"]
+"""best: the fastest published kernel of the device; flash2: FlashAttention-2 on any device; triton: the first
+FlashAttention in Triton; unfused: batched matmuls around a softmax kernel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelTraits:
+    """Kernels behind the operators of a model; the defaults are fused."""
+
+    attention: AttentionChoice = "best"
+    """Which attention kernel runs."""
+    unfused: frozenset[str] = frozenset()
+    """Operator classes that run as several passes over memory instead of one fused kernel (``cost.pointwise``)."""
+    eager_pointwise: bool = False
+    """Whether norms, activations, rope and residual sums run as several kernels each, straight from PyTorch's eager
+    operators."""
+    separate_reductions: bool = False
+    """Whether gradients of biases and norms are reduced, and those of residual branches added, by kernels of their own
+    that read the tensors once more (before TransformerEngine)."""
+    accumulation_bytes: float = 0.0
+    """Bytes moved for each local parameter and micro-batch to add a gradient to its accumulator; 0 = the weight
+    gradient's matmul adds it (gradient accumulation fusion)."""
+    pads_vocabulary: bool = True
+    """Whether a vocabulary whose shard is not a multiple of eight is padded to one where tensor parallelism does not
+    force it to be; if not, its matmuls load element by element."""
+    frozen_weights: bool = False
+    """Whether only small adapters learn (LoRA): no weight gradients, no gradient traffic, no optimizer of the model."""
+    dropout: bool = False
+    """Whether dropout is on (after both branches of a layer, and on attention scores), whose masks are kept."""

@@ -1,0 +1,44 @@
+"""What does a framework keep in memory?  Beside what model and strategy ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryTraits:
+    """States, activations, logits and buffers; the defaults are Megatron-Core's."""
+
+    bucket_bytes_per_parameter: float = 0.0
+    """Bytes a parameter of 16-bit reduction buckets that live beside the accumulated gradients, where several ranks
+    reduce whole gradients (ZeRO-0 and ZeRO-1)."""
+    passing_gradient_bytes: float = 0.0
+    """Bytes a parameter of 16-bit gradients that a backward pass leaves behind and the accumulation then frees."""
+    fp32_shards: bool = False
+    """Whether sharded parameters and gradients are fp32 (PyTorch FSDP): the parameter is its own master."""
+    keeps_gate_output: bool = False
+    """Whether a gated non-linearity is two kernels, so that its first one's output is kept beside gate and up."""
+    attention_output_copies: float = 0.0
+    """Further copies of the attention output that are kept: flash kernels want batch-first tensors, Megatron's are
+    sequence-first, so the kernel keeps its output and the projection a transposed copy."""
+    operator_checkpointing: bool = False
+    """Whether selective recompute is PyTorch's by operator: outputs of every second matmul and of attention stay."""
+    kept_logit_bytes: float = 4.0
+    """Bytes a logit kept for the loss's backward pass: an fp32 softmax."""
+    passing_logit_bytes: float = 2.0
+    """Bytes a logit beside the kept ones while the loss runs: the 16-bit logits, or their 16-bit gradient."""
+    collective_buffers: int = 0
+    """Buffers for a whole micro-batch's hidden states that tensor-parallel collectives hold for ever."""
+    whole_sequence_tensors: float = 0.0
+    """Tensors of a whole micro-batch's hidden states alive at once inside a layer's passes: what a collective is about
+    to scatter or has just gathered, and what its side stream has not released yet."""
+    backward_working_share: float = 0.0
+    """Gradients alive at once while a layer runs backward, as a part of what the layer keeps."""
+    step_copies: bool = False
+    """Whether ZeRO-1's optimizer step gathers the 16-bit weights through flat copies of shard and whole."""
+    further_communicators: int = 0
+    """Communicators beside one for every parallel axis, where there is more than one device."""
+    kept_fragmentation: float = 1.0
+    """Memory that the allocator's pool needs for each byte of kept activations."""
+    memory_spread: float = 0.03
+    """Standard deviation of measured over predicted memory; a run is said to fit with twice that to spare."""

@@ -1,0 +1,55 @@
+"""Traits of frameworks around PyTorch FSDP, and of plain eager PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.framework.traits import FrameworkTraits
+
+EAGER = frozenset({"norm", "activation", "rope", "cross_entropy"})
+"""Operator classes that PyTorch runs as several kernels without a compiler."""
+PYTORCH_FSDP = FrameworkTraits(
+    name="pytorch-fsdp",
+    summary="PyTorch FSDP, compiled",
+    fp32_shards=True,
+    operator_checkpointing=True,
+    kept_logit_bytes=2.0,
+    passing_logit_bytes=4.0,
+)
+"""Plain cross-entropy over 16-bit logits: the kept log-softmax beside logits or gradient, and its input's gradient."""
+LLM_FOUNDRY = replace(
+    PYTORCH_FSDP,
+    name="llm-foundry",
+    summary="llm-foundry (FSDP, MPT models)",
+    attention="triton",
+    unfused=frozenset({"cross_entropy"}),
+    passing_logit_bytes=2.0,
+)
+"""attn_impl: triton, FlashAttention 1 with ALiBi (llm-foundry scripts/train/benchmarking).  Its default loss is
+flash-attention's cross-entropy, which keeps the 16-bit logits and writes a 16-bit gradient (csrc/xentropy)."""
+TORCHTITAN = replace(
+    PYTORCH_FSDP,
+    name="torchtitan",
+    summary="torchtitan, eager FSDP2",
+    attention="flash2",
+    unfused=EAGER,
+    kept_logit_bytes=4.0,
+    passing_logit_bytes=8.0,
+)
+"""Eager unless it is compiled; scaled_dot_product_attention picks FlashAttention-2.
+Plain cross-entropy over fp32 logits: the kept log-softmax, the gradient of the loss and that of the softmax, three
+fp32 tensors at the head's backward (torchtitan, components/loss.py)."""
+AUTOMODEL = replace(
+    PYTORCH_FSDP,
+    name="nemo-automodel",
+    summary="NeMo Automodel: Hugging Face models under FSDP2",
+    attention="flash2",
+    unfused=EAGER,
+)
+"""Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
+HUGGING_FACE = FrameworkTraits(
+    name="hugging-face",
+    summary="Hugging Face models, eager, one device or plain data parallelism",
+    attention="unfused",
+    unfused=EAGER,
+)
