@@ -63,6 +63,7 @@ def assemble_plan(
             candidate.breakdown_s,
             covered.input_sigma if covered else None,
             problem.calibration.framework_sigma if problem.calibration else None,
+            studied_sigma=framework_traits(problem.framework).spread_at(candidate.strategy.world_size),
         ),
         simulated_step_time_s=simulated_step_time_s(candidate),
         tokens_per_s=tokens / step_s,

@@ -24,9 +24,9 @@ Z = 1.2816
 """Standard normal point of ``PLAN_LEVEL``."""
 SLOW_SIDE = 2.5
 """How much further off a slow step may be than a fast one; prior, a tuned and an eager framework differ that much."""
+STUDIED_SLOW_SIDE = 1.25
+"""The same for a framework whose runs were studied: what only adds time is in its traits; stragglers are left."""
 DATASHEET_SIGMA: dict[str, float] = {"compute": 0.22, "network": 0.35, "schedule": 0.20, "host": 0.50}
-SIGMA_OF_FRAMEWORK: dict[str, dict[str, float]] = {}
-"""By name of the framework's traits: classes whose datasheet spread is another one than ``DATASHEET_SIGMA``."""
 FRAMEWORK_SIGMA: dict[str, float] = {"compute": 0.15, "network": 0.15}
 """What a table of operator or collective times cannot know (the framework's own kernels, launches, stragglers): this
 part of the datasheet spread stays when the inputs are measured; prior, half of the variance of compute."""
@@ -50,20 +50,21 @@ def step_interval_s(
     input_sigma: Mapping[str, float] | None = None,
     framework_sigma: float | None = None,
     *,
-    framework: str = "",
+    studied_sigma: float | None = None,
     level: float = PLAN_LEVEL,
 ) -> tuple[float, float]:
     """Interval of the step time from its breakdown, meant to hold ``level`` of all runs.
 
     ``input_sigma``: spread of measured inputs by class (``planner.coverage``); None = datasheet inputs.
     ``framework_sigma``: what a calibration left unexplained on runs that it had not seen, in place of the prior; the
-    slow side is then no wider, because what only adds time is in the factors.  On 18 published groups of 9 to 217
-    runs such intervals hold 88 % (98 % with the wide slow side; 84 % before calibration).
-    ``framework``: name of the framework's traits, which may have spreads of its own.
+    slow side is then no wider, because what only adds time is in the factors.
+    ``studied_sigma``: spread of whole steps on published runs of this framework (``FrameworkTraits.time_spread``).
     """
     step_s = sum(breakdown_s.values())
-    reach = z_of(level) * step_sigma(breakdown_s, input_sigma, framework_sigma, framework)
-    slow_side = SLOW_SIDE if framework_sigma is None else 1.0
+    reach = z_of(level) * step_sigma(breakdown_s, input_sigma, framework_sigma, studied_sigma)
+    slow_side = SLOW_SIDE if studied_sigma is None else STUDIED_SLOW_SIDE
+    if framework_sigma is not None:
+        slow_side = 1.0
     return step_s * math.exp(-reach), step_s * math.exp(slow_side * reach)
 
 
@@ -76,32 +77,32 @@ def step_sigma(
     breakdown_s: Mapping[str, float],
     input_sigma: Mapping[str, float] | None = None,
     framework_sigma: float | None = None,
-    framework: str = "",
+    studied_sigma: float | None = None,
 ) -> float:
-    """Standard deviation of the log of the step time."""
-    datasheet = {**DATASHEET_SIGMA, **SIGMA_OF_FRAMEWORK.get(framework, {})}
+    """Standard deviation of the log of the step time.
+
+    A spread of whole steps needs no classes as long as the inputs are those that it was found with, datasheets.
+    """
+    if studied_sigma is not None:
+        framework_sigma = studied_sigma if framework_sigma is None else framework_sigma
+        if input_sigma is None:
+            return framework_sigma
     step_s = sum(breakdown_s.values())
     shares: dict[str, float] = {}
     for term, seconds in breakdown_s.items():
         name = CLASS_OF_TERM[term]
         shares[name] = shares.get(name, 0.0) + seconds / step_s
     return math.sqrt(
-        sum(
-            (_class_sigma(name, datasheet[name], input_sigma, framework_sigma) * share) ** 2
-            for name, share in shares.items()
-        )
+        sum((_class_sigma(name, input_sigma, framework_sigma) * share) ** 2 for name, share in shares.items())
     )
 
 
-def _class_sigma(
-    name: str, datasheet: float, input_sigma: Mapping[str, float] | None, framework_sigma: float | None
-) -> float:
+def _class_sigma(name: str, input_sigma: Mapping[str, float] | None, framework_sigma: float | None) -> float:
     prior = FRAMEWORK_SIGMA.get(name)
     if prior is None:
-        return datasheet
+        return DATASHEET_SIGMA[name]
     if input_sigma is None or name not in input_sigma:
         if framework_sigma is None:
-            return datasheet
-        # A framework's own spread may be smaller than the prior part that a calibration replaces.
-        return math.sqrt(max(datasheet**2 - prior**2, 0.0) + framework_sigma**2)
+            return DATASHEET_SIGMA[name]
+        return math.sqrt(DATASHEET_SIGMA[name] ** 2 - prior**2 + framework_sigma**2)
     return math.hypot(prior if framework_sigma is None else framework_sigma, input_sigma[name])

@@ -78,13 +78,16 @@ class Prediction:
     peak_flops_per_s: float
     flavour: Flavour
     least_memory_bytes: float
+    num_devices: int
     framework_sigma: float | None = None
 
     def interval_at(self, level: float) -> tuple[float, float]:
         """Seconds between which this part of such runs is meant to lie."""
-        framework = self.flavour.traits.name
         low_s, high_s = step_interval_s(
-            self.breakdown_s, framework_sigma=self.framework_sigma, framework=framework, level=level
+            self.breakdown_s,
+            framework_sigma=self.framework_sigma,
+            studied_sigma=self.flavour.traits.spread_at(self.num_devices),
+            level=level,
         )
         # A correction of the whole step leaves the breakdown as it was.
         scale = self.step_time_s / sum(self.breakdown_s.values())
@@ -236,8 +239,8 @@ def _predict_batch(
 
 
 def _limit_bytes(hardware: Hardware, flavour: Flavour) -> float:
-    """What may be used: the device without the planner's usual margin, or without twice the spread of predictions."""
-    return hardware.memory_bytes * (1.0 - max(MARGIN_FRACTION, 2.0 * flavour.traits.memory_spread))
+    """What may be used: all but the planner's usual margin, or three times the spread of memory predictions."""
+    return hardware.memory_bytes * (1.0 - max(MARGIN_FRACTION, 3.0 * flavour.traits.memory_spread))
 
 
 def _recomputed(mapped: MappedRun) -> MappedRun:
@@ -278,6 +281,7 @@ def _prediction(
         peak_flops_per_s=hardware.pool.device.peak_flops_per_s[mapped.arithmetic],
         flavour=mapped.flavour,
         least_memory_bytes=least_bytes,
+        num_devices=strategy.world_size,
     )
 
 

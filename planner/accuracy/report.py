@@ -132,7 +132,9 @@ def _row_data(assessment: Assessment, index: int, by: GroupBy) -> dict[str, Any]
         "id": each.row.id,
         "predicted_step_time_s": each.step_time_s,
         "predicted_peak_memory_bytes": round(each.peak_memory_bytes),
-        "fits": each.fits,
+        # A run that some recompute lets fit, and whose row says nothing of recompute, is taken to fit and not judged.
+        "fits": each.fits is not False,
+        "fits_judged": each.fits is not None,
         "interval": list(each.interval_s),
         "interval_level": STATED_LEVEL,
         "source": each.row.source,

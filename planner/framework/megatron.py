@@ -8,6 +8,8 @@ from planner.framework.traits import FrameworkTraits
 
 MEGATRON_2021 = FrameworkTraits(
     name="megatron-2021",
+    time_spread=0.09,
+    studied_devices=8,
     summary="Megatron-LM before 2023: eager launches, unfused attention",
     attention="unfused",
     unfused=frozenset({"cross_entropy"}),
@@ -35,6 +37,8 @@ MEGATRON_DEEPSPEED = replace(
 unsplit vocabulary matmul runs at less than half the rate of a split one: not padded."""
 MEGATRON_TEST = FrameworkTraits(
     name="megatron-test",
+    time_spread=0.42,
+    studied_devices=8,
     summary="Megatron-LM's functional tests: deterministic, eager",
     launch_s=60e-6,
     call_s=300e-6,
@@ -49,6 +53,10 @@ MEGATRON_TEST_FLASH = replace(MEGATRON_TEST, name="megatron-test-flash", attenti
 with cuDNN's kernel, which takes Megatron's layout."""
 MEGATRON_TEST_UNFUSED = replace(MEGATRON_TEST, name="megatron-test-unfused", attention="unfused")
 NEMO = FrameworkTraits(
-    name="nemo", summary="a NeMo performance recipe: tuned Megatron-Core with DeepEP dispatch", dispatch="node"
+    name="nemo",
+    time_spread=0.15,
+    studied_devices=2048,
+    summary="a NeMo performance recipe: tuned Megatron-Core with DeepEP dispatch",
+    dispatch="node",
 )
 """Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device."""

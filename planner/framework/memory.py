@@ -40,5 +40,6 @@ class MemoryTraits:
     """Communicators beside one for every parallel axis, where there is more than one device."""
     kept_fragmentation: float = 1.0
     """Memory that the allocator's pool needs for each byte of kept activations."""
-    memory_spread: float = 0.03
-    """Standard deviation of measured over predicted memory; a run is said to fit with twice that to spare."""
+    memory_spread: float = 0.02
+    """Standard deviation of measured over predicted memory; a run is said to fit with three times that to
+    spare: an out-of-memory costs a run, a false alarm one candidate."""

@@ -8,6 +8,8 @@ from planner.framework.traits import FrameworkTraits
 
 NANOTRON = FrameworkTraits(
     name="nanotron",
+    time_spread=0.12,
+    studied_devices=256,
     summary="nanotron of 2024-25",
     launch_s=32e-6,
     eager_pointwise=True,

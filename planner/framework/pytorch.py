@@ -20,6 +20,8 @@ PYTORCH_FSDP = FrameworkTraits(
 LLM_FOUNDRY = replace(
     PYTORCH_FSDP,
     name="llm-foundry",
+    time_spread=0.17,
+    studied_devices=512,
     summary="llm-foundry (FSDP, MPT models)",
     attention="triton",
     unfused=frozenset({"cross_entropy"}),
@@ -30,6 +32,8 @@ flash-attention's cross-entropy, which keeps the 16-bit logits and writes a 16-b
 TORCHTITAN = replace(
     PYTORCH_FSDP,
     name="torchtitan",
+    time_spread=0.12,
+    studied_devices=128,
     summary="torchtitan, eager FSDP2",
     attention="flash2",
     unfused=EAGER,
@@ -42,6 +46,8 @@ fp32 tensors at the head's backward (torchtitan, components/loss.py)."""
 AUTOMODEL = replace(
     PYTORCH_FSDP,
     name="nemo-automodel",
+    time_spread=0.35,
+    studied_devices=1024,
     summary="NeMo Automodel: Hugging Face models under FSDP2",
     attention="flash2",
     unfused=EAGER,

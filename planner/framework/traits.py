@@ -22,6 +22,16 @@ class FrameworkTraits(HostTraits, KernelTraits, CommunicationTraits, MemoryTrait
 
     name: str = "tuned"
     summary: str = "a tuned Megatron-Core run"
+    time_spread: float | None = None
+    """Standard deviation of ln(measured / predicted) of whole steps, datasheet inputs: the 90th percentile of its size
+    on the fitted part of published runs over 1.645, a third wider because other groups of runs differ more; None =
+    not studied, the priors of ``planner.uncertainty`` stand."""
+    studied_devices: int = 0
+    """Devices of the largest of those runs."""
+
+    def spread_at(self, num_devices: int) -> float | None:
+        """``time_spread`` for a job of a size that was studied; None beyond it."""
+        return self.time_spread if num_devices <= self.studied_devices else None
 
 
 TUNED = FrameworkTraits()

@@ -60,18 +60,20 @@ def coverage_of_plan(
 
 
 def _data(plan: Plan, found: Coverage, profile: Profile | None, rows: int) -> dict[str, Any]:
+    from planner.framework.known import framework_traits
     from planner.uncertainty import step_interval_s, step_sigma
 
     step_s = plan.step_time_s
     gains, used = found.gains(), plan.problem.calibration
+    studied = framework_traits(plan.problem.framework).spread_at(plan.strategy.world_size)
     spread = (found.input_sigma if profile else None, used.framework_sigma if used else None)
     return {
         "plan_id": plan.plan_id,
         "profile_id": profile.profile_id if profile else None,
         "device": plan.problem.cluster.pools[0].device.name,
         "step_time_s": step_s,
-        "step_time_interval_s": step_interval_s(plan.breakdown_s, *spread),
-        "sigma": step_sigma(plan.breakdown_s, *spread),
+        "step_time_interval_s": step_interval_s(plan.breakdown_s, *spread, studied_sigma=studied),
+        "sigma": step_sigma(plan.breakdown_s, *spread, studied),
         "input_sigma": found.input_sigma,
         "time_by_input": found.provenance_shares,
         "lookups": [_lookup(leaning, step_s) for leaning in found.leanings[:rows]],
