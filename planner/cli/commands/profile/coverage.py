@@ -65,7 +65,7 @@ def _data(plan: Plan, found: Coverage, profile: Profile | None, rows: int) -> di
 
     step_s = plan.step_time_s
     gains, used = found.gains(), plan.problem.calibration
-    studied = framework_traits(plan.problem.framework).spread_at(plan.strategy.world_size)
+    studied = framework_traits(plan.problem.framework).spread_at(plan.chosen().world_size)
     spread = (found.input_sigma if profile else None, used.framework_sigma if used else None)
     return {
         "plan_id": plan.plan_id,
