@@ -31,16 +31,16 @@ PUBLISHED_COUNTS = {
     "bloom-1b1": 1.065e9,
     "bloom-1b7": 1.722e9,
     "bloom-7b1": 7.069e9,
-    "deepseek-v2-lite": 15.7e9,  # its model card
-    "glm-4.5-air": 106e9,  # its model card
+    "deepseek-v2-lite": 15.7e9,
+    "glm-4.5-air": 106e9,
     "gpt2-large": 0.774e9,
     "gpt2-medium": 0.355e9,
     "gpt2-xl": 1.558e9,
     "llama-1-30b": 32.5e9,  # arXiv 2302.13971, table 2
     "llama-30b": 32.5e9,
-    "llama4-maverick": 400e9,  # its model card
+    "llama4-maverick": 400e9,
     "llama4-maverick-17b-128e": 400e9,
-    "llama4-scout": 109e9,  # its model card, with the vision tower
+    "llama4-scout": 109e9,  # with the vision tower
     "llama4-scout-17b-16e": 109e9,
     "mixtral-8x22b": 141e9,
     "mixtral-8x22b-v0.1": 141e9,
@@ -50,6 +50,7 @@ PUBLISHED_COUNTS = {
     "phi-4": 14.7e9,
     "qwen2-57b-a14b": 57.4e9,
 }
+"""Counts that the models' publishers give, where the name has another figure or none."""
 UNPUBLISHED_COUNTS = {"mixtral-8x3b"}
 """NVIDIA's smaller Mixtral: 8 x 3 counts attention eight times, and no document counts it once."""
 NAMES = [(index, name) for index, entry in enumerate(published_entries()) for name in entry["names"]]
