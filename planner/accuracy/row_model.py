@@ -1,7 +1,9 @@
-"""Which model did a measured run train?  The row's own columns, or a built-in model of that name.
+"""Which model did a measured run train?  The row's own columns, a built-in or a published model of that name.
 
 * A name with routed experts or latent attention (deepseek-v3, qwen3-235b-a22b, ...) needs more than the columns have:
   the built-in model is used, cut to the row's layers where the row ran a shorter proxy.
+* Columns that a row leaves blank are those of the published architecture of its name (``published_models``), as long
+  as the columns that it has agree with it.
 * Otherwise the columns describe the model.  Whether its feed-forward is gated, and whether embedding and head share
   weights, is what comes nearest to the row's ``params_b``; without ``params_b`` the family of the name decides.
 * ``kv_heads`` blank = as many as heads.  Megatron-LM's own tests leave the feed-forward width and the vocabulary to
@@ -18,13 +20,14 @@ from functools import cache
 from typing import Any
 
 from planner.accuracy.flavours import Flavour
+from planner.accuracy.published_models import published_model, shortened
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
 from planner.errors import DocumentInvalid
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.model_yaml import model_from_description
 from planner.model.parameters import total_parameters
-from planner.model.spec import LayerRun, ModelSpec
+from planner.model.spec import ModelSpec
 
 BUILTIN_NAMES: tuple[tuple[str, str], ...] = (
     (r"^deepseek[-_]?v3(\b|-671b|$)", "deepseek-v3"),
@@ -64,6 +67,10 @@ def model_of_row(row: TruthRow, flavour: Flavour) -> ModelSpec:
     builtin = _builtin(row, name)
     if builtin is not None:
         return builtin.model_copy(update={"mtp": None}) if "w/o MTP" in row.notes else builtin
+    published = None if flavour.megatron_defaults else published_model(row)
+    if published is not None:
+        _check_size(published, row, "the published model of that name has another size than params_b")
+        return published
     return _from_columns(row, flavour, name)
 
 
@@ -78,27 +85,13 @@ def _builtin(row: TruthRow, name: str) -> ModelSpec | None:
             model = _load_builtin(known)
             if row.hidden not in (None, model.hidden_size):
                 return None
-            return model if row.layers in (None, model.num_layers) else _shortened(model, row.layers or 1)
+            return model if row.layers in (None, model.num_layers) else shortened(model, row.layers or 1)
     return None
 
 
 @cache
 def _load_builtin(name: str) -> ModelSpec:
     return builtin_model(name)
-
-
-def _shortened(model: ModelSpec, layers: int) -> ModelSpec:
-    """The first layers of a model: what vendors call a proxy."""
-    runs: list[LayerRun] = []
-    left = layers
-    for run in model.layer_runs:
-        count = min(run.count, left)
-        if count > 0:
-            runs.append(LayerRun(kind=run.kind, count=count))
-        left -= count
-    if left > 0:
-        raise RowUnmapped("the row has more layers than the built-in model of its name")
-    return model.model_copy(update={"layer_runs": tuple(runs), "name": f"{model.name}-{layers}-layers"})
 
 
 def _from_columns(row: TruthRow, flavour: Flavour, name: str) -> ModelSpec:
@@ -108,13 +101,17 @@ def _from_columns(row: TruthRow, flavour: Flavour, name: str) -> ModelSpec:
     base = _description(row, flavour, flags)
     choices = _choices(row, name, flags, flavour)
     models = [_build(base, choice, row) for choice in choices]
-    if row.params_b is None:
-        return models[0]
-    wanted = row.params_b * 1e9
-    best = min(models, key=lambda model: abs(total_parameters(model) - wanted))
-    if abs(total_parameters(best) / wanted - 1.0) > PARAMETER_TOLERANCE:
-        raise RowUnmapped("the columns describe a model of another size than params_b")
+    wanted = (row.params_b or 0.0) * 1e9
+    best = min(models, key=lambda model: abs(total_parameters(model) - wanted)) if wanted else models[0]
+    _check_size(best, row, "the columns describe a model of another size than params_b")
     return best
+
+
+def _check_size(model: ModelSpec, row: TruthRow, reason: str) -> None:
+    if row.params_b is None:
+        return
+    if abs(total_parameters(model) / (row.params_b * 1e9) - 1.0) > PARAMETER_TOLERANCE:
+        raise RowUnmapped(reason)
 
 
 def _description(row: TruthRow, flavour: Flavour, flags: dict[str, str]) -> dict[str, Any]:

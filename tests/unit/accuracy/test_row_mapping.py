@@ -88,7 +88,7 @@ def test_megatron_tests_use_megatron_defaults_for_width_and_vocabulary() -> None
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"layers": ""}, r"not described \(layers\)"),
+        ({"layers": "", "model": "house-model"}, r"not described \(layers\)"),
         ({"model": "t5-11b"}, "encoder-decoder"),
         ({"model": "nemotron-3-nano"}, "state-space"),
         ({"experts": "8"}, "experts a token reaches"),
