@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from planner.accuracy.calibration_part import calibration_part
 from planner.accuracy.prediction import DATASHEET, MappedRun, Prediction, predict_runs
-from planner.accuracy.residual_model import ResidualModel, fit_residual_model
+from planner.accuracy.residual_model import ResidualModel, few_rows, fit_residual_model, shrunken_level
 from planner.accuracy.run_features import run_features
 from planner.accuracy.sources import source_group
 from planner.calibration.calibrate import CalibrationRun
@@ -100,7 +100,7 @@ def calibrate(
         for index in indices:
             each = again.get(predictions[index].row.id, predictions[index])
             by_factors[index] = replace(each, framework_sigma=applied.framework_sigma)
-    by_residuals, residual_sets = _with_residuals(runs, by_factors, keys, part)
+    by_residuals, residual_sets = _with_residuals(runs, predictions, by_factors, keys, part)
     return Calibration(fraction, part, factor_sets, residual_sets, by_factors, by_residuals)
 
 
@@ -136,9 +136,16 @@ def _again(runs: Sequence[MappedRun], factors: Factors) -> dict[str, Prediction]
 
 
 def _with_residuals(
-    runs: Mapping[str, MappedRun], predictions: Sequence[Prediction], keys: Sequence[str], part: Sequence[bool]
+    runs: Mapping[str, MappedRun],
+    plain: Sequence[Prediction],
+    predictions: Sequence[Prediction],
+    keys: Sequence[str],
+    part: Sequence[bool],
 ) -> tuple[list[Prediction], list[ResidualSet]]:
-    """The predictions with the second stage on top, and where it is in use."""
+    """The predictions with the second stage on top, and where it is in use.
+
+    Few rows without a factor give a level; with one, the factor is what they say.
+    """
     answer = list(predictions)
     used: list[ResidualSet] = []
     sources: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -154,7 +161,14 @@ def _with_residuals(
             measured = _log_errors([predictions[index] for index in indices], quantity)
             fits = np.array([part[index] for index in indices]) & np.isfinite(measured)
             chosen = np.flatnonzero(fits)
-            model = fit_residual_model(features[chosen], measured[chosen], [keys[indices[at]] for at in chosen])
+            groups = [keys[indices[at]] for at in chosen]
+            if few_rows(measured[chosen], groups):
+                level = shrunken_level(measured[chosen], predictions[indices[0]].flavour.traits.time_spread)
+                for index in indices:
+                    if _value(predictions[index], quantity) == _value(plain[index], quantity):
+                        answer[index] = _shifted(answer[index], quantity, level)
+                continue
+            model = fit_residual_model(features[chosen], measured[chosen], groups)
             if model is None:
                 continue
             used.append(_residual_set(source, framework, quantity, measured[chosen], model))
@@ -163,22 +177,26 @@ def _with_residuals(
     return answer, used
 
 
+def _value(each: Prediction, quantity: str) -> float:
+    return each.step_time_s if quantity == "time" else each.peak_memory_bytes
+
+
 def _log_errors(predictions: Sequence[Prediction], quantity: str) -> Array:
     """ln(measured / predicted); NaN where nothing was measured."""
     found = np.full(len(predictions), np.nan)
     for index, each in enumerate(predictions):
         measured = each.row.measured_step_s if quantity == "time" else each.row.measured_peak_bytes
         if measured is not None:
-            found[index] = np.log(measured / (each.step_time_s if quantity == "time" else each.peak_memory_bytes))
+            found[index] = np.log(measured / _value(each, quantity))
     return found
 
 
-def _shifted(each: Prediction, quantity: str, log_correction: float, model: ResidualModel) -> Prediction:
+def _shifted(each: Prediction, quantity: str, log_correction: float, model: ResidualModel | None = None) -> Prediction:
     factor = float(np.exp(log_correction))
     if quantity == "memory":
         return replace(each, peak_memory_bytes=each.peak_memory_bytes * factor)
     sigma = each.framework_sigma
-    if len(model.left_out) >= SPREAD_ROWS:
+    if model is not None and len(model.left_out) >= SPREAD_ROWS:
         sigma = model.sigma
     return replace(each, step_time_s=each.step_time_s * factor, framework_sigma=sigma)
 

@@ -3,7 +3,8 @@
 Groups go in the order of a hash of their names.  Devices of a source get their share: the next group is one of the
 device that lacks most of its part.  Groups of which constants of the cost model were chosen come first: they can judge
 nothing any more.  A group larger than half of the part is taken only if nothing smaller is there, so that
-several groups speak; one group of a source always stays.
+several groups speak; one group of a source always stays.  Rows with a time and rows with nothing but memory are dealt
+by themselves, so that both are calibrated.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ def calibration_part(
     predictions: Sequence[Prediction], keys: Sequence[str], spent: Sequence[bool], fraction: float
 ) -> tuple[bool, ...]:
     """For every prediction, whether it calibrates.  ``spent``: rows that chose a constant already."""
-    sources: dict[str, dict[str, _Group]] = defaultdict(dict)
+    sources: dict[tuple[str, bool], dict[str, _Group]] = defaultdict(dict)
     for index, (each, key, used) in enumerate(zip(predictions, keys, spent, strict=True)):
         if each.row.measured_step_s is None and each.row.measured_peak_bytes is None:
             continue
-        groups = sources[source_group(each.row.source)]
+        groups = sources[source_group(each.row.source), each.row.measured_step_s is not None]
         group = groups.setdefault(key, _Group(each.row.device, True, key, []))
         group.indices.append(index)
         group.spent = group.spent and used

@@ -11,7 +11,8 @@ by the mean absolute error of *left-out ranking groups*::
     e_G = [(C^-1)_GG]^-1 (C^-1 (y - m))_G        C = K + r I        (leave-one-group-out in closed form)
 
 The correction ``exp(a f(x))`` is used only if the error of left-out groups falls by more than its standard error: on
-the rows that calibrate, left-out groups never get worse by it.
+the rows that calibrate, left-out groups never get worse by it.  Fewer than ``FEWEST_ROWS`` rows or ``FEWEST_GROUPS``
+groups say no more than a level (``shrunken_level``).
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ WIDTHS = (0.5, 1.0, 2.0)
 RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 FEWEST_ROWS, FEWEST_GROUPS = 6, 3
+LEVEL_SIGMA = 0.12
+"""Prior spread of the level of one framework on one machine around the prediction."""
 PRIOR_ROWS = 8.0
 LARGEST_CORRECTION = 1.4
 """Of the logarithm: a factor of 4, as the factors are bounded."""
@@ -73,7 +76,7 @@ class ResidualModel:
 def fit_residual_model(features: Array, log_errors: Array, groups: Sequence[str]) -> ResidualModel | None:
     """The model of ``ln(measured / predicted)``; None where left-out groups gain nothing from one."""
     names = list(dict.fromkeys(groups))
-    if len(log_errors) < FEWEST_ROWS or len(names) < FEWEST_GROUPS:
+    if few_rows(log_errors, groups):
         return None
     members = [np.flatnonzero([group == name for group in groups]) for name in names]
     mean, scale = features.mean(axis=0), features.std(axis=0)
@@ -96,6 +99,21 @@ def fit_residual_model(features: Array, log_errors: Array, groups: Sequence[str]
                         ResidualModel(mean, scale, rows, weights, middle, width, strength, left_out, len(names)),
                     )
     return best[1] if best is not None and _helps(log_errors, best[1].left_out, members) else None
+
+
+def few_rows(log_errors: Array, groups: Sequence[str]) -> bool:
+    """Whether there are too few rows, or groups of them, for the model."""
+    return len(log_errors) < FEWEST_ROWS or len(set(groups)) < FEWEST_GROUPS
+
+
+def shrunken_level(log_errors: Array, row_sigma: float | None) -> float:
+    """What a few rows say of the level of all: their median, shrunken towards none.
+
+    ``median(y) n / (n + (row_sigma / LEVEL_SIGMA)^2)``, the mean of a normal level given n normal rows; ``row_sigma``:
+    spread of such rows, where the framework was studied.
+    """
+    count, spread = len(log_errors), FRAMEWORK_SIGMA["compute"] if row_sigma is None else row_sigma
+    return float(np.median(log_errors)) * count / (count + (spread / LEVEL_SIGMA) ** 2) if count else 0.0
 
 
 def _left_out_corrections(inverse: Array, log_errors: Array, members: list[NDArray[np.int64]]) -> Array:

@@ -153,3 +153,16 @@ def test_what_depends_on_the_run_is_left_to_the_second_stage() -> None:
     assert second["mape"] < 0.35 * first["mape"]
     assert [(each.source, each.quantity) for each in result.residual_sets] == [("odd/x", "time")]
     assert (coverage([result.by_residuals[index] for index in rest], 0.9) or 0) > 0.85
+
+
+def test_times_and_memory_alone_are_dealt_by_themselves() -> None:
+    """A source whose memory rows are many small groups still gives times to calibrate with."""
+    timed = changes("both", 6)
+    memory = [
+        {**each, "id": f"m-{each['id']}", "gbs": str(2 * int(each["gbs"])), "step_time_s": "", "peak_mem_gib": "30"}
+        for each in changes("both", 12)
+    ]
+    _, predictions, keys = known(*timed, *memory)
+    part = calibration_part(predictions, keys, [False] * len(predictions), 0.2)
+    used = [each.row for each, chosen in zip(predictions, part, strict=True) if chosen]
+    assert {row.measured_step_s is not None for row in used} == {True, False}

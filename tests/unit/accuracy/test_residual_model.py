@@ -9,7 +9,7 @@ import pytest
 
 from planner.accuracy import residual_model
 from planner.accuracy.prediction import map_rows, predict_runs
-from planner.accuracy.residual_model import LARGEST_CORRECTION, fit_residual_model
+from planner.accuracy.residual_model import LARGEST_CORRECTION, few_rows, fit_residual_model, shrunken_level
 from planner.accuracy.run_features import FEATURES, run_features
 from tests.accuracy_rows import rows_of
 
@@ -106,3 +106,16 @@ def test_features_are_finite_and_tell_runs_apart() -> None:
     assert features.shape == (5, len(FEATURES))
     assert np.isfinite(features).all()
     assert len({tuple(row) for row in features.tolist()}) == 5
+
+
+def test_few_rows_say_a_level_and_noisy_ones_hardly_that() -> None:
+    two, rows = np.array([0.10, 0.20]), np.full(200, 0.15)
+    # n / (n + (0.12 / 0.12)^2): two rows as spread as levels are count for two thirds.
+    assert shrunken_level(two, 0.12) == pytest.approx(0.15 * 2 / 3)
+    assert shrunken_level(rows, 0.12) == pytest.approx(0.15, rel=0.01)
+    assert shrunken_level(two, 0.42) < 0.2 * 0.15 < shrunken_level(two, 0.09)
+    assert shrunken_level(two, None) < shrunken_level(two, 0.12)
+    assert shrunken_level(np.array([]), 0.12) == 0.0
+    assert few_rows(two, ["a", "b"])
+    assert few_rows(rows, ["a", "b"] * 100)
+    assert not few_rows(rows, ["a", "b", "c", "d"] * 50)

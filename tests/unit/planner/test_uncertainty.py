@@ -1,0 +1,48 @@
+"""Intervals of step times: classes without knowledge of a framework, whole steps where its runs were studied."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from planner.framework.nanotron import NANOTRON
+from planner.framework.traits import TUNED
+from planner.uncertainty import SLOW_SIDE, STUDIED_SLOW_SIDE, step_interval_s, step_sigma, z_of
+
+BREAKDOWN = {"compute": 8.0, "tp": 1.0, "pp_bubble": 1.0}
+
+
+def test_a_studied_spread_is_that_of_whole_steps() -> None:
+    low, high = step_interval_s(BREAKDOWN, studied_sigma=0.1, level=0.9)
+    assert low == pytest.approx(10.0 * math.exp(-1.6449 * 0.1))
+    assert high == pytest.approx(10.0 * math.exp(STUDIED_SLOW_SIDE * 1.6449 * 0.1))
+    assert step_interval_s({"pp_bubble": 10.0}, studied_sigma=0.1, level=0.9) == pytest.approx((low, high))
+
+
+def test_without_a_studied_spread_the_priors_stand() -> None:
+    low, high = step_interval_s(BREAKDOWN)
+    assert math.log(high / 10.0) == pytest.approx(SLOW_SIDE * math.log(10.0 / low))
+    assert step_sigma(BREAKDOWN) > 0.15
+
+
+def test_calibrating_a_studied_framework_keeps_half_of_its_variance() -> None:
+    assert step_sigma(BREAKDOWN, None, 0.02, 0.1) == pytest.approx(math.sqrt(0.5 * (0.02**2 + 0.1**2)))
+    low, high = step_interval_s(BREAKDOWN, None, 0.02, studied_sigma=0.1)
+    assert math.log(high / 10.0) == pytest.approx(math.log(10.0 / low))
+
+
+def test_measured_inputs_add_their_spread_to_the_framework_s() -> None:
+    inputs = {"compute": 0.05, "network": 0.05}
+    assert step_sigma({"compute": 1.0}, inputs, None, 0.1) == pytest.approx(math.hypot(0.1, 0.05))
+
+
+def test_jobs_beyond_the_studied_size_have_no_studied_spread() -> None:
+    assert NANOTRON.spread_at(NANOTRON.studied_devices) == NANOTRON.time_spread
+    assert NANOTRON.spread_at(NANOTRON.studied_devices + 1) is None
+    assert TUNED.spread_at(8) is None
+
+
+def test_levels_are_points_of_the_normal_distribution() -> None:
+    assert z_of(0.8) == pytest.approx(1.2816, abs=1e-4)
+    assert z_of(0.9) == pytest.approx(1.6449, abs=1e-4)
