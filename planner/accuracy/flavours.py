@@ -73,6 +73,8 @@ MEGATRON_2021 = Flavour(
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
 MEGATRON_DEEPSPEED = replace(MEGATRON_2021, name="Megatron-DeepSpeed", traits=megatron.MEGATRON_DEEPSPEED)
 """MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience)."""
+SAILOR = replace(MEGATRON_DEEPSPEED, name="Sailor (Megatron-DeepSpeed)", memory="allocated")
+"""Its training framework is built on Megatron-DeepSpeed (eth-easl/sailor, README)."""
 FSDP = Flavour(
     "PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=pytorch.PYTORCH_FSDP
 )
@@ -140,6 +142,7 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|mlcommons|MLPerf", NEMO),
     (r"SimuMax", SIMUMAX),
     (r"NeuSight", NEUSIGHT),
+    (r"sailor", SAILOR),
     (r"InternEvo", INTERNEVO),
     (r"zero-bubble|2401\.10241", ZERO_BUBBLE),
 )
