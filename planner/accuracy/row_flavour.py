@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from planner.accuracy.flavours import (
     BF16_OPTIMIZER,
+    FLAVOURS,
     JAX,
     NANOTRON,
     NANOTRON_MEETING,
@@ -15,18 +16,22 @@ from planner.accuracy.flavours import (
 )
 from planner.accuracy.row_model import flags_of
 from planner.accuracy.truth import TruthRow
+from planner.framework.known import FRAMEWORKS, framework_traits
 from planner.framework.megatron import MEGATRON_TEST_FLASH, MEGATRON_TEST_UNFUSED
+from planner.framework.traits import TUNED
 
 UNFUSED_BACKENDS = frozenset({"unfused", "local"})
 
 
 def flavour_of_row(row: TruthRow) -> Flavour:
-    """Flavour of a row.
+    """Flavour of a row: that of the framework which it names, else that of its source.
 
     HF Ultra-Scale was measured in two passes (``after_pp_fix``); the behaviour of each was found in its rows.
     TPUs run JAX whoever publishes; DeepSpeed has an optimizer of its own for bf16; Megatron's tests name their
     attention kernel, and its local layers have none of their own.
     """
+    if row.framework in FRAMEWORKS:
+        return _named(row.framework, row.zero_or_fsdp)
     flavour = flavour_of(row.source, row.zero_or_fsdp)
     if row.device.lower().startswith("tpu"):
         return JAX
@@ -45,3 +50,12 @@ def flavour_of_row(row: TruthRow) -> Flavour:
     if row.device.upper().startswith(("A100", "V100")):
         return replace(flavour, name=f"{flavour.name}, flash", traits=MEGATRON_TEST_FLASH)
     return flavour
+
+
+def _named(framework: str, zero_or_fsdp: str) -> Flavour:
+    """Defaults of the first flavour with these traits; without one, the usual defaults with them."""
+    traits = framework_traits(framework)
+    if traits == TUNED:
+        return flavour_of("", zero_or_fsdp)
+    known = next((flavour for _, flavour in FLAVOURS if flavour.traits == traits), None)
+    return known or replace(flavour_of("", zero_or_fsdp), name=traits.summary, traits=traits)

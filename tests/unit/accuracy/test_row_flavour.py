@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.accuracy.prediction import map_rows, predict_rows
 from planner.accuracy.row_flavour import flavour_of_row
 from planner.accuracy.statistics import oom_figures
+from planner.framework.known import FRAMEWORKS
 from tests.accuracy_rows import rows_of
 
 CI = {"source": "github:NVIDIA/Megatron-LM:tests/functional_tests/test_cases/a.json"}
@@ -61,3 +64,12 @@ def test_the_2_of_fsdp2_is_no_shard_group(words: str, shard: int) -> None:
 def test_an_h100_of_96_gb_has_them() -> None:
     (usual, larger), _ = predict_rows(rows_of({}, {"device": "H100-96GB-HBM2e-500W"}))
     assert larger.memory_limit_bytes / usual.memory_limit_bytes == pytest.approx(1.2, rel=0.01)
+
+
+@pytest.mark.parametrize("name", sorted(FRAMEWORKS))
+def test_a_row_may_name_its_framework(name: str) -> None:
+    (row,) = rows_of({"source": "https://example.org/ours"})
+    found = flavour_of_row(replace(row, framework=name))
+    assert found.traits == FRAMEWORKS[name]
+    assert found.traits != FRAMEWORKS["tuned"] or found == flavour_of_row(row)
+    assert flavour_of_row(replace(row, framework="something else")) == flavour_of_row(row)
