@@ -8,6 +8,9 @@ from planner.accuracy.flavours import (
     BF16_OPTIMIZER,
     FLAVOURS,
     JAX,
+    LLM_FOUNDRY,
+    LLM_FOUNDRY_FIRST,
+    LLM_FOUNDRY_FP32,
     NANOTRON,
     NANOTRON_MEETING,
     NANOTRON_STALLING,
@@ -27,6 +30,7 @@ def flavour_of_row(row: TruthRow) -> Flavour:
     """Flavour of a row: that of the framework which it names, else that of its source.
 
     HF Ultra-Scale was measured in two passes (``after_pp_fix``); the behaviour of each was found in its rows.
+    llm-foundry's tables name their mixed precision.
     TPUs run JAX whoever publishes; DeepSpeed has an optimizer of its own for bf16; Megatron's tests name their
     attention kernel, and its local layers have none of their own.
     """
@@ -37,6 +41,8 @@ def flavour_of_row(row: TruthRow) -> Flavour:
         return JAX
     if "bigscience" in row.source and row.precision.lower() in ("bf16", "bfloat16"):
         return BF16_OPTIMIZER
+    if flavour is LLM_FOUNDRY and "mp_mode=DEFAULT" in row.notes:
+        return LLM_FOUNDRY_FIRST if "older README" in row.notes else LLM_FOUNDRY_FP32
     if flavour is NANOTRON:
         if "after_pp_fix=True" in row.notes:
             return NANOTRON_MEETING
