@@ -83,7 +83,7 @@ LLM_FOUNDRY = Flavour(
     "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=pytorch.LLM_FOUNDRY
 )
 LLM_FOUNDRY_FP32 = replace(LLM_FOUNDRY, name="llm-foundry (FSDP), fp32 reduction", gradient_dtype="fp32")
-"""``mp_mode=DEFAULT`` in the notes of a row: Composer then reduces gradients in fp32 (its documentation, from memory)."""
+"""``mp_mode=DEFAULT`` in the notes of a row: Composer then reduces gradients in fp32 (from memory of its manual)."""
 LLM_FOUNDRY_FIRST = replace(LLM_FOUNDRY_FP32, name="llm-foundry (FSDP), first tables", traits=pytorch.LLM_FOUNDRY_FIRST)
 TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved", traits=pytorch.TORCHTITAN)
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
