@@ -19,6 +19,7 @@ from planner.cost.layer import (
     layer_kind,
     operator_sum,
     saved_and_extra,
+    stall_s,
     working_bytes,
 )
 from planner.cost.layer_keys import LayerKeys
@@ -171,7 +172,7 @@ def _end(
     return EndTable(
         forward_s=forward_s,
         backward_s=backward_s,
-        host_s=forward_s + backward_s - sums.total_s,
+        host_s=stall_s(sums, *launches_s),
         weight_gradient_s=sums.weight_gradient_s,
         compute_s=sums.forward_s + sums.backward_s,
         tp_s=sums.tp_s,
