@@ -181,7 +181,8 @@ def saved_and_extra(
     """
     kept = saved_bytes(kind.operators, keys, relief, hidden_size, hardware.framework)
     if relief.offload:
-        one_way_s = working_bytes(kind.operators, keys) / hardware.host_link_bytes_per_s
+        moved_bytes = saved_bytes(kind.operators, keys, Relief(), hidden_size, hardware.framework)
+        one_way_s = moved_bytes / hardware.host_link_bytes_per_s
         return kept, exposed_s(one_way_s, kind.sums.forward_s) + exposed_s(one_way_s, kind.sums.backward_s)
     extra_s = np.zeros(len(keys))
     shares = replayed_shares(kind.operators, relief, hardware.framework)

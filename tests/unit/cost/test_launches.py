@@ -175,3 +175,14 @@ def test_known_frameworks_are_never_faster_than_a_tuned_one() -> None:
     for traits in (MEGATRON_2021, MEGATRON_DEEPSPEED):
         kind = layer_kind(operators, keys, a100(traits))
         assert kind.forward_s + kind.backward_s >= tuned_s
+
+
+def test_offload_moves_what_the_framework_keeps() -> None:
+    """Unfused attention keeps 2 bytes a score: 8 x 16 tables of 1,024 squared, both ways, far beyond what hides."""
+    keys, slow = keys_of(micro=8), 1e6
+    seconds = []
+    for traits in (TUNED, replace(TUNED, attention="unfused")):
+        hardware = replace(a100(traits), host_link_bytes_per_s=slow)
+        kind = layer_kind(gpt_layer(), keys, hardware)
+        seconds.append(saved_and_extra(kind, keys, hardware, Relief(offload=True), 1024)[1])
+    assert float((seconds[1] - seconds[0])[0]) == pytest.approx(2 * 2 * 8 * 16 * 1024**2 / slow, rel=0.01)
