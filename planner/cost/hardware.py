@@ -86,11 +86,6 @@ class Hardware:
         """Host seconds for each member and collective; ranks of one node meet for free."""
         return self.framework.meeting_s if self.num_devices > self.pool.devices_per_node else 0.0
 
-    @property
-    def scale_up_devices(self) -> int:
-        """Devices of the innermost network level (1 when there is none)."""
-        return self.levels[0].devices_per_group if self.levels else 1
-
 
 def hardware_of(
     cluster: Cluster,
