@@ -10,8 +10,9 @@ from planner.candidate import Candidate, StageBill
 from planner.cost.efficiency import DEFAULT_MATMUL_FRACTION
 from planner.cost.hardware import Hardware
 from planner.coverage.coverage import Coverage, coverage
+from planner.framework.kernels import AttentionChoice
 from planner.framework.known import framework_traits
-from planner.framework.traits import TUNED
+from planner.framework.traits import TUNED, FrameworkTraits
 from planner.model.flops import model_flops_per_token, vision_flops_per_image
 from planner.plan import (
     Alternative,
@@ -30,6 +31,13 @@ from planner.search.evaluate import chunk_starts
 from planner.timeline import simulated_step_time_s
 from planner.uncertainty import step_interval_s
 from planner.version import __version__
+
+ATTENTION_WORDS: dict[AttentionChoice, str] = {
+    "best": "fused (flash)",
+    "flash2": "fused (FlashAttention-2)",
+    "triton": "fused (the first FlashAttention, in Triton)",
+    "unfused": "not fused: its scores are written to memory and kept",
+}
 
 
 def assemble_plan(
@@ -150,7 +158,8 @@ def _assumptions(problem: Problem, hardware: Hardware, candidate: Candidate) -> 
         _input_note(problem, device.name),
         *_calibration_notes(problem),
         *_framework_notes(problem),
-        "attention is causal and fused (flash); no dropout masks are kept",
+        _attention_note(hardware.framework),
+        *_memory_notes(problem, hardware.framework),
         f"gradients are accumulated and reduced in {workload.gradient_dtype}, optimizer {workload.optimizer}",
         f"{problem.constraints.memory_margin_fraction:.0%} of device memory stays free for fragmentation and surprises",
         "every node, device and link runs at its nominal speed; no stragglers, no checkpoint or data-loading stalls",
@@ -192,10 +201,27 @@ def _calibration_notes(problem: Problem) -> tuple[str, ...]:
     return (f"{note}; it was fitted on {fitted}, which are not the inputs of this plan",)
 
 
+def _attention_note(traits: FrameworkTraits) -> str:
+    masks = "dropout masks are kept" if traits.dropout else "no dropout masks are kept"
+    return f"attention is causal and {ATTENTION_WORDS[traits.attention]}; {masks}"
+
+
+def _memory_notes(problem: Problem, traits: FrameworkTraits) -> tuple[str, ...]:
+    """What the margin should be where measured runs of the framework spread more than those of a tuned one."""
+    wanted = traits.safe_margin_fraction
+    if traits.memory_spread <= TUNED.memory_spread or problem.constraints.memory_margin_fraction >= wanted:
+        return ()
+    return (
+        f"memory of measured {problem.framework} runs spreads by {traits.memory_spread:.1%} around the prediction:"
+        f" --memory-margin {wanted:.3g} keeps three times that free",
+    )
+
+
 def _framework_notes(problem: Problem) -> tuple[str, ...]:
     if problem.framework == TUNED.name:
         return ()
-    return (f"launches, kernels and memory are those of {framework_traits(problem.framework).summary}",)
+    whose = framework_traits(problem.framework).summary
+    return (f"launches, kernels and memory are those of {whose}; which strategies it can run is not checked",)
 
 
 def _provenance(problem: Problem, hardware: Hardware, covered: Coverage | None) -> dict[str, Any]:

@@ -163,7 +163,9 @@ def _with_residuals(
             chosen = np.flatnonzero(fits)
             groups = [keys[indices[at]] for at in chosen]
             if few_rows(measured[chosen], groups):
-                level = shrunken_level(measured[chosen], predictions[indices[0]].flavour.traits.time_spread)
+                traits = predictions[indices[0]].flavour.traits
+                spread = traits.time_spread if quantity == "time" else traits.memory_spread
+                level = shrunken_level(measured[chosen], spread)
                 for index in indices:
                     if _value(predictions[index], quantity) == _value(plain[index], quantity):
                         answer[index] = _shifted(answer[index], quantity, level)

@@ -216,9 +216,7 @@ def _predict_batch(
     try:
         profile = inputs.profile_of(first.cluster.pools[0].device)
         hardware = replace(
-            hardware_of(first.cluster, first.arithmetic, profile),
-            factors=inputs.factors,
-            framework=first.traits,
+            hardware_of(first.cluster, first.arithmetic, profile, framework=first.traits), factors=inputs.factors
         )
     except (ProfileMissing, DocumentInvalid) as error:
         unmapped.extend(Unmapped(mapped.row, error.what) for mapped in batch)
@@ -239,8 +237,8 @@ def _predict_batch(
 
 
 def _limit_bytes(hardware: Hardware, flavour: Flavour) -> float:
-    """What may be used: all but the planner's usual margin, or three times the spread of memory predictions."""
-    return hardware.memory_bytes * (1.0 - max(MARGIN_FRACTION, 3.0 * flavour.traits.memory_spread))
+    """What may be used: all but the planner's usual margin, or the safe one of the framework where that is wider."""
+    return hardware.memory_bytes * (1.0 - max(MARGIN_FRACTION, flavour.traits.safe_margin_fraction))
 
 
 def _recomputed(mapped: MappedRun) -> MappedRun:
@@ -289,7 +287,7 @@ def _reported_bytes(candidate: Candidate, mapped: MappedRun) -> float:
     """The figure that the source would print: its rank, and without what its counter does not see."""
     flavour, outside = mapped.flavour, _outside_allocator_bytes(mapped.strategy)
     if flavour.memory == "resident":
-        totals = resident_bytes(candidate, mapped.model, mapped.workload, flavour.traits)
+        totals = resident_bytes(candidate, mapped.model, mapped.workload, mapped.traits)
     else:
         totals = [stage.total_bytes for stage in candidate.stages]
     total = {"worst": max(totals), "first": totals[0], "last": totals[-1]}[flavour.memory_rank]

@@ -113,7 +113,8 @@ def _time(data: Data, groups: Sequence[Data]) -> ReportTable:
         if group["n"]
     ]
     said = (
-        "Error of the predicted step time; what intervals stated at 80 % and 90 % hold; mean and median error of a"
+        f"Error of the predicted step time; what intervals stated at {percent(PLAN_LEVEL)} and"
+        f" {percent(data['interval_level'])} hold; mean and median error of a"
         " constant utilization of the device (MFU), and mean error of that of the same source, device and precision"
         f" (own). {NOT_BEATEN}: not beaten by us. lost: rows without a prediction."
     )

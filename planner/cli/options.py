@@ -90,7 +90,9 @@ Calibration = Annotated[
 ]
 Framework = Annotated[
     str,
-    typer.Option("--framework", metavar="NAME", help=f"Whose software runs the plan: {', '.join(FRAMEWORKS)}."),
+    typer.Option(
+        "--framework", metavar="NAME", help=f"Whose launches, kernels and memory to assume: {', '.join(FRAMEWORKS)}."
+    ),
 ]
 TopK = Annotated[int, typer.Option("--top", metavar="K", help="Runners-up to report.")]
 TimeLimit = Annotated[

@@ -11,7 +11,7 @@ work per score and head width.
 Unfused attention (before FlashAttention reached the frameworks in 2022-23) writes the s x s scores::
 
     forward   2 batched matmuls [s, s, d] over ALL pairs (a masked score is computed too)
-              + softmax (read, write) + dropout (read, write, mask)
+              + softmax (read, write) + dropout, where it is on (read, write, mask)
     backward  4 batched matmuls + the same reversed (softmax backward reads two tensors)
 
 Sources, causal rates of H100 SXM5 in TFLOP/s at 512 .. 16k tokens, 128 wide heads, read off transcriptions of the
@@ -62,7 +62,6 @@ class FusedKernel:
 
 FLASH2_HOPPER = FusedKernel(0.349, 0.315, 400.0, 510.0, 0.89)
 CUDNN_HOPPER = FusedKernel(0.558, 0.514, 370.0, 680.0, 0.72)
-FLASH3_HOPPER = FusedKernel(0.647, 0.559, 570.0, 760.0, 0.77)
 FLASH2_AMPERE = FusedKernel(0.66, 0.57, 400.0, 510.0, 0.89)
 TRITON_AMPERE = FusedKernel(0.47, 0.285, 400.0, 510.0, 0.89)
 TRITON_HOPPER = FusedKernel(0.25, 0.158, 400.0, 510.0, 0.89)
@@ -73,15 +72,13 @@ BEST: dict[str, FusedKernel] = {"ampere": FLASH2_AMPERE, "hopper": CUDNN_HOPPER,
 FLASH2: dict[str, FusedKernel] = {"ampere": FLASH2_AMPERE, "hopper": FLASH2_HOPPER}
 TRITON: dict[str, FusedKernel] = {"ampere": TRITON_AMPERE, "hopper": TRITON_HOPPER}
 KERNELS: dict[AttentionChoice, dict[str, FusedKernel]] = {"best": BEST, "flash2": FLASH2, "triton": TRITON}
-NEVER_FUSED = frozenset({"volta"})
-"""No FlashAttention was published for these devices."""
 
-SCORE_BYTES_FORWARD = 8.0
-"""Bytes a score moved beside the matmuls: softmax reads the unmasked half (1 on average) and writes all (2), dropout
-reads, writes and keeps a mask (5).  Megatron-LM's
-fused_kernels/scaled_upper_triang_masked_softmax.h (not re-read), 16 bit."""
-SCORE_BYTES_BACKWARD = 9.0
-"""Dropout reads gradient and mask and writes (5); softmax reads the unmasked half of two tensors and writes one (4)."""
+SOFTMAX_BYTES_FORWARD, SOFTMAX_BYTES_BACKWARD = 3.0, 4.0
+"""Bytes a score that softmax moves: it reads the unmasked half (1 on average) and writes all (2); backward it reads the
+unmasked half of two tensors and writes one.  Megatron-LM's fused_kernels/scaled_upper_triang_masked_softmax.h (not
+re-read), 16 bit."""
+DROPOUT_SCORE_BYTES = 5.0
+"""Bytes a score that dropout moves: it reads, writes and writes a mask; backward it reads gradient and mask, writes."""
 
 
 def attention_seconds(
@@ -94,23 +91,26 @@ def attention_seconds(
     products: Array,
     longest: float,
     head_dim: float,
+    dropout: bool,
 ) -> tuple[Array, Array]:
     """Forward and backward seconds of one attention: two [K].
 
     ``flops``: of the forward pass, as the mask has it; ``scores``: elements of all s x s tables (for unfused ones),
-    made by ``products`` batched matmuls.
+    made by ``products`` batched matmuls; ``dropout``: on these scores (a fused kernel makes its mask as it goes).
     """
-    if choice == "unfused" or (choice == "best" and architecture in NEVER_FUSED):
-        return _unfused_seconds(rates, scores, products, head_dim)
+    if choice == "unfused":
+        return _unfused_seconds(rates, scores, products, head_dim, DROPOUT_SCORE_BYTES if dropout else 0.0)
     kernel = KERNELS[choice].get(architecture, OTHER)
     peak = rates.wide_flops_per_s
     forward_s = kernel.seconds(flops, longest, head_dim, peak, backward=False)
     return forward_s, kernel.seconds(BACKWARD_FLOPS * flops, longest, head_dim, peak, backward=True)
 
 
-def _unfused_seconds(rates: DeviceRates, scores: Array, products: Array, head_dim: float) -> tuple[Array, Array]:
+def _unfused_seconds(
+    rates: DeviceRates, scores: Array, products: Array, head_dim: float, dropout_bytes: float
+) -> tuple[Array, Array]:
     side = np.sqrt(scores / np.maximum(products, 1e-9))
     width = np.full_like(side, head_dim)
     pair_s = rates.wide_matmul_s(side, side, width, products) + rates.wide_matmul_s(side, width, side, products)
-    forward_s = pair_s + rates.memory_s(SCORE_BYTES_FORWARD * scores)
-    return forward_s, 2.0 * pair_s + rates.memory_s(SCORE_BYTES_BACKWARD * scores)
+    forward_s = pair_s + rates.memory_s((SOFTMAX_BYTES_FORWARD + dropout_bytes) * scores)
+    return forward_s, 2.0 * pair_s + rates.memory_s((SOFTMAX_BYTES_BACKWARD + dropout_bytes) * scores)

@@ -12,6 +12,7 @@ from planner.cost.collective import Collective, collective_s, queued_latency_s
 from planner.cost.efficiency import DeviceRates, device_rates, sustained_fraction
 from planner.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.errors import DocumentInvalid
+from planner.framework.kernels import attention_on
 from planner.framework.known import framework_traits
 from planner.framework.traits import TUNED, FrameworkTraits
 from planner.problem import Problem
@@ -85,11 +86,6 @@ class Hardware:
         """Host seconds for each member and collective; ranks of one node meet for free."""
         return self.framework.meeting_s if self.num_devices > self.pool.devices_per_node else 0.0
 
-    @property
-    def scale_up_devices(self) -> int:
-        """Devices of the innermost network level (1 when there is none)."""
-        return self.levels[0].devices_per_group if self.levels else 1
-
 
 def hardware_of(
     cluster: Cluster,
@@ -129,7 +125,7 @@ def hardware_of(
         levels=levels,
         measured_links=links,
         factors=NEUTRAL if calibration is None else calibration.factors,
-        framework=framework,
+        framework=replace(framework, attention=attention_on(framework.attention, pool.device.architecture)),
         num_devices=pool.num_devices,
         memory_bytes=pool.device.memory_bytes,
         host_link_bytes_per_s=pool.host.link_bandwidth_bytes_per_s,
@@ -138,13 +134,16 @@ def hardware_of(
 
 
 def problem_hardware(problem: Problem) -> Hardware:
-    """The cluster of a problem with all that the problem says about it: precision, measurements, factors, framework."""
+    """The cluster of a problem with all that the problem says about it: precision, measurements, factors, framework.
+
+    Whether dropout is on is the workload's to say, and what the launch files will set.
+    """
     return hardware_of(
         problem.cluster,
         problem.workload.precision,
         problem.profile,
         problem.calibration,
-        framework_traits(problem.framework),
+        replace(framework_traits(problem.framework), dropout=problem.workload.dropout),
     )
 
 

@@ -4,6 +4,7 @@ Kernels are queued: while the device is busy the host runs ahead, so a layer tak
 
     host_s  = launch_s * (kernels + collective_launches * collectives)
             + call_s * (operators + collectives)          forward only: Python around them
+            + launch_s * parameter_hooks * weights        backward only
             + meeting_s * tp * collectives
     layer_s = max(device_s, host_s)                       separately forward and backward
 

@@ -98,7 +98,14 @@ class LayerKind:
     @property
     def stall_s(self) -> Array:
         """Seconds that the device waits for the host, forward and backward: [K]."""
-        return self.forward_s + self.backward_s - self.sums.total_s
+        return stall_s(self.sums, self.host_forward_s, self.host_backward_s)
+
+
+def stall_s(sums: OperatorSum, host_forward_s: Array, host_backward_s: Array) -> Array:
+    """Seconds by which the host is the later one, forward and backward; exactly zero where it never is: [K]."""
+    forward_s = sums.forward_s + sums.communication_forward_s
+    backward_s = sums.backward_s + sums.communication_backward_s
+    return np.maximum(host_forward_s - forward_s, 0.0) + np.maximum(host_backward_s - backward_s, 0.0)
 
 
 def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> LayerKind:
@@ -174,7 +181,8 @@ def saved_and_extra(
     """
     kept = saved_bytes(kind.operators, keys, relief, hidden_size, hardware.framework)
     if relief.offload:
-        one_way_s = working_bytes(kind.operators, keys) / hardware.host_link_bytes_per_s
+        moved_bytes = saved_bytes(kind.operators, keys, Relief(), hidden_size, hardware.framework)
+        one_way_s = moved_bytes / hardware.host_link_bytes_per_s
         return kept, exposed_s(one_way_s, kind.sums.forward_s) + exposed_s(one_way_s, kind.sums.backward_s)
     extra_s = np.zeros(len(keys))
     shares = replayed_shares(kind.operators, relief, hardware.framework)

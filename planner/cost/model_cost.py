@@ -19,10 +19,11 @@ from planner.cost.layer import (
     layer_kind,
     operator_sum,
     saved_and_extra,
+    stall_s,
     working_bytes,
 )
 from planner.cost.layer_keys import LayerKeys
-from planner.memory.activations import Relief, layer_input_bytes, saved_bytes_of_operator
+from planner.memory.activations import Relief, layer_input_bytes, saved_bytes, saved_bytes_of_operator
 from planner.memory.framework_memory import with_framework_kept
 from planner.model.operator import Operator
 from planner.model.operators import (
@@ -171,7 +172,7 @@ def _end(
     return EndTable(
         forward_s=forward_s,
         backward_s=backward_s,
-        host_s=forward_s + backward_s - sums.total_s,
+        host_s=stall_s(sums, *launches_s),
         weight_gradient_s=sums.weight_gradient_s,
         compute_s=sums.forward_s + sums.backward_s,
         tp_s=sums.tp_s,
@@ -195,14 +196,30 @@ def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: 
     operators = embedding_operators(model)
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
-    saved = np.zeros(len(keys))
+    saved, launches_s = np.zeros(len(keys)), launch_floor_s(operators, keys, hardware)
     if model.vision is not None:
         images = workload.images_per_sample
-        saved = _add_vision(sums, model, keys, hardware, images)
-    return _end(sums, saved, np.zeros(len(keys)), hardware, launch_floor_s(operators, keys, hardware))
+        saved = _add_vision(sums, launches_s, model, keys, hardware, images)
+    return _end(sums, saved, np.zeros(len(keys)), hardware, launches_s)
 
 
-def _add_vision(sums: OperatorSum, model: ModelSpec, keys: LayerKeys, hardware: Hardware, images: int) -> Array:
+def _add_launches(
+    launches_s: tuple[Array, Array], operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, count: int
+) -> None:
+    """Add ``count`` times the host seconds of these operators, forward and backward."""
+    forward_s, backward_s = launch_floor_s(operators, keys, hardware)
+    launches_s[0][:] += count * forward_s
+    launches_s[1][:] += count * backward_s
+
+
+def _add_vision(
+    sums: OperatorSum,
+    launches_s: tuple[Array, Array],
+    model: ModelSpec,
+    keys: LayerKeys,
+    hardware: Hardware,
+    images: int,
+) -> Array:
     """The vision tower runs on the first stage; its patches are a sequence of their own.  Returns kept bytes."""
     vision = model.vision
     if vision is None:
@@ -232,6 +249,7 @@ def _add_vision(sums: OperatorSum, model: ModelSpec, keys: LayerKeys, hardware: 
         sums.dense_parameters += count * one.dense_parameters
         if images:
             sums.add_times(one, count)
+            _add_launches(launches_s, operators, patches, hardware, count)
             kept = kept + count * working_bytes(operators, patches)
     sums.dense_parameters += vision.extra_parameters
     projector_flops = vision.projector_flops_per_image * images * keys.micro_batch_size
@@ -251,9 +269,10 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     inputs = [saved_bytes_of_operator(op, keys) for op in operators if op.op_class != "cross_entropy"]
     saved = sum(inputs, start=hardware.framework.kept_logit_bytes * logits)
     transient = hardware.framework.passing_logit_bytes * logits
+    launches_s = launch_floor_s(operators, keys, hardware)
     if model.mtp is not None:
-        saved = saved + _add_mtp(sums, model, kinds, keys, hardware, saved)
-    return _end(sums, saved, transient, hardware, launch_floor_s(operators, keys, hardware))
+        saved = saved + _add_mtp(sums, launches_s, model, kinds, keys, hardware, head_saved=saved)
+    return _end(sums, saved, transient, hardware, launches_s)
 
 
 def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:
@@ -267,10 +286,12 @@ def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:
 
 def _add_mtp(
     sums: OperatorSum,
+    launches_s: tuple[Array, Array],
     model: ModelSpec,
     kinds: Sequence[Sequence[Operator]],
     keys: LayerKeys,
     hardware: Hardware,
+    *,
     head_saved: Array,
 ) -> Array:
     """Multi-token-prediction modules sit beside the head and run the head once more.  Returns kept bytes."""
@@ -279,12 +300,15 @@ def _add_mtp(
         return np.zeros(len(keys))
     layer_ops = kinds[mtp.kind]
     sums.add_times(operator_sum(head_operators(model), keys, hardware), mtp.num_layers)
+    _add_launches(launches_s, head_operators(model), keys, hardware, mtp.num_layers)
     for operators in (layer_ops, mtp_operators(model)):
         one = operator_sum(operators, keys, hardware)
         sums.add_times(one, mtp.num_layers)
+        _add_launches(launches_s, operators, keys, hardware, mtp.num_layers)
         sums.dense_parameters += mtp.num_layers * one.dense_parameters
         sums.expert_parameters += mtp.num_layers * one.expert_parameters
-    kept = working_bytes(layer_ops, keys) + working_bytes(mtp_operators(model), keys) + head_saved
+    kept = saved_bytes(layer_ops, keys, Relief(), model.hidden_size, hardware.framework)
+    kept = kept + working_bytes(mtp_operators(model), keys) + head_saved
     return mtp.num_layers * kept
 
 

@@ -190,6 +190,7 @@ def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) 
         products=products,
         longest=float(min(operator.window or keys.sequence_length, keys.sequence_length)),
         head_dim=0.5 * (operator.qk_dim + operator.v_dim),
+        dropout=hardware.framework.dropout,
     )
 
 

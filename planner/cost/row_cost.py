@@ -63,7 +63,6 @@ class RowCost:
     hop_s: Array
     stage_host_s: Array
     fixed_bytes: Array
-    gathered_bytes: Array
     dense_state: StateBytes
     expert_state: StateBytes
     dense_parallel: DataParallelism
@@ -120,7 +119,6 @@ class CostModel:
         stages = rows.pp.astype(float)
         window_f = (layers.forward_compute_s[key] @ self.kind_counts) / stages
         window_b = (layers.backward_compute_s[key] @ self.kind_counts) / stages
-        gathered = self._gathered_bytes(rows, cost, key)
         return RowCost(
             layer_forward_s=forward_s,
             layer_backward_s=backward_s,
@@ -145,8 +143,7 @@ class CostModel:
             table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
             hop_s=self._hop_s(rows, cost.entry_bytes[key]),
             stage_host_s=self._stage_host_s(rows),
-            fixed_bytes=self._fixed_bytes(rows, cost, key) + gathered,
-            gathered_bytes=gathered,
+            fixed_bytes=self._fixed_bytes(rows, cost, key) + self._gathered_bytes(rows, cost, key),
             dense_state=self._state(rows, dense, cost, key),
             expert_state=self._state(rows, expert, cost, key),
             dense_parallel=dense,

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from planner.diff import DERIVED_FIELDS, MEMORY_TERMS, value_words, worst_stage
 from planner.explain.neighbours import Neighbour, neighbours
+from planner.framework.traits import TUNED
 from planner.plan import Plan
 from planner.step_terms import term_words
 from planner.strategy import Strategy
@@ -134,12 +135,16 @@ def _reason(term: str, strategy: Strategy, plan: Plan) -> tuple[str, str]:
         "pp_send": (f"pp={s.pp}", "activations travel between stages; only what nothing hides is counted"),
         "optimizer": (zero, "every parameter is updated once a step"),
         "offload": ("offload", "states travel between device and host"),
-        "host": (
-            "calibration",
-            "launches and host code delay every micro-batch, as measured runs of the framework show",
-        ),
+        "host": (_host_words(plan), "the device waits while the host launches kernels, as measured runs show"),
     }
     return table.get(term, (term, "see the cost model in docs/"))
+
+
+def _host_words(plan: Plan) -> str:
+    """What makes the host late: the framework whose traits the plan assumes, and a calibration's overhead."""
+    problem = plan.problem
+    known = ["calibration"] if problem.calibration and problem.calibration.factors.host_overhead_s else []
+    return " and ".join([f"framework {problem.framework}", *known] if problem.framework != TUNED.name else known)
 
 
 def _compute_words(plan: Plan) -> str:

@@ -8,6 +8,13 @@ from typing import Literal
 AttentionChoice = Literal["best", "flash2", "triton", "unfused"]
 """best: the fastest published kernel of the device; flash2: FlashAttention-2 on any device; triton: the first
 FlashAttention in Triton; unfused: batched matmuls around a softmax kernel."""
+NEVER_FUSED = frozenset({"volta"})
+"""Device generations for which no FlashAttention was published: best is unfused there."""
+
+
+def attention_on(choice: AttentionChoice, architecture: str) -> AttentionChoice:
+    """The attention kernel that a choice means on one device generation."""
+    return "unfused" if choice == "best" and architecture in NEVER_FUSED else choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,4 +40,5 @@ class KernelTraits:
     frozen_weights: bool = False
     """Whether only small adapters learn (LoRA): no weight gradients, no gradient traffic, no optimizer of the model."""
     dropout: bool = False
-    """Whether dropout is on (after both branches of a layer, and on attention scores), whose masks are kept."""
+    """Whether dropout is on (after both branches of a layer, and on attention scores), whose masks are kept: in runs
+    whose source does not say; a plan follows its workload."""

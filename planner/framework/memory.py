@@ -41,5 +41,9 @@ class MemoryTraits:
     kept_fragmentation: float = 1.0
     """Memory that the allocator's pool needs for each byte of kept activations."""
     memory_spread: float = 0.02
-    """Standard deviation of measured over predicted memory; a run is said to fit with three times that to
-    spare: an out-of-memory costs a run, a false alarm one candidate."""
+    """Standard deviation of measured over predicted memory."""
+
+    @property
+    def safe_margin_fraction(self) -> float:
+        """Part of device memory to leave free: three spreads, for an out-of-memory costs a run."""
+        return 3.0 * self.memory_spread

@@ -64,4 +64,6 @@ HUGGING_FACE = FrameworkTraits(
     summary="Hugging Face models, eager, one device or plain data parallelism",
     attention="unfused",
     unfused=EAGER,
+    dropout=True,
 )
+"""Dropout of 0.1 in the configurations of GPT-2, OPT and BERT (transformers, GPT2Config and so on)."""

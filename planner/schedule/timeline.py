@@ -62,7 +62,8 @@ class Timeline:
     @property
     def bubble_fraction(self) -> float:
         """Idle part of all device time."""
-        return float(self.bubble_s.sum() / (self.num_ranks * self.makespan_s)) if self.makespan_s else 0.0
+        # Rounding leaves less than nothing where no device is ever idle.
+        return max(0.0, float(self.bubble_s.sum() / (self.num_ranks * self.makespan_s))) if self.makespan_s else 0.0
 
     def rank(self, rank: int) -> RankTimeline:
         """What ``rank`` ran."""

@@ -28,11 +28,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.data_parallel import optimizer_places_s
+from planner.cost.data_parallel import DataParallelism, optimizer_places_s
 from planner.cost.model_cost import LayerTable
 from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import end_seconds, stage_memory
-from planner.memory.states import WEIGHT_BYTES, gradient_bytes
+from planner.memory.states import state_bytes
 from planner.schedule.closed_form import pipeline_makespan_s
 from planner.search.row_context import take
 from planner.strategy_rows import SCHEDULES, StrategyRows
@@ -137,10 +137,9 @@ class BoundTerms:
         The fullest device needs at least what the mean one does, and at least what the head's device does with a
         single layer.
         """
-        cost, workload = self.cost, self.costs.workload
-        per_parameter = WEIGHT_BYTES + gradient_bytes(workload)
-        dense_bytes = per_parameter / np.maximum(cost.dense_parallel.ranks, 1.0)
-        expert_bytes = per_parameter / np.maximum(cost.expert_parallel.ranks, 1.0)
+        cost = self.cost
+        kinds = (cost.dense_parallel, cost.expert_parallel)
+        dense_bytes, expert_bytes = (self._leanest_state_bytes(parallel) for parallel in kinds)
         kept = cost.saved_bytes.min(axis=1)
         head_activations = np.maximum(cost.head_saved + cost.head_transient - kept, 0.0)
         mean = self.mean_dense * dense_bytes + self.mean_expert * expert_bytes + head_activations / self.rows.pp
@@ -148,6 +147,11 @@ class BoundTerms:
         head = cost.head_dense * dense_bytes + cost.head_expert * expert_bytes + layer.min(axis=1) + head_activations
         leanest: Array = cost.fixed_bytes + kept + np.maximum(mean, head)
         return leanest
+
+    def _leanest_state_bytes(self, parallel: DataParallelism) -> Array:
+        """Bytes a parameter on the device under ZeRO-3 over all ranks with the optimizer on the host: [R]."""
+        ones, ranks = np.ones(len(self.rows), dtype=np.int64), np.maximum(parallel.ranks, 1.0)
+        return state_bytes(self.costs.workload, 3 * ones, ranks, ones, self.costs.hardware.framework).total
 
     def state_bytes(self) -> Array:
         """What the mean device needs for its states and buffers alone, whatever is relieved: [R]."""

@@ -16,7 +16,7 @@ import profiles
 import solver
 from planner.version import __version__
 
-DECIDING_FOLDERS = ("cost", "memory", "model", "schedule", "search")
+DECIDING_FOLDERS = ("calibration", "cost", "coverage", "framework", "memory", "model", "schedule", "search")
 """Folders of ``planner`` that decide a plan; modules directly in ``planner/`` do so too."""
 
 

@@ -11,9 +11,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planner.problem import Problem
+from planner.candidate import Split
+from planner.cost.hardware import problem_hardware
+from planner.framework.known import FRAMEWORKS
+from planner.model.load import load_model
+from planner.problem import Problem, Workload
 from planner.search.bound import BoundTerms, lower_bounds_s
+from planner.search.estimate import strategy_context
+from planner.search.evaluate import evaluate_split
+from planner.strategy import Strategy
 from planner.strategy_rows import SCHEDULES, StrategyRows
+from profiles.catalogue import load_cluster
 from tests.calibrated_problems import calibrated
 from tests.exhaustive_search import Outcomes, all_outcomes
 from tests.search_problems import Size, random_problem
@@ -124,6 +132,34 @@ def test_bounds_hold_with_a_calibration(seed: int) -> None:
     _check_time(problem)
     _check_cutoff(problem)
     _check_memory(problem)
+
+
+@pytest.mark.parametrize("framework", sorted(FRAMEWORKS))
+def test_bounds_hold_with_the_traits_of_every_framework(framework: str) -> None:
+    for seed in range(1020, 1024):
+        problem = _problem(seed).model_copy(update={"framework": framework})
+        _check_time(problem)
+        _check_memory(problem)
+
+
+@pytest.mark.parametrize("framework", ["tuned", "torchtitan"])
+def test_a_deep_model_sharded_with_its_optimizer_on_the_host_is_not_ruled_out(framework: str) -> None:
+    """Where the states of many layers outweigh what is gathered of one, nothing hides a wrong state a parameter."""
+    problem = Problem(
+        model=load_model("llama-3.1-70b"),
+        cluster=load_cluster("aws-p5"),
+        workload=Workload(global_batch_size=8, sequence_length=2048),
+        framework=framework,
+    )
+    strategy = Strategy(
+        dp_shard=8, zero_stage=3, num_microbatches=1, optimizer_offload=True, recompute="full", tp=1, pp=1
+    )
+    context = strategy_context(problem, problem_hardware(problem), strategy)
+    layers = problem.model.num_layers
+    leaf = evaluate_split(context, Split(chunk_layers=(layers,), relieved=(layers,)))
+    core = _plainest(context.row, "relief", *SHARDING, *CORE)
+    terms = BoundTerms(context.costs, core, context.costs.rows(core), with_tail=False)
+    assert terms.leanest_bytes()[0] <= leaf.peak_memory_bytes
 
 
 @pytest.mark.slow

@@ -42,9 +42,10 @@ class FigureChoice(StrEnum):
 
 
 Truth = Annotated[
-    list[Path], typer.Argument(metavar="TRUTH.csv...", help="Measured runs (see docs/reference/accuracy.md).")
+    list[Path],
+    typer.Argument(metavar="TRUTH.csv...", help="Measured runs, one row each (see docs/how-to/judge-accuracy.md)."),
 ]
-By = Annotated[GroupChoice, typer.Option("--by", help="How to group the rows.")]
+By = Annotated[GroupChoice, typer.Option("--by", help="What a line of the tables stands for.")]
 Fraction = Annotated[
     float | None,
     typer.Option("--calibrate-fraction", metavar="F", help="Calibrate on this part of each source, judge the rest."),
@@ -52,13 +53,17 @@ Fraction = Annotated[
 Fitted = Annotated[
     Path | None,
     typer.Option(
-        "--fitted-rows", metavar="FILE", help="Row ids that chose constants of the cost model.  [default: the own list]"
+        "--fitted-rows",
+        metavar="FILE",
+        help="Ids of rows that chose constants of the cost model, one a line.  [default: the list of this release]",
     ),
 ]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write the report as one HTML file.")]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="DIR", help="Also draw the figures into DIR.")]
 Format = Annotated[FigureChoice, typer.Option("--format", help="Of the figures in DIR.")]
-Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Also write the accuracy page.")]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Also write the report as a Markdown page.")
+]
 
 
 def register(app: typer.Typer) -> None:

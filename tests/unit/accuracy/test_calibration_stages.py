@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from planner.accuracy.calibration import Calibration, calibrate
 from planner.accuracy.calibration_part import calibration_part
 from planner.accuracy.prediction import DATASHEET, MappedRun, Prediction, map_rows, predict_rows, predict_runs
 from planner.accuracy.ranking import ranking_key
+from planner.accuracy.residual_model import shrunken_level
 from planner.accuracy.statistics import coverage, memory_figures, time_figures
 from planner.calibration.factors import Factors
+from planner.framework.traits import TUNED
 from tests.accuracy_rows import rows_of
 
 TRUE = Factors(compute=1.5, communication=2.0)
@@ -132,6 +135,21 @@ def test_memory_has_factors_and_a_second_stage_too() -> None:
     assert memory_figures([found[1][index] for index in rest])["mape"] > 0.05
     assert memory_figures([result.by_factors[index] for index in rest])["mape"] < 0.02
     assert memory_figures([result.by_residuals[index] for index in rest])["mape"] < 0.02
+
+
+def test_a_level_of_memory_is_shrunken_by_the_spread_of_memory_not_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.accuracy.calibration._factors", lambda runs, source: None)
+    asked = changes("lean", 4)
+    plain = {each.row.id: each.peak_memory_bytes / 2**30 for each in predict_rows(rows_of(*asked))[0]}
+    found = known(*({**each, "step_time_s": "", "peak_mem_gib": repr(plain[each["id"]] * 0.97)} for each in asked))
+    result = calibrated(found, 0.25)
+    assert (sum(result.part), result.factor_sets) == (2, [])
+    level = shrunken_level(np.log([0.97, 0.97]), TUNED.memory_spread)
+    ratios = [
+        after.peak_memory_bytes / before.peak_memory_bytes
+        for after, before in zip(result.by_residuals, found[1], strict=True)
+    ]
+    assert ratios == pytest.approx([float(np.exp(level))] * 8)
 
 
 def test_what_depends_on_the_run_is_left_to_the_second_stage() -> None:

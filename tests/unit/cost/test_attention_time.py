@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,6 @@ from planner.cost.attention_time import (
     CUDNN_HOPPER,
     FLASH2_AMPERE,
     FLASH2_HOPPER,
-    SCORE_BYTES_BACKWARD,
-    SCORE_BYTES_FORWARD,
     FusedKernel,
     attention_seconds,
 )
@@ -20,6 +19,7 @@ from planner.cost.efficiency import LAUNCH_S, DeviceRates, device_rates
 from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.operator_time import UNFUSED_PASSES, is_wide, moved_bytes, operator_backward_s, operator_forward_s
+from planner.framework.kernels import AttentionChoice, attention_on
 from planner.framework.traits import TUNED, FrameworkTraits
 from planner.model.operators import head_operators, layer_operators
 from profiles.catalogue import load_cluster, load_device
@@ -70,30 +70,35 @@ def rates() -> DeviceRates:
     return device_rates(load_device("a100-sxm4-80gb"), "fp16")
 
 
-def test_unfused_attention_writes_every_score() -> None:
-    """Eight heads of 2,048 tokens: beside the matmuls 8 bytes a score forward, 9 backward, all pairs computed."""
+@pytest.mark.parametrize(("dropout", "forward_bytes", "backward_bytes"), [(True, 8.0, 9.0), (False, 3.0, 4.0)])
+def test_unfused_attention_writes_every_score(dropout: bool, forward_bytes: float, backward_bytes: float) -> None:
+    """Eight heads of 2,048 tokens: beside the matmuls so many bytes a score, all pairs computed."""
     scores, products, device = np.array([8 * 2048.0**2]), np.array([8.0]), rates()
+    sizes = {"flops": np.array([1.0]), "scores": scores, "products": products}
     forward_s, backward_s = attention_seconds(
-        "unfused", "ampere", device, flops=np.array([1.0]), scores=scores, products=products, longest=2048, head_dim=128
+        "unfused", "ampere", device, **sizes, longest=2048, head_dim=128, dropout=dropout
     )
     side, width = np.array([2048.0]), np.array([128.0])
     pair_s = device.wide_matmul_s(side, side, width, products) + device.wide_matmul_s(side, width, side, products)
-    assert forward_s == pytest.approx(pair_s + device.memory_s(SCORE_BYTES_FORWARD * scores))
-    assert backward_s == pytest.approx(2 * pair_s + device.memory_s(SCORE_BYTES_BACKWARD * scores))
+    assert forward_s == pytest.approx(pair_s + device.memory_s(forward_bytes * scores))
+    assert backward_s == pytest.approx(2 * pair_s + device.memory_s(backward_bytes * scores))
 
 
-def test_devices_without_fused_kernels_never_fuse() -> None:
-    device = device_rates(load_device("v100-sxm2-32gb"), "fp16")
-    sizes = {"flops": np.array([1e12]), "scores": np.array([1e8]), "products": np.array([8.0])}
-    best = attention_seconds("best", "volta", device, **sizes, longest=2048.0, head_dim=128.0)
-    assert best == attention_seconds("unfused", "volta", device, **sizes, longest=2048.0, head_dim=128.0)
+@pytest.mark.parametrize(("choice", "architecture", "runs"), [
+    ("best", "volta", "unfused"), ("best", "ampere", "best"), ("flash2", "volta", "flash2"),
+])  # fmt: skip
+def test_the_best_kernel_of_devices_without_fused_ones_is_unfused(
+    choice: AttentionChoice, architecture: str, runs: str
+) -> None:
+    assert attention_on(choice, architecture) == runs
 
 
 def test_an_unknown_architecture_runs_flash2_as_other_devices_do() -> None:
-    sizes = {"flops": np.array([1e12]), "scores": np.array([1e8]), "products": np.array([8.0])}
+    sizes: dict[str, Any] = {"flops": np.array([1e12]), "scores": np.array([1e8]), "products": np.array([8.0])}
+    sizes |= {"longest": 4096.0, "head_dim": 128.0, "dropout": False}
     device = device_rates(load_device("mi300x"), "bf16")
-    seconds = attention_seconds("flash2", "cdna3", device, **sizes, longest=4096.0, head_dim=128.0)
-    assert seconds == attention_seconds("best", "cdna3", device, **sizes, longest=4096.0, head_dim=128.0)
+    seconds = attention_seconds("flash2", "cdna3", device, **sizes)
+    assert seconds == attention_seconds("best", "cdna3", device, **sizes)
 
 
 def test_casts_cost_four_bytes_an_element_of_input_and_of_incoming_gradient() -> None:

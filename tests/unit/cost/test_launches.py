@@ -24,7 +24,7 @@ from planner.memory.activations import Relief
 from planner.model.builtin import builtin_model
 from planner.model.model_yaml import model_from_description
 from planner.model.operator import Operator
-from planner.model.operators import head_operators, layer_operators
+from planner.model.operators import head_operators, layer_operators, mtp_operators
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.search.choices import RELIEFS
@@ -175,3 +175,26 @@ def test_known_frameworks_are_never_faster_than_a_tuned_one() -> None:
     for traits in (MEGATRON_2021, MEGATRON_DEEPSPEED):
         kind = layer_kind(operators, keys, a100(traits))
         assert kind.forward_s + kind.backward_s >= tuned_s
+
+
+def test_offload_moves_what_the_framework_keeps() -> None:
+    """Unfused attention keeps 2 bytes a score: 8 x 16 tables of 1,024 squared, both ways, far beyond what hides."""
+    keys, slow = keys_of(micro=8), 1e6
+    seconds = []
+    for traits in (TUNED, replace(TUNED, attention="unfused")):
+        hardware = replace(a100(traits), host_link_bytes_per_s=slow)
+        kind = layer_kind(gpt_layer(), keys, hardware)
+        seconds.append(saved_and_extra(kind, keys, hardware, Relief(offload=True), 1024)[1])
+    assert float((seconds[1] - seconds[0])[0]) == pytest.approx(2 * 2 * 8 * 16 * 1024**2 / slow, rel=0.01)
+
+
+def test_modules_of_multi_token_prediction_are_launched_too() -> None:
+    """One module of multi-token prediction: its own operators, a layer, and the head once more."""
+    late, keys = replace(EAGER, launch_s=1e-3), keys_of(8)
+    model = builtin_model("deepseek-v3")
+    assert model.mtp is not None
+    assert model.mtp.num_layers == 1
+    launched = (*head_operators(model), *head_operators(model), *mtp_operators(model))
+    launched += layer_operators(model, model.mtp.kind)
+    forward, backward = host_s(launched, keys, late)
+    assert row_s(late, Strategy(tp=8, num_microbatches=2), model)[1] == pytest.approx(float(forward[0] + backward[0]))

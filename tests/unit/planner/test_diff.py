@@ -85,3 +85,10 @@ def test_changes_come_in_the_order_of_a_strategy_however_it_was_stored() -> None
     a, b = Strategy(), Strategy(tp=2, pp=4, zero_stage=2, dp_shard=2)
     changes = strategy_changes(dict(sorted(a.to_dict().items())), dict(sorted(b.to_dict().items())))
     assert [each.field for each in changes] == ["tp", "pp", "dp_shard", "zero_stage", "dp"]
+
+
+def test_another_framework_is_named_beside_the_default_one() -> None:
+    tuned = make_plan(Strategy(dp_shard=8))
+    late = tuned.model_copy(update={"problem": tuned.problem.model_copy(update={"framework": "nanotron"})})
+    changes = {(each.field, each.a, each.b) for each in diff_plans(tuned, late).problem}
+    assert changes == {("/framework", "tuned", "nanotron")}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
+from planner.cost.hardware import hardware_of, problem_hardware
 from planner.framework.nanotron import NANOTRON
 from planner.framework.traits import TUNED
 from planner.memory.framework_memory import (
@@ -17,7 +20,9 @@ from planner.memory.framework_memory import (
 from planner.memory.states import state_bytes
 from planner.model.mlp_operators import mlp_operators
 from planner.model.spec import MlpSpec
-from planner.problem import Workload
+from planner.problem import Problem, Workload
+from profiles.catalogue import load_device
+from tests.plan_factory import make_cluster, make_model
 
 WORKLOAD = Workload(global_batch_size=1, sequence_length=1)
 ONE = np.array([1.0])
@@ -68,3 +73,19 @@ def test_the_step_of_zero_one_copies_shard_and_whole(zero: int, shards: int, cop
     found = step_copy_bytes(NANOTRON, np.array([zero]), np.array([float(shards)]))
     assert found[0] == pytest.approx(copies)
     assert step_copy_bytes(TUNED, np.array([zero]), np.array([float(shards)]))[0] == 0
+
+
+def test_a_plan_keeps_dropout_masks_where_its_workload_asks_for_dropout_and_nowhere_else() -> None:
+    """The launch files of a plan set dropout by the workload, whatever a framework's default is."""
+    for name, dropout in itertools.product(("tuned", "megatron-2021"), (False, True)):
+        workload = WORKLOAD.model_copy(update={"dropout": dropout})
+        problem = Problem(model=make_model(), cluster=make_cluster(8), workload=workload, framework=name)
+        assert problem_hardware(problem).framework.dropout is dropout
+
+
+def test_devices_without_fused_kernels_keep_the_scores_that_their_attention_writes() -> None:
+    cluster = make_cluster(8)
+    pool = cluster.pools[0].model_copy(update={"device": load_device("v100-sxm2-32gb")})
+    old = hardware_of(cluster.model_copy(update={"pools": (pool,)}), "fp16")
+    assert old.framework.attention == "unfused"
+    assert hardware_of(cluster, "bf16").framework.attention == "best"

@@ -64,3 +64,14 @@ def test_new_pins_replace_old_ones_of_the_same_field(plan: Plan) -> None:
     twice = with_pins(once, {"tp": 4})
     assert twice.constraints.pins == {"tp": 4, "pp": 2}
     assert plan.problem.constraints.pins == {}
+
+
+def test_waits_for_the_host_are_the_framework_s_or_the_calibration_s(plan: Plan) -> None:
+    late = plan.model_copy(
+        update={
+            "breakdown_s": {**plan.breakdown_s, "host": 0.1},
+            "problem": plan.problem.model_copy(update={"framework": "nanotron"}),
+        }
+    )
+    host = next(cause for cause in explain(late, with_neighbours=False).causes if cause.term == "host")
+    assert host.choice == "framework nanotron"

@@ -26,6 +26,16 @@ def test_sources_that_decide_numbers_are_in_and_doors_are_out() -> None:
     assert not [name for name in names if name.startswith(("planner/store/", "planner/cli/", "planner/emit/"))]
 
 
+def test_every_source_that_planning_imports_is_hashed() -> None:
+    """A folder that joins the planner later (traits of frameworks did) must not leave stored plans looking fresh."""
+    code = "import sys, planner.search.find, planner.search.estimate; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    modules = {name for name in done.stdout.split() if name.startswith(("planner.", "profiles.", "solver."))}
+    hashed = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name, _ in deciding_sources()}
+    assert "planner.cost.hardware" in modules
+    assert not modules - hashed
+
+
 def _signature_of(folder: Path) -> str:
     code = "from planner.store.signature import software_signature; print(software_signature())"
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)

@@ -29,7 +29,8 @@ class GroupChoice(StrEnum):
 
 
 Truth = Annotated[
-    list[Path] | None, typer.Argument(metavar="[TRUTH.csv...]", help="Measured runs (see docs/reference/accuracy.md).")
+    list[Path] | None,
+    typer.Argument(metavar="[TRUTH.csv...]", help="Measured runs, one row each (see docs/how-to/judge-accuracy.md)."),
 ]
 LogModel = Annotated[
     str | None, typer.Option("--model", "-m", metavar="M", help="Model of the stored training logs; with --cluster.")
