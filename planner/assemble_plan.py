@@ -71,7 +71,9 @@ def assemble_plan(
             candidate.breakdown_s,
             covered.input_sigma if covered else None,
             problem.calibration.framework_sigma if problem.calibration else None,
-            studied_sigma=framework_traits(problem.framework).spread_at(candidate.strategy.world_size),
+            studied_sigma=framework_traits(problem.framework).spread_at(
+                candidate.strategy.world_size, experts=problem.model.has_experts
+            ),
         ),
         simulated_step_time_s=simulated_step_time_s(candidate),
         tokens_per_s=tokens / step_s,
@@ -168,7 +170,7 @@ def _assumptions(problem: Problem, hardware: Hardware, candidate: Candidate) -> 
         notes.append(
             f"best matmul rate of {device.name} is not measured; {DEFAULT_MATMUL_FRACTION:.0%} of peak assumed"
         )
-    if candidate.strategy.ep > 1 or any(kind.moe for kind in problem.model.layer_kinds):
+    if candidate.strategy.ep > 1 or problem.model.has_experts:
         notes.append("tokens are spread evenly over the experts")
     if problem.model.vision is not None and workload.images_per_sample == 0:
         notes.append("no images in the samples: the vision tower holds memory but does no work")

@@ -79,6 +79,7 @@ class Prediction:
     flavour: Flavour
     least_memory_bytes: float
     num_devices: int
+    experts: bool
     framework_sigma: float | None = None
 
     def interval_at(self, level: float) -> tuple[float, float]:
@@ -86,7 +87,7 @@ class Prediction:
         low_s, high_s = step_interval_s(
             self.breakdown_s,
             framework_sigma=self.framework_sigma,
-            studied_sigma=self.flavour.traits.spread_at(self.num_devices),
+            studied_sigma=self.flavour.traits.spread_at(self.num_devices, experts=self.experts),
             level=level,
         )
         # A correction of the whole step leaves the breakdown as it was.
@@ -280,6 +281,7 @@ def _prediction(
         flavour=mapped.flavour,
         least_memory_bytes=least_bytes,
         num_devices=strategy.world_size,
+        experts=mapped.model.has_experts,
     )
 
 

@@ -114,6 +114,7 @@ def _calibrated(
         framework=first.framework,
         framework_version=first.framework_version,
         device=first.device,
+        traits=first.run.traits.name,
         profile_id=profile_id,
         factors=tidy,
         time=time,

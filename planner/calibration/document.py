@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from planner.calibration.factors import SPREAD_ROWS, AppliedCalibration, Factors
+from planner.framework.traits import TUNED
 from profiles.document import Document, canonical_json
 
 
@@ -70,6 +71,10 @@ class Calibration(Document):
     framework: str
     framework_version: str = ""
     device: str = Field(min_length=1)
+    traits: str = Field(
+        default=TUNED.name,
+        description="framework whose launches, kernels and memory the corrected predictions had",
+    )
     profile_id: str | None = Field(default=None, description="measured inputs that were used; None = datasheet")
     factors: Factors
     time: FittedQuantity | None = None

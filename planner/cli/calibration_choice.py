@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from profiles.prediction.reference import ProfileReference
 
 
-def chosen_calibration(text: str, device: Device, profile: ProfileReference | None) -> AppliedCalibration:
-    """The factors for ``device``.
+def chosen_calibration(
+    text: str, device: Device, profile: ProfileReference | None, framework: str
+) -> AppliedCalibration:
+    """The factors for ``device`` on top of the predictions for ``framework``.
 
-    Raises Conflict (of another device; fitted on datasheets where measurements are used, or the reverse), NotFound,
-    DocumentInvalid.
+    Raises Conflict (of another device; fitted on datasheets where measurements are used, or the reverse; fitted on the
+    predictions for another framework), NotFound, DocumentInvalid.
     """
     from planner.calibration.folder import calibrations_folder, find_calibration, read_calibration
+    from planner.framework.known import FRAMEWORKS
 
     path = Path(text)
     is_file = path.exists() or path.suffix or len(path.parts) > 1
@@ -29,6 +32,14 @@ def chosen_calibration(text: str, device: Device, profile: ProfileReference | No
             f"the calibration is of {calibration.device}, the cluster has {device.name}",
             where="--calibration",
             hint="factors of one device say nothing about another: calibrate with runs on it, or leave the flag out",
+        )
+    if calibration.traits != framework:
+        raise Conflict(
+            f"the calibration corrects predictions for framework {calibration.traits}, this problem is of {framework}",
+            where="--calibration",
+            hint=f"add --framework {calibration.traits}"
+            if calibration.traits in FRAMEWORKS
+            else "calibrate with runs of the framework that the plan is for",
         )
     if (calibration.profile_id is None) != (profile is None):
         fitted, used = (

@@ -70,7 +70,7 @@ def build_problem(
     the_model = script.model if script else load_model(model)
     the_cluster = load_cluster(cluster, devices or (script.num_devices if script else None))
     device = the_cluster.pools[0].device
-    used = chosen_profile(profile, device)
+    used, software = chosen_profile(profile, device), framework_traits(framework).name
     return Problem(
         model=the_model,
         cluster=the_cluster,
@@ -78,8 +78,8 @@ def build_problem(
         constraints=constraints,
         objective=objective,
         profile=used,
-        calibration=None if calibration is None else chosen_calibration(calibration, device, used),
-        framework=framework_traits(framework).name,
+        calibration=None if calibration is None else chosen_calibration(calibration, device, used, software),
+        framework=software,
     )
 
 

@@ -55,7 +55,7 @@ def neighbours(plan: Plan) -> tuple[Neighbour, ...]:
     """Every neighbour of the plan's strategy that changes anything, fastest first; those that cannot be are last."""
     seen = {plan.chosen()}
     found: list[Neighbour] = []
-    has_experts = any(kind.moe is not None for kind in plan.problem.model.layer_kinds)
+    has_experts = plan.problem.model.has_experts
     for move, strategy in moves(plan.chosen(), plan.problem.workload.global_batch_size):
         if strategy not in seen and (has_experts or move.split()[0] not in EXPERT_FIELDS):
             seen.add(strategy)

@@ -54,7 +54,7 @@ with cuDNN's kernel, which takes Megatron's layout."""
 MEGATRON_TEST_UNFUSED = replace(MEGATRON_TEST, name="megatron-test-unfused", attention="unfused")
 NEMO = FrameworkTraits(
     name="nemo",
-    time_spread=0.15,
+    time_spread=0.095,
     studied_devices=2048,
     summary="a NeMo performance recipe: tuned Megatron-Core with DeepEP dispatch",
     dispatch="node",

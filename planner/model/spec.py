@@ -188,6 +188,11 @@ class ModelSpec(Document):
         """Transformer layers, without multi-token-prediction modules and vision tower."""
         return sum(run.count for run in self.layer_runs)
 
+    @property
+    def has_experts(self) -> bool:
+        """Whether some layer is a mixture of experts."""
+        return any(kind.moe is not None for kind in self.layer_kinds)
+
     def layer_kind_sequence(self) -> tuple[int, ...]:
         """Kind index of every layer in order, length ``num_layers``."""
         return tuple(run.kind for run in self.layer_runs for _ in range(run.count))

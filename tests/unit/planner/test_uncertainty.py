@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from planner.framework.megatron import NEMO
 from planner.framework.nanotron import NANOTRON
-from planner.framework.traits import TUNED
+from planner.framework.traits import EXPERTS_SPREAD, TUNED
 from planner.uncertainty import SLOW_SIDE, STUDIED_SLOW_SIDE, step_interval_s, step_sigma, z_of
 
 BREAKDOWN = {"compute": 8.0, "tp": 1.0, "pp_bubble": 1.0}
@@ -38,9 +39,15 @@ def test_measured_inputs_add_their_spread_to_the_framework_s() -> None:
 
 
 def test_jobs_beyond_the_studied_size_have_no_studied_spread() -> None:
-    assert NANOTRON.spread_at(NANOTRON.studied_devices) == NANOTRON.time_spread
-    assert NANOTRON.spread_at(NANOTRON.studied_devices + 1) is None
-    assert TUNED.spread_at(8) is None
+    assert NANOTRON.spread_at(NANOTRON.studied_devices, experts=False) == NANOTRON.time_spread
+    assert NANOTRON.spread_at(NANOTRON.studied_devices + 1, experts=False) is None
+    assert TUNED.spread_at(8, experts=False) is None
+
+
+def test_routed_experts_are_less_certain() -> None:
+    dense, routed = (NEMO.spread_at(64, experts=experts) for experts in (False, True))
+    assert dense is not None
+    assert routed == pytest.approx(math.hypot(dense, EXPERTS_SPREAD))
 
 
 def test_levels_are_points_of_the_normal_distribution() -> None:

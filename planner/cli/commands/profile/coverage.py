@@ -65,7 +65,8 @@ def _data(plan: Plan, found: Coverage, profile: Profile | None, rows: int) -> di
 
     step_s = plan.step_time_s
     gains, used = found.gains(), plan.problem.calibration
-    studied = framework_traits(plan.problem.framework).spread_at(plan.chosen().world_size)
+    traits, experts = framework_traits(plan.problem.framework), plan.problem.model.has_experts
+    studied = traits.spread_at(plan.chosen().world_size, experts=experts)
     spread = (found.input_sigma if profile else None, used.framework_sigma if used else None)
     return {
         "plan_id": plan.plan_id,
