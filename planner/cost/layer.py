@@ -227,11 +227,14 @@ def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     """One reduction forward, one backward, over the output of a row-parallel matmul; returns the forward seconds."""
     size = keys.tokens * operator.out_features * 2.0
     reduce_s = hardware.collective_s("all_reduce", size, keys.tp, np.ones_like(size))
-    gather_s = hardware.collective_s("all_gather", size, keys.tp, np.ones_like(size))
+    scatter_s = hardware.collective_s("reduce_scatter", size, keys.tp, np.ones_like(size))
+    # TransformerEngine casts before it gathers: 8-bit inputs and gradients travel as such, sums in 16 bit.
+    gathered = size * (0.5 if hardware.rates.casts else 1.0)
+    gather_s = hardware.collective_s("all_gather", gathered, keys.tp, np.ones_like(size))
     late_s = hardware.framework.collective_skew_s * np.sqrt(2.0 * np.log(keys.tp))
     # Under sp the all_reduce becomes reduce_scatter + all_gather, and the backward gathers the saved input once more
     # beside the input-gradient matmul.
-    one_way_s = np.where(keys.sp > 0, 2.0 * gather_s, reduce_s) + late_s
+    one_way_s = np.where(keys.sp > 0, scatter_s + gather_s, reduce_s) + late_s
     regather_s = np.where(keys.sp > 0, exposed_s(gather_s, matmul_s), 0.0)
     hidden_s = exposed_s(one_way_s, TP_OVERLAP_FRACTION * 2.0 * matmul_s, TP_EXPOSED_FRACTION)
     shown_s = np.where(keys.overlap_tp > 0, hidden_s, one_way_s)
