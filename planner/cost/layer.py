@@ -228,9 +228,12 @@ def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     size = keys.tokens * operator.out_features * 2.0
     reduce_s = hardware.collective_s("all_reduce", size, keys.tp, np.ones_like(size))
     scatter_s = hardware.collective_s("reduce_scatter", size, keys.tp, np.ones_like(size))
-    # TransformerEngine casts before it gathers: 8-bit inputs and gradients travel as such, sums in 16 bit.
-    gathered = size * (0.5 if hardware.rates.casts else 1.0)
-    gather_s = hardware.collective_s("all_gather", gathered, keys.tp, np.ones_like(size))
+    gather_s = scatter_s
+    if hardware.rates.casts:
+        # TransformerEngine casts before it gathers: 8-bit inputs and gradients travel as such, sums in 16 bit.
+        gather_s = hardware.collective_s("all_gather", 0.5 * size, keys.tp, np.ones_like(size))
+    elif hardware.measured_links is not None:
+        gather_s = hardware.collective_s("all_gather", size, keys.tp, np.ones_like(size))
     late_s = hardware.framework.collective_skew_s * np.sqrt(2.0 * np.log(keys.tp))
     # Under sp the all_reduce becomes reduce_scatter + all_gather, and the backward gathers the saved input once more
     # beside the input-gradient matmul.

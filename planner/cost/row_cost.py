@@ -227,7 +227,10 @@ class CostModel:
         return calibrated + stall_s * 2.0 * np.minimum(rows.pp - 1, 2)
 
     def _tensors_per_parameter(self, cost: ModelCost, key: Ints) -> Array:
-        """Weight tensors of the model over its local parameters: [R]."""
+        """Weight tensors of the model over its local parameters: [R]; zeros where their number does not matter."""
+        framework = self.hardware.framework
+        if framework.reduction_bucket_bytes == 0.0 and not framework.gather_by_tensor:
+            return np.zeros(len(key))
         local = (cost.layers.dense_parameters + cost.layers.expert_parameters)[key] @ self.kind_counts
         local = local + cost.embedding.dense_parameters[key] + cost.head.dense_parameters[key]
         per_parameter: Array = weight_tensors(self.model) / np.maximum(local, 1.0)
