@@ -73,5 +73,5 @@ def _term(key: tuple[str, int, int, int], strategy: Strategy) -> str:
     if strategy.cp > 1 and group == strategy.cp and stride == strategy.tp:
         return "cp" if (op == "all_gather") == (strategy.cp_kind == "ring") else UNUSED
     if strategy.tp > 1 and group == strategy.tp and stride == 1:
-        return "tp" if (op == "all_gather") == strategy.sp else UNUSED
+        return "tp" if (op != "all_reduce") == strategy.sp else UNUSED
     return "dp"
