@@ -64,9 +64,9 @@ class Run:
 
 
 RANK_ABORT = "terminate called without an active exception"
-"""A rank on a busy CPU machine now and then dies so, without a Python error: about one launch in some hundred, in torch's
-or DeepSpeed's native threads; 50 launches in a row, six at a time, did not show it.  Nothing of ours is in that process
-but the emitted script, so one more launch decides; anything else fails at once."""
+"""A rank on a busy CPU machine now and then dies so, without a Python error, in native threads of torch or DeepSpeed:
+seen twice in some hundred launches; five minutes of launches, six at a time, did not show it.  Nothing of ours is in
+that process but the emitted script, so one more launch decides; anything else fails at once."""
 
 
 def tiny_model(family: str) -> ModelSpec:
