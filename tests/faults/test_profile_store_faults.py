@@ -8,8 +8,9 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -200,12 +201,12 @@ def _add_without_rights(folder: Path, _: int) -> None:
 
 
 @pytest.fixture
-def open_path(tmp_path: Path) -> Path:
-    """A folder that another user can reach but not write."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.owner() == Path.home().owner() and str(folder).startswith("/tmp/"):
-            folder.chmod(folder.stat().st_mode | 0o055)
-    return tmp_path
+def open_path() -> Iterator[Path]:
+    """A folder that another user can reach but not write; pytest closes its own to others whenever a session starts."""
+    with tempfile.TemporaryDirectory(prefix="meshwright-open-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
 
 
 def test_a_folder_that_may_not_be_written(open_path: Path) -> None:

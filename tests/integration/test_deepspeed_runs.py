@@ -12,7 +12,6 @@ import json
 import math
 import os
 import socket
-import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_plan
+from tests.rank_launch import launched
 
 if any(importlib.util.find_spec(name) is None for name in ("deepspeed", "torch", "transformers")):
     pytest.skip(f"deepspeed=={DEEPSPEED_VERSION}, torch and transformers are not installed", allow_module_level=True)
@@ -63,30 +63,12 @@ class Run:
     """None = as emitted."""
 
 
-RANK_ABORT = "terminate called without an active exception"
-"""A rank on a busy CPU machine now and then dies so, without a Python error, in native threads of torch or DeepSpeed:
-seen twice in some hundred launches; five minutes of launches, six at a time, did not show it.  Nothing of ours is in
-that process but the emitted script, so one more launch decides; anything else fails at once."""
-
-
 def tiny_model(family: str) -> ModelSpec:
     """A model of a few thousand parameters; two layers of it are enough for two stages of different size."""
     config = TINY | {"model_type": family.removesuffix("-tied"), "tie_word_embeddings": family.endswith("-tied")}
     if family == "mixtral":
         config |= {"num_local_experts": 4, "num_experts_per_tok": 2}
     return model_from_hf_config(config, f"tiny-{family}", "test")
-
-
-def _launched(path: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """One launch; a second one where a rank died of ``RANK_ABORT``, which is said on the real stderr."""
-    for attempt in range(2):
-        done = subprocess.run(
-            ["bash", "launch.sh"], cwd=path, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
-        if attempt or done.returncode == 0 or RANK_ABORT not in done.stderr:
-            break
-        print(f"{path}: a rank aborted ({RANK_ABORT}); launched again", file=sys.__stderr__)
-    return done
 
 
 @functools.cache
@@ -124,7 +106,7 @@ def losses(run: Run, directory: Path) -> tuple[float, ...]:
         "MASTER_PORT": str(port),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    done = _launched(path, environment)
+    done = launched(["bash", "launch.sh"], environment, cwd=path, timeout_s=300)
     assert done.returncode == 0, done.stderr[-4000:]
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("step ")]
     assert [line[:2] for line in lines] == [["step", str(step + 1)] for step in range(STEPS)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from planner.emit.write import write_emission
 from planner.plan import Plan
 from planner.strategy import Strategy
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_plan, tiny_qwen3_moe
+from tests.rank_launch import launched
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")
@@ -126,9 +126,7 @@ def _launch(folder: Path, world_size: int) -> None:
     worker = str(ROOT / "tests" / "integration" / "native_parity_worker.py")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world_size}"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [*command, worker, str(folder)], env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = launched([*command, worker, str(folder)], environment, timeout_s=300)
     if done.returncode:
         pytest.fail(f"world size {world_size}:\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}")
 
@@ -171,7 +169,7 @@ def test_an_emitted_directory_trains(tmp_path: Path) -> None:
         "TRAIN_ARGS": "--device cpu --steps 2 --single-process-check",
     }
     launch = ["bash", str(tmp_path / "out" / "launch.sh")]
-    done = subprocess.run(launch, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = launched(launch, environment, timeout_s=120)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["step"] for line in lines] == [0, 1]
