@@ -37,6 +37,25 @@ def make_model(
     )
 
 
+def make_gpt(hidden_size: int, num_heads: int, sequence_length: int) -> ModelSpec:
+    """One GPT layer: multi-head attention, an MLP four times as wide, learned positions."""
+    width = hidden_size // num_heads
+    attention = AttentionSpec(num_heads=num_heads, num_kv_heads=num_heads, head_dim=width, v_head_dim=width)
+    layer = LayerSpec(attention=attention, mlp=MlpSpec(intermediate_size=4 * hidden_size, gated=False), norm="layer")
+    return ModelSpec(
+        name="gpt",
+        family="gpt2",
+        hidden_size=hidden_size,
+        vocab_size=51_200,
+        layer_kinds=(layer,),
+        layer_runs=(LayerRun(kind=0, count=1),),
+        learned_positions=sequence_length,
+        max_sequence_length=sequence_length,
+        activation_function="gelu",
+        position="learned",
+    )
+
+
 def make_moe_model(num_layers: int = 8, *, num_dense: int = 0, num_mtp_layers: int = 0, shared: int = 0) -> ModelSpec:
     """A small mixture of experts: 16 experts, top 2, the first ``num_dense`` layers dense."""
     attention = AttentionSpec(num_heads=16, num_kv_heads=8, head_dim=64, v_head_dim=64)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.accuracy.plots.shown import column, grid, having, held_out, panel_title, panels_of
+from planner.accuracy.plots.shown import column, framed, grid, having, held_out, panel_title, panels_of
 from profiles.plots.size_labels import percent_words
 from profiles.plots.style import BLUE, GREEN, GREY, ORANGE, Drawn, panels
 
@@ -34,16 +34,9 @@ def draw_errors(data: Mapping[str, Any]) -> Drawn | None:
     for panel, (group, own) in zip(axes, shown.items(), strict=False):
         _draw_panel(panel, own, calibrated="calibration" in data)
         panel.set_title(panel_title(group, own), loc="left")
-    for panel in axes[len(shown) :]:
-        panel.set_visible(False)
     for place, panel in enumerate(axes[: len(shown)]):
         panel.tick_params(labelbottom=place + width >= len(shown))
-        if place % width == 0:
-            panel.set_ylabel("rows below the error (%)")
-        if place + width >= len(shown):
-            panel.set_xlabel("error of the step time")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), handlelength=3.2)
+    framed(figure, axes, len(shown), "error of the step time", "rows below the error (%)", 3.2)
     return Drawn("errors", title, _caption(rows, calibrated="calibration" in data), figure)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.accuracy.plots.shown import grid, panel_title, panels_of
+from planner.accuracy.plots.shown import framed, grid, panel_title, panels_of
 from planner.accuracy.ranking import GOOD_PICK
 from profiles.plots.size_labels import percent_words
 from profiles.plots.style import BLUE, GREY, INK, ORANGE, Drawn, panels
@@ -51,15 +51,7 @@ def draw_regret(data: Mapping[str, Any]) -> Drawn | None:
         panel.set_ylim(-0.02 * top, top)
         panel.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
         panel.set_title(panel_title(group, own), loc="left")
-    for panel in axes[len(shown) :]:
-        panel.set_visible(False)
-    for number, panel in enumerate(axes[: len(shown)]):
-        if number % width == 0:
-            panel.set_ylabel("speed lost (%)")
-        if number + width >= len(shown):
-            panel.set_xlabel("ranking groups, best first")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), handlelength=3.2)
+    framed(figure, axes, len(shown), "ranking groups, best first", "speed lost (%)", 3.2)
     regrets = np.array([each["regret"] for each in found])
     caption = (
         f"Part of the best measured speed that the run we would pick loses, in {len(found):,} groups of runs that"

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.accuracy.plots.shown import OTHERS, column, grid, having, held_out, judged, panel_title, panels_of, thinned
+from planner.accuracy.plots.shown import (
+    OTHERS,
+    column,
+    framed,
+    grid,
+    having,
+    held_out,
+    judged,
+    panel_title,
+    panels_of,
+    thinned,
+)
 from profiles.plots.size_labels import percent_words, time_words
 from profiles.plots.style import BLUE, GREY, INK, ORANGE, Drawn, panels
 
@@ -71,15 +82,7 @@ def _draw(name: str, title: str, rows: Sequence[Row], x: str, y: str, words: Wor
         fitted = [row for row in rows if row["fitted"] and (row["group"] if row["group"] in shown else OTHERS) == group]
         _draw_panel(panel, own, fitted, x, y, words)
         panel.set_title(panel_title(group, own), loc="left")
-    for panel in axes[len(shown) :]:
-        panel.set_visible(False)
-    for place, panel in enumerate(axes[: len(shown)]):
-        if place % width == 0:
-            panel.set_ylabel("predicted")
-        if place + width >= len(shown):
-            panel.set_xlabel("measured")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), handlelength=2.2)
+    framed(figure, axes, len(shown), "measured", "predicted", 2.2)
     return Drawn(name, title, _caption(title, known, x, y, fitted=len(known) < len(rows)), figure)
 
 

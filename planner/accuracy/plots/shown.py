@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 Row = Mapping[str, Any]
@@ -43,6 +47,20 @@ def grid(count: int) -> tuple[int, int]:
     """Rows and columns of panels."""
     columns = min(count, 3)
     return -(-count // columns), columns
+
+
+def framed(figure: Figure, axes: Sequence[Axes], count: int, x_words: str, y_words: str, handle_length: float) -> None:
+    """Hide the panels beyond ``count``, name the outer axes of the others, and say once what their lines are."""
+    _, width = grid(count)
+    for panel in axes[count:]:
+        panel.set_visible(False)
+    for place, panel in enumerate(axes[:count]):
+        if place % width == 0:
+            panel.set_ylabel(y_words)
+        if place + width >= count:
+            panel.set_xlabel(x_words)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), handlelength=handle_length)
 
 
 def column(rows: Sequence[Row], name: str) -> Array:

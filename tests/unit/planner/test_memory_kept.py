@@ -18,33 +18,16 @@ from planner.memory.stage import stage_memory
 from planner.memory.states import state_bytes
 from planner.model.builtin import builtin_model
 from planner.model.operators import layer_operators
-from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows, relief_of
 from profiles.catalogue import load_cluster
+from tests.plan_factory import make_gpt
 
 S, B, H, HEADS = 1024, 4, 2304, 24
 SBH = S * B * H
 SCORES = HEADS * S * S * B
 LLAMA = builtin_model("llama-3.1-8b")
-
-
-def _gpt() -> ModelSpec:
-    attention = AttentionSpec(num_heads=HEADS, num_kv_heads=HEADS, head_dim=H // HEADS, v_head_dim=H // HEADS)
-    layer = LayerSpec(attention=attention, mlp=MlpSpec(intermediate_size=4 * H, gated=False), norm="layer")
-    return ModelSpec(
-        name="gpt",
-        family="gpt2",
-        hidden_size=H,
-        vocab_size=51_200,
-        layer_kinds=(layer,),
-        layer_runs=(LayerRun(kind=0, count=1),),
-        learned_positions=S,
-        max_sequence_length=S,
-        activation_function="gelu",
-        position="learned",
-    )
 
 
 def _keys(sequence_length: int = S, **columns: int) -> LayerKeys:
@@ -55,7 +38,9 @@ def _keys(sequence_length: int = S, **columns: int) -> LayerKeys:
 
 
 def _kept(traits: FrameworkTraits, relief: Relief | None = None, **columns: int) -> float:
-    return float(saved_bytes(layer_operators(_gpt(), 0), _keys(**columns), relief or Relief(), H, traits)[0])
+    return float(
+        saved_bytes(layer_operators(make_gpt(H, HEADS, S), 0), _keys(**columns), relief or Relief(), H, traits)[0]
+    )
 
 
 @pytest.mark.parametrize("tp", [1, 2, 8])

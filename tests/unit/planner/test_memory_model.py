@@ -9,36 +9,18 @@ from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.memory.activations import Relief, saved_bytes
 from planner.memory.states import state_bytes
 from planner.model.operators import layer_operators
-from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
 from planner.problem import Workload
+from tests.plan_factory import make_gpt
 
 S, B, H, HEADS = 2048, 2, 6144, 64
 SBH = S * B * H
-
-
-def _gpt() -> ModelSpec:
-    """A GPT layer: multi-head attention, an MLP four times as wide, learned positions."""
-    attention = AttentionSpec(num_heads=HEADS, num_kv_heads=HEADS, head_dim=H // HEADS, v_head_dim=H // HEADS)
-    layer = LayerSpec(attention=attention, mlp=MlpSpec(intermediate_size=4 * H, gated=False), norm="layer")
-    return ModelSpec(
-        name="gpt",
-        family="gpt2",
-        hidden_size=H,
-        vocab_size=51_200,
-        layer_kinds=(layer,),
-        layer_runs=(LayerRun(kind=0, count=1),),
-        learned_positions=S,
-        max_sequence_length=S,
-        activation_function="gelu",
-        position="learned",
-    )
 
 
 def _saved(relief: Relief | None = None, **columns: int) -> float:
     values = dict.fromkeys(KEY_COLUMNS, 1) | {"sp": 0, "ring": 0, "overlap_tp": 0, "overlap_ep": 0}
     values |= {"micro_batch_size": B} | columns
     keys = LayerKeys(**{name: np.array([float(value)]) for name, value in values.items()}, sequence_length=S)
-    return float(saved_bytes(layer_operators(_gpt(), 0), keys, relief or Relief(), H)[0])
+    return float(saved_bytes(layer_operators(make_gpt(H, HEADS, S), 0), keys, relief or Relief(), H)[0])
 
 
 def test_one_device_keeps_34_sbh_less_two_dropout_masks() -> None:
