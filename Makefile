@@ -71,12 +71,15 @@ $(TARGETS)/.deepspeed: $(VENV)/.dev Makefile
 	    'from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder; ShareMemCommBuilder().load(verbose=False)' >/dev/null
 	mkdir -p $(TARGETS) && touch $@
 
-$(TARGETS)/.megatron: $(VENV)/.dev tests/install_megatron.sh
-	@echo "targets: Megatron-LM's argument parser"
-	PATH="$(abspath $(BIN)):$$PATH" bash tests/install_megatron.sh
+# Validators that `meshwright check --with` asks: each in a folder of its own.
+$(TARGETS)/.validators: $(VENV)/.dev $(wildcard planner/check/*.py planner/check/validators/*.py)
+	@echo "targets: validators"
+	@# sbatch and mpirun are unpacked from Debian's packages, whose lists a new machine may not have yet.
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq; fi
+	MESHWRIGHT_VALIDATORS="$${MESHWRIGHT_VALIDATORS:-$(abspath .cache/validators)}" $(BIN)/python -m tests.install_validators
 	mkdir -p $(TARGETS) && touch $@
 
-targets: $(TARGETS)/.deepspeed $(TARGETS)/.megatron
+targets: $(TARGETS)/.deepspeed $(TARGETS)/.validators
 
 # A real PostgreSQL: the tests start their own server, only the programs must be there.
 postgres:

@@ -217,11 +217,19 @@ def _trust(document: Any) -> str:
 # --- Emitter rules ---------------------------------------------------------------------------------------------------
 
 
+def package_name(target: str) -> str:
+    """The folder of a target's emitter."""
+    return target.replace("-", "_")
+
+
 def emitter_rules(target: str) -> list[Any]:
-    """The validity rules of one target, in their order."""
-    model_rules = importlib.import_module(f"planner.emit.{target}.model_rules").MODEL_RULES
-    strategy_rules = importlib.import_module(f"planner.emit.{target}.rules").STRATEGY_RULES
-    return [*model_rules, *strategy_rules]
+    """The validity rules of one target, in their order; those of an older dialect last."""
+    package = f"planner.emit.{package_name(target)}"
+    rules = importlib.import_module(f"{package}.rules")
+    found = [*getattr(rules, "PROBLEM_RULES", ()), *rules.MODEL_RULES, *rules.STRATEGY_RULES]
+    if target == "torchtitan":
+        found += importlib.import_module(f"{package}.toml_rules").TOML_RULES
+    return found
 
 
 def _about(check: Any) -> str:
@@ -241,7 +249,10 @@ def emitter_rules_page() -> str:
     ]
     for target in TARGETS:
         rows = [(f"`{target}.{rule.id}`", _about(rule.check), rule.source) for rule in emitter_rules(target)]
-        parts.append(f"## {target}\n\n`planner/emit/{target}/rules.py`\n\n" + table(("rule", "about", "source"), rows))
+        parts.append(
+            f"## {target}\n\n`planner/emit/{package_name(target)}/rules.py`\n\n"
+            + table(("rule", "about", "source"), rows)
+        )
     return page("Emitter rules", *parts)
 
 

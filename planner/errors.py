@@ -4,7 +4,8 @@ MeshwrightError
 ├── DocumentInvalid, NotFound, Conflict, ProfileMissing   (profiles.errors)
 ├── NoFeasiblePlan                  exit 5   nothing fits; carries the binding constraint and a relaxation
 ├── BudgetSpent                     exit 6   the time limit ended before any plan was found
-└── TargetRefused                   exit 8   a back-end cannot run the configuration
+├── TargetRefused                   exit 8   a back-end cannot run the configuration
+└── ValidatorUnavailable            exit 3   a back-end's own validator cannot be installed or started
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ __all__ = [
     "NotFound",
     "ProfileMissing",
     "TargetRefused",
+    "ValidatorUnavailable",
 ]
 
 
@@ -61,3 +63,11 @@ class TargetRefused(MeshwrightError):
     slug = "target-refused"
     exit_code = 8
     http_status = 422
+
+
+class ValidatorUnavailable(MeshwrightError):
+    """A back-end's own validator cannot be installed, or its process gives no verdict."""
+
+    slug = "validator-unavailable"
+    exit_code = 3
+    http_status = 503

@@ -48,10 +48,15 @@ _EXPERT_AXES: dict[str, tuple[str, ...]] = {
 BACKEND_AXIS_ORDERS: dict[Target, tuple[AxisOrder, ...]] = {
     "any": get_args(AxisOrder),
     "megatron": get_args(AxisOrder),
+    "mindspeed": get_args(AxisOrder),
+    "megatron-bridge": get_args(AxisOrder),
     "native": get_args(AxisOrder),
     "deepspeed": ("tp-cp-ep-dp-pp",),
+    "torchtitan": ("tp-cp-ep-dp-pp",),
+    "accelerate": ("tp-cp-ep-dp-pp",),
+    "maxtext": ("tp-cp-ep-dp-pp",),
 }
-"""Rank orders that each back-end can run.  DeepSpeed's pipeline topology fixes pipe outermost."""
+"""Rank orders that each back-end can run.  DeepSpeed and torchtitan fix pp outermost."""
 
 
 @dataclass(frozen=True, slots=True)

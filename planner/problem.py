@@ -16,7 +16,9 @@ from profiles.prediction.reference import ProfileReference
 
 Precision = Literal["bf16", "fp16", "fp8"]
 OptimizerName = Literal["adam", "adam_bf16_states", "sgd", "muon"]
-Target = Literal["any", "megatron", "deepspeed", "native"]
+Target = Literal[
+    "any", "megatron", "mindspeed", "megatron-bridge", "deepspeed", "torchtitan", "native", "accelerate", "maxtext"
+]
 ObjectiveName = Literal["step_time", "devices", "cost"]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-ScheduleName = Literal["gpipe", "1f1b", "interleaved", "zb_h1", "zbv", "dualpipev"]
+ScheduleName = Literal["gpipe", "1f1b", "interleaved", "zb_h1", "zbv", "dualpipev", "looped_bfs", "interleaved_zb"]
 RecomputePolicy = Literal["none", "selective", "full"]
 CpKind = Literal["none", "ring", "all_to_all"]
 AxisOrder = Literal["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
@@ -17,6 +17,12 @@ RecomputeModule = Literal["attention_core", "norm", "activation", "mlp", "moe"]
 
 V_SCHEDULES: frozenset[str] = frozenset({"zbv", "dualpipev"})
 """Schedules with exactly two chunks a device, placed in a V: device r holds chunks r and 2*pp-1-r."""
+LOOPED_SCHEDULES: frozenset[str] = frozenset({"interleaved", "looped_bfs", "interleaved_zb"})
+"""Schedules with two or more chunks a device, dealt in rounds: device r holds chunks r, r+pp, r+2*pp, ..."""
+BREADTH_FIRST_SCHEDULES: frozenset[str] = frozenset({"gpipe", "looped_bfs"})
+"""Schedules that run every forward of a chunk before its first backward."""
+GROUPED_SCHEDULES: frozenset[str] = frozenset({"interleaved", "interleaved_zb"})
+"""Looped schedules that run micro-batches in groups; looped_bfs runs all of them through a chunk before the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ class Strategy:
     num_microbatches: int = 1
     schedule: ScheduleName = "1f1b"
     microbatch_group_size: int = 0
-    """Interleaved only: micro-batches a virtual stage runs before the next; 0 = not interleaved."""
+    """``GROUPED_SCHEDULES`` only: micro-batches a virtual stage runs before the next; 0 = not interleaved."""
     zero_stage: int = 1
     recompute: RecomputePolicy = "none"
     recompute_modules: tuple[RecomputeModule, ...] = ()

@@ -14,13 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.memory.activations import Relief
-from planner.strategy import V_SCHEDULES, ScheduleName, Strategy
+from planner.strategy import BREADTH_FIRST_SCHEDULES, V_SCHEDULES, ScheduleName, Strategy
 
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-SCHEDULES: tuple[ScheduleName, ...] = ("1f1b", "gpipe", "interleaved", "zb_h1", "zbv", "dualpipev")
+SCHEDULES: tuple[ScheduleName, ...] = (
+    "1f1b",
+    "gpipe",
+    "interleaved",
+    "zb_h1",
+    "zbv",
+    "dualpipev",
+    "looped_bfs",
+    "interleaved_zb",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +114,12 @@ class StrategyRows:
         """Inverse of ``strategy``: rows of readable strategies; their reliefs must be in ``reliefs``."""
         columns = [_columns(strategy, reliefs) for strategy in strategies]
         return cls(*(np.array(column, dtype=np.int64) for column in zip(*columns, strict=True)))
+
+
+def waiting_head(rows: StrategyRows) -> Mask:
+    """Rows in which every micro-batch waits at the head before the first one goes back: gpipe and looped_bfs."""
+    waits: Mask = np.isin(rows.schedule, [SCHEDULES.index(name) for name in sorted(BREADTH_FIRST_SCHEDULES)])
+    return waits
 
 
 def v_placed(rows: StrategyRows) -> Mask:

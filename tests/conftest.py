@@ -18,10 +18,13 @@ REPOSITORY = Path(__file__).parents[1]
 REQUIRED = {
     "MESHWRIGHT_REQUIRE_SHARED": re.compile(r"\bshared\b", re.IGNORECASE),
     "MESHWRIGHT_REQUIRE_TARGETS": re.compile(
-        r"megatron|deepspeed|torch|transformers|aiconfigurator|matplotlib", re.IGNORECASE
+        r"megatron|deepspeed|torch|transformers|aiconfigurator|matplotlib|validator", re.IGNORECASE
     ),
     "MESHWRIGHT_REQUIRE_POSTGRES": re.compile(r"postgres", re.IGNORECASE),
 }
+
+# Validators are big: tests share one folder of them, filled by `make targets`.
+os.environ.setdefault("MESHWRIGHT_VALIDATORS", str(REPOSITORY / ".cache" / "validators"))
 
 # Two shared cores: no deadline.  Derandomised: a red run is red again.
 settings.register_profile("meshwright", deadline=None, derandomize=True, database=None)

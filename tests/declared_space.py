@@ -119,7 +119,7 @@ def _layouts(problem: Problem, grid: dict[str, int], count: int) -> list[tuple[i
     space, pp, layers = TARGET_SPACES[problem.constraints.target], grid["pp"], problem.model.num_layers
     found = []
     for name, vpp in itertools.product(space.schedules, (1, *VIRTUAL_STAGES)):
-        groups = [factor * pp for factor in GROUP_FACTORS] if name == "interleaved" else [0]
+        groups = [factor * pp for factor in GROUP_FACTORS[name]] if name in GROUP_FACTORS else [0]
         for group, inner in itertools.product(groups, space.axis_orders):
             order = "tp-cp-ep-pp-dp" if inner else "tp-cp-ep-dp-pp"
             if inner and (pp == 1 or grid["dp"] == 1):
@@ -136,7 +136,9 @@ def _layouts(problem: Problem, grid: dict[str, int], count: int) -> list[tuple[i
 def _runs(name: str, pp: int, vpp: int, count: int, group: int) -> bool:
     if pp == 1:
         return name == "1f1b" and vpp == 1
-    if name == "interleaved":
+    if name == "looped_bfs":
+        return vpp > 1
+    if name in ("interleaved", "interleaved_zb"):
         return vpp > 1 and group <= count and (count % group == 0 or count % group >= pp)
     if name in ("zbv", "dualpipev"):
         return vpp == 2 and count >= 2 * pp

@@ -232,7 +232,7 @@ class _Stage:
         self.expert = cost.layer_expert @ held + back * cost.head_expert
         states, experts = cost.dense_state, cost.expert_state
         offloads = np.array([RELIEFS[code].offload for code in rows.relief])
-        waiting = rows.num_microbatches if strategy.schedule == "gpipe" else 1
+        waiting = rows.num_microbatches if strategy.schedule in ("gpipe", "looped_bfs") else 1
         self.device_bytes = (
             self.dense * (states.weights + states.gradients + states.optimizer)
             + self.expert * (experts.weights + experts.gradients + experts.optimizer)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from hypothesis import strategies as st
 
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
 from planner.problem import OptimizerName, Workload
-from planner.strategy import CpKind, RecomputeModule, RecomputePolicy, ScheduleName, Strategy
+from planner.strategy import (
+    GROUPED_SCHEDULES,
+    LOOPED_SCHEDULES,
+    V_SCHEDULES,
+    CpKind,
+    RecomputeModule,
+    RecomputePolicy,
+    ScheduleName,
+    Strategy,
+)
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
 
 MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe")
@@ -37,8 +48,9 @@ def parallel_strategies(draw: st.DrawFn, model: ModelSpec) -> Strategy:
     schedule: ScheduleName = "1f1b"
     vpp = 1
     if pp > 1:
-        schedule = draw(st.sampled_from(["1f1b", "interleaved", "gpipe", "zb_h1", "zbv", "dualpipev"]))
-        vpp = {"interleaved": draw(st.sampled_from([2, 3])), "zbv": 2, "dualpipev": 2}.get(schedule, 1)
+        schedule = draw(st.sampled_from(get_args(ScheduleName)))
+        several = draw(st.sampled_from([2, 3])) if schedule in LOOPED_SCHEDULES else 1
+        vpp = 2 if schedule in V_SCHEDULES else several
     dp_shard = draw(st.sampled_from([1, 2, 4]))
     recompute: RecomputePolicy = draw(st.sampled_from(["none", "selective", "full"]))
     modules = draw(st.lists(st.sampled_from(MODULES), min_size=1, unique=True)) if recompute == "selective" else []
@@ -56,7 +68,7 @@ def parallel_strategies(draw: st.DrawFn, model: ModelSpec) -> Strategy:
         micro_batch_size=draw(st.sampled_from([1, 2])),
         num_microbatches=draw(st.sampled_from([1, 4, 6, 8, 12])),
         schedule=schedule,
-        microbatch_group_size=pp if schedule == "interleaved" else 0,
+        microbatch_group_size=pp if schedule in GROUPED_SCHEDULES else 0,
         zero_stage=draw(st.integers(0, 3)),
         recompute=recompute,
         recompute_modules=tuple(modules),

@@ -7,15 +7,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.cli.options import TargetChoice
 from planner.cli.output import talk
 from planner.cli.spelling import did_you_mean
 from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
     from planner.emit.for_target import TargetEmission
+    from planner.emit.launch.settings import LaunchSettings
     from planner.plan import Plan
 
-TARGET_NAMES = ("megatron", "deepspeed", "native")
+TARGET_NAMES = tuple(choice.value for choice in TargetChoice if choice is not TargetChoice.ANY)
 
 
 class LauncherChoice(StrEnum):
@@ -23,23 +25,49 @@ class LauncherChoice(StrEnum):
 
     TORCHRUN = "torchrun"
     SLURM = "slurm"
+    KUBERNETES = "kubernetes"
+    TRAINJOB = "trainjob"
+    PYTORCHJOB = "pytorchjob"
+    VOLCANO = "volcano"
+    MPIRUN = "mpirun"
+    MPIJOB = "mpijob"
+    RAY = "ray"
+    RAY_TRAIN = "ray-train"
+    ASCENDJOB = "ascendjob"
 
 
 def parse_targets(text: str | None, where: str = "--emit") -> tuple[str, ...]:
-    """``megatron,native`` as names.  Raises DocumentInvalid for unknown ones."""
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(","))) if text is not None else ()
+    """``megatron,torchtitan==0.2.2`` as its parts.  Raises DocumentInvalid for unknown names, or a name given twice."""
+    texts = tuple(dict.fromkeys(part.strip() for part in text.split(","))) if text is not None else ()
+    names = [bare_name(each) for each in texts]
     for name in names:
         if name not in TARGET_NAMES:
             raise DocumentInvalid(f"no emitter is called {name!r}", where=where, hint=did_you_mean(name, TARGET_NAMES))
-    return names
+        if names.count(name) > 1:
+            raise DocumentInvalid(f"{name} is named twice", where=where, hint="emit one version at a time")
+    return texts
 
 
-def write_target(plan: Plan, target: str, launcher: LauncherChoice, directory: Path, *, quiet: bool) -> dict[str, Any]:
+def bare_name(target: str) -> str:
+    """``torchtitan==0.2.2`` -> ``torchtitan``."""
+    return target.partition("==")[0]
+
+
+def write_target(
+    plan: Plan,
+    target: str,
+    launcher: LauncherChoice,
+    directory: Path,
+    *,
+    quiet: bool,
+    settings: LaunchSettings | None = None,
+) -> dict[str, Any]:
     """Emit into ``directory``; returns what was written as plain data.  Raises TargetRefused, Conflict."""
     from planner.emit.for_target import emit_for_target
+    from planner.emit.launch.settings import LaunchSettings
     from planner.emit.write import write_emission
 
-    made = emit_for_target(plan, target, launcher.value)
+    made = emit_for_target(plan, target, launcher.value, settings or LaunchSettings())
     where = write_emission(made.emission, directory)
     if made.emission.projections:
         change = f"{abs(made.slower_by):.1%} {'slower' if made.slower_by >= 0 else 'faster'}"
@@ -52,7 +80,9 @@ def emission_data(made: TargetEmission, directory: Path) -> dict[str, Any]:
     emission = made.emission
     return {
         "target": emission.target,
+        "target_version": emission.target_version,
         "launcher": emission.launcher,
+        "launch_notes": list(emission.launch_notes),
         "directory": str(directory),
         "launch_command": emission.launch_command,
         "environment": dict(emission.environment),
@@ -62,7 +92,13 @@ def emission_data(made: TargetEmission, directory: Path) -> dict[str, Any]:
         "step_time_s": emission.plan.step_time_s,
         "slower_by": made.slower_by,
         "projections": [
-            {"field": each.field, "wanted": each.wanted, "emitted": each.emitted, "reason": each.reason}
+            {
+                "field": each.field,
+                "wanted": each.wanted,
+                "emitted": each.emitted,
+                "reason": each.reason,
+                "kept_by": list(each.kept_by),
+            }
             for each in emission.projections
         ],
         "assumptions": list(emission.assumptions),
@@ -73,9 +109,13 @@ def emission_lines(data: dict[str, Any]) -> list[str]:
     """The same for a person: where it is, how to start it, what was given up and why."""
     where = f"{data['target']} files for {data['launcher']} in {data['directory']}"
     lines = [where, f"  start: {data['launch_command']}"]
+    lines += [f"  note: {note}" for note in data["launch_notes"]]
     for reason, run in groupby(data["projections"], key=lambda each: each["reason"]):
         changes = ", ".join(f"{each['field']} {each['wanted']} -> {each['emitted']}" for each in run)
         lines.append(f"  given up: {changes}: {reason}")
+    keepers = {each["field"]: each["kept_by"] for each in data["projections"] if each["kept_by"]}
+    for names, run in groupby(keepers.items(), key=lambda item: item[1]):
+        lines.append(f"  {', '.join(field for field, _ in run)} as wanted: {', '.join(names)}")
     if data["projections"]:
         change = f"{abs(data['slower_by']):.1%} {'slower' if data['slower_by'] >= 0 else 'faster'}"
         lines.append(f"  the emitted plan is {change} than the wanted one")

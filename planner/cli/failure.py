@@ -5,7 +5,7 @@
 | 0 | done | |
 | 1 | a bug in Meshwright | ``internal`` |
 | 2 | bad usage or input | ``usage``, ``document-invalid``, ``file-unusable`` |
-| 3 | a name, id or file that does not exist | ``not-found`` |
+| 3 | a name, id, file or validator that is not there | ``not-found``, ``validator-unavailable`` |
 | 4 | something immutable would change, or inputs contradict each other | ``conflict`` |
 | 5 | no feasible plan | ``no-feasible-plan`` |
 | 6 | time limit before any plan | ``budget-spent`` |

@@ -32,6 +32,7 @@ COMMANDS = (
     "sensitivity",
     "emit",
     "check",
+    "run",
     "models",
     "clusters",
     "devices",

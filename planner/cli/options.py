@@ -33,8 +33,13 @@ class TargetChoice(StrEnum):
 
     ANY = "any"
     MEGATRON = "megatron"
+    MINDSPEED = "mindspeed"
+    MEGATRON_BRIDGE = "megatron-bridge"
     DEEPSPEED = "deepspeed"
+    TORCHTITAN = "torchtitan"
     NATIVE = "native"
+    ACCELERATE = "accelerate"
+    MAXTEXT = "maxtext"
 
 
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print the answer.")]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.emitting import LauncherChoice, emission_lines, write_target
+from planner.cli.emitting import LauncherChoice, bare_name, emission_lines, write_target
 from planner.cli.options import TargetChoice
 from planner.cli.output import OutputFormat, talk, to_json, write_answer
 from planner.cli.problem_inputs import positive
@@ -59,7 +59,7 @@ class Wanted:
     def directory(self, target: str) -> Path:
         """One target is written to DIR, several to DIR/target."""
         folder = self.out or Path()
-        return folder if len(self.targets) == 1 else folder / target
+        return folder if len(self.targets) == 1 else folder / bare_name(target)
 
 
 @dataclass(slots=True)
@@ -96,13 +96,13 @@ def search_target(target: TargetChoice, targets: tuple[str, ...]) -> TargetChoic
     """One target to emit restricts the search to what it can run; several are projected from the full space."""
     if len(targets) != 1:
         return target
-    if target is not TargetChoice.ANY and target.value != targets[0]:
+    if target is not TargetChoice.ANY and target.value != bare_name(targets[0]):
         raise Conflict(
             f"--emit {targets[0]} needs a plan that it can run, but --target says {target.value}",
             where="--target",
             hint=f"drop --target, or make it {targets[0]}",
         )
-    return TargetChoice(targets[0])
+    return TargetChoice(bare_name(targets[0]))
 
 
 def answer(problem: Problem, search: SearchOptions, wanted: Wanted, *, database: Place | None, reuse: bool) -> None:
@@ -182,7 +182,7 @@ def _emit(plan: Plan, target: str, wanted: Wanted, store: Store | None, done: _A
     data = write_target(plan, target, wanted.launcher, directory, quiet=wanted.quiet)
     done.emissions.append(data)
     if store is not None:
-        store.save_emission(plan.plan_id, target, wanted.launcher.value, read_manifest(directory))
+        store.save_emission(plan.plan_id, bare_name(target), wanted.launcher.value, read_manifest(directory))
 
 
 def write_plan(plan: Plan, path: Path | None) -> None:

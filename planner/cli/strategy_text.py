@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from planner.cli.spelling import did_you_mean
 from planner.errors import DocumentInvalid
-from planner.strategy import V_SCHEDULES, RecomputeModule, Strategy
+from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, RecomputeModule, Strategy
 
 Value = int | str | bool
 
@@ -79,7 +79,9 @@ def complete_strategy(
         fill("vpp", 2)
     if given.get("vpp", 1) > 1:
         fill("schedule", "interleaved")
-    if given.get("schedule") == "interleaved":
+    if given.get("schedule") in LOOPED_SCHEDULES:
+        fill("vpp", 2)
+    if given.get("schedule") in GROUPED_SCHEDULES:
         fill("microbatch_group_size", given.get("pp", 1))
     _fill_batch(given, fill, global_batch_size)
     return Strategy(**given), notes

@@ -13,6 +13,8 @@ expert parameters, so that the result depends on a stage's parameters only and n
 bounds rely on it).  A step waits for the stage with the most dense parameters and for the one with the most expert
 parameters.
 
+Sizes and groups are those of ``planner.cost.step_payload``.
+
 A framework may reduce in small buckets and gather weight by weight; each such collective adds its launch and the
 passage between the nodes of its ring: ``collectives * (launches + (nodes - 1) latency)``, twice for an all_reduce.
 
@@ -23,44 +25,28 @@ cross the host link and the host's memory does the work.  Shape letter: R rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.collective import Collective
 from planner.cost.hardware import Hardware
 from planner.cost.overlap import exposed_s
+from planner.cost.step_payload import (
+    DataParallelism,
+    StepExchange,
+    microbatch_exchanges,
+    reduction_buckets,
+    step_exchanges,
+)
 from planner.memory.states import WEIGHT_BYTES, gradient_bytes, optimizer_bytes
 from planner.problem import Workload
 
 Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 LAST_BUCKET_FRACTION = 0.05
 """Part of the gradient reduction after the last backward operator: one of about twenty buckets."""
 HOST_OPTIMIZER_BYTES_PER_S = 20e9
 """Rate at which a device's share of the host updates Adam states; prior for a two-socket server over 8 devices."""
-
-
-@dataclass(frozen=True, slots=True)
-class DataParallelism:
-    """How a kind of parameter (dense or expert) is replicated: columns [R]."""
-
-    ranks: Array
-    replicate: Array
-    stride: Array
-    zero: Ints
-    overlap_grad: Ints
-    overlap_param: Ints
-    optimizer_offload: Ints
-    tensors_per_parameter: Array
-    """Weight tensors over local parameters, for frameworks that run a collective for each."""
-
-    @property
-    def shards(self) -> Array:
-        """Ranks that the states are split over."""
-        return np.maximum(self.ranks / self.replicate, 1.0)
 
 
 def tail_s(
@@ -113,9 +99,9 @@ def microbatch_s(
     zero = units[0][1].zero
     gather_s, scatter_s = np.zeros(len(zero)), np.zeros(len(zero))
     for parameters, parallel in units:
-        gather_s = gather_s + _group_s("all_gather", zero >= 3, parameters * WEIGHT_BYTES, parallel, hardware)
-        gradients = parameters * (0.0 if hardware.framework.frozen_weights else gradient_bytes(workload))
-        scatter_s = scatter_s + _group_s("reduce_scatter", zero >= 2, gradients, parallel, hardware)
+        gather, scatter = microbatch_exchanges(parameters, parallel, workload, hardware.framework)
+        gather_s = gather_s + _exchange_s(gather, hardware)
+        scatter_s = scatter_s + _exchange_s(scatter, hardware)
     forward = np.where(zero >= 3, exposed_s(gather_s, forward_s), 0.0)
     return forward, np.where(zero >= 2, exposed_s(gather_s + scatter_s, backward_s), 0.0)
 
@@ -123,20 +109,9 @@ def microbatch_s(
 def _once_a_step_s(
     parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware
 ) -> tuple[Array, Array]:
-    gradient, zero = parameters * gradient_bytes(workload), parallel.zero
-    everyone_s = _group_s("all_reduce", zero == 0, gradient, parallel, hardware, ranks=parallel.ranks)
-    scatter_s = _group_s("reduce_scatter", zero == 1, gradient, parallel, hardware)
-    gather_s = _group_s("all_gather", (zero >= 1) & (zero <= 2), parameters * WEIGHT_BYTES, parallel, hardware)
-    across_s = _group_s(
-        "all_reduce",
-        (zero >= 1) & (parallel.replicate > 1),
-        gradient / parallel.shards,
-        parallel,
-        hardware,
-        ranks=parallel.replicate,
-        stride=parallel.stride * parallel.shards,
-    )
-    reduce_s = everyone_s + scatter_s + across_s
+    everyone, scatter, gather, across = step_exchanges(parameters, parallel, workload)
+    reduce_s = _exchange_s(everyone, hardware) + _exchange_s(scatter, hardware) + _exchange_s(across, hardware)
+    gather_s = _exchange_s(gather, hardware)
     if not (hardware.framework.reduction_bucket_bytes or hardware.framework.gather_by_tensor):
         return reduce_s, gather_s
     calls_reduce_s, calls_gather_s = _calls_s(parameters, parallel, hardware)
@@ -154,8 +129,7 @@ def _calls_s(parameters: Array, parallel: DataParallelism, hardware: Hardware) -
     call_s, several = traits.reduction_launches * traits.launch_s, parallel.ranks > 1
     reduce_s = gather_s = np.zeros(np.shape(parameters))
     if traits.reduction_bucket_bytes:
-        tensor_bytes = WEIGHT_BYTES / np.maximum(parallel.tensors_per_parameter, 1e-30)
-        buckets = parameters * WEIGHT_BYTES / (traits.reduction_bucket_bytes + tensor_bytes)
+        buckets = reduction_buckets(parameters, parallel, traits)
         ring_s = np.where(zero == 0, 2.0 * passage_s + hardware.meeting_s * parallel.ranks, passage_s)
         reduce_s = np.where(several, buckets * (call_s + ring_s), 0.0)
     if traits.gather_by_tensor:
@@ -164,25 +138,16 @@ def _calls_s(parameters: Array, parallel: DataParallelism, hardware: Hardware) -
     return reduce_s, gather_s
 
 
-def _group_s(
-    op: Collective,
-    where: NDArray[np.bool_],
-    size_bytes: Array,
-    parallel: DataParallelism,
-    hardware: Hardware,
-    *,
-    ranks: Array | None = None,
-    stride: Array | None = None,
-) -> Array:
-    """Seconds of one collective on the rows ``where`` it happens (others 0); by default among the shards.
+def _exchange_s(exchange: StepExchange, hardware: Hardware) -> Array:
+    """Seconds of one collective on the rows where it happens (others 0).
 
     Only those rows are computed: most batches mix ZeRO levels, and each level needs its own collectives.
     """
-    ranks = parallel.shards if ranks is None else ranks
-    stride = parallel.stride if stride is None else stride
+    where, size_bytes = exchange.happens, exchange.size_bytes
+    ranks, stride = exchange.group_size, exchange.stride
     if where.all():
-        return hardware.collective_s(op, size_bytes, ranks, stride)
+        return hardware.collective_s(exchange.operation, size_bytes, ranks, stride)
     seconds = np.zeros(np.shape(size_bytes))
     if where.any():
-        seconds[where] = hardware.collective_s(op, size_bytes[where], ranks[where], stride[where])
+        seconds[where] = hardware.collective_s(exchange.operation, size_bytes[where], ranks[where], stride[where])
     return seconds

@@ -21,6 +21,17 @@ from planner.cost.launches import host_s
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.operator_time import attention_backward_ratio, operator_backward_s, operator_forward_s
 from planner.cost.overlap import exposed_s
+from planner.cost.payload import (
+    EXPERT_EXCHANGES,
+    RING_BACKWARD,
+    ends_experts,
+    exchanged_bytes,
+    gathered_bytes,
+    key_value_bytes,
+    reduced_bytes,
+    routed_bytes,
+    runs_again,
+)
 from planner.memory.activations import Relief, replayed_shares, saved_bytes, saved_bytes_of_operator
 from planner.model.operator import Operator
 
@@ -152,7 +163,7 @@ def _sum(
             reductions_s[operator.name] = _add_tp(sums, operator, keys, hardware, forward_s)
         elif operator.op_class == "attention":
             _add_cp(sums, operator, keys, hardware, forward_s)
-        elif operator.shard == "expert_row" and operator.op_class == "grouped_matmul":
+        elif ends_experts(operator):
             _add_ep(sums, operator, keys, hardware)
     local = sums.dense_parameters + sums.expert_parameters
     sums.weight_gradient_s += accumulation_s(local, hardware)
@@ -192,9 +203,9 @@ def saved_and_extra(
     if relief.recompute == "full":
         return kept, _behind_host_s(kind, keys, hardware, replayed, extra_s + kind.sums.communication_forward_s)
     for name, reduction_s in kind.reduction_times_s.items():
-        if name in replayed:
+        if runs_again("tp", name, relief, replayed):
             extra_s = extra_s + reduction_s
-    if "moe" in relief.modules:
+    if runs_again("ep", "", relief, replayed):
         extra_s = extra_s + 0.5 * kind.sums.ep_s
     return kept, _behind_host_s(kind, keys, hardware, replayed, extra_s)
 
@@ -225,13 +236,12 @@ def _add_parameters(sums: OperatorSum, operator: Operator, keys: LayerKeys) -> N
 
 def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, matmul_s: Array) -> Array:
     """One reduction forward, one backward, over the output of a row-parallel matmul; returns the forward seconds."""
-    size = keys.tokens * operator.out_features * 2.0
+    size = reduced_bytes(operator, keys)
     reduce_s = hardware.collective_s("all_reduce", size, keys.tp, np.ones_like(size))
     scatter_s = hardware.collective_s("reduce_scatter", size, keys.tp, np.ones_like(size))
     gather_s = scatter_s
     if hardware.rates.casts:
-        # TransformerEngine casts before it gathers: 8-bit inputs and gradients travel as such, sums in 16 bit.
-        gather_s = hardware.collective_s("all_gather", 0.5 * size, keys.tp, np.ones_like(size))
+        gather_s = hardware.collective_s("all_gather", gathered_bytes(size, narrow=True), keys.tp, np.ones_like(size))
     elif hardware.measured_links is not None:
         gather_s = hardware.collective_s("all_gather", size, keys.tp, np.ones_like(size))
     late_s = hardware.framework.collective_skew_s * np.sqrt(2.0 * np.log(keys.tp))
@@ -248,24 +258,16 @@ def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
 
 
 def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, attention_s: Array) -> None:
-    """Ring: keys and values travel cp-1 hops beside the attention.  All-to-all: q, k, v in, output out.
-
-    After the exchange each device holds whole heads; with fewer key/value heads than cp, every device needs one all
-    the same, so heads are sent several times.
-    """
-    kv_heads = np.maximum(operator.num_kv_heads / keys.tp, 1.0)
-    kv_bytes = keys.tokens * kv_heads * (operator.qk_dim + operator.v_dim) * 2.0
-    sent_kv_bytes = kv_bytes / kv_heads * np.maximum(kv_heads, keys.cp)
-    q_bytes = keys.tokens * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * 2.0
-    ring_s = hardware.collective_s("all_gather", kv_bytes * keys.cp, keys.cp, keys.tp)
+    """Ring: keys and values travel cp-1 hops beside the attention.  All-to-all: q, k, v in, output out."""
+    ring_s = hardware.collective_s("all_gather", key_value_bytes(operator, keys) * keys.cp, keys.cp, keys.tp)
     forward_ring_s = exposed_s(ring_s, attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0))
     backward_ring_s = exposed_s(
-        2.0 * ring_s,
+        RING_BACKWARD * ring_s,
         attention_backward_ratio(operator, keys, hardware) * attention_s,
         tail_fraction=1.0 / np.maximum(keys.cp, 2.0),
     )
     exchange_s = sum(
-        (hardware.collective_s("all_to_all", size, keys.cp, keys.tp) for size in (q_bytes, sent_kv_bytes)),
+        (hardware.collective_s("all_to_all", size, keys.cp, keys.tp) for size in exchanged_bytes(operator, keys)),
         start=np.zeros(len(keys)),
     )
     forward_s = np.where(keys.ring > 0, forward_ring_s, exchange_s)
@@ -277,8 +279,8 @@ def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
 
 def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware) -> None:
     """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
-    rows = keys.tokens / keys.sequence_split * operator.tokens_per_token
-    size = rows * operator.out_features * 2.0
+    size = routed_bytes(operator, keys)
     exchange_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, operator.tokens_per_token)
     gather_s = hardware.collective_s("all_gather", size * keys.etp, keys.etp, np.ones_like(size))
-    sums.ep_s += 4.0 * exchange_s + 4.0 * gather_s
+    both_ways = 2.0 * EXPERT_EXCHANGES
+    sums.ep_s += both_ways * exchange_s + both_ways * gather_s

@@ -7,7 +7,7 @@ micro-batch on one device.  Shape letters: K keys, N layer kinds, R reliefs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from planner.cost.layer import (
     working_bytes,
 )
 from planner.cost.layer_keys import LayerKeys
+from planner.cost.payload import vocabulary_bytes
 from planner.memory.activations import Relief, layer_input_bytes, saved_bytes, saved_bytes_of_operator
 from planner.memory.framework_memory import with_framework_kept
 from planner.model.operator import Operator
@@ -33,7 +34,7 @@ from planner.model.operators import (
     mtp_operators,
     vision_operators,
 )
-from planner.model.spec import ModelSpec
+from planner.model.spec import ModelSpec, VisionSpec
 from planner.problem import Workload
 
 Array = NDArray[np.float64]
@@ -187,7 +188,7 @@ def _end(
 
 def _add_vocabulary_reduction(sums: OperatorSum, keys: LayerKeys, hardware: Hardware, width: int) -> None:
     """The vocabulary-split embedding (or head) sums hidden-wide rows over tp once, forward or backward."""
-    time_s = hardware.collective_s("all_reduce", keys.tokens * width * 2.0, keys.tp, np.ones(len(keys)))
+    time_s = hardware.collective_s("all_reduce", vocabulary_bytes(keys, width), keys.tp, np.ones(len(keys)))
     sums.communication_forward_s += time_s
     sums.tp_s += time_s
 
@@ -224,27 +225,9 @@ def _add_vision(
     vision = model.vision
     if vision is None:
         return np.zeros(len(keys))
-    ones = np.ones(len(keys))
-    patches = LayerKeys(
-        tp=keys.tp,
-        sp=keys.sp,
-        cp=ones,
-        ring=keys.ring,
-        ep=ones,
-        etp=ones,
-        micro_batch_size=keys.micro_batch_size * max(images, 1),
-        overlap_tp=keys.overlap_tp,
-        overlap_ep=keys.overlap_ep,
-        sequence_length=vision.patches_per_image,
-    )
+    patches = patch_keys(keys, vision, images)
     kept = np.zeros(len(keys))
-    windowed = vision.num_windowed_layers
-    for count, operators in (
-        (vision.num_layers - windowed, vision_operators(model)),
-        (windowed, vision_operators(model, windowed=True)),
-    ):
-        if count == 0:
-            continue
+    for count, operators in vision_layers(model, vision):
         one = operator_sum(operators, patches, hardware)
         sums.dense_parameters += count * one.dense_parameters
         if images:
@@ -258,6 +241,29 @@ def _add_vision(
     sums.input_gradient_s += projector_s
     sums.weight_gradient_s += projector_s
     return kept
+
+
+def patch_keys(keys: LayerKeys, vision: VisionSpec, images: int) -> LayerKeys:
+    """Sharding of the vision tower: images are whole on every rank, and dense."""
+    ones = np.ones(len(keys))
+    return replace(
+        keys,
+        cp=ones,
+        ep=ones,
+        etp=ones,
+        micro_batch_size=keys.micro_batch_size * max(images, 1),
+        sequence_length=vision.patches_per_image,
+    )
+
+
+def vision_layers(model: ModelSpec, vision: VisionSpec) -> tuple[tuple[int, tuple[Operator, ...]], ...]:
+    """Layers of the vision tower by kind: how many, and their operators."""
+    windowed = vision.num_windowed_layers
+    kinds = (
+        (vision.num_layers - windowed, vision_operators(model)),
+        (windowed, vision_operators(model, windowed=True)),
+    )
+    return tuple((count, operators) for count, operators in kinds if count)
 
 
 def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware) -> EndTable:

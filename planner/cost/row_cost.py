@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.data_parallel import DataParallelism, microbatch_s, tail_s
+from planner.cost.data_parallel import microbatch_s, tail_s
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import ModelCost, model_cost
 from planner.cost.stage_hop import stage_hop_s
+from planner.cost.step_payload import DataParallelism, hop_parts, table_bytes
 from planner.memory.activations import Relief
 from planner.memory.framework_memory import framework_buffer_bytes, with_framework_gradients
 from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
@@ -184,7 +185,7 @@ class CostModel:
         """Seconds of one hop between stages: [R]."""
         if not self.hardware.framework.scattered_hops:
             return stage_hop_s(self.hardware, rows, entry_bytes, _hop_stride(rows))
-        parts = np.where(rows.sp > 0, 1.0, rows.tp)
+        parts = hop_parts(rows, self.hardware.framework)
         sent_s = stage_hop_s(self.hardware, rows, entry_bytes / parts, _hop_stride(rows))
         gathered_s = self.hardware.collective_s("all_gather", entry_bytes, parts, np.ones(len(rows)))
         return np.where(rows.pp > 1, sent_s + gathered_s, 0.0)
@@ -197,7 +198,7 @@ class CostModel:
         apart = (rows.pp > 1) & ~v_placed(rows)
         if not np.any(apart & (copied > 0)):
             return np.zeros(len(rows))
-        size_bytes = copied * gradient_bytes(self.workload) / np.where(rows.zero >= 2, dense.shards, 1.0)
+        size_bytes = table_bytes(copied, rows.zero, dense, self.workload)
         distance = _hop_stride(rows) * np.maximum(rows.pp - 1, 1)
         pair = np.full(len(rows), 2.0)
         return np.where(apart, self.hardware.collective_s("all_reduce", size_bytes, pair, distance.astype(float)), 0.0)

@@ -16,6 +16,9 @@ from planner.strategy import Strategy
 class TargetModule(Protocol):
     """What the package of a back-end offers."""
 
+    VERSIONS: tuple[str, ...]
+    """Releases of the back-end that files can be written for, the default first."""
+
     def rules(self) -> tuple[Rule, ...]:
         """Every validity rule of the back-end that a plan can touch."""
         ...
@@ -28,8 +31,11 @@ class TargetModule(Protocol):
         """
         ...
 
-    def emit(self, plan: Plan, launcher: LauncherName) -> Emission:
-        """Files and launch command of the plan, projected where needed.  Raises TargetRefused."""
+    def emit(self, plan: Plan, launcher: LauncherName, version: str = ...) -> Emission:
+        """Files and launch command of the plan, projected where needed.  ``version`` is one of ``VERSIONS``.
+
+        Raises TargetRefused.
+        """
         ...
 
     def read_back(self, files: Mapping[str, str]) -> tuple[Strategy, Layout]:
@@ -39,15 +45,39 @@ class TargetModule(Protocol):
 
 TARGETS: dict[TargetName, str] = {
     "megatron": "planner.emit.megatron",
+    "mindspeed": "planner.emit.mindspeed",
+    "megatron-bridge": "planner.emit.megatron_bridge",
     "deepspeed": "planner.emit.deepspeed",
     "native": "planner.emit.native",
+    "maxtext": "planner.emit.maxtext",
+    "accelerate": "planner.emit.accelerate",
+    "torchtitan": "planner.emit.torchtitan",
 }
 """Target name -> module that has the four functions of ``TargetModule``."""
 
 
+def target_name(name: str) -> TargetName:
+    """The name, known to be one of ``TARGETS``.  Raises NotFound."""
+    for known in TARGETS:
+        if known == name:
+            return known
+    raise NotFound(f"no emitter is called {name!r}", where="--target", hint=f"one of {', '.join(TARGETS)}")
+
+
 def target_module(name: str) -> TargetModule:
     """Import the module of a target.  Raises NotFound for a name that is not in ``TARGETS``."""
-    for known, path in TARGETS.items():
-        if known == name:
-            return cast(TargetModule, import_module(path))
-    raise NotFound(f"no emitter is called {name!r}", where="--target", hint=f"one of {', '.join(TARGETS)}")
+    return cast(TargetModule, import_module(TARGETS[target_name(name)]))
+
+
+def named_release(text: str) -> tuple[TargetName, str]:
+    """``torchtitan==0.2.2`` -> target and release; without ``==`` the target's default release.
+
+    Raises NotFound for an unknown target, or a release that we cannot write files for.
+    """
+    name, separator, version = text.partition("==")
+    target = target_name(name)
+    versions = target_module(target).VERSIONS
+    if separator and version not in versions:
+        hint = f"{target} files can be written for {', '.join(versions)}"
+        raise NotFound(f"no {target} files for version {version!r}", where=f"--target {text}", hint=hint)
+    return target, version or versions[0]

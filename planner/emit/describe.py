@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from planner.communication_bill import TRAFFIC_COLUMNS, busiest_stages, communication_bill, traffic_words
 from planner.diff import told_fields, value_words
 from planner.emit.emission import Emission
 from planner.plan import ChunkPlan, Plan, StagePlan
 from planner.step_terms import term_words
 from planner.strategy import Strategy
+from profiles.errors import ProfileMissing
 
 _GIB = 2**30
 _CELL = str.maketrans({"|": "\\|", "\n": " "})
@@ -22,6 +24,7 @@ def plan_markdown(emission: Emission) -> str:
         _what(plan, emission),
         _why(plan, emission),
         _stages(plan),
+        _sent(plan),
         _given_up(emission),
         _list("Assumptions", (*plan.assumptions, *emission.assumptions)),
         _launch(emission),
@@ -130,6 +133,18 @@ def _stages(plan: Plan) -> str:
     return "## Stages\n\n" + _table(head, rows)
 
 
+def _sent(plan: Plan) -> str:
+    """Payloads of one rank of the stage that sends most, by axis and collective; nothing on a single device."""
+    try:
+        rows = [traffic_words(line) for line in busiest_stages(communication_bill(plan))]
+    except ProfileMissing as error:
+        # A plan from elsewhere may be for a precision that its device has no rate for; its files need none.
+        return f"## What is sent\n\nNot counted: {error.what}."
+    if not rows:
+        return ""
+    return "## What is sent\n\n" + _table(TRAFFIC_COLUMNS, rows)
+
+
 def chunk_words(chunk: ChunkPlan) -> str:
     """``embedding + layers 0-9``, for one model chunk."""
     last = chunk.first_layer + chunk.num_layers - 1
@@ -159,8 +174,8 @@ def _given_up(emission: Emission) -> str:
         return ""
     parts = ["## Given up", f"{emission.target} cannot run all of the wanted plan; the files hold what it can."]
     for reason, run in groupby(emission.projections, key=lambda each: each.reason):
-        rows = [(each.field, each.wanted, each.emitted) for each in run]
-        parts += [f"{_sentence(reason)}", _table(("part", "wanted", "emitted"), rows)]
+        rows = [(each.field, each.wanted, each.emitted, ", ".join(each.kept_by) or "none") for each in run]
+        parts += [f"{_sentence(reason)}", _table(("part", "wanted", "emitted", "targets that keep it"), rows)]
     return "\n\n".join(parts)
 
 
@@ -175,6 +190,7 @@ def _list(title: str, lines: tuple[str, ...]) -> str:
 
 def _launch(emission: Emission) -> str:
     lines = ["## Launch", f"In this directory:\n\n```\n{emission.launch_command}\n```"]
+    lines += ["\n".join(f"- {note}" for note in emission.launch_notes)] if emission.launch_notes else []
     if emission.environment:
         rows = [(f"`{name}`", f"`{value}`") for name, value in sorted(emission.environment.items())]
         lines += ["The launcher sets:", _table(("variable", "value"), rows)]

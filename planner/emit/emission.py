@@ -6,10 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from planner.emit.launch.settings import LaunchSettings
 from planner.plan import Plan
 
-TargetName = Literal["megatron", "deepspeed", "native"]
-LauncherName = Literal["torchrun", "slurm"]
+TargetName = Literal[
+    "megatron", "mindspeed", "megatron-bridge", "deepspeed", "torchtitan", "native", "accelerate", "maxtext"
+]
+LauncherName = Literal[
+    "torchrun", "slurm", "kubernetes", "trainjob", "pytorchjob", "volcano", "mpirun", "mpijob", "ray", "ray-train",
+    "ascendjob",
+]  # fmt: skip
+"""``kubernetes`` is a JobSet; ``trainjob`` and ``pytorchjob`` are Kubeflow's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,8 @@ class Projection:
     wanted: str
     emitted: str
     reason: str
+    kept_by: tuple[TargetName, ...] = ()
+    """Other targets that run the plan, or a projection of it, with the wanted value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,4 +72,16 @@ class Emission:
     """Paths in ``files`` that get the executable bit."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Software that the files are written for, for example ``{"megatron-core": "0.19.2"}``."""
+    target_version: str = ""
+    """The release of the back-end that was chosen, one of the target's ``VERSIONS``."""
     launcher: LauncherName = "torchrun"
+    launcher_files: frozenset[str] = frozenset()
+    """Paths in ``files`` that are the launcher's."""
+    launch_notes: tuple[str, ...] = ()
+    """What a person must know or set before starting it."""
+    script: str = ""
+    """The path in ``files`` that every rank runs, with ``arguments``."""
+    arguments: tuple[str, ...] = ()
+    process_drives_node: bool = False
+    """Whether one process drives all devices of a node (JAX) instead of one process a device."""
+    settings: LaunchSettings = field(default_factory=LaunchSettings)

@@ -12,11 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner.diff import DERIVED_FIELDS, strategy_changes, value_words
-from planner.emit.assemble import PLAN_MARKDOWN
-from planner.emit.catalogue import TARGETS, target_module
+from planner.emit.assemble import PLAN_MARKDOWN, launch_again
+from planner.emit.catalogue import named_release, target_module
 from planner.emit.describe import plan_markdown
+from planner.emit.elsewhere import runs_whole, with_keepers
 from planner.emit.emission import Emission, LauncherName, Projection, TargetName
-from planner.errors import DocumentInvalid, NoFeasiblePlan, NotFound, TargetRefused
+from planner.emit.launch.pairs import demand_pair
+from planner.emit.launch.settings import LaunchSettings
+from planner.errors import DocumentInvalid, NoFeasiblePlan, TargetRefused
 from planner.plan import Plan
 from planner.problem import Problem
 
@@ -30,39 +33,49 @@ class TargetEmission:
     """Step time of the emitted plan over the wanted one, minus one; 0 when nothing was given up."""
 
 
-def emit_for_target(plan: Plan, target: str, launcher: LauncherName) -> TargetEmission:
-    """Emit ``plan`` for ``target``, or the nearest that it can run.
+def emit_for_target(
+    plan: Plan,
+    target: str,
+    launcher: LauncherName,
+    settings: LaunchSettings = LaunchSettings(),  # noqa: B008  # frozen
+) -> TargetEmission:
+    """Emit ``plan`` for ``target`` (``NAME`` or ``NAME==VERSION``), or the nearest that it can run.
 
-    Raises NotFound for an unknown target, TargetRefused when the target can run no plan of the problem at all.
+    Raises NotFound for an unknown target, TargetRefused when the target can run no plan of the problem at all or the
+    launcher does not go with it, DocumentInvalid for settings that do not fit the plan.
     """
-    name = _target_name(target)
+    name, version = named_release(target)
+    demand_pair(name, launcher)
     module = target_module(name)
     projected, projections = module.project(plan)
     if not projections:
-        return TargetEmission(module.emit(plan, launcher), 0.0)
+        return TargetEmission(launch_again(_emit(plan, plan, name, launcher, version), settings), 0.0)
     problem = inside_target(plan.problem, name)
     costed = _cost_again(problem, projected)
     if costed is None:
         costed = _plan_again(problem, name)
         projections = _differences(plan, costed, name)
-    emission = module.emit(costed, launcher)
-    emission = replace(emission, projections=(*projections, *emission.projections))
+    emission = launch_again(_emit(plan, costed, name, launcher, version), settings)
+    emission = replace(emission, projections=with_keepers((*projections, *emission.projections), plan, name))
     files = {**emission.files, PLAN_MARKDOWN: plan_markdown(emission)}
     slower_by = emission.plan.step_time_s / plan.step_time_s - 1
     return TargetEmission(replace(emission, files=files), slower_by)
+
+
+def _emit(wanted: Plan, plan: Plan, target: TargetName, launcher: LauncherName, version: str) -> Emission:
+    """The target's files.  Raises TargetRefused, with the targets that run the wanted plan as it is."""
+    try:
+        return target_module(target).emit(plan, launcher, version)
+    except TargetRefused as error:
+        others = runs_whole(wanted, but=target)
+        hint = f"{error.hint}; {', '.join(others)} can run this plan as it is" if others else error.hint
+        raise TargetRefused(error.what, where=error.where, hint=hint) from error
 
 
 def inside_target(problem: Problem, target: TargetName) -> Problem:
     """The same question, with the answer limited to what ``target`` can run."""
     constraints = problem.constraints.model_copy(update={"target": target})
     return problem.model_copy(update={"constraints": constraints})
-
-
-def _target_name(target: str) -> TargetName:
-    for known in TARGETS:
-        if known == target:
-            return known
-    raise NotFound(f"no emitter is called {target!r}", where="--target", hint=f"one of {', '.join(TARGETS)}")
 
 
 def _cost_again(problem: Problem, projected: Plan) -> Plan | None:

@@ -11,6 +11,7 @@ from planner.model.spec import LayerSpec, ModelSpec, MoeSpec
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
+from profiles.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,8 @@ class RuleInput:
     """A strategy for a model and a workload on one kind of device.
 
     ``layers_per_chunk`` goes along the model, pp * vpp entries, None while the split is not decided; ``layout`` is
-    there only for a whole plan.  Rules about what is missing are silent.
+    there only for a whole plan.  Rules about what is missing are silent; ``scale_up_devices`` is 0 while the cluster
+    is not known.
     """
 
     strategy: Strategy
@@ -27,6 +29,7 @@ class RuleInput:
     architecture: str = ""
     layers_per_chunk: tuple[int, ...] | None = None
     layout: Layout | None = None
+    scale_up_devices: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +74,17 @@ def rule_input(plan: Plan) -> RuleInput:
         model=plan.problem.model,
         workload=plan.problem.workload,
         architecture=plan.problem.cluster.pools[0].device.architecture,
+        scale_up_devices=scale_up_devices(plan.problem.cluster),
         layers_per_chunk=tuple(chunk.num_layers for chunk in chunks_in_model_order(layout)),
         layout=layout,
     )
+
+
+def scale_up_devices(cluster: Cluster) -> int:
+    """Devices that talk without a NIC: the scale-up domain, or the node where it has none or a smaller one."""
+    pool = cluster.pools[0]
+    domain = 1 if pool.scale_up.kind == "none" else pool.scale_up.domain_size
+    return max(domain, pool.devices_per_node)
 
 
 def used_kinds(model: ModelSpec) -> tuple[LayerSpec, ...]:

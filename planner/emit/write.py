@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from planner.emit.emission import Emission
 from planner.errors import Conflict, DocumentInvalid, MeshwrightError
@@ -51,15 +51,24 @@ def manifest(emission: Emission) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "kind": "meshwright-emission",
         "target": emission.target,
+        "target_version": emission.target_version,
         "launcher": emission.launcher,
+        "launch": emission.settings.to_dict(),
         "plan_id": emission.plan.plan_id,
         "problem_id": emission.plan.problem.problem_id,
         "versions": {"meshwright": __version__, **emission.versions},
         "launch_command": emission.launch_command,
         "environment": dict(emission.environment),
+        "process_drives_node": emission.process_drives_node,
         "assumptions": list(emission.assumptions),
         "projections": [
-            {"field": p.field, "wanted": p.wanted, "emitted": p.emitted, "reason": p.reason}
+            {
+                "field": p.field,
+                "wanted": p.wanted,
+                "emitted": p.emitted,
+                "reason": p.reason,
+                "kept_by": list(p.kept_by),
+            }
             for p in emission.projections
         ],
         "files": {
@@ -107,18 +116,20 @@ def _well_formed(files: object) -> bool:
     )
 
 
-def changed_files(directory: Path, data: dict[str, Any]) -> tuple[str, ...]:
+def changed_files(
+    directory: Path, data: dict[str, Any]
+) -> tuple[tuple[str, Literal["missing", "edited", "added"]], ...]:
     """Files that are missing, edited or not listed, each with what happened to it."""
-    changes = []
+    changes: list[tuple[str, Literal["missing", "edited", "added"]]] = []
     for path, entry in data["files"].items():
         full = directory / path
         if not full.is_file():
-            changes.append(f"{path} (missing)")
+            changes.append((path, "missing"))
         elif hashlib.sha256(full.read_bytes()).hexdigest() != entry["sha256"]:
-            changes.append(f"{path} (edited)")
+            changes.append((path, "edited"))
     listed = set(data["files"]) | {MANIFEST}
     found = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if not path.is_dir()}
-    return (*changes, *(f"{path} (added)" for path in sorted(found - listed)))
+    return (*changes, *((path, "added") for path in sorted(found - listed)))
 
 
 def _refuse_foreign(directory: Path) -> None:
@@ -139,7 +150,7 @@ def _refuse_foreign(directory: Path) -> None:
     except OSError as error:
         raise _refused(error, directory) from error
     if changes:
-        shown = ", ".join(changes[:5]) + (" ..." if len(changes) > 5 else "")
+        shown = ", ".join(f"{name} ({state})" for name, state in changes[:5]) + (" ..." if len(changes) > 5 else "")
         raise Conflict(
             f"{directory} holds an earlier emission that was changed since: {shown}",
             where=where,

@@ -16,7 +16,7 @@ from pydantic import Field
 from planner.diff import TermChange, term_changes, value_words, worst_stage
 from planner.errors import DocumentInvalid
 from planner.plan import Plan
-from planner.strategy import V_SCHEDULES, Strategy
+from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName, Strategy
 from profiles.document import Document
 
 Outcome = Literal["faster", "as_fast", "slower", "does_not_fit", "illegal"]
@@ -26,12 +26,14 @@ SAME_TIME = 5e-4
 
 EXPERT_FIELDS = frozenset({"ep", "etp"})
 RECOMPUTE_POLICIES: tuple[Literal["none", "selective", "full"], ...] = ("none", "selective", "full")
-SCHEDULES: tuple[Literal["1f1b", "interleaved", "zb_h1", "zbv", "dualpipev"], ...] = (
+SCHEDULES: tuple[ScheduleName, ...] = (
     "1f1b",
     "interleaved",
     "zb_h1",
     "zbv",
     "dualpipev",
+    "looped_bfs",
+    "interleaved_zb",
 )
 
 
@@ -175,11 +177,11 @@ def _coherent_schedule(made: Strategy, base: Strategy, wanted: Mapping[str, Any]
     if made.pp == 1:
         schedule, vpp = "1f1b", 1
     elif "schedule" in wanted:
-        vpp = 2 if schedule in V_SCHEDULES else max(vpp, 2) if schedule == "interleaved" else 1
-    elif "vpp" in wanted:
+        vpp = 2 if schedule in V_SCHEDULES else max(vpp, 2) if schedule in LOOPED_SCHEDULES else 1
+    elif "vpp" in wanted and not (vpp > 1 and schedule in LOOPED_SCHEDULES):
         schedule = "interleaved" if vpp > 1 else "1f1b"
     same_pipeline = (base.schedule, base.pp) == (schedule, made.pp)
-    group = 0 if schedule != "interleaved" else base.microbatch_group_size if same_pipeline else made.pp
+    group = 0 if schedule not in GROUPED_SCHEDULES else base.microbatch_group_size if same_pipeline else made.pp
     return {"schedule": schedule, "vpp": vpp, "microbatch_group_size": group}
 
 

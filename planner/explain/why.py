@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from planner.communication_bill import Traffic, communication_bill
 from planner.diff import DERIVED_FIELDS, MEMORY_TERMS, value_words, worst_stage
 from planner.explain.neighbours import Neighbour, neighbours
 from planner.framework.traits import TUNED
@@ -47,6 +48,9 @@ class Explanation(Document):
     sentences: tuple[str, ...]
     causes: tuple[Cause, ...]
     memory: MemoryCause
+    communication: tuple[Traffic, ...] = Field(
+        default=(), description="payload of one rank of a stage and one step: see planner.communication_bill"
+    )
     neighbours: tuple[Neighbour, ...] = ()
 
 
@@ -72,6 +76,7 @@ def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
         ),
         causes=causes,
         memory=memory,
+        communication=communication_bill(plan),
         neighbours=around,
     )
 

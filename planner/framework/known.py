@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.errors import DocumentInvalid
 from planner.framework.megatron import MEGATRON_2021, MEGATRON_DEEPSPEED, NEMO
 from planner.framework.nanotron import NANOTRON
-from planner.framework.pytorch import AUTOMODEL, HUGGING_FACE, LLM_FOUNDRY, PYTORCH_FSDP, TORCHTITAN
+from planner.framework.pytorch import AUTOMODEL, HUGGING_FACE, LLM_FOUNDRY, NATIVE, PYTORCH_FSDP, TORCHTITAN
 from planner.framework.traits import TUNED, FrameworkTraits
 
 FRAMEWORKS: dict[str, FrameworkTraits] = {
@@ -21,6 +21,7 @@ FRAMEWORKS: dict[str, FrameworkTraits] = {
         LLM_FOUNDRY,
         AUTOMODEL,
         HUGGING_FACE,
+        NATIVE,
     )
 }
 """By the name that ``--framework`` and ``Problem.framework`` use."""

@@ -59,6 +59,19 @@ AUTOMODEL = replace(
     unfused=EAGER,
 )
 """Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
+NATIVE = FrameworkTraits(
+    name="native",
+    summary="Meshwright's own trainer: eager FSDP2",
+    attention="flash2",
+    unfused=EAGER,
+    fp32_shards=True,
+    keeps_gate_output=True,
+    kept_logit_bytes=4.0,
+    passing_logit_bytes=8.0,
+)
+"""``planner.native``: fp32 shards under FSDP2 (``data_parallel``), a gated non-linearity of two kernels
+(``feed_forward``), loss over fp32 logits (``loss``), whose backward pass holds the gradient of the log-softmax and that
+of its input.  Its times were not studied."""
 HUGGING_FACE = FrameworkTraits(
     name="hugging-face",
     summary="Hugging Face models, eager, one device or plain data parallelism",

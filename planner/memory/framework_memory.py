@@ -37,11 +37,17 @@ def with_framework_gradients(
 
 
 def with_framework_kept(operators: Sequence[Operator], traits: FrameworkTraits) -> tuple[Operator, ...]:
-    """Operators of a layer with what this framework's kernels keep: ``f`` more elements for an unfused gate."""
+    """Operators of a layer with what this framework's kernels keep: ``f`` more elements for an unfused gate.
+
+    They are kept for, and freed with, the product that the next matmul reads: recomputing the activation makes both.
+    """
     if not traits.keeps_gate_output:
         return tuple(operators)
+    gates = {operator.name: operator for operator in operators if _is_gate(operator)}
     return tuple(
-        replace(operator, saved_width=operator.saved_width + operator.write_width) if _is_gate(operator) else operator
+        replace(operator, saved_width=operator.saved_width + gates[operator.saved_from].write_width)
+        if operator.saved_from in gates and operator.saved_width
+        else operator
         for operator in operators
     )
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from planner.cost.row_cost import RowCost
 from planner.memory.activations import Relief
 from planner.schedule.closed_form import in_flight_chunks
-from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows, v_placed
+from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows, v_placed, waiting_head
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -68,8 +68,8 @@ def stage_memory(rows: StrategyRows, cost: RowCost, reliefs: tuple[Relief, ...],
     dense, expert = cost.dense_state.total, cost.expert_state.total
     fixed[:, 0] += cost.embedding_dense * dense + cost.embedding_saved * flight[:, 0]
     every, last = np.arange(len(rows)), head_stage(rows, num_stages)
-    # The head's backward follows its forward at once, except in GPipe, where all micro-batches wait.
-    waiting = np.where(rows.schedule == SCHEDULES.index("gpipe"), rows.num_microbatches, 1)
+    # The head's backward follows its forward at once, except breadth first, where all micro-batches wait.
+    waiting = np.where(waiting_head(rows), rows.num_microbatches, 1)
     fixed[every, last] += (
         cost.head_dense * dense + cost.head_expert * expert + cost.head_saved * waiting + cost.head_transient
     )

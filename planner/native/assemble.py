@@ -36,24 +36,42 @@ def assemble(plan: Plan, meshes: Meshes, settings: TrainSettings, device: torch.
     Order matters: tp cuts meta tensors, recompute is inside the layer, FSDP wraps the result, and only then does
     memory exist, so that no rank ever holds more than its own part.
     """
-    strategy, workload = plan.chosen(), plan.problem.workload
+    chunks = meta_chunks(plan, meshes, settings)
+    for _, chunk in chunks:
+        chunk.to_empty(device=device)
+        initialize(chunk, device, settings.seed)
+    return connect(plan, meshes, settings, chunks, device)
+
+
+def meta_chunks(plan: Plan, meshes: Meshes, settings: TrainSettings) -> list[tuple[int, DecoderChunk]]:
+    """This rank's chunks by their index in the model: split and wrapped, but on the meta device."""
     stage = plan.stages[meshes.here.pp]
-    choices = layer_choices(stage)
-    policy = precision_policy(workload, settings)
+    choices, policy = layer_choices(stage), precision_policy(plan.problem.workload, settings)
+    chunks: list[tuple[int, DecoderChunk]] = []
+    for part in stage.chunks:
+        chunk = split_part(plan, part, meshes)
+        for index, block in chunk.blocks().items():
+            block.set_recompute(choices[index])
+        shard_chunk(chunk, meshes, policy)
+        chunks.append((part.chunk, chunk))
+    return chunks
+
+
+def connect(
+    plan: Plan,
+    meshes: Meshes,
+    settings: TrainSettings,
+    chunks: list[tuple[int, DecoderChunk]],
+    device: torch.device,
+) -> LocalModel:
+    """Chunks that have memory -> a model that can take steps."""
+    strategy, workload = plan.chosen(), plan.problem.workload
     positions = local_positions(
         workload.sequence_length, strategy.cp, meshes.here.cp, head_tail=strategy.cp_kind == "ring"
     ).to(device)
     core = context_core(strategy.cp_kind, meshes.context, workload.sequence_length)
-    chunks: list[tuple[int, DecoderChunk]] = []
-    for part in stage.chunks:
-        chunk = _split(plan, part, meshes)
-        for index, block in chunk.blocks().items():
-            block.set_recompute(choices[index])
-        shard_chunk(chunk, meshes, policy)
-        chunk.to_empty(device=device)
-        initialize(chunk, device, settings.seed)
+    for _, chunk in chunks:
         chunk.place(positions, core)
-        chunks.append((part.chunk, chunk))
     tensor_group = meshes.dense["tp"].get_group() if strategy.tp > 1 else None
     loss = TokenLoss(plan.problem.model.vocab_size, strategy.num_microbatches, tensor_group)
     runner: StepRunner
@@ -65,14 +83,14 @@ def assemble(plan: Plan, meshes: Meshes, settings: TrainSettings, device: torch.
             strategy,
             loss,
             hidden=hidden_shape(strategy, workload.sequence_length, plan.problem.model.hidden_size),
-            dtype=policy.param_dtype or torch.float32,
+            dtype=precision_policy(workload, settings).param_dtype or torch.float32,
             device=device,
             group=meshes.dense["pp"].get_group(),
         )
     return LocalModel(tuple(chunk for _, chunk in chunks), runner, positions)
 
 
-def _split(plan: Plan, part: ChunkPlan, meshes: Meshes) -> DecoderChunk:
+def split_part(plan: Plan, part: ChunkPlan, meshes: Meshes) -> DecoderChunk:
     """One chunk on the meta device, experts spread over ep and matrices split over tp."""
     strategy = meshes.strategy
     ep_group = meshes.expert["ep"].get_group() if meshes.expert is not None and strategy.ep > 1 else None

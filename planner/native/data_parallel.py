@@ -58,8 +58,12 @@ def _shard_experts(experts: Experts, mesh: DeviceMesh, meshes: Meshes, policy: M
 
 
 def prepare_backward(chunks: Iterable[FSDPModule], zero_stage: int, *, last: bool) -> None:
-    """Say, before the backward of one micro-batch, whether its gradients are reduced now or only accumulated."""
+    """Say, before the backward of one micro-batch, what becomes of its gradients and of the gathered parameters.
+
+    Gradients are reduced now or only accumulated; below ZeRO-3 the next micro-batch uses the same gathered parameters.
+    """
     for chunk in chunks:
+        chunk.set_reshard_after_backward(last or zero_stage == 3)
         chunk.set_is_last_backward(last)
         chunk.set_requires_gradient_sync(last or zero_stage >= 2)
         chunk.set_requires_all_reduce(last)

@@ -16,6 +16,8 @@ from torch.distributed.pipelining.schedules import (
     ScheduleDualPipeV,
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
+    ScheduleLoopedBFS,
     ScheduleZBVZeroBubble,
 )
 from torch.distributed.pipelining.stage import _PipelineStageBase
@@ -30,8 +32,10 @@ SEVERAL: dict[ScheduleName, type[PipelineScheduleMulti]] = {
     "interleaved": ScheduleInterleaved1F1B,
     "zbv": ScheduleZBVZeroBubble,
     "dualpipev": ScheduleDualPipeV,
+    "looped_bfs": ScheduleLoopedBFS,
+    "interleaved_zb": ScheduleInterleavedZeroBubble,
 }
-"""Schedules with one chunk a rank, and with several.  zb_h1 has no class in torch 2.13."""
+"""Schedules with one chunk a rank, and with several.  zb_h1 has no class of its own in torch 2.13."""
 
 
 class StepRunner(Protocol):

@@ -46,11 +46,9 @@ def reference_records(plan: Plan, settings: TrainSettings, device: torch.device)
     return records
 
 
-def worst_difference(records: list[StepRecord], expected: list[StepRecord]) -> float:
-    """Largest relative difference of loss or gradient norm over all steps."""
-    pairs = [
-        pair
-        for record, other in zip(records, expected, strict=True)
-        for pair in ((record.loss, other.loss), (record.gradient_norm, other.gradient_norm))
-    ]
-    return max(abs(value - wanted) / abs(wanted) for value, wanted in pairs)
+def worst_differences(records: list[StepRecord], expected: list[StepRecord]) -> tuple[float, float]:
+    """Largest relative differences, of the loss and of the gradient norm, over all steps."""
+    pairs = list(zip(records, expected, strict=True))
+    loss = max(abs(record.loss - other.loss) / abs(other.loss) for record, other in pairs)
+    norm = max(abs(record.gradient_norm - other.gradient_norm) / abs(other.gradient_norm) for record, other in pairs)
+    return loss, norm

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -32,6 +33,12 @@ class StepRecord:
     def json_line(self) -> str:
         """One line of JSON."""
         return json.dumps(asdict(self))
+
+
+def write_record(path: Path, ranks: Sequence[StepRecord], single_process: Sequence[StepRecord]) -> None:
+    """Write the steps of both runs as one JSON object."""
+    both = {"ranks": [asdict(each) for each in ranks], "single_process": [asdict(each) for each in single_process]}
+    path.write_text(json.dumps(both), encoding="utf-8")
 
 
 class Stopwatch:

@@ -16,20 +16,25 @@ over the devices beside the slowest: T' = (S-M)/n, W' = (sum of W)/p, and F' = I
                  B = n i + d(i-w) + 2n c + (c (3n-2-d) + (2c-w)+ + Z - R/2)+ ;  Z = (2c - 2M/3)+ (N-n)+ (fitted)
     dualpipev    m M + max(n(f+i-w) + 2n c + (2n c + (2c-W')+ (N-n)+ - R/2)+,
                            n(2i-w) - f + 2n c + (4n c + (2c-W')+ (N-n)+ - R/2)+)
+    looped_bfs   m M + n T'/v + 2n c + (v-1) ((S - m M)/3v + p c)+ + (v-1) (2(S - m M)/3v + p c)+
+    interleaved_zb  m M + n(F'+I'-W')/v + 2n c + (2c clip(m-2, 0, n) + (v-1) (p c - (g-p) M/3v)+ + (2c-W'/v)+ Q - R/2)+
+                 Q = (n/p (v (m-g) + g - p) - 1)+
     R = (m-1)(M - S/p): slack that stages faster than the slowest have; it hides hops (the factors of R are fitted).
 
 Exact (tests/oracle/test_closed_form.py, to rounding) for equal stages with W <= F <= I, where F' is passed or F = I:
-without hops for all six and every legal m; with hops for gpipe and 1f1b always, for zb_h1 and dualpipev while 2c <= W',
-for zbv while 2c <= w, and for interleaved while p c <= f and p c <= M/3v.  Known special cases: 1F1B bubble (p-1)(F+B)
+without hops for all eight and every legal m; with hops for gpipe and 1f1b always, for zb_h1 and dualpipev while
+2c <= W', for zbv while 2c <= w, for interleaved and looped_bfs while p c <= f and p c <= M/3v, and for interleaved_zb
+while all of 2c <= w, p c <= f and p c <= M/3v hold.  Known special cases: 1F1B bubble (p-1)(F+B)
 (arXiv 2104.04473), ZB-H1 (p-1)(F+I-W) (arXiv 2401.10241); the others were read off the simulator's critical paths.
 For slower links and for uneven stages they are estimates (fitted on the simulator).  Median and largest error in per
 cent, chunks drawn in 1 +- u, c 0 to 5 % of a stage, p 2..16, m p..8p (tests/oracle/test_closed_form_error.py):
 
-    u       gpipe   1f1b         interleaved   zb_h1       zbv         dualpipev
-    10 %    0, 0    0.5,  6.6    1.5,  6.4     0.3, 2.7    0.5, 3.5    0.8, 4.2
-    30 %    0, 0    1.6, 18.6    2.7, 14.4     0.8, 6.5    0.8, 7.2    0.9, 7.7
+    u       gpipe   1f1b         interleaved   zb_h1       zbv         dualpipev   looped_bfs    interleaved_zb
+    10 %    0, 0    0.5,  6.6    1.5,  6.4     0.3, 2.7    0.5, 3.5    0.8, 4.2    1.4,  5.3     0.9,  3.8
+    30 %    0, 0    1.6, 18.6    2.7, 14.4     0.8, 6.5    0.8, 7.2    0.9, 7.7    3.7, 13.9     2.8, 10.7
 
-The large ones are m = p.  The plain sum + (m-1) max of 1F1B is never too low: work of a slow early rank hides in waits.
+The large ones are m = p; the last two are too low rather than too high.
+The plain sum + (m-1) max of 1F1B is never too low: work of a slow early rank hides in waits.
 
 Every formula is >= m M, and non-decreasing in S, M and c.  In W it is non-INcreasing: with the stage time given, more
 of it in weight gradients means less bubble.  A bound from partial sums is therefore admissible with S, M, c from below
@@ -59,6 +64,7 @@ class _Terms:
     n: FloatArray
     v: FloatArray
     g: FloatArray
+    total_s: FloatArray
     max_s: FloatArray
     other_s: FloatArray
     forward_s: FloatArray
@@ -126,6 +132,7 @@ def _terms(sizes: list[FloatArray], times: list[FloatArray], sum_forward_s: Floa
         n=p - 1,
         v=v,
         g=np.where(g == 0, p, g),
+        total_s=total,
         max_s=longest,
         other_s=other,
         forward_s=forward,
@@ -148,7 +155,8 @@ def in_flight_chunks(
     """Most chunk activations that rank ``stage`` holds at once (born at the forward, dead after B, or W where split).
 
     gpipe m; 1f1b min(m, p-r); interleaved min(2(p-1-r) + (v-1)g + 1, m v) (arXiv 2104.04473, Megatron-LM group size);
-    zb_h1 min(m, p); zbv min(2p, 2m, m+1+r); dualpipev 2p+1.  Exact for every legal size: equal to the simulator's peak
+    zb_h1 min(m, p); zbv min(2p, 2m, m+1+r); dualpipev 2p+1; looped_bfs m v; interleaved_zb
+    min((v-1)g + p, m v).  Exact for every legal size: equal to the simulator's peak
     (tests/oracle/test_in_flight.py).
     """
     p, v, m, g, r = (np.asarray(x, np.int64) for x in (num_stages, vpp, num_microbatches, microbatch_group_size, stage))
@@ -165,6 +173,10 @@ def in_flight_chunks(
             peak = np.minimum(np.minimum(2 * p, 2 * m), m + 1 + r)
         case "dualpipev":
             peak = 2 * p + 1 + 0 * (m + r)
+        case "looped_bfs":
+            peak = m * v + 0 * r
+        case "interleaved_zb":
+            peak = np.minimum((v - 1) * np.where(g == 0, p, g) + p, m * v) + 0 * r
         case _:
             known = ", ".join(_FORMULAS)
             raise DocumentInvalid(f"unknown schedule {schedule!r}; known: {known}", where="strategy#/schedule")
@@ -220,6 +232,23 @@ def _dualpipev(t: _Terms) -> FloatArray:
     return np.maximum(steady_s, drain_s) + 2 * n * c
 
 
+def _looped_bfs(t: _Terms) -> FloatArray:
+    # Between two chunks a rank waits for the way round the loop, unless its micro-batches fill it.  Forward : backward
+    # taken as 1 : 2.
+    missing_s = (t.total_s - t.m * t.max_s) / (3 * t.v)
+    waits_s = _plus(missing_s + t.p * t.hop_s) + _plus(2 * missing_s + t.p * t.hop_s)
+    return t.n * t.other_s / t.v + 2 * t.n * t.hop_s + np.where(t.n > 0, (t.v - 1) * waits_s, 0.0)
+
+
+def _interleaved_zb(t: _Terms) -> FloatArray:
+    first_wait = _plus(t.p * t.hop_s - (t.g - t.p) * t.max_s / (3 * t.v))
+    trips = _plus(t.n / t.p * (t.v * (t.m - t.g) + t.g - t.p) - 1)
+    hops_s = 2 * np.clip(t.m - 2, 0, t.n) * t.hop_s + (t.v - 1) * first_wait
+    hops_s = hops_s + _plus(2 * t.hop_s - t.raw_weight_s / t.v) * trips
+    fill_s = t.n * (t.forward_s + t.input_gradient_s - t.weight_s) / t.v
+    return fill_s + 2 * t.n * t.hop_s + np.where(t.n > 0, t.exposed(hops_s), 0.0)
+
+
 _FORMULAS: dict[str, Callable[[_Terms], FloatArray]] = {
     "gpipe": _gpipe,
     "1f1b": _one_f_one_b,
@@ -227,4 +256,6 @@ _FORMULAS: dict[str, Callable[[_Terms], FloatArray]] = {
     "zb_h1": _zb_h1,
     "zbv": _zbv,
     "dualpipev": _dualpipev,
+    "looped_bfs": _looped_bfs,
+    "interleaved_zb": _interleaved_zb,
 }

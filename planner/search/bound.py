@@ -28,9 +28,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.data_parallel import DataParallelism, optimizer_places_s
+from planner.cost.data_parallel import optimizer_places_s
 from planner.cost.model_cost import LayerTable
 from planner.cost.row_cost import CostModel, RowCost
+from planner.cost.step_payload import DataParallelism
 from planner.memory.stage import end_seconds, stage_memory
 from planner.memory.states import state_bytes
 from planner.schedule.closed_form import pipeline_makespan_s

@@ -347,4 +347,6 @@ def split_rules(problem: Problem, hardware: Hardware) -> SplitRules:
         limit_bytes=memory_limit_bytes(problem, hardware),
         host_limit_bytes=hardware.host_memory_bytes_per_device * HOST_FRACTION,
         uniform=TARGET_SPACES[problem.constraints.target].uniform_recompute,
+        even=TARGET_SPACES[problem.constraints.target].even_layers,
+        whole=TARGET_SPACES[problem.constraints.target].whole_recompute,
     )

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import get_args
 
 from planner.errors import DocumentInvalid
 from planner.memory.activations import Relief
 from planner.problem import Constraints, Target
 from planner.strategy import ScheduleName
+from planner.strategy_rows import SCHEDULES
 
 VIRTUAL_STAGES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20)
 """Chunks a device that interleaving may use; more only adds hops."""
-GROUP_FACTORS = (1, 2)
-"""Interleaving group sizes, in units of pp."""
+GROUP_FACTORS = {"interleaved": (1, 2), "interleaved_zb": (1,)}
+"""Group sizes of the schedules that run micro-batches in groups, in units of pp; torch runs interleaved_zb with pp."""
 
 RELIEFS: tuple[Relief, ...] = (
     Relief(),
@@ -80,7 +82,7 @@ SWITCHES = (
 )
 NAMES = {
     "cp_kind": ("none", "ring", "all_to_all"),
-    "schedule": ("gpipe", "1f1b", "interleaved", "zb_h1", "zbv", "dualpipev"),
+    "schedule": get_args(ScheduleName),
     "recompute": ("none", "selective", "full"),
     "axis_order": ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
 }
@@ -117,11 +119,35 @@ class TargetSpace:
     selective_recompute: bool = True
     uniform_recompute: bool = False
     """Whether every chunk recomputes the same number of layers (a selective policy and offload: all of them)."""
+    even_layers: bool = False
+    """Whether every chunk holds equally many layers and one policy serves all of them."""
+    whole_recompute: bool = False
+    """Whether full recompute, too, is every layer or none; with ``uniform_recompute``."""
 
+
+_MEGATRON = TargetSpace(schedules=("1f1b", "interleaved"), overlap_ep=(True, False), uniform_recompute=True)
 
 TARGET_SPACES: dict[Target, TargetSpace] = {
-    "any": TargetSpace(schedules=("1f1b", "gpipe", "interleaved", "zb_h1", "zbv", "dualpipev")),
-    "megatron": TargetSpace(schedules=("1f1b", "interleaved"), overlap_ep=(True, False), uniform_recompute=True),
+    "any": TargetSpace(schedules=SCHEDULES),
+    "megatron": _MEGATRON,
+    "megatron-bridge": _MEGATRON,
+    "accelerate": TargetSpace(
+        schedules=("1f1b",),
+        cp_kinds=("ring",),
+        axis_orders=(0,),
+        expert_tensor_parallel=False,
+        activation_offload=False,
+        overlap_ep=(False,),
+        overlap_tp=False,
+        overlap_data=((True, True), (True, False), (False, False)),
+        selective_recompute=False,
+    ),
+    "mindspeed": TargetSpace(
+        schedules=("1f1b", "interleaved", "dualpipev"),
+        overlap_ep=(True, False),
+        overlap_data=((True, True), (False, False)),
+        uniform_recompute=True,
+    ),
     "deepspeed": TargetSpace(
         schedules=("1f1b", "dualpipev"),
         cp_kinds=("all_to_all",),
@@ -134,7 +160,7 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
         selective_recompute=False,
     ),
     "native": TargetSpace(
-        schedules=("1f1b", "gpipe", "interleaved", "zbv", "dualpipev"),
+        schedules=("1f1b", "gpipe", "interleaved", "zbv", "dualpipev", "looped_bfs", "interleaved_zb"),
         axis_orders=(0,),
         expert_tensor_parallel=False,
         optimizer_offload=False,
@@ -142,6 +168,29 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
         overlap_ep=(False,),
         overlap_tp=False,
         overlap_grad_with_pipeline=False,
+    ),
+    "maxtext": TargetSpace(
+        schedules=("1f1b", "gpipe"),
+        zero_stages=(0, 1, 3),
+        zero_stages_with_pipeline=(0, 1, 3),
+        axis_orders=(0,),
+        activation_offload=False,
+        overlap_ep=(False,),
+        overlap_tp=False,
+        even_layers=True,
+    ),
+    "torchtitan": TargetSpace(
+        schedules=("1f1b", "gpipe", "interleaved", "zbv", "dualpipev", "looped_bfs", "interleaved_zb"),
+        cp_kinds=("ring",),
+        zero_stages=(0, 2, 3),
+        zero_stages_with_pipeline=(0, 1),
+        axis_orders=(0,),
+        optimizer_offload=False,
+        activation_offload=False,
+        overlap_ep=(False,),
+        overlap_grad_with_pipeline=False,
+        uniform_recompute=True,
+        whole_recompute=True,
     ),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.assemble_plan import assemble_plan
@@ -91,7 +93,7 @@ def _given(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]
 def _nearest(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...] | None) -> Candidate:
     """What a strategy that does not fit would look like with everything relieved that its policy relieves."""
     if chunk_layers is None:
-        free = SplitRules(limit_bytes=float(np.finfo(np.float64).max) / 4, uniform=rules.uniform)
+        free = replace(rules, limit_bytes=float(np.finfo(np.float64).max) / 4, host_limit_bytes=float("inf"))
         found = best_split(context, free)
         if found is None:
             raise DocumentInvalid(

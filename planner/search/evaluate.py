@@ -18,8 +18,7 @@ from planner.candidate import Candidate, Split, StageBill
 from planner.cost.data_parallel import optimizer_s
 from planner.search.bound import makespan_s
 from planner.search.row_context import RowContext
-from planner.strategy import Strategy
-from planner.strategy_rows import SCHEDULES
+from planner.strategy import BREADTH_FIRST_SCHEDULES, Strategy
 
 Array = NDArray[np.float64]
 Span = tuple[int, int]
@@ -98,8 +97,8 @@ def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Spa
     dense = _over(prefix.dense, spans) + first * float(cost.embedding_dense[0]) + last * float(cost.head_dense[0])
     expert = _over(prefix.expert, spans) + last * float(cost.head_expert[0])
     flight = float(context.memory.in_flight[0, stage])
-    gpipe = context.row.schedule[0] == SCHEDULES.index("gpipe")
-    waiting = float(context.strategy.num_microbatches) if gpipe else 1.0
+    waits = context.strategy.schedule in BREADTH_FIRST_SCHEDULES
+    waiting = float(context.strategy.num_microbatches) if waits else 1.0
     saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)
     activations = flight * (saved + first * float(cost.embedding_saved[0])) + last * waiting * float(cost.head_saved[0])
     replays = float(context.memory.replay_bytes[0, stage]) if any(stop > start for start, stop in relieved) else 0.0

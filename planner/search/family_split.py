@@ -98,8 +98,9 @@ class _Members:
                 break
         fits = np.asarray((chosen >= 0).all(axis=1))
         chosen = np.maximum(chosen, 0)
-        if rules.uniform and (strategy.recompute != "none" or strategy.activation_offload):
-            every = chosen.max(axis=1) if strategy.recompute == "full" else self.sizes.max(axis=1)
+        if (rules.uniform or rules.even) and (strategy.recompute != "none" or strategy.activation_offload):
+            few = strategy.recompute == "full" and not (rules.even or rules.whole)
+            every = chosen.max(axis=1) if few else self.sizes.max(axis=1)
             chosen = np.broadcast_to(every[:, None], chosen.shape).copy()
             for count in np.unique(every).tolist():
                 same = every == count

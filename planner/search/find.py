@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from planner.assemble_plan import assemble_plan
 from planner.cost.hardware import problem_hardware
-from planner.errors import BudgetSpent
+from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan, SearchReport
 from planner.problem import Problem
 from planner.search.branch import Search, SearchResult, degrees
 from planner.search.device_counts import cheapest, fewest_devices, slowest_allowed_s, too_slow
 from planner.search.infeasible import no_feasible_plan
 from planner.search.options import Progress, SearchOptions
+from planner.search.target_rules import TargetRules
 
 OPTIMAL_GAP = 1e-9
 
@@ -40,6 +41,14 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
 
 def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Progress | None = None) -> Plan:
     """The fastest plan that uses every device of the problem's cluster."""
+    refused = TargetRules(problem).always()
+    if refused:
+        target = problem.constraints.target
+        raise NoFeasiblePlan(
+            f"{target} can run no plan of this problem, whatever the strategy: {'; '.join(refused)}",
+            binding=f"rules of {target}",
+            relaxations=("choose another --target",),
+        )
     hardware = problem_hardware(problem)
     search = Search(problem, hardware, options, progress)
     result = search.run()

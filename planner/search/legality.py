@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
+from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES
 from planner.strategy_rows import SCHEDULES, StrategyRows
 
 Mask = NDArray[np.bool_]
@@ -109,7 +110,8 @@ def _interleaved(rows: StrategyRows, shape: ModelShape) -> Mask:
     group = np.maximum(rows.group, 1)
     rest = rows.num_microbatches % group
     bad = (rows.group < rows.pp) | (rows.group > rows.num_microbatches) | ((rest != 0) & (rest < rows.pp))
-    broken: Mask = _is(rows, "interleaved") & (bad | (rows.vpp < 2) | (rows.pp < 2))
+    loops = _is(rows, *sorted(LOOPED_SCHEDULES)) & ((rows.vpp < 2) | (rows.pp < 2))
+    broken: Mask = loops | (_is(rows, *sorted(GROUPED_SCHEDULES)) & bad)
     return broken
 
 
@@ -170,7 +172,8 @@ RULES: tuple[LegalityRule, ...] = (
     LegalityRule("chunks", "the schedule fixes vpp: 1 for 1f1b, gpipe, zb_h1; 2 for zbv, dualpipev; pp > 1", _chunks),
     LegalityRule(
         "interleaved",
-        "interleaving needs vpp > 1 and pp <= group <= micro-batches, the last group 0 or >= pp",
+        "interleaved, interleaved_zb and looped_bfs need vpp > 1; the first two pp <= group <= micro-batches, the last"
+        " group 0 or >= pp",
         _interleaved,
     ),
     LegalityRule(

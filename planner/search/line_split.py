@@ -36,7 +36,7 @@ def _relief_choices(context: RowContext, rules: SplitRules) -> list[int | None]:
     strategy, layers = context.strategy, context.costs.model.num_layers
     if not rules.uniform or (strategy.recompute == "none" and not strategy.activation_offload):
         return [None]
-    if strategy.recompute != "full":
+    if rules.whole or strategy.recompute != "full":
         return [layers]
     return list(range(layers - context.strategy.pp + 2))
 

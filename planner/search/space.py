@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from planner.problem import Problem
 from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES, checked_pins
 from planner.search.legality import RULES, LegalityRule, ModelShape, model_shape
-from planner.strategy import V_SCHEDULES
+from planner.strategy import LOOPED_SCHEDULES, V_SCHEDULES
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
 
 Ints = NDArray[np.int64]
@@ -280,8 +280,9 @@ class Space:
         layers = self.shape.num_layers
         if pp == 1:
             return [(1, 0)] if name == "1f1b" else []
-        if name == "interleaved":
-            groups = [pp * factor for factor in GROUP_FACTORS if _group_fits(count, pp * factor, pp)]
+        if name in LOOPED_SCHEDULES:
+            factors = GROUP_FACTORS.get(name, ())
+            groups = [pp * factor for factor in factors if _group_fits(count, pp * factor, pp)] if factors else [0]
             return [(vpp, group) for vpp in VIRTUAL_STAGES if vpp * pp <= layers for group in groups]
         if name in V_SCHEDULES:
             return [(2, 0)] if count >= 2 * pp and 2 * pp <= layers else []

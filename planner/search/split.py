@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 from planner.candidate import Candidate
-from planner.search.family_split import best_of_family
+from planner.search.evaluate import evaluate_split
+from planner.search.family_split import best_of_family, given_split
 from planner.search.line_split import best_line
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SplitRules
@@ -17,8 +18,19 @@ from planner.search.split_terms import SplitRules
 
 def best_split(context: RowContext, rules: SplitRules, cutoff_s: float = math.inf) -> Candidate | None:
     """Best candidate of a strategy that is faster than ``cutoff_s`` and fits; None when there is none."""
+    if rules.even:
+        return _even_split(context, rules, cutoff_s)
     if context.strategy.vpp > 1:
         return best_of_family(context, rules, cutoff_s)
     # Without a cutoff a near-even dealing comes first: its time cuts the dynamic program down to spans that can win.
     known = None if math.isfinite(cutoff_s) else best_of_family(context, rules, cutoff_s)
     return best_line(context, rules, cutoff_s, known)
+
+
+def _even_split(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:
+    """The one dealing of a back-end that takes no other, if the layers divide and it fits."""
+    chunks = context.strategy.num_chunks
+    count, rest = divmod(context.costs.model.num_layers, chunks)
+    split = None if rest else given_split(context, rules, (count,) * chunks)
+    found = None if split is None else evaluate_split(context, split)
+    return found if found is not None and found.step_time_s < cutoff_s else None

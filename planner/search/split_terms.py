@@ -24,6 +24,10 @@ class SplitRules:
     limit_bytes: float
     host_limit_bytes: float = float("inf")
     uniform: bool = False
+    even: bool = False
+    """Equally many layers on every chunk, all of them relieved or none."""
+    whole: bool = False
+    """Full recompute, too, is every layer or none; with ``uniform``."""
 
 
 def step_objective(context: RowContext) -> Objective:

@@ -19,17 +19,27 @@ class TargetRules:
         """Whether the back-end cannot run the strategy (with this split, once there is one)."""
         return bool(self.messages(strategy, chunk_layers))
 
-    def messages(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> list[str]:
-        """Every rule of the back-end that the strategy breaks, in its words."""
+    def always(self) -> list[str]:
+        """Every rule that the problem breaks whatever the strategy: its model, its devices, its workload."""
         if self.target == "any":
             return []
+        found, mended = (self._findings(Strategy(), None, model_too=too) for too in (True, False))
+        return [message for message in found if message not in mended]
+
+    def messages(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> list[str]:
+        """Every rule of the back-end that the strategy breaks, in its words."""
+        return [] if self.target == "any" else self._findings(strategy, chunk_layers, model_too=True)
+
+    def _findings(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None, *, model_too: bool) -> list[str]:
         # The emitters stand above the search and import it; the search asks them by name.
-        rules = import_module(f"planner.emit.{self.target}.rules")
-        given = import_module("planner.emit.rule_input").RuleInput(
+        rules = import_module(import_module("planner.emit.catalogue").TARGETS[self.target])
+        seen = import_module("planner.emit.rule_input")
+        given = seen.RuleInput(
             strategy=strategy,
             model=self.problem.model,
             workload=self.problem.workload,
             architecture=self.problem.cluster.pools[0].device.architecture,
+            scale_up_devices=seen.scale_up_devices(self.problem.cluster),
             layers_per_chunk=chunk_layers,
         )
-        return [f"{finding.rule}: {finding.message}" for finding in rules.violations(given)]
+        return [f"{finding.rule}: {finding.message}" for finding in rules.violations(given, model_too=model_too)]

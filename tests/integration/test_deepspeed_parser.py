@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,9 +17,7 @@ from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_model, make_moe_model, make_plan
-
-if importlib.util.find_spec("deepspeed") is None:
-    pytest.skip(f"deepspeed=={DEEPSPEED_VERSION} is not installed", allow_module_level=True)
+from tests.validators import worker_or_skip
 
 pytestmark = pytest.mark.slow
 
@@ -34,40 +27,30 @@ ULYSSES = replace(PLAIN, cp=2, cp_kind="all_to_all", dp_shard=4)
 
 
 class DeepSpeed:
-    """The worker process and its protocol."""
+    """The warm validator, asked for its first stage only."""
 
     def __init__(self) -> None:
-        worker = Path(__file__).parents[1] / "deepspeed_worker.py"
-        self.process = subprocess.Popen(
-            [sys.executable, str(worker)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.worker = worker_or_skip("deepspeed")
 
     def ask(self, config: dict[str, Any], world_size: int, data_parallel_size: int) -> dict[str, Any]:
-        """The verdict on a config."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        request = {"config": config, "world_size": world_size, "data_parallel_size": data_parallel_size}
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            pytest.fail(f"the DeepSpeed worker died, exit status {self.process.wait()}")
-        return dict(json.loads(answer))
+        """What ``DeepSpeedConfig`` says when the batch is divided over so many ranks."""
+        mesh = {"pipe": 1, "data_replicate": 1, "data_shard": data_parallel_size, "sequence": 1}
+        training = {"mesh": mesh | {"tensor": world_size // data_parallel_size}}
+        request = {"config": json.dumps(config), "training": json.dumps(training), "model": "{}"}
+        verdict = self.worker.ask(request | {"world_size": world_size, "until": "config"})
+        assert verdict.stage == "config"
+        return {"refused": None if verdict.accepted else verdict.message, "facts": verdict.facts}
 
 
 @pytest.fixture(scope="module")
 def deepspeed() -> Iterator[DeepSpeed]:
-    worker = DeepSpeed()
-    yield worker
-    assert worker.process.stdin is not None
-    worker.process.stdin.close()
-    worker.process.wait(timeout=30)
-    assert worker.process.stdout is not None
-    worker.process.stdout.close()
+    asked = DeepSpeed()
+    with asked.worker:
+        yield asked
 
 
-def test_the_checked_version_is_the_one_that_the_rules_are_written_for() -> None:
-    assert version("deepspeed") == DEEPSPEED_VERSION
+def test_the_checked_version_is_the_one_that_the_rules_are_written_for(deepspeed: DeepSpeed) -> None:
+    assert deepspeed.worker.version == DEEPSPEED_VERSION
 
 
 Case = tuple[Strategy, ModelSpec | None, dict[str, Any]]

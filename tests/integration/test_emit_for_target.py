@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.emit.check import check_directory
+from planner.check.directory import check_directory
 from planner.emit.for_target import emit_for_target, inside_target
 from planner.emit.write import read_manifest, write_emission
 from planner.errors import NotFound
@@ -68,3 +68,13 @@ def test_the_question_inside_a_target_differs_only_in_the_target() -> None:
 def test_an_unknown_target_is_not_found(beyond_all: Plan) -> None:
     with pytest.raises(NotFound, match="jax"):
         emit_for_target(beyond_all, "jax", "torchrun")
+
+
+def test_what_is_given_up_names_the_targets_that_keep_it(beyond_all: Plan) -> None:
+    plan = find_plan(problem(pins={"pp": 2, "vpp": 2, "schedule": "zbv"})).model_copy(update={"problem": problem()})
+    (schedule, *_) = emit_for_target(plan, "megatron", "torchrun").emission.projections
+    assert schedule.field == "schedule"
+    assert "native" in schedule.kept_by
+    assert "deepspeed" not in schedule.kept_by
+    (nobody, *_) = emit_for_target(beyond_all, "megatron", "torchrun").emission.projections
+    assert nobody.kept_by == ()

@@ -25,7 +25,10 @@ pytestmark = pytest.mark.slow
 pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")
 
 ROOT = Path(__file__).parents[2]
-TOLERANCE = 1e-4
+TOLERANCE = 1e-5
+"""Losses; measured: at most 1.5e-7, one unit in the last place of fp32."""
+NORM_TOLERANCE = 1e-4
+"""Gradient norms; measured: at most 2e-5, in the third step, where Adam has made the most of what rounding left."""
 
 
 def _strategy(**switches: Any) -> Strategy:
@@ -35,6 +38,11 @@ def _strategy(**switches: Any) -> Strategy:
     few = max(switches.get(axis, 1) for axis in ("tp", "cp", "ep")) > 1
     size = switches.setdefault("micro_batch_size", (2 if dp > 1 else 4) if few else 1)
     return Strategy(**{"num_microbatches": 8 // dp // size, **switches})
+
+
+def _three_axes(**switches: Any) -> Strategy:
+    """Pipeline, tensor parallelism and FSDP at once: 8 processes, 4 micro-batches."""
+    return _strategy(pp=2, tp=2, sp=True, dp_shard=2, micro_batch_size=1, **switches)
 
 
 MOE, SHARED_MOE = tiny_qwen3_moe(), tiny_qwen3_moe(shared=32)
@@ -72,6 +80,16 @@ PLANS: dict[str, Plan] = {
         _strategy(pp=2, vpp=2, schedule="zbv", recompute="full"), recompute_layers_per_chunk=(1, 0, 1, 0)
     ),
     "pp2-dualpipev": tiny_plan(_strategy(pp=2, vpp=2, schedule="dualpipev")),
+    "pp2-looped-bfs": tiny_plan(_strategy(pp=2, vpp=2, schedule="looped_bfs")),
+    "pp2-looped-bfs-uneven-recompute": tiny_plan(
+        _strategy(pp=2, vpp=2, schedule="looped_bfs", recompute="full"), None, (2, 1, 1, 0), (1, 0, 1, 0)
+    ),
+    "pp2-interleaved-zb": tiny_plan(
+        _strategy(pp=2, vpp=2, schedule="interleaved_zb", microbatch_group_size=2), layers_per_chunk=(1, 1, 1, 1)
+    ),
+    "pp2-interleaved-zb-recompute-norm": tiny_plan(
+        _strategy(pp=2, vpp=2, schedule="interleaved_zb", microbatch_group_size=2, **NORM), None, (0, 2, 1, 1)
+    ),
     "pp2-moe": tiny_plan(_strategy(pp=2), MOE),
     "cp2-ring": tiny_plan(_strategy(cp=2, cp_kind="ring")),
     "cp2-ring-window": tiny_plan(_strategy(cp=2, cp_kind="ring"), tiny_llama(sliding_window=9)),
@@ -104,6 +122,17 @@ PLANS: dict[str, Plan] = {
     "ep2-dp4-zero0-moe": tiny_plan(_strategy(ep=2, dp_shard=4, zero_stage=0), MOE),
     "ep2-pp2-dp2-zbv-moe": tiny_plan(_strategy(ep=2, pp=2, vpp=2, schedule="zbv", dp_shard=2), MOE),
     "ep2-cp2-dp2-moe": tiny_plan(_strategy(ep=2, cp=2, cp_kind="all_to_all", dp_shard=2), MOE),
+    "hsdp-2x2-zero3-recompute": tiny_plan(
+        _strategy(dp_replicate=2, dp_shard=2, zero_stage=3, recompute="full"), None, None, (3,)
+    ),
+    "pp2-tp2-fsdp2-1f1b-uneven": tiny_plan(_three_axes(), None, (3, 1)),
+    "pp2-tp2-fsdp2-interleaved-recompute": tiny_plan(
+        _three_axes(vpp=2, schedule="interleaved", microbatch_group_size=2, recompute="full"), None, None, (1, 0, 0, 1)
+    ),
+    "pp2-tp2-fsdp2-zbv": tiny_plan(_three_axes(vpp=2, schedule="zbv")),
+    "pp2-tp2-fsdp2-looped-bfs": tiny_plan(_three_axes(vpp=2, schedule="looped_bfs")),
+    "pp2-tp2-fsdp2-interleaved-zb": tiny_plan(_three_axes(vpp=2, schedule="interleaved_zb", microbatch_group_size=2)),
+    "pp2-hsdp-2x2": tiny_plan(_strategy(pp=2, dp_replicate=2, dp_shard=2, micro_batch_size=1)),
 }
 
 
@@ -142,7 +171,7 @@ def test_losses_and_gradient_norms_equal_one_process(name: str, results: dict[st
     assert len(records) == len(reference) == 3
     for record, wanted in zip(records, reference, strict=True):
         assert record["loss"] == pytest.approx(wanted["loss"], rel=TOLERANCE)
-        assert record["gradient_norm"] == pytest.approx(wanted["gradient_norm"], rel=TOLERANCE)
+        assert record["gradient_norm"] == pytest.approx(wanted["gradient_norm"], rel=NORM_TOLERANCE)
 
 
 @pytest.mark.parametrize("name", [name for name in PLANS if name.startswith("bf16")])

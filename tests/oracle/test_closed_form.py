@@ -13,7 +13,7 @@ from planner.schedule.closed_form import pipeline_makespan_s
 from planner.schedule.dependencies import cached_graph
 from planner.schedule.orders import order_findings
 from planner.schedule.simulate import simulate
-from planner.strategy import ScheduleName
+from planner.strategy import GROUPED_SCHEDULES, ScheduleName
 
 SCHEDULES: list[tuple[ScheduleName, tuple[int, ...]]] = [
     ("gpipe", (1,)),
@@ -22,6 +22,8 @@ SCHEDULES: list[tuple[ScheduleName, tuple[int, ...]]] = [
     ("zb_h1", (1,)),
     ("zbv", (2,)),
     ("dualpipev", (2,)),
+    ("looped_bfs", (2, 3, 4)),
+    ("interleaved_zb", (2, 3, 4)),
 ]
 
 
@@ -30,7 +32,7 @@ def sizes(schedule: ScheduleName, vpps: tuple[int, ...]) -> Iterator[tuple[int, 
     for p in (1, 2, 3, 4, 7):
         for v in vpps:
             for m in (*range(1, 3 * p + 1), 5 * p, 6 * p + 1):
-                for g in (p, p + 1, 2 * p, 3 * p) if schedule == "interleaved" else (0,):
+                for g in (p, p + 1, 2 * p, 3 * p) if schedule in GROUPED_SCHEDULES else (0,):
                     if not order_findings(schedule, p, v, m, g):
                         yield p, v, m, g
 
@@ -40,8 +42,10 @@ def exact_hop_limit_s(schedule: ScheduleName, p: int, forward_s: float, gradient
     match schedule:
         case "gpipe" | "1f1b":
             return 3 * forward_s
-        case "interleaved":
+        case "interleaved" | "looped_bfs":
             return min(forward_s, (forward_s + gradient_s + weight_s) / 3) / p
+        case "interleaved_zb":
+            return min(weight_s / 2, forward_s / p, (forward_s + gradient_s + weight_s) / 3 / p)
         case "zb_h1" | "zbv":
             return weight_s / 2
         case "dualpipev":
@@ -109,7 +113,15 @@ def test_zb_h1_paper_formula(forward: float, gradient: float, weight: float) -> 
 def test_arrays_and_scalars_agree() -> None:
     p = np.array([2, 4, 8])
     total, longest = np.array([6.0, 13.0, 25.0]), np.array([3.1, 3.5, 3.2])
-    for schedule, v in (("1f1b", 1), ("interleaved", 2), ("zb_h1", 1), ("zbv", 2), ("dualpipev", 2)):
+    for schedule, v in (
+        ("1f1b", 1),
+        ("interleaved", 2),
+        ("zb_h1", 1),
+        ("zbv", 2),
+        ("dualpipev", 2),
+        ("looped_bfs", 3),
+        ("interleaved_zb", 3),
+    ):
         many = pipeline_makespan_s(schedule, 16, p, v, 0, total, longest, total / 3, 0.01)
         assert many.shape == (3,)
         for row in range(3):

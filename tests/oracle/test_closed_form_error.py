@@ -15,7 +15,7 @@ from planner.schedule.dependencies import cached_graph
 from planner.schedule.orders import order_findings
 from planner.schedule.placement import chunk_ranks
 from planner.schedule.simulate import simulate
-from planner.strategy import ScheduleName
+from planner.strategy import GROUPED_SCHEDULES, ScheduleName
 
 CASES: list[tuple[ScheduleName, int]] = [
     ("gpipe", 1),
@@ -25,6 +25,10 @@ CASES: list[tuple[ScheduleName, int]] = [
     ("zb_h1", 1),
     ("zbv", 2),
     ("dualpipev", 2),
+    ("looped_bfs", 2),
+    ("looped_bfs", 4),
+    ("interleaved_zb", 2),
+    ("interleaved_zb", 4),
 ]
 # (median, largest) absolute error allowed, in per cent, by unevenness; measured values sit at about 2/3 of these.
 ALLOWED: dict[tuple[str, float], tuple[float, float]] = {
@@ -40,6 +44,10 @@ ALLOWED: dict[tuple[str, float], tuple[float, float]] = {
     ("zbv", 0.3): (1.8, 13.0),
     ("dualpipev", 0.1): (1.6, 8.0),
     ("dualpipev", 0.3): (1.8, 11.0),
+    ("looped_bfs", 0.1): (2.0, 9.0),
+    ("looped_bfs", 0.3): (5.5, 20.0),
+    ("interleaved_zb", 0.1): (2.0, 9.0),
+    ("interleaved_zb", 0.3): (3.5, 20.0),
 }
 
 
@@ -50,7 +58,7 @@ def errors_percent(schedule: ScheduleName, v: int, unevenness: float, hop: float
     for p in (2, 3, 4, 8, 16):
         ranks = np.array(chunk_ranks(schedule, p, v))
         for m in (p, 2 * p, 3 * p, 8 * p):
-            for g in (p, 2 * p) if schedule == "interleaved" else (0,):
+            for g in (p, 2 * p) if schedule in GROUPED_SCHEDULES else (0,):
                 if order_findings(schedule, p, v, m, g):
                     continue
                 graph = cached_graph(schedule, p, v, m, g)

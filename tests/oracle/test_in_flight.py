@@ -10,7 +10,7 @@ from planner.schedule.closed_form import in_flight_chunks
 from planner.schedule.dependencies import cached_graph
 from planner.schedule.orders import order_findings
 from planner.schedule.simulate import simulate
-from planner.strategy import ScheduleName
+from planner.strategy import GROUPED_SCHEDULES, ScheduleName
 
 SCHEDULES: list[tuple[ScheduleName, int]] = [
     ("gpipe", 1),
@@ -21,6 +21,11 @@ SCHEDULES: list[tuple[ScheduleName, int]] = [
     ("zb_h1", 1),
     ("zbv", 2),
     ("dualpipev", 2),
+    ("looped_bfs", 2),
+    ("looped_bfs", 3),
+    ("interleaved_zb", 2),
+    ("interleaved_zb", 3),
+    ("interleaved_zb", 5),
 ]
 
 
@@ -29,7 +34,7 @@ def test_equals_the_peak_of_the_order(schedule: ScheduleName, vpp: int) -> None:
     checked = 0
     for p in (1, 2, 3, 4, 5, 8):
         for m in (*range(1, 2 * p + 3), 3 * p, 4 * p + 1):
-            for g in (p, p + 1, 2 * p - 1, 2 * p, m) if schedule == "interleaved" else (0,):
+            for g in (p, p + 1, 2 * p - 1, 2 * p, m) if schedule in GROUPED_SCHEDULES else (0,):
                 if order_findings(schedule, p, vpp, m, g):
                     continue
                 ran = simulate(cached_graph(schedule, p, vpp, m, g), 1.0, 2.0, 1.0)

@@ -28,7 +28,10 @@ TORCH_NAMES: dict[str, str] = {
     "zb_h1": "InterleavedZeroBubble",
     "zbv": "ZBVZeroBubble",
     "dualpipev": "DualPipeV",
+    "looped_bfs": "LoopedBFS",
+    "interleaved_zb": "InterleavedZeroBubble",
 }
+GROUPED: tuple[ScheduleName, ...] = ("interleaved", "interleaved_zb")
 SINGLE = frozenset({"gpipe", "1f1b"})
 
 
@@ -81,8 +84,9 @@ CASES: list[tuple[ScheduleName, int, int, int, int]] = (
     + [("zb_h1", p, 1, m, 0) for p in (2, 4, 8) for m in (p, 2 * p, 5 * p)]
     + [("zbv", p, 2, m, 0) for p in (1, 2, 3, 4, 8) for m in (1, p, 2 * p - 1, 2 * p, 3 * p + 1, 5 * p)]
     + [("dualpipev", p, 2, m, 0) for p in (1, 2, 3, 4, 8) for m in (2 * p, 2 * p + 1, 3 * p, 5 * p + 1)]
-    + [("interleaved", p, v, m, p) for p in (2, 4, 8) for v in (2, 3, 4) for m in (p, 2 * p, 4 * p)]
-    + [("interleaved", 4, 2, 10, 5), ("interleaved", 4, 3, 15, 5), ("interleaved", 3, 2, 4, 4)]
+    + [("looped_bfs", p, v, m, 0) for p in (2, 4, 8) for v in (2, 3, 4) for m in (1, p, 2 * p + 1)]
+    + [(name, p, v, m, p) for name in GROUPED for p in (2, 4, 8) for v in (2, 3, 4) for m in (p, 2 * p, 4 * p)]
+    + [(name, *sizes) for name in GROUPED for sizes in ((4, 2, 10, 5), (4, 3, 15, 5), (3, 2, 4, 4))]
 )
 
 

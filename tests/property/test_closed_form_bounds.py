@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
+from typing import get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.schedule.closed_form import pipeline_makespan_s
 from planner.schedule.orders import order_findings
+from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,10 @@ class Question:
 @st.composite
 def questions(draw: st.DrawFn) -> Question:
     """Legal sizes; stage times with p*max >= sum >= max, weight gradients at most half of a stage, any hop."""
-    schedule = draw(st.sampled_from(["gpipe", "1f1b", "interleaved", "zb_h1", "zbv", "dualpipev"]))
-    v = {"interleaved": draw(st.integers(2, 6)), "zbv": 2, "dualpipev": 2}.get(schedule, 1)
-    p = draw(st.integers(2 if schedule == "interleaved" else 1, 24))
-    g = draw(st.integers(p, 3 * p)) if schedule == "interleaved" else 0
+    schedule = draw(st.sampled_from(get_args(ScheduleName)))
+    v = 2 if schedule in V_SCHEDULES else draw(st.integers(2, 6)) if schedule in LOOPED_SCHEDULES else 1
+    p = draw(st.integers(2 if schedule in LOOPED_SCHEDULES else 1, 24))
+    g = draw(st.integers(p, 3 * p)) if schedule in GROUPED_SCHEDULES else 0
     m = draw(st.integers(1, 8 * p))
     if order_findings(schedule, p, v, m, g):
         m, g = 2 * p, (p if g else 0)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.emit.deepspeed import emit, project, read_back, rule_input, violations
-from planner.emit.layout import layout_of
-from planner.errors import TargetRefused
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_model, make_moe_model, make_plan
 from tests.plan_strategies import plans
+from tests.round_trip import (
+    assert_ends_in_place,
+    assert_needs_no_second_projection,
+    assert_same_fields,
+    outcomes_of_reading_back,
+)
 
 # What no projection can repair: the model, the workload, and axes that DeepSpeed cannot combine or divide.
 WITHOUT_NEIGHBOUR = {f"deepspeed.P{number}" for number in (3, 4, 5)}
@@ -70,25 +73,12 @@ def near_plans(draw: st.DrawFn) -> Plan:
 
 
 def test_reading_back_gives_the_emitted_plan() -> None:
-    outcomes: Counter[str] = Counter()
-
-    @given(st.one_of(near_plans(), near_plans(), plans()))
-    @settings(max_examples=300)
-    def check(plan: Plan) -> None:
-        try:
-            emission = emit(plan, "torchrun")
-        except TargetRefused:
-            assert violations(rule_input(project(plan)[0])) != []
-            outcomes["refused"] += 1
-            return
-        strategy, layout = read_back(emission.files)
-        assert strategy == emission.plan.chosen()
-        assert layout == layout_of(emission.plan)
-        assert (emission.plan == plan) == (not emission.projections)
-        outcomes["emitted"] += 1
-        outcomes["as wanted"] += not emission.projections
-
-    check()
+    outcomes = outcomes_of_reading_back(
+        st.one_of(near_plans(), near_plans(), plans()),
+        lambda plan: emit(plan, "torchrun"),
+        read_back,
+        refusals=lambda plan: violations(rule_input(project(plan)[0])),
+    )
     assert outcomes["emitted"] >= 120, outcomes
     assert outcomes["as wanted"] >= 60, outcomes
     assert outcomes["refused"] >= 20, outcomes
@@ -96,11 +86,7 @@ def test_reading_back_gives_the_emitted_plan() -> None:
 
 @given(st.one_of(near_plans(), plans()))
 def test_a_projected_plan_needs_no_projection(plan: Plan) -> None:
-    projected, projections = project(plan)
-    assert (projected == plan) == (projections == ())
-    again, none = project(projected)
-    assert none == ()
-    assert again is projected
+    assert_needs_no_second_projection(project, plan)
 
 
 @given(plans())
@@ -113,16 +99,10 @@ def test_a_projection_repairs_every_rule_that_has_a_neighbour(plan: Plan) -> Non
 def test_a_projection_keeps_layers_and_ranks_and_saves_no_more_activations(plan: Plan) -> None:
     before, after = plan.chosen(), project(plan)[0]
     strategy = after.chosen()
-    for name in ("tp", "cp", "ep", "pp", "dp", "world_size", "micro_batch_size", "num_microbatches"):
-        assert getattr(strategy, name) == getattr(before, name)
+    assert_same_fields(before, strategy, "tp cp ep pp dp world_size micro_batch_size num_microbatches")
     for old, new in zip(plan.stages, after.stages, strict=True):
         assert sum(chunk.num_layers for chunk in new.chunks) == sum(chunk.num_layers for chunk in old.chunks)
         recomputed = sum(new.recompute.num_layers_per_chunk)
         assert recomputed >= sum(old.recompute.num_layers_per_chunk)
         assert recomputed >= min(old.offload.activation_layers, old.layers)
-    chunks = sorted((chunk for stage in after.stages for chunk in stage.chunks), key=lambda chunk: chunk.chunk)
-    assert [chunk.first_layer for chunk in chunks] == [
-        sum(each.num_layers for each in chunks[:index]) for index in range(len(chunks))
-    ]
-    assert chunks[0].has_embedding
-    assert chunks[-1].has_head
+    assert_ends_in_place(after)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 from hypothesis import given, settings
@@ -14,20 +15,20 @@ from planner.schedule.dependencies import FORWARD, cached_graph
 from planner.schedule.orders import order_findings
 from planner.schedule.simulate import simulate
 from planner.schedule.timeline import Timeline
-from planner.strategy import ScheduleName
+from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 
 Durations = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-SCHEDULES: tuple[ScheduleName, ...] = ("gpipe", "1f1b", "interleaved", "zb_h1", "zbv", "dualpipev")
+SCHEDULES: tuple[ScheduleName, ...] = get_args(ScheduleName)
 
 
 @st.composite
 def sizes(draw: st.DrawFn) -> tuple[ScheduleName, int, int, int, int]:
     """Schedule, p, v, m, g; legal."""
     schedule = draw(st.sampled_from(SCHEDULES))
-    v = 2 if schedule in ("zbv", "dualpipev") else draw(st.integers(2, 3)) if schedule == "interleaved" else 1
+    v = 2 if schedule in V_SCHEDULES else draw(st.integers(2, 3)) if schedule in LOOPED_SCHEDULES else 1
     p = draw(st.integers(2, 5))
     m = draw(st.integers(1, 3 * p))
-    g = draw(st.integers(p, 2 * p)) if schedule == "interleaved" else 0
+    g = draw(st.integers(p, 2 * p)) if schedule in GROUPED_SCHEDULES else 0
     if order_findings(schedule, p, v, m, g):
         m, g = 2 * p, 0
     return schedule, p, v, m, g

@@ -22,6 +22,10 @@ SIZES: list[tuple[ScheduleName, int, int, int, int]] = [
     ("zbv", 4, 2, 3, 0),
     ("zbv", 4, 2, 17, 0),
     ("dualpipev", 4, 2, 9, 0),
+    ("looped_bfs", 4, 3, 2, 0),
+    ("looped_bfs", 3, 2, 7, 0),
+    ("interleaved_zb", 4, 3, 9, 5),
+    ("interleaved_zb", 4, 2, 16, 8),
 ]
 
 
@@ -86,7 +90,7 @@ def test_interleaved_last_rank_has_no_hop_to_wait_for() -> None:
         (("1f2b", 4, 1, 8, 0), ["unknown schedule '1f2b'", "zb_h1"]),
         (("1f1b", 0, 1, 0, 0), ["pp is 0", "num_microbatches is 0"]),
         (("gpipe", 2, 2, 4, 0), ["vpp is 2, gpipe needs exactly 1"]),
-        (("1f1b", 2, 1, 4, 3), ["only interleaved has one"]),
+        (("1f1b", 2, 1, 4, 3), ["only interleaved and interleaved_zb have one"]),
         (("interleaved", 1, 1, 8, 8), ["pp is 1", "vpp is 1"]),
         (("interleaved", 4, 2, 8, 3), ["must lie in [pp, num_microbatches] = [4, 8]"]),
         (("interleaved", 4, 2, 3, 0), ["must lie in"]),
@@ -94,6 +98,8 @@ def test_interleaved_last_rank_has_no_hop_to_wait_for() -> None:
         (("zbv", 4, 1, 8, 0), ["zbv needs exactly 2"]),
         (("dualpipev", 4, 3, 7, 0), ["dualpipev needs exactly 2", "at least 2*pp = 8"]),
         (("interleaved", 4, 2, 8, -1), ["must not be negative"]),
+        (("looped_bfs", 4, 1, 8, 4), ["vpp is 1, looped_bfs needs at least 2", "only interleaved and interleaved_zb"]),
+        (("interleaved_zb", 4, 2, 10, 4), ["the last micro-batch group has 2 of 4"]),
     ],
 )
 def test_impossible_sizes_are_refused_with_all_findings(

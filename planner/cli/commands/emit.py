@@ -7,11 +7,24 @@ from typing import Annotated
 
 import typer
 
+from planner.cli import launch_flags as place
 from planner.cli import options as flags
-from planner.cli.emitting import LauncherChoice, emission_lines, parse_targets, write_target
+from planner.cli.emitting import (
+    TARGET_NAMES,
+    LauncherChoice,
+    bare_name,
+    emission_lines,
+    parse_targets,
+    write_target,
+)
 from planner.cli.output import OutputFormat, write_answer
 
-Target = Annotated[str, typer.Option("--target", "-t", metavar="T", help="megatron, deepspeed or native.")]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--target", "-t", metavar="T", help=f"{', '.join(TARGET_NAMES)}; with ==VERSION for an older release."
+    ),
+]
 Launcher = Annotated[LauncherChoice, typer.Option("--launcher", help="Who starts the processes.")]
 Out = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="Folder to write; only an untouched emission is replaced.")
@@ -23,22 +36,40 @@ def register(app: typer.Typer) -> None:
     app.command("emit")(emit)
 
 
-def emit(  # noqa: PLR0917  # a flag is an argument
+def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
     plan: flags.PlanReference,
     target: Target,
     out: Out,
     launcher: Launcher = LauncherChoice.TORCHRUN,
+    hosts: place.Hosts = None,
+    switches: place.Switches = None,
+    network_tier: place.NetworkTier = None,
+    topology_label: place.TopologyLabel = None,
+    image: place.Image = None,
+    namespace: place.Namespace = None,
+    files_claim: place.FilesClaim = None,
     database: flags.Database = None,
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Write the files that run a plan on a back-end."""
     names = parse_targets(target, "--target")
+    settings = place.launch_settings(
+        hosts=hosts,
+        switches=switches,
+        network_tier=network_tier,
+        topology_label=topology_label,
+        image=image,
+        namespace=namespace,
+        files_claim=files_claim,
+    )
     from planner.cli.plan_reference import load_plan
 
     the_plan = load_plan(plan, database)
+    folders = [out if len(names) == 1 else out / bare_name(name) for name in names]
     made = [
-        write_target(the_plan, name, launcher, out if len(names) == 1 else out / name, quiet=quiet) for name in names
+        write_target(the_plan, name, launcher, folder, quiet=quiet, settings=settings)
+        for name, folder in zip(names, folders, strict=True)
     ]
     data = made[0] if len(made) == 1 else {"emissions": made}
     write_answer(data, output, lambda: [line for each in made for line in emission_lines(each)])

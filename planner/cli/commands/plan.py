@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from planner.cli import options as flags
-from planner.cli.emitting import LauncherChoice, parse_targets
+from planner.cli.emitting import TARGET_NAMES, LauncherChoice, parse_targets
 from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
 from planner.cli.planning import Place, Wanted, answer, search_options, search_target
@@ -17,7 +17,7 @@ from planner.cli.strategy_text import parse_assignments, pinnable_keys
 
 Emit = Annotated[
     str | None,
-    typer.Option("--emit", metavar="T,...", help="Write launch files: megatron, deepspeed, native."),
+    typer.Option("--emit", metavar="T,...", help=f"Write launch files: {', '.join(TARGET_NAMES)}."),
 ]
 Launcher = Annotated[LauncherChoice, typer.Option("--launcher", help="Who starts the processes.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder of the launch files (with --emit).")]

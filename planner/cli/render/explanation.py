@@ -11,6 +11,7 @@ from planner.cli.render.comparison import bytes_table, seconds_table
 from planner.cli.render.plan import strategy_line
 from planner.cli.render.tables import bullets, facts, heading, table
 from planner.cli.render.words import bar, gib, percent, seconds, short_id
+from planner.communication_bill import TRAFFIC_COLUMNS, busiest_stages, traffic_words
 from planner.explain.neighbours import Neighbour
 from planner.explain.why import Explanation
 from planner.explain.why_not import WhyNot
@@ -54,6 +55,10 @@ def explanation_report(plan: Plan, explanation: Explanation) -> Iterator[Rendera
             for term, size in sorted(memory.terms_bytes.items(), key=lambda item: -item[1])
         ],
     )
+    if explanation.communication:
+        yield heading("What is sent")
+        columns = (*TRAFFIC_COLUMNS[:2], *(f">{name}" for name in TRAFFIC_COLUMNS[2:]))
+        yield table("", columns, [traffic_words(line) for line in busiest_stages(explanation.communication)])
     if explanation.neighbours:
         yield heading("One move away")
         yield table(

@@ -21,7 +21,7 @@ from planner.plan import Plan
 MODEL_CONFIG_FILE = "model_config.json"
 
 
-def emit(plan: Plan, launcher: LauncherName) -> Emission:
+def emit(plan: Plan, launcher: LauncherName, version: str = DEEPSPEED_VERSION) -> Emission:
     """Files and launch command; the plan is projected first.
 
     Raises TargetRefused with every violated rule when DeepSpeed cannot run even the projected plan.
@@ -40,7 +40,8 @@ def emit(plan: Plan, launcher: LauncherName) -> Emission:
             TRAIN_SCRIPT: training_script(),
         },
         script=TRAIN_SCRIPT,
-        versions={"deepspeed": DEEPSPEED_VERSION, "torch": "2.8 or newer", "transformers": "5"},
+        version=version,
+        versions={"deepspeed": version, "torch": "2.8 or newer", "transformers": "5"},
         environment=_environment(projected),
     )
     return assemble(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.emit.deepspeed.version import DEEPSPEED_VERSION
+from planner.emit.divisibility_rules import exact_batch, positions
 from planner.emit.rule_input import RuleInput, TargetRule, mixtures, used_kinds
 
 _DS = f"deepspeed {DEEPSPEED_VERSION}"
@@ -21,16 +22,6 @@ AUTOEP_PRESETS: dict[str, str] = {
 
 AUTOTP_FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3", "granite", "gpt_neox"})
 """Classes whose own sharding plan (transformers 5.23 ``base_model_tp_plan``) AutoTP understands; no mixture is."""
-
-
-def _batch(given: RuleInput) -> str | None:
-    s, samples = given.strategy, given.workload.global_batch_size
-    if samples == s.global_batch_size:
-        return None
-    return (
-        f"train_batch_size {samples} is not micro-batch {s.micro_batch_size} x {s.num_microbatches} accumulation"
-        f" steps x dp {s.dp}"
-    )
 
 
 def _zero_stage(given: RuleInput) -> str | None:
@@ -168,13 +159,6 @@ def _tensor_family(given: RuleInput) -> str | None:
     return None
 
 
-def _positions(given: RuleInput) -> str | None:
-    rows, tokens = given.model.learned_positions, given.workload.sequence_length
-    if rows and rows < tokens:
-        return f"the position table has {rows} rows, fewer than the {tokens} tokens of a sample"
-    return None
-
-
 def _empty_chunk(given: RuleInput) -> str | None:
     for stage in given.layout or ():
         for chunk in stage.chunks:
@@ -184,7 +168,7 @@ def _empty_chunk(given: RuleInput) -> str | None:
 
 
 ENGINE_RULES: tuple[TargetRule, ...] = (
-    TargetRule("C1", f"{_DS} runtime/config.py:602", _batch),
+    TargetRule("C1", f"{_DS} runtime/config.py:602", exact_batch("train_batch_size", "accumulation steps")),
     TargetRule("C2", f"{_DS} runtime/zero/config.py (ZeroStageEnum)", _zero_stage),
     TargetRule("E1", f"{_DS} runtime/pipe/engine.py:76", _zero_with_pipeline),
     TargetRule("E2", f"{_DS} runtime/engine.py:2323", _plain_with_fp32_gradients),
@@ -205,5 +189,5 @@ ENGINE_RULES: tuple[TargetRule, ...] = (
     TargetRule("T2", f"{_DS} runtime/engine.py (_do_optimizer_sanity_check)", _offload_needs_zero),
     TargetRule("T3", f"{_DS} runtime/engine.py:1037, module_inject/tp_shard.py", _tensor_shards),
     TargetRule("E17", "torch 2.13 optim/optimizer.py (empty parameter list)", _empty_chunk),
-    TargetRule("E16", "transformers 5 (position embedding table)", _positions),
+    TargetRule("E16", "transformers 5 (position embedding table)", positions),
 )

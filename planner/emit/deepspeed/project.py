@@ -165,7 +165,7 @@ def _stages(plan: Plan, strategy: Strategy) -> tuple[tuple[StagePlan, ...], list
     stages = (
         [_merged(plan, stage) for stage in range(strategy.pp)] if strategy.vpp != plan.chosen().vpp else plan.stages
     )
-    made = tuple(_stage(stage, strategy.optimizer_offload) for stage in stages)
+    made = tuple(whole_layer_stage(stage, optimizer_offload=strategy.optimizer_offload) for stage in stages)
     notes = []
     for name, wanted, emitted, reason in (
         ("stages/chunks", [s.chunks for s in plan.stages], [s.chunks for s in made], "one chunk a stage"),
@@ -214,7 +214,8 @@ def _merged(plan: Plan, stage: int) -> StagePlan:
     return own.model_copy(update={"chunks": (chunk,), "recompute": merged})
 
 
-def _stage(stage: StagePlan, optimizer_offload: bool) -> StagePlan:
+def whole_layer_stage(stage: StagePlan, *, optimizer_offload: bool) -> StagePlan:
+    """The stage with whole layers recomputed where modules were, or where activations went to the host."""
     recompute, offload = stage.recompute, StageOffload(optimizer=optimizer_offload)
     layers = _recomputed_layers(stage)
     if recompute.policy != "none" or stage.offload.activation_layers:

@@ -28,7 +28,7 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     findings = [f"{finding.where}: {finding.message}" for finding in config_findings(config, data_ranks)]
     if findings:
         raise DocumentInvalid("; ".join(findings), where=CONFIG_FILE, hint="repair these keys or emit the plan again")
-    strategy = _strategy(config, training)
+    strategy = config_strategy(config, training)
     _agree(strategy, config, training, read_world_size(_file(files, LAUNCH_SCRIPT)))
     return strategy, read_layout(training, optimizer_offload=strategy.optimizer_offload)
 
@@ -49,7 +49,8 @@ def _config(text: str) -> dict[str, Any]:
     return config
 
 
-def _strategy(config: dict[str, Any], training: TrainingDocument) -> Strategy:
+def config_strategy(config: dict[str, Any], training: TrainingDocument) -> Strategy:
+    """The strategy of a config whose keys were found right (see ``config_findings``)."""
     mesh, zero = training.mesh, config.get("zero_optimization", {})
     tensor, experts = config.get("tensor_parallel", {}), config.get("expert_parallel", {})
     stage = zero.get("stage", 0)

@@ -1,16 +1,36 @@
-"""What must a launcher know?  Nodes, devices a node, the script that each rank runs, and its environment."""
+"""What must a launcher know?  Nodes, devices a node, the script that each rank runs, its environment, the place."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 
 from planner.emit.emission import LauncherName
-from planner.errors import NotFound, TargetRefused
+from planner.emit.launch.fabric_order import why_order_matters
+from planner.emit.launch.settings import LaunchSettings
+from planner.errors import DocumentInvalid, NotFound, TargetRefused
 from planner.plan import Plan
+from profiles.device import Vendor
 
+HOSTS_FILE = "hosts.txt"
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+LAUNCHERS: dict[LauncherName, str] = {
+    "torchrun": "planner.emit.launch.torchrun",
+    "slurm": "planner.emit.launch.slurm",
+    "kubernetes": "planner.emit.launch.kubernetes",
+    "trainjob": "planner.emit.launch.trainjob",
+    "pytorchjob": "planner.emit.launch.pytorchjob",
+    "volcano": "planner.emit.launch.volcano",
+    "mpirun": "planner.emit.launch.mpirun",
+    "mpijob": "planner.emit.launch.mpijob",
+    "ray": "planner.emit.launch.ray",
+    "ray-train": "planner.emit.launch.ray_train",
+    "ascendjob": "planner.emit.launch.ascendjob",
+}
+"""Launcher -> module that has ``launch_files(spec)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +40,9 @@ class LaunchSpec:
     ``script`` is a path beside the launcher files and runs once for each rank, in its own directory, with RANK,
     LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set.  A ``.py`` script is run by Python, anything else must be
     executable.  ``arguments`` are literal words.
+
+    With ``process_drives_node`` (JAX) it runs once for each node instead and drives all devices there: RANK is the
+    node's, LOCAL_RANK 0 and WORLD_SIZE the number of nodes.
     """
 
     job_name: str
@@ -28,11 +51,38 @@ class LaunchSpec:
     script: str
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    process_drives_node: bool = False
+    vendor: Vendor = "NVIDIA"
+    rdma: bool = False
+    """Whether ranks talk over NICs that pin memory."""
+    order_matters: str = ""
+    """Why the order of the nodes counts; empty where the fabric is flat."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What the ranks need beside the launcher's own files: relative path -> text."""
+    settings: LaunchSettings = field(default_factory=LaunchSettings)
+    architecture: str = ""
+    """Of the devices, for launchers that ask for them by kind; empty = not told."""
+    scale_up_domain: int = 0
+    """Devices that reach each other without the network; 0 = not told."""
 
     @property
     def world_size(self) -> int:
-        """Ranks in all."""
+        """Devices in all; ranks too, where every device has a process."""
         return self.num_nodes * self.devices_per_node
+
+    @property
+    def processes_per_node(self) -> int:
+        """How often the script runs on one node."""
+        return 1 if self.process_drives_node else self.devices_per_node
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The host of each node rank; empty where the user named none."""
+        return self.settings.hosts[: self.num_nodes]
+
+    def hosts_text(self) -> dict[str, str]:
+        """``hosts.txt``, the host of node rank 0 first; nothing where the user named none."""
+        return {HOSTS_FILE: "".join(f"{host}\n" for host in self.hosts)} if self.hosts else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +92,30 @@ class LaunchFiles:
     files: Mapping[str, str]
     command: str
     executables: frozenset[str]
+    notes: tuple[str, ...] = ()
+    """What a person must know or set before starting it."""
 
 
-def launch_spec(plan: Plan, script: str, environment: Mapping[str, str], arguments: tuple[str, ...] = ()) -> LaunchSpec:
+def launch_spec(
+    plan: Plan,
+    script: str,
+    environment: Mapping[str, str],
+    arguments: tuple[str, ...] = (),
+    *,
+    process_drives_node: bool = False,
+    files: Mapping[str, str] | None = None,
+    settings: LaunchSettings = LaunchSettings(),  # noqa: B008  # frozen
+) -> LaunchSpec:
     """Fit the plan's ranks on the cluster's nodes.
 
     Nodes are filled completely: every launcher starts equally many ranks a node.
 
-    Raises TargetRefused when the world size is not a whole number of nodes, or when the pools' nodes differ in size.
+    Raises TargetRefused when the world size is not a whole number of nodes, or when the pools' nodes differ in size;
+    DocumentInvalid when fewer hosts are named than nodes are needed.
     """
     world_size = plan.chosen().world_size
-    sizes = sorted({pool.devices_per_node for pool in plan.problem.cluster.pools})
+    cluster = plan.problem.cluster
+    sizes = sorted({pool.devices_per_node for pool in cluster.pools})
     if len(sizes) > 1:
         raise TargetRefused(
             f"the cluster mixes nodes of {sizes} devices, and torchrun starts equally many ranks on every node",
@@ -64,22 +127,36 @@ def launch_spec(plan: Plan, script: str, environment: Mapping[str, str], argumen
             f"{world_size} ranks are not a whole number of nodes of {devices_per_node} devices",
             hint=f"plan for a multiple of {devices_per_node} devices",
         )
+    num_nodes = world_size // devices_per_node
+    if settings.hosts and len(settings.hosts) < num_nodes:
+        raise DocumentInvalid(
+            f"{len(settings.hosts)} hosts for {num_nodes} nodes of {devices_per_node} devices",
+            where="--hosts",
+            hint=f"name at least {num_nodes} hosts; the first {num_nodes} are used",
+        )
+    first = cluster.pools[0]
     name = _NAME.sub("-", plan.problem.model.name).strip("-.") or "model"
     return LaunchSpec(
         job_name=f"{name}-{plan.plan_id[:8]}",
-        num_nodes=world_size // devices_per_node,
+        num_nodes=num_nodes,
         devices_per_node=devices_per_node,
         script=script,
         arguments=arguments,
         environment=dict(environment),
+        process_drives_node=process_drives_node,
+        vendor=first.device.vendor,
+        rdma=num_nodes > 1 and first.nics_per_node > 0,
+        order_matters=why_order_matters(cluster, num_nodes),
+        files=dict(files or {}),
+        settings=settings,
+        architecture=first.device.architecture,
+        scale_up_domain=first.scale_up.domain_size,
     )
 
 
 def launch_files(spec: LaunchSpec, launcher: LauncherName) -> LaunchFiles:
-    """Write the launcher's files.  Raises NotFound for an unknown launcher."""
-    from planner.emit.launch import slurm, torchrun
-
-    writers = {"torchrun": torchrun.launch_files, "slurm": slurm.launch_files}
-    if launcher not in writers:
-        raise NotFound(f"no launcher is called {launcher!r}", where="--launcher", hint=f"one of {', '.join(writers)}")
-    return writers[launcher](spec)
+    """Write the launcher's files.  Raises NotFound for an unknown launcher, TargetRefused where it cannot do it."""
+    if launcher not in LAUNCHERS:
+        raise NotFound(f"no launcher is called {launcher!r}", where="--launcher", hint=f"one of {', '.join(LAUNCHERS)}")
+    made: LaunchFiles = import_module(LAUNCHERS[launcher]).launch_files(spec)
+    return made

@@ -59,6 +59,10 @@ class ArgumentReader:
     arguments: Arguments
     where: str = ARGUMENTS_FILE
 
+    def at(self, name: str) -> str:
+        """Where a flag stands, for the failures that a reader of several flags finds."""
+        return f"{self.where}#{name}"
+
     def flag(self, name: str) -> bool:
         """Whether a switch is given."""
         return name in self.arguments

@@ -9,6 +9,7 @@ from planner.emit.megatron.environment import environment
 from planner.emit.megatron.flags import layer_offload, sections
 from planner.emit.megatron.project import project
 from planner.emit.megatron.rules import violations
+from planner.emit.megatron.vocabulary import padded_vocabulary, padding_parameters
 from planner.emit.rule_input import mixture, rule_input, used_kinds
 from planner.errors import TargetRefused
 from planner.plan import Plan
@@ -16,6 +17,19 @@ from planner.plan import Plan
 MEGATRON_CORE_VERSION = "0.19.2"
 DATA_FILE = "data.args"
 TRAIN_SCRIPT = "train.sh"
+
+
+def read_arguments(arguments_file: str) -> str:
+    """The lines of ``train.sh`` that read the plan's arguments and the user's into ``arguments``."""
+    return f"""arguments=()
+for file in "$here/{arguments_file}" "$DATA_ARGS"; do
+  while read -r -a words || [ "${{#words[@]}}" -gt 0 ]; do
+    case "${{words[0]-}}" in ''|'#'*) continue ;; esac
+    arguments+=("${{words[@]}}")
+  done < "$file"
+done
+"""
+
 
 _TRAIN_SH = f"""#!/usr/bin/env bash
 # Runs once for each rank; launch.sh starts it.  The plan is in {ARGUMENTS_FILE}: do not edit it.
@@ -27,20 +41,13 @@ here=$(cd -- "$(dirname -- "${{BASH_SOURCE[0]}}")" && pwd)
 MEGATRON_PATH=${{MEGATRON_PATH:?set MEGATRON_PATH to a checkout of Megatron-LM (core {MEGATRON_CORE_VERSION})}}
 DATA_ARGS=${{DATA_ARGS:-$here/{DATA_FILE}}}
 
-arguments=()
-for file in "$here/{ARGUMENTS_FILE}" "$DATA_ARGS"; do
-  while read -r -a words || [ "${{#words[@]}}" -gt 0 ]; do
-    case "${{words[0]-}}" in ''|'#'*) continue ;; esac
-    arguments+=("${{words[@]}}")
-  done < "$file"
-done
-
+{read_arguments(ARGUMENTS_FILE)}
 export PYTHONPATH="$MEGATRON_PATH${{PYTHONPATH:+:$PYTHONPATH}}"
 exec python -u "$MEGATRON_PATH/pretrain_gpt.py" "${{arguments[@]}}" "$@"
 """
 
 
-def emit(plan: Plan, launcher: LauncherName) -> Emission:
+def emit(plan: Plan, launcher: LauncherName, version: str = MEGATRON_CORE_VERSION) -> Emission:
     """Files and launch command; the plan is projected first.
 
     Raises TargetRefused with every violated rule when Megatron cannot run even the projected plan.
@@ -48,7 +55,7 @@ def emit(plan: Plan, launcher: LauncherName) -> Emission:
     projected, projections = project(plan)
     findings = violations(rule_input(projected))
     if findings:
-        raise _refused(findings)
+        raise refused(f"Megatron-LM {MEGATRON_CORE_VERSION}", "megatron", findings)
     architecture = projected.problem.cluster.pools[0].device.architecture
     made = TargetFiles(
         files={
@@ -57,7 +64,8 @@ def emit(plan: Plan, launcher: LauncherName) -> Emission:
             TRAIN_SCRIPT: _TRAIN_SH,
         },
         script=TRAIN_SCRIPT,
-        versions={"megatron-core": MEGATRON_CORE_VERSION},
+        version=version,
+        versions={"megatron-core": version},
         environment=environment(projected.chosen(), architecture, fine_grained_offload=offloads_modules(projected)),
         executables=frozenset({TRAIN_SCRIPT}),
     )
@@ -100,6 +108,13 @@ def assumptions(plan: Plan, projections: tuple[Projection, ...]) -> tuple[str, .
         "Rope scaling, initialisation and learning rate are not part of a plan: Megatron's defaults hold unless the"
         " file in DATA_ARGS says otherwise.",
     ]
+    padded = padded_vocabulary(model.vocab_size, strategy.tp)
+    if padded > model.vocab_size:
+        more = max(padding_parameters(plan, stage) for stage in plan.stages)
+        lines.append(
+            f"Megatron pads the vocabulary from {model.vocab_size} to {padded} rows; up to {more:,} parameters a device"
+            " more than the plan counts."
+        )
     if any(projection.reason and "no difference" not in projection.reason for projection in projections):
         lines.append("The expected numbers are those of the plan before it was projected, unless it was costed again.")
     if strategy.zero_stage >= 2 and strategy.tp * strategy.cp > 1:
@@ -115,11 +130,12 @@ def assumptions(plan: Plan, projections: tuple[Projection, ...]) -> tuple[str, .
     return tuple(lines)
 
 
-def _refused(findings: list[Finding]) -> TargetRefused:
+def refused(engine: str, target: str, findings: list[Finding]) -> TargetRefused:
+    """The refusal of a plan that breaks rules, one line each."""
     lines = "\n".join(f"  {finding.rule}: {finding.message} ({finding.source})" for finding in findings)
     count = f"{len(findings)} rule{'s' if len(findings) > 1 else ''}"
     return TargetRefused(
-        f"Megatron-LM {MEGATRON_CORE_VERSION} cannot run this plan; it breaks {count}:\n{lines}",
-        where="--target megatron",
-        hint="plan again with the target megatron, so that the search proposes only what it can run",
+        f"{engine} cannot run this plan; it breaks {count}:\n{lines}",
+        where=f"--target {target}",
+        hint=f"plan again with the target {target}, so that the search proposes only what it can run",
     )

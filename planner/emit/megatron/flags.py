@@ -36,15 +36,7 @@ def sections(plan: Plan) -> tuple[Section, ...]:
 def parallel_flags(strategy: Strategy, layout: Layout) -> dict[str, Words]:
     """Degrees, split, schedule, rank order and overlap."""
     chunks = chunks_in_model_order(layout)
-    flags: dict[str, Words] = {
-        "--tensor-model-parallel-size": (str(strategy.tp),),
-        "--pipeline-model-parallel-size": (str(strategy.pp),),
-        "--context-parallel-size": (str(strategy.cp),),
-        "--expert-model-parallel-size": (str(strategy.ep),),
-        "--expert-tensor-parallel-size": (str(strategy.etp),),
-    }
-    if strategy.sp:
-        flags["--sequence-parallel"] = ()
+    flags = degree_flags(strategy)
     if strategy.cp > 1:
         flags["--cp-comm-type"] = (CP_KINDS[strategy.cp_kind],)
     if not is_even(chunks):
@@ -60,6 +52,20 @@ def parallel_flags(strategy: Strategy, layout: Layout) -> dict[str, Words]:
         flags["--tp-comm-overlap"] = ()
     if strategy.overlap_ep:
         flags["--overlap-moe-expert-parallel-comm"] = ()
+    return flags
+
+
+def degree_flags(strategy: Strategy) -> dict[str, Words]:
+    """Sizes of the model axes, sequence parallelism with them."""
+    flags: dict[str, Words] = {
+        "--tensor-model-parallel-size": (str(strategy.tp),),
+        "--pipeline-model-parallel-size": (str(strategy.pp),),
+        "--context-parallel-size": (str(strategy.cp),),
+        "--expert-model-parallel-size": (str(strategy.ep),),
+        "--expert-tensor-parallel-size": (str(strategy.etp),),
+    }
+    if strategy.sp:
+        flags["--sequence-parallel"] = ()
     return flags
 
 
@@ -90,11 +96,7 @@ def precision_flags(strategy: Strategy, workload: Workload, architecture: str) -
 
 def data_parallel_flags(strategy: Strategy) -> dict[str, Words]:
     """ZeRO 1 is the distributed optimizer, 2 and 3 are Megatron-FSDP with the companions that it demands."""
-    flags: dict[str, Words] = {}
-    if strategy.zero_stage >= 1:
-        flags["--use-distributed-optimizer"] = ()
-        if strategy.dp_replicate > 1:
-            flags["--num-distributed-optimizer-instances"] = (str(strategy.dp_replicate),)
+    flags = distributed_optimizer_flags(strategy)
     if strategy.zero_stage >= 2:
         flags |= {
             "--use-megatron-fsdp": (),
@@ -103,6 +105,22 @@ def data_parallel_flags(strategy: Strategy) -> dict[str, Words]:
             "--no-gradient-accumulation-fusion": (),
             "--ckpt-format": ("fsdp_dtensor",),
         }
+    return flags | overlap_flags(strategy)
+
+
+def distributed_optimizer_flags(strategy: Strategy) -> dict[str, Words]:
+    """ZeRO 1, which 2 and 3 build on, and its copies."""
+    flags: dict[str, Words] = {}
+    if strategy.zero_stage >= 1:
+        flags["--use-distributed-optimizer"] = ()
+        if strategy.dp_replicate > 1:
+            flags["--num-distributed-optimizer-instances"] = (str(strategy.dp_replicate),)
+    return flags
+
+
+def overlap_flags(strategy: Strategy) -> dict[str, Words]:
+    """Which collectives of data parallelism hide behind compute."""
+    flags: dict[str, Words] = {}
     if strategy.overlap_grad_reduce:
         flags["--overlap-grad-reduce"] = ()
     if strategy.overlap_param_gather:
@@ -112,15 +130,10 @@ def data_parallel_flags(strategy: Strategy) -> dict[str, Words]:
 
 def memory_flags(plan: Plan) -> dict[str, Words]:
     """Recompute and offload, the same on every stage (see ``project``)."""
-    strategy, layout = plan.chosen(), layout_of(plan)
+    strategy = plan.chosen()
     flags: dict[str, Words] = {}
     if strategy.recompute == "full":
-        count = max(count for stage in layout for count in stage.recompute.num_layers_per_chunk)
-        flags |= {
-            "--recompute-granularity": ("full",),
-            "--recompute-method": ("block",),
-            "--recompute-num-layers": (str(count),),
-        }
+        flags |= full_recompute_flags(layout_of(plan))
     elif strategy.recompute == "selective":
         flags |= {
             "--recompute-granularity": ("selective",),
@@ -136,6 +149,16 @@ def memory_flags(plan: Plan) -> dict[str, Words]:
             modules = offload_modules(plan.problem.model, strategy.recompute_modules)
             flags |= {"--fine-grained-activation-offloading": (), "--offload-modules": modules}
     return flags
+
+
+def full_recompute_flags(layout: Layout) -> dict[str, Words]:
+    """The first layers of every chunk whole; one number serves all chunks (see ``project``)."""
+    count = max(count for stage in layout for count in stage.recompute.num_layers_per_chunk)
+    return {
+        "--recompute-granularity": ("full",),
+        "--recompute-method": ("block",),
+        "--recompute-num-layers": (str(count),),
+    }
 
 
 def layer_offload(plan: Plan) -> int | None:

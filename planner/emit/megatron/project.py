@@ -27,7 +27,7 @@ from planner.emit.projections import projection, strategy_projections
 from planner.emit.rule_input import RuleInput
 from planner.model.spec import ModelSpec
 from planner.plan import ChunkPlan, Plan, StageOffload, StagePlan, StageRecompute
-from planner.strategy import V_SCHEDULES, Strategy
+from planner.strategy import V_SCHEDULES, RecomputeModule, Strategy
 
 _Item = TypeVar("_Item")
 _NO_MEANING = "makes no difference in this plan; Megatron has one spelling for it"
@@ -35,10 +35,10 @@ _NO_MEANING = "makes no difference in this plan; Megatron has one spelling for i
 
 def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
     """The nearest plan that Megatron's flags say, and every difference.  Unchanged when there is none."""
-    strategy, notes = _plain_switches(plan.chosen())
-    strategy, chunks, more = _schedule(strategy, plan)
+    strategy, notes = plain_switches(plan.chosen())
+    strategy, chunks, more = known_schedule(strategy, plan)
     notes += more
-    strategy, recomputes, more = _recompute(strategy, plan, chunks)
+    strategy, recomputes, more = one_recompute(strategy, plan, chunks)
     notes += more
     strategy, offloads, more = _offload(strategy, plan, chunks)
     notes += more
@@ -48,10 +48,11 @@ def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
     )
     if strategy == plan.chosen() and layout == wanted:
         return plan, ()
-    return _rebuild(plan, strategy, layout), tuple(notes)
+    return rebuilt(plan, strategy, layout), tuple(notes)
 
 
-def _plain_switches(wanted: Strategy) -> tuple[Strategy, list[Projection]]:
+def plain_switches(wanted: Strategy) -> tuple[Strategy, list[Projection]]:
+    """One spelling for switches that mean nothing beside the others."""
     changes: dict[str, Any] = {}
     if wanted.cp == 1:
         changes["cp_kind"] = "none"
@@ -69,8 +70,10 @@ def _plain_switches(wanted: Strategy) -> tuple[Strategy, list[Projection]]:
     return strategy, strategy_projections(wanted, strategy, _NO_MEANING)
 
 
-def _schedule(wanted: Strategy, plan: Plan) -> tuple[Strategy, tuple[tuple[ChunkPlan, ...], ...], list[Projection]]:
-    """The schedule, and the chunks of each rank."""
+def known_schedule(
+    wanted: Strategy, plan: Plan, reason: str = "Megatron runs only 1f1b and interleaved"
+) -> tuple[Strategy, tuple[tuple[ChunkPlan, ...], ...], list[Projection]]:
+    """1F1B or interleaved in the place of any other schedule, and the chunks of each rank."""
     chunks = chunks_in_model_order(layout_of(plan))
     strategy = wanted
     if wanted.schedule in V_SCHEDULES or (wanted.vpp > 1 and wanted.schedule != "interleaved"):
@@ -82,23 +85,24 @@ def _schedule(wanted: Strategy, plan: Plan) -> tuple[Strategy, tuple[tuple[Chunk
     if strategy.vpp == 1:
         strategy = replace(strategy, microbatch_group_size=0)
     if strategy.vpp != wanted.vpp:
-        chunks = _merge(chunks, wanted.vpp)
+        chunks = merged_chunks(chunks, wanted.vpp)
     placed = tuple(
         tuple(chunk for chunk in chunks if strategy.chunk_stage(chunk.chunk) == stage) for stage in range(strategy.pp)
     )
-    reason = "Megatron runs only 1f1b and interleaved"
     return strategy, placed, strategy_projections(wanted, strategy, reason)
 
 
 def _interleaved_or_plain(wanted: Strategy, plan: Plan) -> Strategy:
-    interleaved = replace(wanted, schedule="interleaved", microbatch_group_size=wanted.pp)
+    interleaved = replace(
+        wanted, schedule="interleaved", microbatch_group_size=wanted.microbatch_group_size or wanted.pp
+    )
     given = RuleInput(interleaved, plan.problem.model, plan.problem.workload, "")
     if wanted.pp > 1 and interleaved_group_problem(given) is None:
         return interleaved
     return replace(wanted, schedule="1f1b", vpp=1, microbatch_group_size=0)
 
 
-def _merge(chunks: Sequence[ChunkPlan], each: int) -> tuple[ChunkPlan, ...]:
+def merged_chunks(chunks: Sequence[ChunkPlan], each: int) -> tuple[ChunkPlan, ...]:
     """Join ``each`` neighbours to one chunk."""
     merged = []
     for start in range(0, len(chunks), each):
@@ -116,42 +120,57 @@ def _merge(chunks: Sequence[ChunkPlan], each: int) -> tuple[ChunkPlan, ...]:
     return tuple(merged)
 
 
-def _recompute(
-    wanted: Strategy, plan: Plan, chunks: tuple[tuple[ChunkPlan, ...], ...]
+def one_recompute(
+    wanted: Strategy,
+    plan: Plan,
+    chunks: tuple[tuple[ChunkPlan, ...], ...],
+    cannot: Callable[[ModelSpec, RecomputeModule], str | None] = cannot_recompute,
 ) -> tuple[Strategy, tuple[StageRecompute, ...], list[Projection]]:
-    """One policy for all stages."""
+    """One policy for all stages; ``cannot`` says why a module would not be recomputed."""
     before = [stage.recompute for stage in layout_of(plan)]
     policies = {recompute.policy for recompute in before}
     policy: Literal["none", "selective", "full"] = (
         "full" if "full" in policies else "selective" if "selective" in policies else "none"
     )
     model = plan.problem.model
-    kept = tuple(module for module in wanted.recompute_modules if cannot_recompute(model, module) is None)
+    kept = tuple(module for module in wanted.recompute_modules if cannot(model, module) is None)
     if policy == "selective" and not kept:
         policy = "none"
     kept = kept if policy == "selective" else ()
     strategy = replace(wanted, recompute=policy, recompute_modules=kept)
-    after = _stage_recomputes(policy, kept, before, chunks)
-    notes = _module_notes(wanted, model) if wanted.recompute == "selective" and policy != "full" else []
+    after = stage_recomputes(policy, kept, before, chunks)
+    notes = _module_notes(wanted, model, cannot) if wanted.recompute == "selective" and policy != "full" else []
+    if notes and policy != wanted.recompute:
+        notes.append(projection("recompute", wanted.recompute, policy, "no module is left that can be recomputed"))
     if not notes:
         reason = "Megatron has one recompute setting for all stages and chunks"
         notes = strategy_projections(wanted, strategy, reason)
         if list(after) != before:
-            notes.append(projection("recompute of stages", _join(before, _words), _join(after, _words), reason))
+            notes.append(
+                projection(
+                    "recompute of stages",
+                    counted_words(before, recompute_words),
+                    counted_words(after, recompute_words),
+                    reason,
+                )
+            )
     return strategy, after, notes
 
 
-def _module_notes(wanted: Strategy, model: ModelSpec) -> list[Projection]:
-    pairs = [(module, cannot_recompute(model, module)) for module in wanted.recompute_modules]
+def _module_notes(
+    wanted: Strategy, model: ModelSpec, cannot: Callable[[ModelSpec, RecomputeModule], str | None]
+) -> list[Projection]:
+    pairs = [(module, cannot(model, module)) for module in wanted.recompute_modules]
     return [projection("recompute_modules", module, "not recomputed", reason) for module, reason in pairs if reason]
 
 
-def _stage_recomputes(
+def stage_recomputes(
     policy: Literal["none", "selective", "full"],
     modules: tuple[str, ...],
     before: Sequence[StageRecompute],
     chunks: tuple[tuple[ChunkPlan, ...], ...],
 ) -> tuple[StageRecompute, ...]:
+    """What one policy for all stages means on each of them; full takes the largest count that any stage wants."""
     if policy == "none":
         return tuple(StageRecompute(policy="none") for _ in chunks)
     full = [count for recompute in before if recompute.policy == "full" for count in recompute.num_layers_per_chunk]
@@ -170,7 +189,8 @@ def _stage_recompute(
     return StageRecompute(policy=policy, modules=modules, num_layers_per_chunk=counts)
 
 
-def _words(recompute: StageRecompute) -> str:
+def recompute_words(recompute: StageRecompute) -> str:
+    """``full (4/4 layers)``."""
     detail = "/".join(map(str, recompute.num_layers_per_chunk))
     return f"{recompute.policy} ({detail} layers)" if detail else recompute.policy
 
@@ -201,23 +221,30 @@ def _offload(
         notes = strategy_projections(wanted, strategy, reason)
         if list(after) != before:
             notes.append(
-                projection("offload of stages", _join(before, _offload_words), _join(after, _offload_words), reason)
+                projection(
+                    "offload of stages",
+                    counted_words(before, offload_words),
+                    counted_words(after, offload_words),
+                    reason,
+                )
             )
     return strategy, after, notes
 
 
-def _offload_words(offload: StageOffload) -> str:
+def offload_words(offload: StageOffload) -> str:
+    """``optimizer and activations of 4 layers``."""
     optimizer = "optimizer and " if offload.optimizer else ""
     return f"{optimizer}activations of {offload.activation_layers} layers"
 
 
-def _join(items: Sequence[_Item], words: Callable[[_Item], str]) -> str:
+def counted_words(items: Sequence[_Item], words: Callable[[_Item], str]) -> str:
     """``none x 3, full (4 layers) x 2``: equal neighbours counted."""
     runs = [(word, len(list(run))) for word, run in groupby(map(words, items))]
     return ", ".join(f"{word} x {count}" if count > 1 else word for word, count in runs)
 
 
-def _rebuild(plan: Plan, strategy: Strategy, layout: Layout) -> Plan:
+def rebuilt(plan: Plan, strategy: Strategy, layout: Layout) -> Plan:
+    """The plan with another strategy and layout, its predicted numbers kept."""
     stages = tuple(_stage(plan.stages[own.stage], own) for own in layout)
     return plan.model_copy(update={"strategy": strategy.to_dict(), "stages": stages})
 

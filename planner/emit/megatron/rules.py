@@ -10,10 +10,20 @@ Everything here is integer arithmetic on a few fields, so that the search can as
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from planner.emit.divisibility_rules import (
+    context_parallel_sequence,
+    experts_need_sequence_parallel,
+    positions,
+    sequence_parallel,
+)
 from planner.emit.emission import Finding, Rule
 from planner.emit.megatron.model_rules import MODEL_RULES
 from planner.emit.megatron.recompute import cannot_recompute
 from planner.emit.rule_input import RuleInput, RuleTable, TargetRule, mixture, used_kinds
+from planner.model.spec import ModelSpec
+from planner.strategy import RecomputeModule
 
 _VALIDATE = "megatron-core 0.19.2 training/arguments.py"
 _CONFIG = "megatron-core 0.19.2 core/transformer/transformer_config.py"
@@ -32,11 +42,18 @@ def rules() -> tuple[Rule, ...]:
 
 def _batch(given: RuleInput) -> str | None:
     s, samples = given.strategy, given.workload.global_batch_size
-    if samples == s.global_batch_size:
+    each = s.micro_batch_size * s.dp
+    return f"global batch {samples} is not a multiple of micro-batch x dp = {each}" if samples % each else None
+
+
+def _micro_batches(given: RuleInput) -> str | None:
+    s, samples = given.strategy, given.workload.global_batch_size
+    each = s.micro_batch_size * s.dp
+    if samples % each or samples == s.global_batch_size:
         return None
     return (
-        f"global batch {samples} is not micro-batch {s.micro_batch_size} x {s.num_microbatches} micro-batches x"
-        f" dp {s.dp}; Megatron derives the number of micro-batches from the other three"
+        f"Megatron would run {samples // each} micro-batches of a global batch of {samples}, the plan has"
+        f" {s.num_microbatches}: it derives them from batch, micro-batch {s.micro_batch_size} and dp {s.dp}"
     )
 
 
@@ -58,20 +75,6 @@ def _fsdp_optimizer(given: RuleInput) -> str | None:
     return None
 
 
-def _context_parallel_sequence(given: RuleInput) -> str | None:
-    s, tokens = given.strategy, given.workload.sequence_length
-    if s.cp > 1 and tokens % (2 * s.cp):
-        return f"sequence length {tokens} must be a multiple of 2 x cp = {2 * s.cp}"
-    return None
-
-
-def _positions(given: RuleInput) -> str | None:
-    rows, tokens = given.model.learned_positions, given.workload.sequence_length
-    if rows and rows < tokens:
-        return f"the position table has {rows} rows, fewer than the {tokens} tokens of a sample"
-    return None
-
-
 def _tp_overlap(given: RuleInput) -> str | None:
     s = given.strategy
     return "overlap_tp needs sequence parallelism (sp) and tp > 1" if s.overlap_tp and not (s.sp and s.tp > 1) else None
@@ -84,10 +87,6 @@ def _experts_divide(given: RuleInput) -> str | None:
     if moe is None:
         return f"ep={s.ep} needs a model with experts"
     return f"{moe.num_experts} experts do not divide over ep={s.ep}" if moe.num_experts % s.ep else None
-
-
-def _sequence_parallel(given: RuleInput) -> str | None:
-    return "sp needs tp > 1" if given.strategy.sp and given.strategy.tp == 1 else None
 
 
 def _heads(given: RuleInput) -> str | None:
@@ -186,11 +185,6 @@ def interleaved_group_problem(given: RuleInput) -> str | None:
     return None
 
 
-def _experts_need_sequence_parallel(given: RuleInput) -> str | None:
-    s = given.strategy
-    return "experts with tp > 1 train only with sp" if mixture(given.model) and s.tp > 1 and not s.sp else None
-
-
 def _widths(given: RuleInput) -> str | None:
     s = given.strategy
     for kind in used_kinds(given.model):
@@ -236,23 +230,33 @@ def _all_to_all_heads(given: RuleInput) -> str | None:
 
 
 def _schedule(given: RuleInput) -> str | None:
+    return schedule_problem(given, "Megatron has no {} schedule; it runs 1f1b and interleaved")
+
+
+def schedule_problem(given: RuleInput, refusal: str) -> str | None:
+    """Is it 1f1b or interleaved, with as many chunks as that means?  ``refusal`` has a gap for another one's name."""
     s = given.strategy
     if s.pp == 1 and s.vpp == 1:
         return None
     if s.schedule not in ("1f1b", "interleaved"):
-        return f"Megatron has no {s.schedule} schedule; it runs 1f1b and interleaved"
+        return refusal.format(s.schedule)
     if (s.schedule == "interleaved") != (s.vpp > 1):
         return f"schedule {s.schedule} with vpp={s.vpp}: interleaved means vpp > 1 and 1f1b means vpp = 1"
     return None
 
 
 def _recompute_modules(given: RuleInput) -> str | None:
+    return recompute_problem(given, cannot_recompute)
+
+
+def recompute_problem(given: RuleInput, why_not: Callable[[ModelSpec, RecomputeModule], str | None]) -> str | None:
+    """Which module of selective recompute cannot be recomputed?  ``why_not`` is the release's answer for one."""
     s = given.strategy
     if s.recompute != "selective":
         return None
     if not s.recompute_modules:
         return "selective recompute needs at least one module"
-    reasons = (cannot_recompute(given.model, module) for module in s.recompute_modules)
+    reasons = (why_not(given.model, module) for module in s.recompute_modules)
     return next((f"recompute of {m!r}: {r}" for m, r in zip(s.recompute_modules, reasons, strict=True) if r), None)
 
 
@@ -270,11 +274,11 @@ STRATEGY_RULES: tuple[TargetRule, ...] = (
     TargetRule("A8", f"{_VALIDATE}:967", _interleaved_needs_pipeline),
     TargetRule("A9", f"{_VALIDATE}:990", _overlap_param_gather),
     TargetRule("A13", f"{_VALIDATE}:1131", _fsdp_optimizer),
-    TargetRule("A14", f"{_VALIDATE}:1295", _context_parallel_sequence),
-    TargetRule("A15", f"{_VALIDATE}:1313", _positions),
+    TargetRule("A14", f"{_VALIDATE}:1295", context_parallel_sequence),
+    TargetRule("A15", f"{_VALIDATE}:1313", positions),
     TargetRule("A18", f"{_VALIDATE}:1401", _tp_overlap),
     TargetRule("A21", f"{_VALIDATE}:1600", _experts_divide),
-    TargetRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", _sequence_parallel),
+    TargetRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", sequence_parallel),
     TargetRule("B2", f"{_CONFIG}:1323", _heads),
     TargetRule("B2b", f"{_CONFIG}:1338", _kv_heads),
     TargetRule("B8", "megatron-core 0.19.2 core/transformer/pipeline_parallel_layer_layout.py:86", _layout_count),
@@ -284,13 +288,14 @@ STRATEGY_RULES: tuple[TargetRule, ...] = (
     TargetRule("C2", f"{_GROUPS}:898", _axis_order),
     TargetRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances),
     TargetRule("D2", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py:1133", interleaved_group_problem),
-    TargetRule("D3", "megatron-core 0.19.2 core/transformer/moe/moe_layer.py:628", _experts_need_sequence_parallel),
+    TargetRule("D3", "megatron-core 0.19.2 core/transformer/moe/moe_layer.py:628", experts_need_sequence_parallel),
     TargetRule("D5", "megatron-core 0.19.2 core/tensor_parallel/layers.py:965", _widths),
     TargetRule("O1", "megatron-core 0.19.2 core/optimizer/optimizer_config.py:430", _precision_aware),
     TargetRule("U1", "not enforced before the run: sequence shards of sequence parallelism", _sequence_shards),
     TargetRule(
         "U2", "not enforced before the run: heads of all-to-all attention in Transformer Engine", _all_to_all_heads
     ),
+    TargetRule("U3", "not enforced at all: Megatron derives the number of micro-batches itself", _micro_batches),
     TargetRule("P1", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule),
     TargetRule("P2", f"{_CONFIG}:1766 and transformer_layer.py:450", _recompute_modules),
     TargetRule("P3", f"{_CONFIG}:1720 and 1848", _offload_and_recompute),

@@ -28,7 +28,7 @@ exec "${{PYTHON:-python}}" -u -m planner.native.train "$here/{PLAN_JSON}" ${{wor
 """
 
 
-def emit(plan: Plan, launcher: LauncherName) -> Emission:
+def emit(plan: Plan, launcher: LauncherName, version: str = TORCH_VERSION) -> Emission:
     """Files and launch command; the plan is projected first.
 
     Raises TargetRefused with every violated rule when the trainer cannot run even the projected plan.
@@ -45,7 +45,8 @@ def emit(plan: Plan, launcher: LauncherName) -> Emission:
     made = TargetFiles(
         files={TRAIN_SCRIPT: _HEADER + _BODY},
         script=TRAIN_SCRIPT,
-        versions={"torch": TORCH_VERSION},
+        version=version,
+        versions={"torch": version},
         # Long runs with changing sizes (experts) fragment the allocator without it.
         environment={"PYTORCH_ALLOC_CONF": "expandable_segments:True"},
         executables=frozenset({TRAIN_SCRIPT}),

@@ -8,7 +8,7 @@ from planner.emit.emission import Projection
 from planner.emit.projections import strategy_projections
 from planner.native.capabilities import interleaved_group_size
 from planner.plan import Plan, StageOffload, StagePlan
-from planner.strategy import Strategy
+from planner.strategy import GROUPED_SCHEDULES, Strategy
 
 _Step = tuple[Strategy, str]
 
@@ -40,7 +40,7 @@ def _no_meaning(s: Strategy) -> _Step:
 def _schedule(s: Strategy) -> _Step:
     if s.pp > 1 and s.schedule == "zb_h1":
         return replace(s, schedule="1f1b"), "torch has no ZB-H1 schedule"
-    if s.pp > 1 and s.schedule == "interleaved":
+    if s.pp > 1 and s.schedule in GROUPED_SCHEDULES:
         group = interleaved_group_size(s.pp, s.num_microbatches)
         if group == (s.microbatch_group_size or s.pp):
             return s, ""

@@ -9,13 +9,29 @@ Overlap switches are no rules: they change no result, so ``project`` corrects an
 
 from __future__ import annotations
 
+from planner.emit.divisibility_rules import (
+    context_kind,
+    exact_batch,
+    experts_divide,
+    experts_need_sequence_parallel,
+    heads,
+    sequence_parallel,
+)
 from planner.emit.emission import Finding, Rule
-from planner.emit.layout import chunks_in_model_order
+from planner.emit.layout import StageLayout, chunks_in_model_order
 from planner.emit.native.model_rules import MODEL_RULES
-from planner.emit.rule_input import RuleInput, RuleTable, TargetRule, mixtures, rule_input, used_kinds
+from planner.emit.pipeline_rules import (
+    chunks_a_rank,
+    empty_chunk,
+    end_problem,
+    microbatches,
+    placement_problem,
+    uneven_rounds,
+)
+from planner.emit.rule_input import RuleInput, RuleTable, TargetRule, rule_input, used_kinds
 from planner.native.capabilities import RECOMPUTE_MODULES, SCHEDULE_NAMES, interleaved_group_size
 from planner.plan import Plan
-from planner.strategy import V_SCHEDULES
+from planner.strategy import GROUPED_SCHEDULES
 
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
 _STAGE = "torch 2.13.0 distributed/pipelining/stage.py"
@@ -37,25 +53,6 @@ def rules() -> tuple[Rule, ...]:
     return RuleTable("native", MODEL_RULES, STRATEGY_RULES).over_plans()
 
 
-def _batch(given: RuleInput) -> str | None:
-    s, samples = given.strategy, given.workload.global_batch_size
-    if samples == s.global_batch_size:
-        return None
-    return (
-        f"global batch {samples} is not micro-batch {s.micro_batch_size} x {s.num_microbatches} micro-batches x"
-        f" dp {s.dp}"
-    )
-
-
-def _heads(given: RuleInput) -> str | None:
-    tp = given.strategy.tp
-    for kind in used_kinds(given.model):
-        for count, name in ((kind.attention.num_heads, "attention"), (kind.attention.num_kv_heads, "key-value")):
-            if count % tp:
-                return f"{count} {name} heads do not divide over tp={tp}"
-    return None
-
-
 def _widths(given: RuleInput) -> str | None:
     tp = given.strategy.tp
     for kind in used_kinds(given.model):
@@ -71,10 +68,6 @@ def _query_norm(given: RuleInput) -> str | None:
     return "a query norm over all heads needs tp = 1" if wide and given.strategy.tp > 1 else None
 
 
-def _sequence_parallel(given: RuleInput) -> str | None:
-    return "sp needs tp > 1" if given.strategy.sp and given.strategy.tp == 1 else None
-
-
 def _tokens_divide(given: RuleInput) -> str | None:
     s, tokens = given.strategy, given.workload.sequence_length
     parts = s.cp * (2 if s.cp_kind == "ring" and s.cp > 1 else 1)
@@ -85,13 +78,6 @@ def _tokens_divide(given: RuleInput) -> str | None:
     return None
 
 
-def _context_kind(given: RuleInput) -> str | None:
-    s = given.strategy
-    if (s.cp > 1) == (s.cp_kind != "none"):
-        return None
-    return f"cp={s.cp} and cp_kind={s.cp_kind} contradict each other"
-
-
 def _context_heads(given: RuleInput) -> str | None:
     s = given.strategy
     if s.cp == 1 or s.cp_kind != "all_to_all":
@@ -100,16 +86,6 @@ def _context_heads(given: RuleInput) -> str | None:
         for count, name in ((kind.attention.num_heads, "attention"), (kind.attention.num_kv_heads, "key-value")):
             if count % (s.tp * s.cp):
                 return f"all-to-all cp: {count} {name} heads do not divide over tp x cp = {s.tp * s.cp}"
-    return None
-
-
-def _experts_divide(given: RuleInput) -> str | None:
-    s, moes = given.strategy, mixtures(given.model)
-    if s.ep > 1 and not moes:
-        return f"ep={s.ep} needs a model with experts"
-    for moe in moes:
-        if moe.num_experts % s.ep:
-            return f"{moe.num_experts} experts do not divide over ep={s.ep}"
     return None
 
 
@@ -125,11 +101,6 @@ def _expert_grid(given: RuleInput) -> str | None:
     return None
 
 
-def _experts_need_sequence_parallel(given: RuleInput) -> str | None:
-    s = given.strategy
-    return "experts with tp > 1 train only with sp" if mixtures(given.model) and s.tp > 1 and not s.sp else None
-
-
 def _schedule(given: RuleInput) -> str | None:
     s = given.strategy
     if s.pp == 1 or s.schedule in SCHEDULE_NAMES:
@@ -137,37 +108,16 @@ def _schedule(given: RuleInput) -> str | None:
     return f"torch has no schedule {s.schedule}; it has {', '.join(sorted(SCHEDULE_NAMES))}"
 
 
-def _chunks_a_rank(given: RuleInput) -> str | None:
-    s = given.strategy
-    if s.pp == 1:
-        return f"vpp={s.vpp} needs pp > 1" if s.vpp > 1 else None
-    if s.schedule in V_SCHEDULES:
-        return f"{s.schedule} needs exactly 2 chunks a rank, not {s.vpp}" if s.vpp != 2 else None
-    if s.schedule == "interleaved":
-        return "interleaved needs vpp > 1" if s.vpp == 1 else None
-    return f"{s.schedule} runs one chunk a rank, not {s.vpp}" if s.vpp > 1 else None
-
-
-def _microbatches(given: RuleInput) -> str | None:
-    s = given.strategy
-    needed = {"1f1b": s.pp, "dualpipev": 2 * s.pp}.get(s.schedule, 1)
-    if s.pp == 1 or s.num_microbatches >= needed:
-        return None
-    return f"{s.schedule} needs at least {needed} micro-batches, not {s.num_microbatches}; gpipe takes fewer"
-
-
 def _microbatch_rounds(given: RuleInput) -> str | None:
     s = given.strategy
     if s.pp == 1:
         return None
     wanted = s.microbatch_group_size
-    if s.schedule != "interleaved":
-        return f"microbatch_group_size is {wanted}, only interleaved has one" if wanted else None
-    rounds = max(1, s.num_microbatches // s.pp)
-    if s.num_microbatches % rounds:
-        return f"interleaved needs a multiple of {rounds} micro-batches, not {s.num_microbatches}"
+    if s.schedule not in GROUPED_SCHEDULES:
+        return f"microbatch_group_size is {wanted}, {s.schedule} has none" if wanted else None
     group = interleaved_group_size(s.pp, s.num_microbatches)
-    return None if (wanted or s.pp) == group else f"torch derives a micro-batch group of {group}, not {wanted or s.pp}"
+    derived = f"torch derives a micro-batch group of {group}, not {wanted or s.pp}"
+    return uneven_rounds(given) or (None if (wanted or s.pp) == group else derived)
 
 
 def _tied(given: RuleInput) -> str | None:
@@ -208,61 +158,44 @@ def _offload(given: RuleInput) -> str | None:
     return None
 
 
+def _recompute_counts(rank: int, stage: StageLayout) -> str | None:
+    counts = stage.recompute.num_layers_per_chunk
+    if counts and len(counts) != len(stage.chunks):
+        return f"stage {rank} gives {len(counts)} recompute counts for {len(stage.chunks)} chunks"
+    return None
+
+
 def _placement(given: RuleInput) -> str | None:
-    if given.layout is None:
-        return None
-    s, model = given.strategy, given.model
-    chunks = chunks_in_model_order(given.layout)
-    if [chunk.chunk for chunk in chunks] != list(range(s.num_chunks)) or len(given.layout) != s.pp:
-        return f"the stages must hold the {s.num_chunks} chunks of pp x vpp once each"
-    for rank, stage in enumerate(given.layout):
-        if any(s.chunk_stage(chunk.chunk) != rank for chunk in stage.chunks):
-            return f"{s.schedule} does not run chunks {[chunk.chunk for chunk in stage.chunks]} on rank {rank}"
-        counts = stage.recompute.num_layers_per_chunk
-        if counts and len(counts) != len(stage.chunks):
-            return f"stage {rank} gives {len(counts)} recompute counts for {len(stage.chunks)} chunks"
-    expected = 0
-    for chunk in chunks:
-        if chunk.first_layer != expected:
-            return f"chunk {chunk.chunk} starts at layer {chunk.first_layer}, the one before it ends at {expected}"
-        expected += chunk.num_layers
-    return None if expected == model.num_layers else f"the chunks hold {expected} of {model.num_layers} layers"
+    return placement_problem(given, of_stage=_recompute_counts)
 
 
 def _ends(given: RuleInput) -> str | None:
     chunks = chunks_in_model_order(given.layout or ())
-    for chunk in chunks:
-        if chunk.has_embedding != (chunk.chunk == 0) or chunk.has_head != (chunk.chunk == len(chunks) - 1):
-            return "the embedding must be on the first chunk and the head on the last"
-    return None
-
-
-def _empty_chunk(given: RuleInput) -> str | None:
-    inner = (given.layers_per_chunk or ())[1:-1]
-    return f"chunk {inner.index(0) + 1} holds nothing to compute" if 0 in inner else None
+    problems = (end_problem(chunk, len(chunks)) for chunk in chunks)
+    return next((problem for problem in problems if problem is not None), None)
 
 
 STRATEGY_RULES: tuple[TargetRule, ...] = (
-    TargetRule("G1", "planner/native/data.py: sample_indices", _batch),
-    TargetRule("T1", _TENSOR, _heads),
+    TargetRule("G1", "planner/native/data.py: sample_indices", exact_batch()),
+    TargetRule("T1", _TENSOR, heads),
     TargetRule("T2", _TENSOR, _widths),
     TargetRule("T3", _TENSOR, _query_norm),
-    TargetRule("T4", _TENSOR, _sequence_parallel),
+    TargetRule("T4", _TENSOR, sequence_parallel),
     TargetRule("C1", "planner/native/positions.py: local_positions", _tokens_divide),
-    TargetRule("C2", "planner/native/context_parallel.py", _context_kind),
+    TargetRule("C2", "planner/native/context_parallel.py", context_kind),
     TargetRule("C3", "arXiv 2309.14509, section 3", _context_heads),
-    TargetRule("E1", "planner/native/mixture.py: Experts", _experts_divide),
+    TargetRule("E1", "planner/native/mixture.py: Experts", experts_divide),
     TargetRule("E2", "planner/native/mesh.py: expert_grid", _expert_grid),
-    TargetRule("E3", f"{_TENSOR}: routed tokens are sequence-split", _experts_need_sequence_parallel),
+    TargetRule("E3", f"{_TENSOR}: routed tokens are sequence-split", experts_need_sequence_parallel),
     TargetRule("P1", _SCHEDULES, _schedule),
-    TargetRule("P2", f"{_SCHEDULES}: ZBV and DualPipeV want two stages a rank", _chunks_a_rank),
-    TargetRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", _microbatches),
-    TargetRule("P4", f"{_SCHEDULES}:2930-2936", _microbatch_rounds),
+    TargetRule("P2", f"{_SCHEDULES}: ZBV and DualPipeV want two stages a rank", chunks_a_rank),
+    TargetRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", microbatches),
+    TargetRule("P4", f"{_SCHEDULES}:2935-2941, :3046-3052", _microbatch_rounds),
     TargetRule("P5", "planner/native/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157", _tied),
     TargetRule("Z1", f"{_STAGE}: backward_maybe_with_nosync, perform_reduce_grad", _zero_pipeline),
     TargetRule("R1", "planner/native/recompute.py, branch_input.py", _recompute_modules),
     TargetRule("R2", "torch 2.13.0 distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy", _offload),
     TargetRule("L1", "planner/native/assemble.py", _placement),
     TargetRule("L2", "planner/native/model.py: DecoderChunk", _ends),
-    TargetRule("L3", "planner/native/pipeline.py: a stage must make its own output", _empty_chunk),
+    TargetRule("L3", "planner/native/pipeline.py: a stage must make its own output", empty_chunk),
 )

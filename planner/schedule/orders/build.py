@@ -5,7 +5,16 @@ from __future__ import annotations
 from functools import lru_cache
 
 from planner.schedule.action import Action, Order
-from planner.schedule.orders import dualpipev, gpipe, interleaved, one_f_one_b, zb_h1, zbv
+from planner.schedule.orders import (
+    dualpipev,
+    gpipe,
+    interleaved,
+    interleaved_zb,
+    looped_bfs,
+    one_f_one_b,
+    zb_h1,
+    zbv,
+)
 from planner.schedule.orders.legality import check_order_inputs
 from planner.strategy import ScheduleName
 
@@ -15,8 +24,8 @@ def build_order(
 ) -> Order:
     """One tuple of actions a rank.
 
-    ``microbatch_group_size`` is for ``interleaved`` alone; 0 means ``num_stages``.  Raises ``DocumentInvalid`` with all
-    findings when the sizes are not legal (``legality.order_findings``).
+    ``microbatch_group_size`` is for ``GROUPED_SCHEDULES`` alone; 0 means ``num_stages``.  Raises ``DocumentInvalid``
+    with all findings when the sizes are not legal (``legality.order_findings``).
     """
     check_order_inputs(schedule, num_stages, vpp, num_microbatches, microbatch_group_size)
     return tuple(
@@ -49,3 +58,7 @@ def _rank_actions(
             return zbv.rank_actions(rank, num_stages, num_microbatches)
         case "dualpipev":
             return dualpipev.rank_actions(rank, num_stages, num_microbatches)
+        case "looped_bfs":
+            return looped_bfs.rank_actions(rank, num_stages, vpp, num_microbatches)
+        case "interleaved_zb":
+            return interleaved_zb.rank_actions(rank, num_stages, vpp, num_microbatches, group)

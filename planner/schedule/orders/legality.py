@@ -1,7 +1,8 @@
 """Which sizes may a pipeline schedule have?
 
 Sources: Megatron-LM ``core/pipeline_parallel/schedules.py`` (interleaved: p >= 2, group size in [p, m], last group 0 or
->= p), torch 2.13 ``distributed/pipelining/schedules.py`` (two chunks a rank in V order; DualPipeV: m >= 2p).
+>= p; the same is asked of interleaved_zb), arXiv 2211.05953 (looped BFS: any number of micro-batches), torch 2.13
+``distributed/pipelining/schedules.py`` (two chunks a rank in V order; DualPipeV: m >= 2p).
 torch's extra demand that plain 1F1B has m >= p is a rule of that back-end, not of the order, and is not made here.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import get_args
 
 from planner.errors import DocumentInvalid
-from planner.strategy import V_SCHEDULES, ScheduleName
+from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 
 
 def order_findings(
@@ -28,10 +29,15 @@ def order_findings(
         findings.append(f"microbatch_group_size is {microbatch_group_size}, must not be negative")
     if findings:
         return tuple(findings)
-    if schedule == "interleaved":
-        return _interleaved_findings(num_stages, vpp, num_microbatches, microbatch_group_size)
+    if schedule in LOOPED_SCHEDULES:
+        findings += _loop_findings(schedule, num_stages, vpp)
+    if schedule in GROUPED_SCHEDULES:
+        return (*findings, *_group_findings(num_stages, num_microbatches, microbatch_group_size))
     if microbatch_group_size:
-        findings.append(f"microbatch_group_size is {microbatch_group_size}, only interleaved has one (use 0)")
+        owners = " and ".join(sorted(GROUPED_SCHEDULES))
+        findings.append(f"microbatch_group_size is {microbatch_group_size}, only {owners} have one (use 0)")
+    if schedule in LOOPED_SCHEDULES:
+        return tuple(findings)
     wanted_vpp = 2 if schedule in V_SCHEDULES else 1
     if vpp != wanted_vpp:
         findings.append(f"vpp is {vpp}, {schedule} needs exactly {wanted_vpp}")
@@ -40,12 +46,16 @@ def order_findings(
     return tuple(findings)
 
 
-def _interleaved_findings(num_stages: int, vpp: int, num_microbatches: int, group: int) -> tuple[str, ...]:
+def _loop_findings(schedule: str, num_stages: int, vpp: int) -> list[str]:
+    return [
+        f"{name} is {value}, {schedule} needs at least 2"
+        for name, value in (("pp", num_stages), ("vpp", vpp))
+        if value < 2
+    ]
+
+
+def _group_findings(num_stages: int, num_microbatches: int, group: int) -> list[str]:
     findings = []
-    if num_stages < 2:
-        findings.append(f"pp is {num_stages}, interleaved needs at least 2")
-    if vpp < 2:
-        findings.append(f"vpp is {vpp}, interleaved needs at least 2")
     group = group or num_stages
     if not num_stages <= group <= num_microbatches:
         findings.append(
@@ -56,7 +66,7 @@ def _interleaved_findings(num_stages: int, vpp: int, num_microbatches: int, grou
             f"the last micro-batch group has {num_microbatches % group} of {group} micro-batches, "
             f"must have 0 or at least pp = {num_stages}"
         )
-    return tuple(findings)
+    return findings
 
 
 def check_order_inputs(

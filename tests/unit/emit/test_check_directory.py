@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.check.directory import check_directory
 from planner.emit.catalogue import TARGETS, target_module
-from planner.emit.check import check_directory
 from planner.emit.write import write_emission
 from planner.errors import DocumentInvalid, NotFound
 from planner.strategy import Strategy
@@ -47,7 +47,7 @@ def test_results_of_a_run_are_not_a_finding(out: Path) -> None:
 def test_an_edited_flag_is_found_twice(out: Path) -> None:
     edit(out, "megatron.args", "--micro-batch-size 1", "--micro-batch-size 2")
     findings = check_directory(out)
-    assert [finding.rule for finding in findings] == ["emission.hash"] + ["emission.read_back"] * 2
+    assert [finding.rule for finding in findings] == ["emission.edited"] + ["emission.read_back"] * 2
     assert "micro_batch_size=2" in findings[1].message
 
 
@@ -85,7 +85,7 @@ def test_arguments_that_make_no_sense_are_one_finding(out: Path, old: str, new: 
 def test_a_missing_file_is_found(out: Path) -> None:
     (out / "launch.sh").unlink()
     rules = [finding.rule for finding in check_directory(out)]
-    assert rules == ["emission.hash", "emission.read_back"]
+    assert rules == ["emission.edited", "emission.read_back"]
 
 
 def test_another_plan_is_found(out: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_plan_that_breaks_a_rule_is_found(out: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"strategy": {}}'])
 def test_a_broken_plan_is_a_finding(out: Path, text: str) -> None:
     (out / "plan.json").write_text(text)
-    assert [finding.rule for finding in check_directory(out)] == ["emission.hash", "emission.plan"]
+    assert [finding.rule for finding in check_directory(out)] == ["emission.edited", "emission.plan"]
 
 
 @pytest.mark.parametrize("value", ["0", "-1", '"two"', "null"])

@@ -7,7 +7,9 @@ import pytest
 from planner.emit.describe import plan_markdown, strategy_words
 from planner.emit.emission import Emission, Projection
 from planner.plan import Plan
+from planner.problem import Workload
 from planner.strategy import Strategy
+from profiles.catalogue import load_cluster
 from tests.plan_factory import make_plan
 
 REASON = "the trainer cannot do that"
@@ -41,10 +43,27 @@ def test_a_search_says_what_it_proved(status: Literal["optimal", "feasible"], wo
 def test_a_reason_is_said_once() -> None:
     text = page(searched("optimal", 10), Projection("tp", "4", "1", REASON), Projection("sp", "true", "false", REASON))
     assert text.count("The trainer cannot do that.") == 1
-    assert "| tp | 4 | 1 |\n| sp | true | false |" in text
+    assert "| tp | 4 | 1 | none |\n| sp | true | false | none |" in text
     assert "The wanted plan is proved best" in text
 
 
 def test_one_micro_batch_is_singular() -> None:
     assert "1 micro-batch of 2" in strategy_words(Strategy(micro_batch_size=2, num_microbatches=1))
     assert "2 micro-batches of 1" in strategy_words(Strategy(num_microbatches=2))
+
+
+def test_what_is_sent_is_told_for_the_busiest_stage() -> None:
+    text = page(make_plan(Strategy(tp=2, pp=2, dp_shard=2, num_microbatches=2)))
+    assert "## What is sent" in text
+    # Hidden states of 4096 tokens x 1024 features, one border, two micro-batches.
+    assert "| pp | send_recv | 2 | 0 | 16.00 MiB | 2 | 8.00 MiB |" in text
+
+
+def test_a_precision_without_a_rate_is_no_obstacle() -> None:
+    workload = Workload(global_batch_size=4, sequence_length=4096, precision="fp8")
+    plan = make_plan(Strategy(tp=2, num_microbatches=4), cluster=load_cluster("dgx-a100-80g", 8), workload=workload)
+    assert "Not counted: a100-sxm4-80gb has no fp8 peak rate." in page(plan)
+
+
+def test_a_single_device_sends_nothing() -> None:
+    assert "What is sent" not in page(make_plan())

@@ -31,7 +31,7 @@ def given(
 
 
 BROKEN: dict[str, RuleInput] = {
-    "A3": given(global_batch_size=3),
+    "A3": given(Strategy(dp_shard=2), global_batch_size=3),
     "A8": given(Strategy(vpp=2, schedule="interleaved")),
     "A9": given(Strategy(overlap_grad_reduce=False)),
     "A13": given(Strategy(zero_stage=2), optimizer="muon"),
@@ -65,6 +65,7 @@ BROKEN: dict[str, RuleInput] = {
     "O1": given(Strategy(zero_stage=0), optimizer="adam_bf16_states"),
     "U1": given(Strategy(tp=4, sp=True), sequence_length=4098),
     "U2": given(Strategy(cp=16, cp_kind="all_to_all")),
+    "U3": given(global_batch_size=3),
     "P1": given(Strategy(pp=2, schedule="zb_h1", num_microbatches=4)),
     "P2": given(Strategy(recompute="selective", recompute_modules=("norm",))),
     "P3": given(Strategy(recompute="full", activation_offload=True)),

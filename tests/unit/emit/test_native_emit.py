@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.check.directory import check_directory
 from planner.emit.catalogue import target_module
-from planner.emit.check import check_directory
 from planner.emit.layout import layout_of
 from planner.emit.native import emit, project, read_back
 from planner.emit.write import write_emission

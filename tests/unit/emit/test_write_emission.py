@@ -22,7 +22,11 @@ from tests.plan_factory import make_plan
 def make_emission(content: str = "hello\n") -> Emission:
     plan = make_plan(Strategy(dp_shard=2))
     made = TargetFiles(
-        {"train.sh": content, "deep/er.txt": "ä\n"}, "train.sh", {"thing": "1.2"}, executables=frozenset({"train.sh"})
+        {"train.sh": content, "deep/er.txt": "ä\n"},
+        "train.sh",
+        {"thing": "1.2"},
+        "1.2",
+        executables=frozenset({"train.sh"}),
     )
     projections = (Projection("schedule", "zbv", "1f1b", "because"),)
     return assemble("megatron", plan, "slurm", made, assumptions=("it rains",), projections=projections)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
-
+from planner.check.edits import edited_keys, expected_files
+from planner.check.emitted import EmittedFolder, read_folder
 from planner.emit.assemble import PLAN_JSON
 from planner.emit.catalogue import TargetModule, target_module
 from planner.emit.emission import Finding
 from planner.emit.layout import layout_of
-from planner.emit.write import changed_files, read_manifest
+from planner.emit.write import changed_files
 from planner.errors import MeshwrightError
 from planner.plan import Plan
 from planner.strategy import Strategy
@@ -21,42 +20,60 @@ _OURS = "docs: meshwright check"
 
 
 def check_directory(path: Path) -> list[Finding]:
-    """Every finding at once; an empty list means that the directory is intact and obeys the target's rules.
-
-    Checks: every file of the manifest is there with its hash; ``plan.json`` is a plan with the manifest's id; reading
-    the target's files back gives that plan's strategy and layout; every rule of the target holds.
+    """Every finding of tier 1 about a directory.
 
     Raises DocumentInvalid when there is no manifest, NotFound when its target is unknown to this version.
     """
-    data = read_manifest(path)
-    target = target_module(str(data.get("target")))
-    findings = [
-        Finding("emission.hash", f"{change}: not as it was emitted", _OURS, str(path))
-        for change in changed_files(path, data)
-        if not change.endswith("(added)")
-    ]
-    plan = _load_plan(path, data, findings)
+    return folder_findings(read_folder(path))
+
+
+def folder_findings(folder: EmittedFolder) -> list[Finding]:
+    """Every finding at once; an empty list means that the folder is intact and obeys the target's rules.
+
+    Checks: every file of the manifest is there with its hash, and if not, which keys differ; ``plan.json`` is a plan
+    with the manifest's id; reading the target's files back gives that plan's strategy and layout; every rule of the
+    target holds.
+    """
+    target = target_module(folder.target)
+    findings = _edits(folder)
+    plan = _load_plan(folder, findings)
     if plan is None:
         return findings
-    findings += _read_back(path, data, target, plan)
+    findings += _read_back(folder, target, plan)
     for rule in target.rules():
         message = rule.check(plan)
         if message is not None:
-            findings.append(Finding(rule.id, message, rule.source, str(path)))
+            findings.append(Finding(rule.id, message, rule.source, str(folder.path)))
     return findings
 
 
-def _load_plan(path: Path, data: dict[str, Any], findings: list[Finding]) -> Plan | None:
-    """The plan of the directory; appends a finding and returns None when there is none."""
-    where = path / PLAN_JSON
+def _edits(folder: EmittedFolder) -> list[Finding]:
+    """Files that are not as they were emitted, with the keys that differ where the plan can be emitted again."""
+    findings = []
+    expected: Mapping[str, str] | None = None
+    for name, state in changed_files(folder.path, dict(folder.manifest)):
+        if state == "added":
+            continue
+        where, keys = str(folder.path / name), ""
+        if state == "edited" and name in folder.files:
+            expected = expected_files(folder) if expected is None else expected
+            found = edited_keys(name, expected[name], folder.files[name]) if name in expected else ()
+            keys = "".join(f"; {each}" for each in found)
+        findings.append(Finding("emission.edited", f"{name} ({state}): not as it was emitted{keys}", _OURS, where))
+    return findings
+
+
+def _load_plan(folder: EmittedFolder, findings: list[Finding]) -> Plan | None:
+    """The plan of the folder; appends a finding and returns None when there is none."""
+    where = folder.path / PLAN_JSON
     try:
-        plan = Plan.model_validate(json.loads(where.read_text(encoding="utf-8")))
+        plan = folder.plan()
         _demand_positive(plan.chosen())
-    except (OSError, ValueError, ValidationError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         findings.append(Finding("emission.plan", f"{PLAN_JSON} is not a plan: {reason}", _OURS, str(where)))
         return None
-    if plan.plan_id != data.get("plan_id"):
+    if plan.plan_id != folder.manifest.get("plan_id"):
         findings.append(
             Finding("emission.plan", f"{PLAN_JSON} is not the plan that the manifest names", _OURS, str(where))
         )
@@ -71,15 +88,10 @@ def _demand_positive(strategy: Strategy) -> None:
             raise ValueError(f"strategy/{name} is {value!r}, not a positive number")
 
 
-def _read_back(path: Path, data: dict[str, Any], target: TargetModule, plan: Plan) -> list[Finding]:
-    files = {}
-    for name in data["files"]:
-        try:
-            files[name] = (path / name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            continue
+def _read_back(folder: EmittedFolder, target: TargetModule, plan: Plan) -> list[Finding]:
+    path = folder.path
     try:
-        strategy, layout = target.read_back(files)
+        strategy, layout = target.read_back(folder.files)
     except MeshwrightError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return [Finding("emission.read_back", f"{error.what}{hint}", _OURS, error.where or str(path))]

@@ -1,0 +1,188 @@
+"""Does any back-end refuse what we emit?  ``python -m benchmarks.emitted_configs --target megatron --count 2000``.
+
+Random feasible plans over every built-in model and every cluster of the catalogue are emitted and shown to the target's
+and the launcher's own validators.  Prints how many were refused (the target is none) and how long a validator took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from benchmarks.machine import machine_facts
+from planner.check.catalogue import applicable
+from planner.check.emitted import EmittedFolder
+from planner.check.environment import is_ready
+from planner.check.report import release_of
+from planner.check.worker import Worker
+from planner.emit.catalogue import named_release, target_module
+from planner.emit.emission import Emission, LauncherName
+from planner.emit.write import manifest
+from planner.errors import DocumentInvalid, TargetRefused
+from planner.model.builtin import builtin_models
+from planner.model.load import load_model
+from planner.plan import Plan
+from planner.problem import Constraints, Precision, Problem, Workload
+from planner.search.sample import random_plans
+from profiles.catalogue import builtin_clusters, load_cluster
+
+RESULTS = Path(__file__).parent / "results"
+NUM_NODES = (1, 2, 4, 8, 16, 32, 128)
+TRIES_A_PROBLEM = 60
+PLANS_A_PROBLEM = 15
+
+
+@dataclass(slots=True)
+class Tally:
+    """What happened so far."""
+
+    plans: int = 0
+    models: Counter[str] = field(default_factory=Counter)
+    clusters: Counter[str] = field(default_factory=Counter)
+    launchers: Counter[str] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
+    wall_s: dict[str, list[float]] = field(default_factory=dict)
+    refused: list[dict[str, Any]] = field(default_factory=list)
+    largest_world: int = 0
+
+
+def problems(target: str, seed: int) -> Iterator[Problem]:
+    """Random questions without end: a model, a cluster of some size, a batch that fits it."""
+    draw = random.Random(seed)
+    models, clusters = sorted(builtin_models()), sorted(builtin_clusters())
+    while True:
+        model = load_model(draw.choice(models))
+        name = draw.choice(clusters)
+        whole = load_cluster(name, None)
+        devices = whole.pools[0].devices_per_node * draw.choice(NUM_NODES)
+        rates = whole.pools[0].device.peak_flops_per_s
+        precision: Precision = "fp8" if "fp8" in rates and draw.random() < 1 / 3 else "bf16"
+        length = min(draw.choice([2048, 4096, 8192]), model.learned_positions or 8192)
+        try:
+            yield Problem(
+                model=model,
+                cluster=load_cluster(name, devices),
+                workload=Workload(
+                    global_batch_size=devices * draw.choice([1, 2, 4]), sequence_length=length, precision=precision
+                ),
+                constraints=Constraints.model_validate({"target": target}),
+            )
+        except DocumentInvalid:
+            continue
+
+
+def folder_of(emission: Emission) -> EmittedFolder:
+    """The emission as ``check`` would read it from disk."""
+    return EmittedFolder(Path("emission"), manifest(emission), dict(emission.files))
+
+
+def survey(target: str, count: int, seed: int, launchers: list[LauncherName]) -> Tally:
+    """Emit ``count`` random feasible plans and ask everybody who is ready."""
+    name, version = named_release(target)
+    module, draw, tally = target_module(name), random.Random(seed), Tally()
+    workers: dict[str, Worker] = {}
+    try:
+        for number, problem in enumerate(problems(name, seed)):
+            drawn = random_plans(problem, seed + number, TRIES_A_PROBLEM)
+            for _, plan in zip(range(min(PLANS_A_PROBLEM, count - tally.plans)), drawn, strict=False):
+                launcher = draw.choice(launchers)
+                try:
+                    emission = module.emit(plan, launcher, version)
+                except TargetRefused as error:
+                    if error.where and error.where.startswith("--launcher"):
+                        continue
+                    tally.refused.append(_refusal(plan, "our own emitter", "emit", error.what))
+                    continue
+                _ask(emission, workers, tally)
+            if tally.plans >= count:
+                return tally
+            if number % 20 == 0:
+                print(f"{target}: {tally.plans} plans, {len(tally.refused)} refused", file=sys.stderr, flush=True)
+    finally:
+        for worker in workers.values():
+            worker.close()
+    return tally
+
+
+def _ask(emission: Emission, workers: dict[str, Worker], tally: Tally) -> None:
+    folder = folder_of(emission)
+    tally.plans += 1
+    tally.models[emission.plan.problem.model.name] += 1
+    tally.clusters[emission.plan.problem.cluster.name] += 1
+    tally.launchers[emission.launcher] += 1
+    tally.largest_world = max(tally.largest_world, emission.plan.chosen().world_size)
+    for validator in applicable(folder):
+        version = release_of(validator, folder)
+        if not is_ready(validator, version):
+            continue
+        worker = workers.setdefault(validator.name, Worker(validator, version))
+        verdict = worker.ask(validator.request(folder))
+        tally.asked[validator.name] += 1
+        tally.wall_s.setdefault(validator.name, []).append(verdict.wall_s)
+        if not verdict.accepted:
+            tally.refused.append(_refusal(emission.plan, validator.name, verdict.stage, verdict.message))
+
+
+def _refusal(plan: Plan, who: str, stage: str, message: str) -> dict[str, Any]:
+    problem = plan.problem
+    where = {"model": problem.model.name, "cluster": problem.cluster.name, "strategy": plan.strategy}
+    return {"validator": who, "stage": stage, "message": message[:500], **where}
+
+
+def summary(target: str, tally: Tally, seed: int, wall_s: float) -> dict[str, Any]:
+    """Plain data of a survey."""
+    return {
+        "target": target,
+        "seed": seed,
+        "plans": tally.plans,
+        "models": len(tally.models),
+        "clusters": len(tally.clusters),
+        "launchers": dict(sorted(tally.launchers.items())),
+        "largest_world_size": tally.largest_world,
+        "asked": dict(tally.asked),
+        "refused": tally.refused,
+        # The first answer carries the worker's imports.
+        "validator_wall_s": {
+            name: {"median": round(median(times[1:]), 4), "p90": round(quantiles(times[1:], n=10)[-1], 4)}
+            for name, times in tally.wall_s.items()
+            if len(times) > 2
+        },
+        "wall_s": round(wall_s, 1),
+    }
+
+
+def main() -> int:
+    """Survey one target; exit status 1 when anything was refused."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.emitted_configs", description=__doc__)
+    parser.add_argument("--target", required=True, help="NAME or NAME==VERSION")
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--launcher", action="append", default=[], help="one of several to draw from")
+    parser.add_argument("--write", action="store_true", help="keep the figures in benchmarks/results")
+    chosen = parser.parse_args()
+    begin = time.perf_counter()
+    tally = survey(chosen.target, chosen.count, chosen.seed, chosen.launcher or ["torchrun"])
+    found = summary(chosen.target, tally, chosen.seed, time.perf_counter() - begin)
+    print(json.dumps(found, indent=1))
+    if chosen.write:
+        facts = machine_facts(min(os.sched_getaffinity(0)))
+        stamp = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds"), "machine": facts}
+        path = RESULTS / "emitted-configs" / f"{chosen.target}-seed-{chosen.seed}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({**stamp, **found}, indent=1) + "\n", encoding="utf-8")
+    return 1 if tally.refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""How far is the memory bill of a native plan from what torch's own tracker counts?
+
+``python -m benchmarks.native_memory [--only CASE]``.  The real trainer is built as one rank of a fake process group
+(any world size) on fake tensors, and takes two steps under ``FSDPMemTracker``; nothing is computed, no memory is used.
+
+The CPU stands in for a device: its fused attention keeps no scores either.  What a process has beside tensors
+(``FRAMEWORK_BYTES``, communicators) is left out of the bill.  torch's RMS norm is one kernel on CUDA but several on the
+CPU, which keep fp32 copies, so the models here have layer norms.  The optimizer runs tensor by tensor: with ``foreach``
+the tracker counts whole DTensors.  Only plans without a pipeline: torch's stages read values from tensors, and fake
+ones have none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from planner.assemble_plan import assemble_plan
+from planner.candidate import Split
+from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, problem_hardware
+from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
+from planner.native.assemble import connect, meta_chunks
+from planner.native.mesh import build_meshes
+from planner.native.optimizer import build_optimizer
+from planner.native.settings import TrainSettings
+from planner.plan import Plan, SearchReport
+from planner.problem import Problem, Workload
+from planner.search.estimate import strategy_context
+from planner.search.evaluate import evaluate_split
+from planner.strategy import Strategy
+from profiles.catalogue import load_cluster
+
+SETTINGS = TrainSettings(device="cpu", precision="plan")
+MIB = 2.0**20
+STATE = ("Sharded Param", "Unsharded Param", "OptState")
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Peak of one device: weights with optimizer states, activations, all the rest (gradients, buffers), total."""
+
+    states: float
+    activations: float
+    rest: float
+
+    @property
+    def total(self) -> float:
+        """Everything."""
+        return self.states + self.activations + self.rest
+
+
+def model(hidden_size: int = 2048, num_layers: int = 4, vocab_size: int = 32_000) -> ModelSpec:
+    """Llama-like with layer norms: heads of 128, two query heads a key/value head, gated MLP."""
+    heads = hidden_size // 128
+    attention = AttentionSpec(num_heads=heads, num_kv_heads=heads // 2, head_dim=128, v_head_dim=128)
+    width = 128 * round(hidden_size * 2.75 / 128)
+    layer = LayerSpec(attention=attention, mlp=MlpSpec(intermediate_size=width, gated=True), norm="layer")
+    return ModelSpec(
+        name=f"llama-{hidden_size}x{num_layers}",
+        family="llama",
+        hidden_size=hidden_size,
+        vocab_size=vocab_size,
+        layer_kinds=(layer,),
+        layer_runs=(LayerRun(kind=0, count=num_layers),),
+        max_sequence_length=8192,
+    )
+
+
+SELECTIVE: dict[str, Any] = {"recompute": "selective", "recompute_modules": ("norm", "activation")}
+CASES: dict[str, tuple[ModelSpec, Strategy]] = {
+    "one device": (model(), Strategy(zero_stage=0, num_microbatches=2)),
+    "zero 0, 8 ranks": (model(), Strategy(dp_shard=8, zero_stage=0, num_microbatches=2)),
+    "zero 1, 64 ranks": (model(), Strategy(dp_shard=64, zero_stage=1, num_microbatches=2)),
+    "zero 2, 64 ranks": (model(), Strategy(dp_shard=64, zero_stage=2, num_microbatches=2)),
+    "zero 3, 64 ranks": (model(), Strategy(dp_shard=64, zero_stage=3, num_microbatches=2)),
+    "zero 3, 1,024 ranks, 8 layers": (model(4096, 8), Strategy(dp_shard=1024, zero_stage=3)),
+    "zero 3, full recompute": (model(), Strategy(dp_shard=64, zero_stage=3, recompute="full")),
+    "zero 3, selective recompute": (model(), Strategy(dp_shard=64, zero_stage=3, **SELECTIVE)),
+    "tp 2": (model(), Strategy(tp=2, dp_shard=8, zero_stage=1, num_microbatches=2)),
+    "tp 8 + sp": (model(4096, 4), Strategy(tp=8, sp=True, dp_shard=8, zero_stage=3)),
+}
+
+
+def predicted_plan(spec: ModelSpec, strategy: Strategy, sequence_length: int = 4096) -> Plan:
+    """The estimate with the native trainer's traits, every layer under the strategy's policy."""
+    workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=sequence_length)
+    cluster = load_cluster("dgx-h100", strategy.world_size)
+    problem = Problem(model=spec, cluster=cluster, workload=workload, framework="native")
+    hardware = problem_hardware(problem)
+    relieved = 0 if strategy.recompute == "none" else spec.num_layers
+    context = strategy_context(problem, hardware, strategy)
+    candidate = evaluate_split(context, Split((spec.num_layers,), (relieved,)))
+    report = SearchReport(enumerated=1, pruned={}, bounded=0, evaluated=1, proof="given")
+    step_s = candidate.step_time_s
+    return assemble_plan(problem, hardware, candidate, status="feasible", lower_bound_s=step_s, report=report)
+
+
+def predicted(plan: Plan) -> Bytes:
+    """The bill of the first stage without what is no tensor."""
+    bill, strategy = plan.stages[0].peak_memory_bytes, plan.chosen()
+    communicators = sum(degree > 1 for degree in (strategy.tp, strategy.cp, strategy.dp, strategy.pp))
+    return Bytes(
+        states=bill.weights + bill.optimizer,
+        activations=bill.activations,
+        rest=bill.gradients + bill.buffers - FRAMEWORK_BYTES - COMMUNICATOR_BYTES * communicators,
+    )
+
+
+@contextmanager
+def fake_world(size: int) -> Iterator[None]:
+    """A process group of ``size`` ranks of which this process is the first; collectives do nothing."""
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=size)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def tracked(plan: Plan) -> Bytes:
+    """What ``FSDPMemTracker`` counts at the peak of two steps."""
+    strategy, device = plan.chosen(), torch.device("cpu")
+    with fake_world(strategy.world_size):
+        meshes = build_meshes(strategy, "cpu")
+        chunks = meta_chunks(plan, meshes, SETTINGS)
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            for _, chunk in chunks:
+                chunk.to_empty(device=device)
+            local = connect(plan, meshes, SETTINGS, chunks, device)
+            optimizer = build_optimizer(local.chunks, SETTINGS)
+            for group in optimizer.param_groups:
+                group["foreach"] = False
+            samples = strategy.micro_batch_size * strategy.num_microbatches
+            tokens = torch.zeros(samples, local.positions.shape[0], dtype=torch.long)
+            tracker: Any = FSDPMemTracker(chunks[0][1], optimizer)
+            tracker.track_inputs((tokens,))
+            with tracker:
+                # Statistics by module end with every pass, or the tracker refuses the next one; the peak stays.
+                chunks[0][1].register_forward_pre_hook(lambda *_: tracker.reset_mod_stats(), prepend=True)
+                for _ in range(2):
+                    local.runner.step(tokens, tokens)
+                    optimizer.step()
+                    optimizer.zero_grad()
+            peak = tracker.get_tracker_snapshot("peak")[device]
+    found = {str(getattr(kind, "value", kind)): float(size) for kind, size in peak.items()}
+    states = sum(found.get(kind, 0.0) for kind in STATE)
+    activations = found.get("Activation", 0.0)
+    return Bytes(states=states, activations=activations, rest=found["Total"] - states - activations)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print one line a case."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.native_memory")
+    parser.add_argument("--only", action="append", choices=list(CASES))
+    chosen = parser.parse_args(arguments).only or list(CASES)
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
+    head = ("case", "states MiB", "activations MiB", "rest MiB", "predicted MiB", "tracked MiB", "difference")
+    print("| " + " | ".join(head) + " |\n| " + " | ".join(["---"] * len(head)) + " |")
+    for name in chosen:
+        plan = predicted_plan(*CASES[name])
+        ours, theirs = predicted(plan), tracked(plan)
+        pairs = [
+            f"{getattr(ours, part) / MIB:,.0f} / {getattr(theirs, part) / MIB:,.0f}"
+            for part in ("states", "activations", "rest")
+        ]
+        totals = f"{ours.total / MIB:,.0f} | {theirs.total / MIB:,.0f} | {ours.total / theirs.total - 1:+.1%}"
+        print(f"| {name} | " + " | ".join(pairs) + f" | {totals} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

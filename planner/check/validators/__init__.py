@@ -1,0 +1,1 @@
+"""From an emitted folder to what its back-end's validator is asked.  One module a validator."""

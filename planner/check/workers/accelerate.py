@@ -1,0 +1,203 @@
+"""Asks Accelerate about a config file: its reader, its launcher up to the environment of ranks, its mesh and plugins.
+
+Stages: ``config`` (``load_config_from_file``), ``launch`` (the launch parser and ``_validate_launch_command``),
+``environment`` (what ``accelerate launch`` would export, held against what our launcher exports), ``mesh``
+(``ParallelismConfig`` from that environment, its rules for the number of processes, and the real device mesh on torch's
+``fake`` process group), ``plugin`` (``FullyShardedDataParallelPlugin`` or ``DeepSpeedPlugin`` from that environment).
+Not proved: anything about the model, memory or speed; no rank is started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+PREFIXES = ("ACCELERATE_", "FSDP_", "PARALLELISM_CONFIG_")
+
+
+class Refused(Exception):
+    """Accelerate said no, at a stage."""
+
+    def __init__(self, stage: str, message: str) -> None:
+        super().__init__(message)
+        self.stage = stage
+
+
+@contextlib.contextmanager
+def stage_of(name: str) -> Iterator[None]:
+    """Errors of Accelerate inside belong to the stage; its parser exits where it refuses."""
+    try:
+        yield
+    except Refused:
+        raise
+    except (Exception, SystemExit) as error:
+        lines = str(error).strip().splitlines() or [""]
+        raise Refused(name, f"{type(error).__name__}: {' '.join(lines)[:600]}") from error
+
+
+def launched_environment(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """The variables of Accelerate's own that a rank would see, and what the launcher understood."""
+    from accelerate.commands.config.config_args import load_config_from_file
+    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+    from accelerate.utils import launch
+
+    with stage_of("config"):
+        load_config_from_file(str(path))
+    with stage_of("launch"):
+        words = ["--config_file", str(path), "--main_process_ip", "node0", "train_accelerate.py"]
+        arguments, defaults, from_config = _validate_launch_command(launch_command_parser().parse_args(words))
+    with stage_of("environment"), mock.patch.object(launch, "is_port_in_use", return_value=False):
+        if arguments.use_deepspeed:
+            # As launch_command does it before it calls the next line (commands/launch.py:1394).
+            fields = list(defaults.deepspeed_config) + ["mixed_precision"] * from_config
+            arguments.deepspeed_fields_from_accelerate_config = ",".join(fields)
+            _, variables = launch.prepare_deepspeed_cmd_env(arguments)
+        else:
+            variables = launch.prepare_multi_gpu_env(arguments)
+    facts = {
+        "distributed_type": defaults.distributed_type.value,
+        "num_processes": arguments.num_processes,
+        "num_machines": arguments.num_machines,
+        "mixed_precision": arguments.mixed_precision,
+    }
+    return {name: value for name, value in variables.items() if name.startswith(PREFIXES)}, facts
+
+
+def compare(launched: Mapping[str, str], exported: Mapping[str, str]) -> None:
+    """Our launcher must export what Accelerate's would."""
+    wrong = [
+        f"{name}={value}, accelerate launch makes {launched.get(name)}"
+        for name, value in exported.items()
+        if name.startswith(PREFIXES) and launched.get(name) != value
+    ]
+    # What we leave out must be what Accelerate takes without it; these decide how ranks work together.
+    needed: tuple[str, ...] = (
+        "ACCELERATE_USE_",
+        "FSDP_VERSION",
+        "FSDP_RESHARD",
+        "FSDP_OFFLOAD",
+        "PARALLELISM_CONFIG_DP",
+    )
+    needed = (*needed, "PARALLELISM_CONFIG_TP", "PARALLELISM_CONFIG_CP_SIZE", "PARALLELISM_CONFIG_CP_COMM")
+    wrong += [
+        f"{name} is not exported, accelerate launch makes {value}"
+        for name, value in launched.items()
+        if name.startswith(needed) and name not in exported
+    ]
+    if wrong:
+        raise Refused("environment", "; ".join(wrong))
+
+
+def check_mesh(world_size: int, kind: str, mesh: dict[str, int], facts: dict[str, Any]) -> None:
+    """The real mesh, and the checks that ``Accelerator`` makes with its number of processes."""
+    import torch.distributed
+    from accelerate.parallelism_config import ParallelismConfig
+    from accelerate.utils import DistributedType
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    parallel = ParallelismConfig()
+    sizes = {
+        "data_replicate": parallel.dp_replicate_size,
+        "data_shard": parallel.dp_shard_size,
+        "sequence": parallel.cp_size,
+        "tensor": parallel.tp_size,
+    }
+    planned = {name: mesh[name] for name in sizes}
+    if kind == "FSDP" and sizes != planned:
+        raise Refused("mesh", f"Accelerate would use {sizes}, training.json plans {planned}")
+    accelerator = SimpleNamespace(
+        multi_device=world_size > 1,
+        num_processes=world_size,
+        is_fsdp2=kind == "FSDP",
+        distributed_type=DistributedType(kind),
+        is_main_process=True,
+    )
+    parallel._validate_accelerator(accelerator)
+    if kind != "FSDP":
+        return
+    shape = parallel._get_mesh()
+    facts["mesh"] = dict(zip(shape[0], shape[1], strict=True)) if shape else {}
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=world_size)
+    try:
+        device_mesh = parallel.build_device_mesh("cpu")
+        facts["shard_group"] = torch.distributed.get_process_group_ranks(device_mesh["dp_shard_cp"].get_group())[:16]
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def check_plugin(kind: str, folder: Path, facts: dict[str, Any]) -> None:
+    """The plugin that ``Accelerator`` would make of the environment."""
+    from accelerate import utils
+
+    if kind == "FSDP":
+        plugin = utils.FullyShardedDataParallelPlugin()
+        facts |= {"fsdp_version": plugin.fsdp_version, "reshard_after_forward": plugin.reshard_after_forward}
+    if kind == "DEEPSPEED" and find_spec("deepspeed") is None:
+        facts["plugin"] = "not asked: deepspeed is not installed beside this Python"
+    elif kind == "DEEPSPEED":
+        with contextlib.chdir(folder):
+            plugin = utils.DeepSpeedPlugin()
+            plugin.set_mixed_precision(os.environ.get("ACCELERATE_MIXED_PRECISION", "no"))
+            plugin.deepspeed_config_process()
+        facts["zero_stage"] = plugin.zero_stage
+
+
+def check(request: dict[str, Any], folder: Path, facts: dict[str, Any]) -> None:
+    """All stages.  Raises Refused."""
+    for name, text in request["files"].items():
+        (folder / name).write_text(text, encoding="utf-8")
+    with stage_of("files"):
+        mesh = {name: int(size) for name, size in json.loads(request["training"])["mesh"].items()}
+    variables, understood = launched_environment(folder / request["config"])
+    facts |= understood
+    compare(variables, request["environment"])
+    kind = understood["distributed_type"]
+    planned = 1
+    for size in mesh.values():
+        planned *= size
+    if planned != int(understood["num_processes"]):
+        raise Refused("mesh", f"training.json plans {planned} ranks, the config {understood['num_processes']}")
+    with mock.patch.dict(os.environ, variables):
+        with stage_of("mesh"):
+            check_mesh(planned, kind, mesh, facts)
+        with stage_of("plugin"):
+            check_plugin(kind, folder, facts)
+
+
+def verdict(request: dict[str, Any]) -> dict[str, Any]:
+    """Accepted, or the stage that refused."""
+    facts: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            check(request, Path(folder), facts)
+        except Refused as error:
+            return {"accepted": False, "stage": error.stage, "message": str(error), "facts": facts}
+    return {"accepted": True, "stage": "ok", "message": "", "facts": facts}
+
+
+def main() -> None:
+    """Serve requests until stdin ends."""
+    # In place of this folder, whose files are named like packages.
+    sys.path[0] = sys.argv[1]
+    warnings.simplefilter("ignore")
+    for name in [name for name in os.environ if name.startswith(PREFIXES)]:
+        del os.environ[name]
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        answers.write(json.dumps(verdict(json.loads(line)), default=str) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

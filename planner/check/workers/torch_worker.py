@@ -1,0 +1,132 @@
+"""Asks the native trainer and torch about a plan: rank 0 of a fake process group at full world size, on meta tensors.
+
+Stages: ``plan`` (the trainer's own reading), ``world`` (ranks started), ``rules``, ``groups`` (every mesh),
+``model`` (one layer of each kind, cut over tp and ep and wrapped by FSDP2), ``schedule`` (torch's class over the chunks
+of this rank).  Each request runs in a fork: DTensor caches the groups of a mesh, and the next plan has others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from planner.errors import MeshwrightError
+from planner.native.assemble import split_part
+from planner.native.data_parallel import precision_policy, shard_chunk
+from planner.native.loss import TokenLoss
+from planner.native.mesh import Meshes, build_meshes
+from planner.native.model import DecoderChunk
+from planner.native.pipeline import build_pipeline, hidden_shape
+from planner.native.plan_file import check_world_size, load_plan, refuse_unrunnable
+from planner.native.settings import TrainSettings
+from planner.plan import ChunkPlan, Plan
+
+
+def verdict(request: dict[str, Any]) -> dict[str, Any]:
+    """Run every stage until one refuses."""
+    stage = "plan"
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "plan.json"
+            path.write_text(request["plan"], encoding="utf-8")
+            plan = load_plan(path)
+        stage = "world"
+        check_world_size(plan, request["world_size"])
+        stage = "rules"
+        refuse_unrunnable(plan)
+        stage = "groups"
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=request["world_size"])
+        meshes = build_meshes(plan.chosen(), "cpu")
+        stage = "model"
+        kinds = wrap_one_of_each(plan, meshes)
+        stage = "schedule"
+        chunks = build_schedule(plan, meshes)
+    except MeshwrightError as error:
+        return {"accepted": False, "stage": stage, "message": error.what}
+    except Exception as error:
+        return {"accepted": False, "stage": stage, "message": f"{type(error).__name__}: {error}"[:500]}
+    return {"accepted": True, "stage": "ok", "message": "", "facts": {"layer_kinds": kinds, "chunks_of_rank_0": chunks}}
+
+
+def wrap_one_of_each(plan: Plan, meshes: Meshes) -> int:
+    """Cut and wrap one layer of every kind, with the embedding and the head; returns how many kinds there are."""
+    first_of_kind: dict[int, int] = {}
+    layer = 0
+    for run in plan.problem.model.layer_runs:
+        first_of_kind.setdefault(run.kind, layer)
+        layer += run.count
+    for number, first in enumerate(first_of_kind.values()):
+        _wrapped(plan, meshes, _part(0, first, ends=number == 0))
+    return len(first_of_kind)
+
+
+def build_schedule(plan: Plan, meshes: Meshes) -> int:
+    """Build torch's schedule over chunks of one layer; returns how many chunks rank 0 holds."""
+    strategy, workload = plan.chosen(), plan.problem.workload
+    if strategy.pp == 1:
+        return 1
+    parts = plan.stages[meshes.here.pp].chunks
+    chunks = [(part.chunk, _wrapped(plan, meshes, _part(part.chunk, part.first_layer))) for part in parts]
+    tensor_group = meshes.dense["tp"].get_group() if strategy.tp > 1 else None
+    build_pipeline(
+        chunks,
+        strategy,
+        TokenLoss(plan.problem.model.vocab_size, strategy.num_microbatches, tensor_group),
+        hidden=hidden_shape(strategy, workload.sequence_length, plan.problem.model.hidden_size),
+        dtype=torch.bfloat16,
+        device=torch.device("cpu"),
+        group=meshes.dense["pp"].get_group(),
+    )
+    return len(chunks)
+
+
+def _part(chunk: int, first_layer: int, *, ends: bool = False) -> ChunkPlan:
+    return ChunkPlan(chunk=chunk, first_layer=first_layer, num_layers=1, has_embedding=ends, has_head=ends)
+
+
+def _wrapped(plan: Plan, meshes: Meshes, part: ChunkPlan) -> DecoderChunk:
+    chunk = split_part(plan, part, meshes)
+    shard_chunk(chunk, meshes, precision_policy(plan.problem.workload, TrainSettings()))
+    return chunk
+
+
+def answer_in_fork(request: dict[str, Any]) -> str:
+    """The verdict as JSON, from a child that is thrown away."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        status = 1
+        try:
+            with os.fdopen(writing, "w") as stream:
+                stream.write(json.dumps(verdict(request)))
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading) as stream:
+        answer = stream.read()
+    _, status = os.waitpid(child, 0)
+    if status or not answer:
+        return json.dumps({"accepted": False, "stage": "process", "message": f"torch ended with status {status}"})
+    return answer
+
+
+def main() -> None:
+    """Serve requests until stdin ends."""
+    warnings.simplefilter("ignore")
+    for line in sys.stdin:
+        print(answer_in_fork(json.loads(line)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

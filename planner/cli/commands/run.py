@@ -1,0 +1,166 @@
+"""``meshwright run``: does the plan train?  Proved small, on CPU ranks of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from planner.cli import options as flags
+from planner.cli.output import OutputFormat, talk, write_answer
+from planner.errors import DocumentInvalid, TargetRefused
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from planner.plan import Plan
+    from planner.run.tiny_run import TinyRun
+
+Tiny = Annotated[bool, typer.Option("--tiny", help="A small model on the plan's mesh, on CPU ranks of this machine.")]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="T",
+        help="native, deepspeed or megatron (default: the target of the plan, else native).",
+    ),
+]
+Steps = Annotated[int, typer.Option("--steps", metavar="N", min=1, max=1000, help="Optimizer steps to compare.")]
+Keep = Annotated[
+    Path | None, typer.Option("--keep", metavar="DIR", help="Keep the emitted files and the ranks' output here.")
+]
+MaxRanks = Annotated[
+    int, typer.Option("--max-ranks", metavar="N", min=1, max=64, help="Processes to start; a larger mesh is shrunk.")
+]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=1, help="Stop everything after this time.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)
+
+
+def run(  # noqa: PLR0917  # a flag is an argument
+    plan: flags.PlanReference,
+    tiny: Tiny = False,
+    target: Target = None,
+    steps: Steps = 3,
+    keep: Keep = None,
+    max_ranks: MaxRanks = 8,
+    timeout: Timeout = 300.0,
+    database: flags.Database = None,
+    quiet: flags.Quiet = False,
+    output: flags.Output = OutputFormat.TABLE,
+) -> None:
+    """Train a small form of a plan on CPU ranks and compare its losses with one process.  Exit code 8 on a mismatch."""
+    if not tiny:
+        raise DocumentInvalid(
+            "only the small form of a plan runs here",
+            where="meshwright run",
+            hint="add --tiny, or start the launch files of `meshwright emit` on the cluster",
+        )
+    from planner.cli.plan_reference import load_plan
+    from planner.run.tiny_run import TinyOptions, tiny_run
+
+    the_plan = load_plan(plan, database)
+    name = target or _target_of(plan, the_plan)
+    talk(f"starting CPU ranks for {name} (at most {max_ranks}) ...", quiet=quiet)
+    done = tiny_run(the_plan, name, TinyOptions(steps, max_ranks, timeout, keep))
+    kept = done.folder if keep is not None or not done.parity else None
+    data = run_data(the_plan, done, kept)
+    write_answer(data, output, lambda: run_tables(data))
+    if not done.parity:
+        raise TargetRefused(
+            f"losses differ by {data['largest_relative_difference']} from one process,"
+            f" more than {data['tolerance']:.0e}",
+            where=str(kept),
+            hint="the folder holds the emitted files and what the ranks said",
+        )
+
+
+def _target_of(reference: str, plan: Plan) -> str:
+    """The target that an emitted folder is for, or the one that the plan was searched for, or native."""
+    from planner.emit.write import MANIFEST, read_manifest
+
+    folder = Path(reference)
+    if reference != "-" and (folder / MANIFEST).is_file():
+        return str(read_manifest(folder).get("target"))
+    wanted = plan.problem.constraints.target
+    return "native" if wanted == "any" else wanted
+
+
+def run_data(plan: Plan, done: TinyRun, kept: Path | None) -> dict[str, Any]:
+    """What a program wants to know."""
+    from math import isfinite
+
+    from planner.run.compare import TOLERANCE, worst
+
+    strategy, difference = done.shrunk.plan.chosen(), worst(done.steps)
+    axes = ("tp", "cp", "pp", "dp_replicate", "dp_shard", "ep", "etp")
+    mesh = {axis: getattr(strategy, axis) for axis in axes}
+    return {
+        "plan_id": plan.plan_id,
+        "target": done.target,
+        "mesh": {**mesh, "ranks": strategy.world_size, "schedule": strategy.schedule, "vpp": strategy.vpp},
+        "shrunk": {change.name: {"from": change.before, "to": change.after} for change in done.changes},
+        "projections": [
+            {"field": each.field, "wanted": each.wanted, "emitted": each.emitted, "reason": each.reason}
+            for each in done.shrunk.given_up
+        ],
+        "steps": [
+            {
+                "step": number,
+                "loss": _finite(step.loss),
+                "reference_loss": _finite(step.reference_loss),
+                "relative_difference": _finite(step.relative_difference),
+            }
+            for number, step in enumerate(done.steps)
+        ],
+        "parity": done.parity,
+        "largest_relative_difference": difference if isfinite(difference) else None,
+        "tolerance": TOLERANCE,
+        "notes": list(done.notes),
+        "directory": None if kept is None else str(kept),
+        "wall_s": round(done.wall_s, 2),
+    }
+
+
+def _finite(value: float) -> float | None:
+    """The value, None for one that JSON has no word for."""
+    from math import isfinite
+
+    return value if isfinite(value) else None
+
+
+def run_tables(data: dict[str, Any]) -> list[RenderableType]:
+    """The same for a person."""
+    from rich.table import Table
+
+    mesh = data["mesh"]
+    axes = ", ".join(f"{axis}={mesh[axis]}" for axis in ("tp", "cp", "pp", "dp_replicate", "dp_shard", "ep"))
+    lines: list[RenderableType] = [
+        f"{data['target']} on {mesh['ranks']} CPU ranks: {axes}, schedule {mesh['schedule']}, vpp={mesh['vpp']}"
+    ]
+    changes = ", ".join(f"{name} {each['from']} -> {each['to']}" for name, each in data["shrunk"].items())
+    lines.append(f"shrunk: {changes or 'nothing'}")
+    lines += [
+        f"given up: {each['field']} {each['wanted']} -> {each['emitted']}: {each['reason']}"
+        for each in data["projections"]
+    ]
+    table = Table(box=None, pad_edge=False)
+    for title in ("step", "loss", "one process", "relative difference"):
+        table.add_column(title, justify="right")
+    for step in data["steps"]:
+        numbers = (step["loss"], step["reference_loss"])
+        words = ["not a number" if value is None else f"{value:.6f}" for value in numbers]
+        difference = step["relative_difference"]
+        table.add_row(str(step["step"]), *words, "infinite" if difference is None else f"{difference:.1e}")
+    lines.append(table)
+    verdict = "the ranks train what one process trains" if data["parity"] else "the ranks do NOT train the same"
+    lines.append(f"{verdict} (tolerance {data['tolerance']:.0e}), {data['wall_s']:.1f} s")
+    lines += [f"note: {note}" for note in data["notes"]]
+    if data["directory"]:
+        lines.append(f"kept in {data['directory']}")
+    return lines

@@ -1,0 +1,112 @@
+"""How many bytes do data parallelism and the pipeline send, over which ranks?
+
+One place for what is sent: ``planner.cost.data_parallel`` and ``planner.cost.row_cost`` turn it into seconds,
+``planner.communication_bill`` adds it up.  Sizes follow ``planner.cost.collective``.
+
+Once a step and kind of parameter: ZeRO-0 all_reduces the gradients over all ranks, ZeRO-1 reduce_scatters them over
+the shards, ZeRO-1 and 2 all_gather the 16-bit weights there, and HSDP all_reduces the shard of the gradients over the
+replicas.  Once a micro-batch: ZeRO-2 and 3 reduce_scatter, and ZeRO-3 all_gathers before each of the two passes.
+Shape letter: R rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.collective import Collective
+from planner.framework.traits import FrameworkTraits
+from planner.memory.states import WEIGHT_BYTES, gradient_bytes
+from planner.problem import Workload
+from planner.strategy_rows import StrategyRows
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+GATHERS_PER_MICROBATCH = 2.0
+"""ZeRO-3 drops the weights after the forward pass and gathers them again for the backward pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataParallelism:
+    """How a kind of parameter (dense or expert) is replicated: columns [R]."""
+
+    ranks: Array
+    replicate: Array
+    stride: Array
+    zero: Ints
+    overlap_grad: Ints
+    overlap_param: Ints
+    optimizer_offload: Ints
+    tensors_per_parameter: Array
+    """Weight tensors over local parameters, for frameworks that run a collective for each."""
+
+    @property
+    def shards(self) -> Array:
+        """Ranks that the states are split over."""
+        return np.maximum(self.ranks / self.replicate, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class StepExchange:
+    """One collective over data-parallel ranks, on the rows where it happens: [R]."""
+
+    operation: Collective
+    happens: Mask
+    size_bytes: Array
+    group_size: Array
+    stride: Array
+    across_replicas: bool = False
+    """Whether the ranks are replicas of a shard (or, without shards, all of them) and not the shards of a replica."""
+
+
+def step_exchanges(
+    parameters: Array, parallel: DataParallelism, workload: Workload
+) -> tuple[StepExchange, StepExchange, StepExchange, StepExchange]:
+    """Once a step: all_reduce of everything, reduce_scatter, all_gather, all_reduce of the shards."""
+    gradient, zero = parameters * gradient_bytes(workload), parallel.zero
+    shards, stride = parallel.shards, parallel.stride
+    replicated = (zero >= 1) & (parallel.replicate > 1)
+    return (
+        StepExchange("all_reduce", zero == 0, gradient, parallel.ranks, stride, across_replicas=True),
+        StepExchange("reduce_scatter", zero == 1, gradient, shards, stride),
+        StepExchange("all_gather", (zero >= 1) & (zero <= 2), parameters * WEIGHT_BYTES, shards, stride),
+        StepExchange(
+            "all_reduce", replicated, gradient / shards, parallel.replicate, stride * shards, across_replicas=True
+        ),
+    )
+
+
+def microbatch_exchanges(
+    parameters: Array, parallel: DataParallelism, workload: Workload, framework: FrameworkTraits
+) -> tuple[StepExchange, StepExchange]:
+    """Of one layer (or end) and micro-batch: the gather before each pass, the scatter after the backward pass."""
+    zero, shards, stride = parallel.zero, parallel.shards, parallel.stride
+    gradients = parameters * (0.0 if framework.frozen_weights else gradient_bytes(workload))
+    return (
+        StepExchange("all_gather", zero >= 3, parameters * WEIGHT_BYTES, shards, stride),
+        StepExchange("reduce_scatter", zero >= 2, gradients, shards, stride),
+    )
+
+
+def reduction_buckets(parameters: Array, parallel: DataParallelism, framework: FrameworkTraits) -> Array:
+    """Buckets of a framework that reduces in small ones: a bucket is closed by the weight that fills it: [R]."""
+    tensor_bytes = WEIGHT_BYTES / np.maximum(parallel.tensors_per_parameter, 1e-30)
+    buckets: Array = parameters * WEIGHT_BYTES / (framework.reduction_bucket_bytes + tensor_bytes)
+    return buckets
+
+
+def table_bytes(copied: Array, zero: Ints, dense: DataParallelism, workload: Workload) -> Array:
+    """Gradients of the second copy of the token table, which first and last stage sum once a step: [R]."""
+    sizes: Array = copied * gradient_bytes(workload) / np.where(zero >= 2, dense.shards, 1.0)
+    return sizes
+
+
+def hop_parts(rows: StrategyRows, framework: FrameworkTraits) -> Array:
+    """Parts in which a hidden state leaves a stage, one a tensor-parallel rank; more than one is gathered: [R]."""
+    if not framework.scattered_hops:
+        return np.ones(len(rows))
+    return np.where(rows.sp > 0, 1.0, rows.tp)

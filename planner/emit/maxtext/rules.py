@@ -1,0 +1,26 @@
+"""Which strategies does MaxText refuse, or not express?  Small functions over a ``RuleInput``.
+
+Letters: M the model itself (``model_rules``), W the workload, G batch and mesh, S slices, T tensor parallelism,
+C context parallelism, E experts, P pipeline, Z data parallelism, R recompute and offload, O overlap.  Integer
+arithmetic on a few fields, so that the search can ask it for every strategy.
+"""
+
+from __future__ import annotations
+
+from planner.emit.emission import Finding, Rule
+from planner.emit.maxtext.axis_rules import AXIS_RULES
+from planner.emit.maxtext.model_rules import MODEL_RULES
+from planner.emit.maxtext.run_rules import RUN_RULES
+from planner.emit.rule_input import RuleInput, RuleTable, TargetRule
+
+STRATEGY_RULES: tuple[TargetRule, ...] = (*AXIS_RULES, *RUN_RULES)
+
+
+def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
+    """All rules that the strategy breaks; ``model_too=False`` leaves out those that depend on the model alone."""
+    return RuleTable("maxtext", MODEL_RULES, STRATEGY_RULES).violations(given, model_too=model_too)
+
+
+def rules() -> tuple[Rule, ...]:
+    """The same rules over a whole plan."""
+    return RuleTable("maxtext", MODEL_RULES, STRATEGY_RULES).over_plans()

@@ -1,0 +1,22 @@
+"""Install validators for the tests: ``python -m tests.install_validators [NAME[==VERSION] ...]``; all without names."""
+
+from __future__ import annotations
+
+import sys
+
+from planner.check.catalogue import VALIDATORS, parse_requirement
+from planner.check.environment import make_ready
+
+OTHER_RELEASES = ("megatron-core==0.18.2", "megatron-core==0.17.1", "torchtitan==0.2.2")
+"""Tests ask these beside the default release."""
+
+
+def main(names: list[str]) -> None:
+    """Fill the overlays; a failed install fails the build."""
+    for name in names or [*VALIDATORS, *OTHER_RELEASES]:
+        validator, version = parse_requirement(name)
+        print(f"validator: {validator.name} {version} in {make_ready(validator, version)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,95 @@
+"""Do Bridge's real config classes take the overrides that we write, and refuse what was edited?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner.check.emitted import read_folder
+from planner.check.validators.megatron_bridge import request
+from planner.check.worker import Worker
+from planner.emit.megatron_bridge import emit, read_back
+from planner.emit.megatron_bridge.overrides import OVERRIDES_FILE
+from planner.emit.write import write_emission
+from planner.errors import DocumentInvalid
+from planner.model.spec import ModelSpec
+from planner.problem import Workload
+from planner.strategy import Strategy
+from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
+from tests.validators import worker_or_skip
+
+pytestmark = pytest.mark.slow
+
+BASE = Strategy(tp=2, sp=True, pp=2, dp_shard=2, num_microbatches=8)
+
+
+@pytest.fixture(scope="module")
+def bridge() -> Iterator[Worker]:
+    with worker_or_skip("megatron-bridge") as worker:
+        worker.timeout_s = 400.0  # the first answer waits for Bridge's imports
+        yield worker
+
+
+def folder(path: Path, s: Strategy, model: ModelSpec | None = None, layers: tuple[int, ...] | None = None) -> Path:
+    plan = make_plan(
+        s,
+        model or make_model(),
+        make_cluster(s.world_size, devices_per_node=min(8, s.world_size)),
+        workload=Workload(global_batch_size=s.global_batch_size, sequence_length=4096),
+        layers_per_chunk=layers,
+    )
+    return write_emission(emit(plan, "torchrun"), path)
+
+
+CASES: dict[str, tuple[Strategy, ModelSpec | None, tuple[int, ...] | None]] = {
+    "dense": (BASE, None, None),
+    "uneven": (BASE, None, (3, 5)),
+    "interleaved": (replace(BASE, vpp=2, schedule="interleaved", microbatch_group_size=2), None, None),
+    "ZeRO-3": (replace(BASE, pp=1, tp=1, sp=False, zero_stage=3), None, None),
+    "cp": (replace(BASE, cp=2, cp_kind="ring"), None, None),
+    "experts": (replace(BASE, ep=4), make_moe_model(), None),
+    "latent": (replace(BASE, pp=1, ep=2), make_mla_model(), None),
+    "selective": (replace(BASE, recompute="selective", recompute_modules=("attention_core",)), None, None),
+    "optimizer offload": (replace(BASE, optimizer_offload=True), None, None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_we_emit_is_accepted_and_understood(name: str, tmp_path: Path, bridge: Worker) -> None:
+    s, model, layers = CASES[name]
+    path = folder(tmp_path / "out", s, model, layers)
+    verdict = bridge.ask(request(read_folder(path)))
+    assert verdict.accepted, verdict
+    emitted = read_back(read_folder(path).files)[0]
+    facts = verdict.facts
+    assert (facts["tp"], facts["pp"], facts["vpp"]) == (emitted.tp, emitted.pp, emitted.vpp)
+    assert facts["data_parallel_size"] == emitted.dp
+    assert facts["distributed_optimizer"] == (emitted.zero_stage >= 1)
+
+
+EDITS: dict[str, tuple[str, str, str]] = {
+    "misspelt": ("model.context_parallel_size=1", "model.context_parallel_sizes=1", "fields"),
+    "degrees": ("model.tensor_model_parallel_size=2", "model.tensor_model_parallel_size=3", "validate"),
+    "heads": ("model.num_attention_heads=16", "model.num_attention_heads=15", "validate"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_folder_is_refused(name: str, tmp_path: Path, bridge: Worker) -> None:
+    old, new, stage = EDITS[name]
+    path = folder(tmp_path / "out", BASE)
+    text = (path / OVERRIDES_FILE).read_text()
+    assert old in text
+    (path / OVERRIDES_FILE).write_text(text.replace(old, new))
+    verdict = bridge.ask(request(read_folder(path)))
+    assert (verdict.accepted, verdict.stage) == (False, stage), verdict
+
+
+def test_unknown_overrides_are_refused_by_reading_back(tmp_path: Path) -> None:
+    path = folder(tmp_path / "out", BASE)
+    (path / OVERRIDES_FILE).write_text((path / OVERRIDES_FILE).read_text() + "model.tp=2\n")
+    with pytest.raises(DocumentInvalid, match=r"model\.tp is not a field"):
+        read_back(read_folder(path).files)

@@ -1,0 +1,212 @@
+"""Do the real torchtitan releases agree with our rules?  Random configurations, legal and illegal, and emitted ones."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner.check.emitted import read_folder
+from planner.check.report import Checker
+from planner.check.validators.torchtitan import VALIDATOR, request
+from planner.check.worker import Worker
+from planner.emit.layout import layout_of
+from planner.emit.torchtitan import VERSIONS, emit, project, read_back, rule_input, violations
+from planner.emit.torchtitan.emit import violations_for
+from planner.emit.torchtitan.fields import TABLES
+from planner.emit.torchtitan.values import parallelism
+from planner.emit.write import write_emission
+from planner.problem import Workload
+from planner.strategy import ScheduleName, Strategy
+from tests.plan_factory import make_model, make_plan
+from tests.torchtitan_cases import (
+    CHECKED,
+    ask_every_stage,
+    deepseek_like,
+    files_of,
+    llama_like,
+    question,
+    qwen_like,
+    random_plan,
+)
+from tests.validators import worker_or_skip
+
+pytestmark = pytest.mark.slow
+NUM_LOOPED = 60
+"""Of which the rules leave a quarter to a third; 200 of each schedule and release were run once by hand."""
+NUM_RANDOM = 75
+"""For each of the two random tests; thousands were run once by hand."""
+
+
+@pytest.fixture(scope="module")
+def torchtitan() -> Iterator[Worker]:
+    with worker_or_skip("torchtitan") as worker:
+        yield worker
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def release(request: pytest.FixtureRequest) -> Iterator[Worker]:
+    with worker_or_skip("torchtitan", request.param) as worker:
+        yield worker
+
+
+def test_torchtitan_refuses_what_the_rules_refuse_and_nothing_else(torchtitan: Worker) -> None:
+    verdicts: Counter[str] = Counter()
+    for seed in range(NUM_RANDOM):
+        plan = random_plan(random.Random(seed))
+        found = {finding.rule for finding in violations(rule_input(plan))}
+        answer = ask_every_stage(torchtitan, plan)
+        story = (seed, found, answer.stage, answer.message)
+        if answer.accepted:
+            # What torchtitan swallows here, and we refuse, are the rules that say "not checked".
+            assert not found & CHECKED, story
+        else:
+            assert found, story
+        verdicts[answer.stage] += 1
+    assert verdicts["ok"] >= NUM_RANDOM // 4, verdicts
+    assert len(verdicts) >= 4, verdicts
+
+
+@pytest.mark.parametrize("schedule", ["looped_bfs", "interleaved_zb"])
+def test_the_looped_schedules_are_taken_and_refused_as_the_rules_say(schedule: ScheduleName, release: Worker) -> None:
+    verdicts: Counter[str] = Counter()
+    for seed in range(NUM_LOOPED):
+        plan, _ = project(random_plan(random.Random(20_000 + seed), schedule), release.version)
+        if violations_for(plan, release.version) or plan.chosen().schedule != schedule:
+            verdicts["left out"] += 1
+            continue
+        emission = emit(plan, "torchrun", release.version)
+        strategy, layout = read_back(emission.files)
+        assert (strategy, layout) == (plan.chosen(), layout_of(plan))
+        answer = release.ask(question(emission.files, strategy.world_size, build=True))
+        assert answer.accepted, (seed, answer.stage, answer.message)
+        assert answer.facts["stages"] == [[chunk.chunk for chunk in stage.chunks] for stage in plan.stages]
+        verdicts["accepted"] += 1
+    assert verdicts["accepted"] >= 6, verdicts
+
+
+def test_every_emitted_configuration_is_accepted_and_built(release: Worker) -> None:
+    accepted = 0
+    for seed in range(10_000, 10_000 + NUM_RANDOM):
+        plan, _ = project(random_plan(random.Random(seed)), release.version)
+        if violations_for(plan, release.version):
+            continue
+        emission = emit(plan, "torchrun", release.version)
+        answer = release.ask(question(emission.files, plan.chosen().world_size, build=True))
+        assert answer.accepted, (seed, answer.stage, answer.message)
+        s = plan.chosen()
+        sizes = {name: answer.facts["sizes"][name] for name in ("tp", "cp", "pp")}
+        assert sizes == {"tp": s.tp, "cp": s.cp, "pp": s.pp}
+        accepted += 1
+    assert accepted >= 10
+
+
+BASE = Strategy(tp=2, sp=True, pp=2, dp_shard=2, num_microbatches=4, overlap_grad_reduce=False)
+SWALLOWED = {
+    "P2": (replace(BASE, schedule="gpipe", vpp=2), llama_like()),
+    "T2": (replace(BASE, tp=4, dp_shard=1), llama_like(width=514)),
+    "E1": (replace(BASE, pp=1, ep=4, dp_shard=4, zero_stage=3), qwen_like(experts=6)),
+    "C3": (replace(BASE, pp=1, tp=8, sp=False, ep=2, zero_stage=3), deepseek_like()),
+}
+
+
+@pytest.mark.parametrize("rule", SWALLOWED)
+def test_we_refuse_what_torchtitan_swallows(rule: str, torchtitan: Worker) -> None:
+    strategy, model = SWALLOWED[rule]
+    workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=1020)
+    plan = make_plan(strategy, model, workload=workload)
+    found = {finding.rule for finding in violations(rule_input(plan))}
+    assert f"torchtitan.{rule}" in found
+    answer = torchtitan.ask(question(files_of(plan), strategy.world_size, build=True))
+    assert answer.accepted, answer.message
+
+
+def test_the_stages_are_where_the_plan_puts_them(release: Worker) -> None:
+    named: tuple[tuple[ScheduleName, int], ...] = (
+        ("1f1b", 1),
+        ("gpipe", 1),
+        ("interleaved", 2),
+        ("zbv", 2),
+        ("looped_bfs", 2),
+        ("interleaved_zb", 3),
+        ("dualpipev", 2),
+    )
+    for schedule, vpp in named:
+        strategy = replace(BASE, schedule=schedule, vpp=vpp, microbatch_group_size=2 if vpp > 1 else 0)
+        plan, _ = project(make_plan(strategy), release.version)
+        files = emit(plan, "torchrun", release.version).files
+        answer = release.ask(question(files, strategy.world_size))
+        assert answer.accepted, answer.message
+        assert answer.facts["stages"] == [[chunk.chunk for chunk in stage.chunks] for stage in plan.stages]
+
+
+def test_the_tables_of_fields_are_those_of_the_release(release: Worker) -> None:
+    theirs = release.ask({"tables": True}).facts
+    for section, names in TABLES[release.version].items():
+        assert names == frozenset(theirs[section]), section
+
+
+def test_every_written_field_exists(release: Worker) -> None:
+    written = parallelism(project(make_plan(BASE))[0], release.version)
+    assert set(written) <= TABLES[release.version]["parallelism"]
+
+
+def test_fp8_is_built_with_torchao(torchtitan: Worker) -> None:
+    strategy = Strategy(tp=2, sp=True, dp_shard=2, num_microbatches=2, zero_stage=3)
+    workload = Workload(global_batch_size=4, sequence_length=4096, precision="fp8")
+    files = emit(make_plan(strategy, workload=workload), "torchrun").files
+    assert 'FLOAT8_RECIPE = "rowwise"' in files["titan_plan.py"]
+    answer = torchtitan.ask(question(files, 4, build=True))
+    assert answer.accepted, answer.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stage"),
+    [
+        ('"tensor_parallel_degree": 2', '"tensor_parallel_degree": 3', "degrees"),
+        ('"seq_len": 4096', '"seq_len": 4097', "trainer"),
+        ('"global_batch_size": 8', '"global_batch_size": 9', "trainer"),
+        ('"disable_cuda_graphs": True', '"disable_cuda_graphs": False', "parse"),
+        ('"spmd_backend": ', '"spmd_back_end": ', "parse"),
+        ('"pipeline_parallel_schedule": "1F1B"', '"pipeline_parallel_schedule": "2F2B"', "pipeline"),
+        ('"seq_len": 4096', '"seq_len": 16384', "model"),
+    ],
+)
+def test_torchtitan_says_where_an_edited_file_breaks(old: str, new: str, stage: str, torchtitan: Worker) -> None:
+    files = dict(emit(project(make_plan(BASE))[0], "torchrun").files)
+    assert old in files["titan_plan.py"]
+    files["titan_plan.py"] = files["titan_plan.py"].replace(old, new)
+    answer = torchtitan.ask(question(files, 8))
+    assert (answer.accepted, answer.stage) == (False, stage), answer.message
+    # The process answers the next one as if nothing had been.
+    assert torchtitan.ask(question(emit(make_plan(BASE), "torchrun").files, 8)).accepted
+
+
+def test_check_asks_torchtitan_about_a_folder_and_never_runs_an_edited_one(tmp_path: Path) -> None:
+    worker_or_skip("torchtitan").close()
+    folder = write_emission(emit(project(make_plan(BASE, make_model()))[0], "slurm"), tmp_path / "run")
+    with Checker([(VALIDATOR, VERSIONS[0])]) as checker:
+        report = checker.check(read_folder(folder))
+        assert report.findings == ()
+        assert (report.verdicts[0].validator, report.verdicts[0].accepted) == ("torchtitan", True)
+        trap = tmp_path / "executed"
+        module = folder / "titan_plan.py"
+        module.write_text(module.read_text(encoding="utf-8") + f"\nopen({str(trap)!r}, 'w')\n", encoding="utf-8")
+        edited = checker.check(read_folder(folder))
+    assert not edited.ok
+    assert "torchtitan" not in {verdict.validator for verdict in edited.verdicts}
+    assert "were edited" in {each.validator: each.reason for each in edited.not_asked}["torchtitan"]
+    assert not trap.exists()
+
+
+def test_a_request_is_made_of_the_files(tmp_path: Path) -> None:
+    emission = emit(project(make_plan(BASE))[0], "torchrun")
+    asked = request(read_folder(write_emission(emission, tmp_path / "run")))
+    assert asked["world_size"] == 8
+    assert asked["arguments"] == ["--module", "titan_plan", "--config", "plan"]
+    assert set(asked["files"]) == {"titan_plan.py"}
+    assert read_back(emission.files)[0].world_size == 8

@@ -1,0 +1,77 @@
+"""Random plans for built-in models on TPU and GPU clusters, as MaxText would have to run them; not costed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from planner.emit.emission import Emission
+from planner.emit.maxtext import emit
+from planner.emit.maxtext.decoder_blocks import BLOCKS
+from planner.errors import TargetRefused
+from planner.model.builtin import builtin_models
+from planner.model.load import load_model
+from planner.problem import Workload
+from planner.strategy import RecomputeModule, Strategy
+from profiles.catalogue import load_cluster
+from tests.plan_factory import even_layers, make_plan
+
+CLUSTERS = ("tpu-v5p", "dgx-h100", "gb200-nvl72", "mi300x-8")
+_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe")
+
+
+def random_emissions(count: int, seed: int) -> Iterator[Emission]:
+    """``count`` emissions; plans that a rule refuses are drawn again."""
+    draw = random.Random(seed)
+    models = [load_model(name) for name in sorted(builtin_models())]
+    models = [model for model in models if model.family in BLOCKS and model.vision is None]
+    while count:
+        model = draw.choice(models)
+        strategy = _strategy(draw, experts=model.has_experts)
+        cluster = load_cluster(draw.choice(CLUSTERS), None)
+        per_node = cluster.pools[0].devices_per_node
+        if strategy.world_size % per_node or model.num_layers < strategy.num_chunks:
+            continue
+        workload = Workload.model_validate(
+            {
+                "global_batch_size": strategy.global_batch_size,
+                "sequence_length": min(draw.choice([2048, 4096, 8192]), model.learned_positions or 8192),
+                "precision": draw.choice(["bf16", "bf16", "fp8"]),
+                "gradient_dtype": draw.choice(["fp32", "bf16"]),
+                "dropout": draw.random() < 0.1,
+            }
+        )
+        placed = load_cluster(cluster.name, strategy.world_size)
+        layers = even_layers(model.num_layers, strategy.num_chunks)
+        try:
+            yield emit(make_plan(strategy, model, placed, workload, layers_per_chunk=layers), "torchrun")
+        except TargetRefused:
+            continue
+        count -= 1
+
+
+def _strategy(draw: random.Random, *, experts: bool) -> Strategy:
+    tp, pp, cp = draw.choice([1, 1, 2, 4, 8]), draw.choice([1, 1, 2, 4]), draw.choice([1, 1, 1, 2, 4])
+    ep = draw.choice([1, 2, 4, 8]) if experts else 1
+    modules = draw.sample(_MODULES, draw.randint(1, 3))
+    recompute = draw.choice(["none", "selective", "full"])
+    values = {
+        "tp": tp,
+        "sp": tp > 1 and draw.random() < 0.7,
+        "cp": cp,
+        "cp_kind": draw.choice(["ring", "all_to_all"]) if cp > 1 else "none",
+        "ep": ep,
+        "pp": pp,
+        "vpp": 1,
+        "dp_replicate": draw.choice([1, 1, 2]),
+        "dp_shard": ep * draw.choice([1, 2, 3, 4, 8, 16]),
+        "micro_batch_size": draw.choice([1, 2, 3]),
+        "num_microbatches": pp * draw.choice([1, 2, 4]),
+        "schedule": draw.choice(["gpipe", "1f1b", "zb_h1"]) if pp > 1 else "1f1b",
+        "zero_stage": draw.choice([0, 1, 2, 3, 3]),
+        "recompute": recompute,
+        "recompute_modules": modules if recompute == "selective" else (),
+        "optimizer_offload": draw.random() < 0.2,
+        "activation_offload": draw.random() < 0.2,
+    }
+    return Strategy.from_dict(values)

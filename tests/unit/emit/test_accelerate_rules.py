@@ -1,0 +1,84 @@
+"""Which plans does the Accelerate target refuse, and what does it give up?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.emit.accelerate import emit, project, rule_input, rules, violations
+from planner.emit.accelerate.config import CONFIG_FILE, environment, key_findings, read_config
+from planner.emit.accelerate.way import way
+from planner.errors import DocumentInvalid, TargetRefused
+from planner.problem import Workload
+from planner.strategy import Strategy
+from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
+
+GOOD = Strategy(dp_shard=4, zero_stage=3, num_microbatches=4)
+
+BROKEN: dict[str, Strategy] = {
+    "A1": replace(GOOD, pp=2),
+    "A2": replace(GOOD, ep=2),
+    "A4": replace(GOOD, dp_replicate=2, dp_shard=1),
+    "A5": replace(GOOD, dp_shard=1, tp=2),
+    "A6": replace(GOOD, zero_stage=0, tp=2),
+    "A8": replace(GOOD, cp=2, cp_kind="ring"),
+    "A9": replace(GOOD, tp=2),
+    "A10": replace(GOOD, tp=3),
+    "D1": replace(GOOD, optimizer_offload=True, cp=2, cp_kind="ring"),
+    "P1": replace(GOOD, zero_stage=1, tp=2),
+    "P3": replace(GOOD, tp=2, sp=True),
+    "P4": replace(GOOD, cp=2, cp_kind="all_to_all"),
+    "P5": replace(GOOD, recompute="selective", recompute_modules=("mlp",)),
+    "P6": replace(GOOD, overlap_grad_reduce=False),
+}
+MODELS = {"A2": make_moe_model(), "A8": make_mla_model(), "A9": make_moe_model()}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_each_rule_is_found(rule: str) -> None:
+    plan = make_plan(BROKEN[rule], MODELS.get(rule, make_model()))
+    assert f"accelerate.{rule}" in {finding.rule for finding in violations(rule_input(plan))}
+
+
+def test_rules_have_ids_of_their_own_and_sources() -> None:
+    found = rules()
+    assert len({rule.id for rule in found}) == len(found)
+    assert all(rule.source for rule in found)
+
+
+def test_a_refusal_names_every_broken_rule() -> None:
+    plan = make_plan(replace(GOOD, pp=2, ep=2), make_moe_model())
+    with pytest.raises(TargetRefused, match=r"accelerate\.A1.*accelerate\.A2"):
+        emit(plan, "torchrun")
+
+
+def test_the_ways() -> None:
+    assert way(GOOD) == "FSDP"
+    assert way(replace(GOOD, zero_stage=1)) == "DEEPSPEED"
+    assert way(replace(GOOD, optimizer_offload=True)) == "DEEPSPEED"
+    assert way(replace(GOOD, zero_stage=0)) == "MULTI_GPU"
+    assert way(replace(GOOD, zero_stage=0, dp_shard=1)) == "NO"
+
+
+def test_what_is_given_up_is_said() -> None:
+    plan = make_plan(replace(GOOD, tp=2, sp=True, zero_stage=1))
+    _, notes = project(plan)
+    assert {"sp", "zero_stage"} <= {note.field for note in notes}
+    assert all(note.reason for note in notes)
+
+
+def test_the_environment_is_the_config() -> None:
+    workload = Workload(global_batch_size=GOOD.global_batch_size, sequence_length=4096)
+    emission = emit(make_plan(GOOD, make_model(), workload=workload), "torchrun")
+    config = read_config(emission.files[CONFIG_FILE])
+    assert environment(config) == emission.environment
+    assert emission.environment["FSDP_RESHARD_AFTER_FORWARD"] == "true"
+    assert emission.environment["PARALLELISM_CONFIG_DP_SHARD_SIZE"] == "4"
+
+
+def test_unknown_keys_are_found_at_both_levels() -> None:
+    found = {finding.rule for finding in key_findings({"bogus": 1, "fsdp_config": {"fsdp_versions": 2}})}
+    assert found == {"accelerate.K1", "accelerate.K2"}
+    with pytest.raises(DocumentInvalid, match="not YAML"):
+        read_config("a: [")

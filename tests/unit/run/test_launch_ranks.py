@@ -1,0 +1,79 @@
+"""Do launches end as a whole?  Real processes in real sessions, as torchrun makes them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from planner.errors import TargetRefused
+from planner.run.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
+from planner.run.launch_ranks import LOG_FILE, descendants, run_ranks
+
+TREE = "setsid sleep 300 & echo $! > rank.pid\nsetsid bash -c 'sleep 301 & echo $! > below.pid; wait' &\n"
+
+
+def script(folder: Path, text: str) -> Path:
+    """A launch script of our own."""
+    folder.mkdir(exist_ok=True)
+    (folder / "launch.sh").write_text(text, encoding="utf-8")
+    return folder
+
+
+def alive(path: Path) -> bool:
+    """Whether the process whose id is in the file still runs."""
+    try:
+        stat = Path(f"/proc/{int(path.read_text())}/stat").read_text()
+    except OSError:
+        return False
+    return ") Z " not in stat
+
+
+def test_a_launch_that_ends_well_gives_what_it_printed(tmp_path: Path) -> None:
+    folder = script(tmp_path, 'echo "$TRAIN_ARGS"; echo noise >&2')
+    ran = run_ranks(folder, {"TRAIN_ARGS": "--steps 2"}, time.monotonic() + 30)
+    assert ran.stdout == "--steps 2\n"
+    assert ran.launches == 1
+    assert (folder / LOG_FILE).read_text() == "noise\n"
+
+
+def test_a_failure_says_what_the_ranks_said_and_where(tmp_path: Path) -> None:
+    folder = script(tmp_path, "echo 'ValueError: no such layer' >&2; exit 3")
+    with pytest.raises(TargetRefused, match="exit code 3: ValueError: no such layer") as caught:
+        run_ranks(folder, {}, time.monotonic() + 30)
+    assert caught.value.where == str(folder / LOG_FILE)
+
+
+def test_nothing_is_left_after_a_timeout(tmp_path: Path) -> None:
+    folder = script(tmp_path, f"{TREE}wait\n")
+    with pytest.raises(TargetRefused, match="did not end in time"):
+        run_ranks(folder, {}, time.monotonic() + 2)
+    assert (folder / "below.pid").exists()
+    assert not alive(folder / "rank.pid")
+    assert not alive(folder / "below.pid")
+
+
+def test_an_abort_in_native_code_is_launched_once_more(tmp_path: Path) -> None:
+    abort = "terminate called without an active exception"
+    folder = script(tmp_path, f"if [ -e again ]; then exit 0; fi; touch again; echo '{abort}' >&2; exit 1")
+    assert run_ranks(folder, {}, time.monotonic() + 30).launches == 2
+
+
+def test_descendants_of_this_process_do_not_hold_itself() -> None:
+    assert os.getpid() not in descendants(os.getpid())
+
+
+def test_only_locks_that_nobody_holds_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ENVIRONMENT_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = extension_folder()
+    for name in ("held", "stale"):
+        (folder / name).mkdir()
+        (folder / name / "lock").touch()
+    with (folder / "held" / "lock").open():
+        assert remove_stale_locks(folder) == (folder / "stale" / "lock",)
+    assert (folder / "held" / "lock").exists()
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(folder))
+    assert remove_stale_locks(folder) == ()
