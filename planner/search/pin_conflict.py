@@ -27,9 +27,13 @@ from planner.search.target_rules import TargetRules
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows, distinct_rows
 
-FEW = 2000
-EACH = 3
-_COUNTS = frozenset({"tp", "cp", "pp", "vpp", "dp", "dp_replicate", "ep", "etp", "micro_batch_size", "num_microbatches"})
+FEW = 200
+"""Rows that are looked at without choosing."""
+EACH = 2
+"""Rows of a kind that are looked at where there are more."""
+_DEGREES = frozenset(
+    {"tp", "cp", "pp", "vpp", "dp", "dp_replicate", "ep", "etp", "micro_batch_size", "num_microbatches"}
+)
 _COLUMNS = {
     "zero_stage": ("zero_stages", "zero_stages_with_pipeline"),
     "schedule": ("schedules",),
@@ -82,7 +86,7 @@ def pin_conflict(problem: Problem) -> PinConflict | None:
     refused = list(_strategies(Space(narrow, problem.cluster.num_devices, _wider(narrow.constraints))))
     if not refused:
         return None  # contradictory whatever the target
-    pins = tuple(f"{name}={_word(value)}" for name, value in narrow.constraints.pins.items())
+    pins = tuple(f"{name}={value_word(value)}" for name, value in narrow.constraints.pins.items())
     return PinConflict(
         target=target,
         pins=(*pins, *(f"no {name}" for name in narrow.constraints.forbids)),
@@ -139,7 +143,7 @@ def _of_every_kind(rows: StrategyRows) -> StrategyRows:
         return rows
     columns = [getattr(rows, each.name) for each in fields(StrategyRows)]
     names = [each.name for each in fields(StrategyRows)]
-    kinds = [column > 1 if name in _COUNTS else column for name, column in zip(names, columns, strict=True)]
+    kinds = [column > 1 if name in _DEGREES else column for name, column in zip(names, columns, strict=True)]
     _, kind = distinct_rows([each.astype(np.int64) for each in kinds])
     order = np.argsort(kind, kind="stable")
     firsts = np.flatnonzero(np.diff(kind[order], prepend=-1))
@@ -187,5 +191,6 @@ def _values(field: str) -> tuple[int | str | bool, ...]:
     return (0, 1, 2, 3) if field == "zero_stage" else NAMES.get(field, ())
 
 
-def _word(value: int | str | bool) -> str:
+def value_word(value: int | str | bool) -> str:
+    """A value as it is pinned."""
     return str(value).lower() if isinstance(value, bool) else str(value)
