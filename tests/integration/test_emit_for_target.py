@@ -28,7 +28,7 @@ def problem(global_batch_size: int = 64, **constraints: object) -> Problem:
 
 @pytest.fixture(scope="module")
 def beyond_all() -> Plan:
-    """A plan that no target can express: torch runs zero-bubble H1 in whole rounds of micro-batches, others not at all."""
+    """A plan that no target can express: torch runs zero-bubble H1 in whole rounds of micro-batches only."""
     wanted = problem(pins={"pp": 4, "schedule": "zb_h1", "num_microbatches": 9}, global_batch_size=72)
     return find_plan(wanted).model_copy(update={"problem": problem(global_batch_size=72)})
 
