@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -19,7 +19,7 @@ from tests.plan_factory import make_cluster, make_model
 QUICK = SearchOptions(top_k=0)
 
 
-def asked(target: Target, gradient_dtype: str = "fp32", **constraints: Any) -> Problem:
+def asked(target: Target, gradient_dtype: Literal["fp32", "bf16"] = "fp32", **constraints: Any) -> Problem:
     return Problem(
         model=make_model(8),
         cluster=make_cluster(8),
