@@ -150,9 +150,14 @@ class BoundTerms:
         return leanest
 
     def _leanest_state_bytes(self, parallel: DataParallelism) -> Array:
-        """Bytes a parameter on the device under ZeRO-3 over all ranks with the optimizer on the host: [R]."""
+        """Bytes a parameter on the device under ZeRO-3 over all ranks with the optimizer on the host: [R].
+
+        Where moments are billed apart, gradients may not exist yet when the activations are largest.
+        """
         ones, ranks = np.ones(len(self.rows), dtype=np.int64), np.maximum(parallel.ranks, 1.0)
-        return state_bytes(self.costs.workload, 3 * ones, ranks, ones, self.costs.hardware.framework).total
+        framework = self.costs.hardware.framework
+        leanest = state_bytes(self.costs.workload, 3 * ones, ranks, ones, framework)
+        return leanest.weights if framework.moments_apart else leanest.total
 
     def state_bytes(self) -> Array:
         """What the mean device needs for its states and buffers alone, whatever is relieved: [R]."""
@@ -248,9 +253,10 @@ class _StageRoom:
         self.needed = terms.major_count
         self.layer_s = sub.layer_s[:, major, None]
         self.ends_s = end_seconds(rows, sub, stages)
-        self.free_bytes = limit_bytes - memory.fixed_bytes
-        self.in_flight = memory.in_flight
-        self.state_bytes = memory.layer_state_bytes[:, major, None]
+        # Every moment of a stage must fit: the one with every activation in it serves as the bound.
+        self.free_bytes = limit_bytes - memory.passes.fixed_bytes
+        self.in_flight = memory.passes.in_flight
+        self.state_bytes = memory.passes.layer_state_bytes[:, major, None]
         self.kept_bytes = sub.saved_bytes[:, major, None]
 
 

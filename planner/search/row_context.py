@@ -24,7 +24,9 @@ def take(columns: Columns, at: Ints | slice) -> Columns:
     picked = {}
     for field in fields(columns):  # type: ignore[arg-type]
         value = getattr(columns, field.name)
-        if is_dataclass(value) and not isinstance(value, type):
+        if value is None:
+            picked[field.name] = None
+        elif is_dataclass(value) and not isinstance(value, type):
             picked[field.name] = take(value, at)
         else:
             picked[field.name] = value[at]
