@@ -169,9 +169,7 @@ def _layer_table(
     )
 
 
-def _working_bytes(
-    kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware, hidden_size: int
-) -> Array:
+def _working_bytes(kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware, hidden_size: int) -> Array:
     """Bytes alive in the backward pass of each layer kind beyond what it keeps: [K, N]."""
     if not hardware.framework.moments_apart:
         return np.zeros((len(keys), len(kinds)))

@@ -26,7 +26,7 @@ from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, stat
 from planner.model.parameters import weight_tensors
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
-from planner.strategy_rows import StrategyRows, distinct_rows, v_placed
+from planner.strategy_rows import StrategyRows, distinct_rows, v_placed, waiting_head
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -215,7 +215,9 @@ class CostModel:
         usual = self._state(rows, parallel, cost, key)
         if not self.hardware.framework.moments_apart:
             return (usual,)
-        return states_by_moment(usual, parallel.shards, rows.zero, rows.num_microbatches, rows.pp)
+        several = (rows.num_microbatches > 1) | (rows.pp > 1)
+        late = (rows.num_microbatches == 1) | waiting_head(rows)
+        return states_by_moment(usual, parallel.shards, rows.zero, several, late=late)
 
     def _apart(
         self, rows: StrategyRows, cost: ModelCost, key: Ints, states: tuple[tuple[StateBytes, ...], ...]
@@ -232,7 +234,7 @@ class CostModel:
             logits=cost.logits[key],
             head_matrix=np.where(tied, table, cost.head.dense_parameters[key]),
             head_inputs_bytes=cost.head_inputs_bytes[key],
-            embedding_gradients=table * np.where(rows.tp > 1, rows.tp + 1.0, 1.0),
+            embedding_gradients=table * rows.tp,
             reduced_bytes=np.full(len(rows), gradient_bytes(self.workload)),
             end_dense=states[0][1],
             end_expert=states[1][1],
@@ -331,8 +333,10 @@ class CostModel:
         return copies
 
     def _fixed_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
-        """Framework, communicators, dispatch buffers; where one moment stands for all, also stage hand-over, gathered
-        units and the transient tensors of one layer."""
+        """Framework, communicators, dispatch buffers.
+
+        Where one moment stands for all, also stage hand-over, gathered units and the transient tensors of one layer.
+        """
         expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
         axes = (rows.tp > 1, rows.cp > 1, rows.dp > 1, rows.pp > 1, rows.ep > 1, (rows.ep > 1) & (expert_ranks > 1))
         communicators = sum((axis.astype(float) for axis in axes), start=np.zeros(len(rows)))

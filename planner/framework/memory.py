@@ -21,6 +21,8 @@ class MemoryTraits:
     attention_output_copies: float = 0.0
     """Further copies of the attention output that are kept: flash kernels want batch-first tensors, Megatron's are
     sequence-first, so the kernel keeps its output and the projection a transposed copy."""
+    gathered_context: bool = False
+    """Whether ring context parallelism is an all-gather of keys and values, which are then kept whole."""
     operator_checkpointing: bool = False
     """Whether selective recompute is PyTorch's by operator: outputs of every second matmul and of attention stay."""
     kept_logit_bytes: float = 4.0

@@ -69,6 +69,7 @@ NATIVE = FrameworkTraits(
     kept_logit_bytes=4.0,
     passing_logit_bytes=8.0,
     split_loss_bytes=6.0,
+    gathered_context=True,
     moments_apart=True,
     whole_head_input=True,
 )

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from planner.cost.row_cost import RowCost
 from planner.memory.activations import Relief
-from planner.memory.moments import Moment, MomentTerms, Units, end_bytes, passes_bytes
+from planner.memory.moments import GRADIENT_BYTES, Moment, MomentTerms, Units, end_bytes, passes_bytes
 from planner.memory.states import StateBytes
 from planner.schedule.closed_form import in_flight_chunks
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows, v_placed, waiting_head
@@ -110,37 +110,72 @@ def _summed(rows: StrategyRows, cost: RowCost, replay: Array, num_stages: int) -
     )
 
 
-def _apart(
-    rows: StrategyRows, cost: RowCost, terms: MomentTerms, replay: Array, num_stages: int
-) -> tuple[Moment, ...]:
+def _apart(rows: StrategyRows, cost: RowCost, terms: MomentTerms, replay: Array, num_stages: int) -> tuple[Moment, ...]:
     """Moments of PyTorch FSDP2, each for itself."""
     first, last = np.zeros((2, len(rows), num_stages))
     first[:, 0] = 1.0
     last[np.arange(len(rows)), head_stage(rows, num_stages)] = 1.0
     units, flight = _units(rows, cost, terms, first, last), in_flight(rows, num_stages)
-    freed = cost.relieved_bytes.min(axis=1)[:, None]
-    ends = last, cost.head_saved, cost.head_transient
-    kept, buffers, again = passes_bytes(terms, units, ends, freed, replay[:, None])
-    kept = kept + last * (cost.head_saved * (_waiting(rows) - 1.0))[:, None]
-    kept = kept + first * flight * cost.embedding_saved[:, None]
-    received = _received_bytes(rows, terms, flight, first, last)
-    none = np.zeros_like(flight)
+    kept, passing, again = _first_backward(rows, cost, terms, units, replay)
+    kept = kept + _kept_by_stage(rows, cost, terms, flight, first, last)
+    held = cost.fixed_bytes[:, None] + _received_bytes(rows, terms, flight, first, last)
+    none, less = np.zeros_like(flight), np.maximum(flight - 1.0, 0.0)
+    during, after = (cost.dense_state, cost.expert_state), (terms.end_dense, terms.end_expert)
+    tensors = {
+        "passes": (during, (kept, held + passing, flight, again)),
+        "second": (after, (kept, held + passing, less, again)),
+        "end": (after, (none, held + end_bytes(terms, units, first, last), none, none)),
+        "step": ((terms.step_dense, terms.step_expert), (none, held, none, none)),
+    }
+    if not np.any(waiting_head(rows)):
+        del tensors["second"]
+    ends = units.root, last * cost.head_expert[:, None]
+    layers = cost.layer_dense, cost.layer_expert
+    return tuple(_moment(name, states, layers, ends, parts) for name, (states, parts) in tensors.items())
 
-    def moment(
-        name: str, kept: Array, buffers: Array, flight: Array, again: Array, dense: StateBytes, expert: StateBytes
-    ) -> Moment:
-        of_ends = (first * cost.embedding_dense[:, None] + last * cost.head_dense[:, None]) * dense.total[:, None]
-        of_ends = of_ends + last * (cost.head_expert * expert.total)[:, None]
-        held = cost.fixed_bytes[:, None] + received + buffers
-        states = cost.layer_dense * dense.total[:, None] + cost.layer_expert * expert.total[:, None]
-        return Moment(name, kept, held, flight, again, states, dense, expert, held + kept + of_ends)
 
-    at_end = end_bytes(terms, units, first, last)
-    return (
-        moment("passes", kept, buffers, flight, again, cost.dense_state, cost.expert_state),
-        moment("end", none, at_end, none, none, terms.end_dense, terms.end_expert),
-        moment("step", none, none, none, none, terms.step_dense, terms.step_expert),
+def _moment(
+    name: str,
+    states: tuple[StateBytes, StateBytes],
+    layers: tuple[Array, Array],
+    ends: tuple[Array, Array],
+    tensors: tuple[Array, Array, Array, Array],
+) -> Moment:
+    """One moment from its tensors and states; parameters of ``layers`` [R, N] and of the ``ends`` [R, P]."""
+    kept, buffers, flight, replay = tensors
+    dense, expert = (state.total[:, None] for state in states)
+    return Moment(
+        name=name,
+        kept_bytes=kept,
+        buffer_bytes=buffers,
+        in_flight=flight,
+        replay_bytes=replay,
+        layer_state_bytes=layers[0] * dense + layers[1] * expert,
+        dense_state=states[0],
+        expert_state=states[1],
+        fixed_bytes=buffers + kept + ends[0] * dense + ends[1] * expert,
     )
+
+
+def _first_backward(
+    rows: StrategyRows, cost: RowCost, terms: MomentTerms, units: Units, replay: Array
+) -> tuple[Array, Array, Array]:
+    """``passes_bytes`` with the 16-bit logits that a pipeline's stage holds on to; a split loss counts them already."""
+    piped = (rows.pp > 1) & (rows.tp == 1)
+    transient = cost.head_transient + np.where(piped, GRADIENT_BYTES * terms.logits, 0.0)
+    freed = cost.relieved_bytes.min(axis=1)[:, None]
+    return passes_bytes(terms, units, (cost.head_saved, transient), freed, replay[:, None])
+
+
+def _kept_by_stage(
+    rows: StrategyRows, cost: RowCost, terms: MomentTerms, flight: Array, first: Array, last: Array
+) -> Array:
+    """Kept by the ends beside the micro-batch at the head, and what a pipeline's stages passed on: [R, P]."""
+    piped = (rows.pp > 1).astype(np.float64)
+    waiting = (cost.head_saved + piped * GRADIENT_BYTES * terms.logits) * (_waiting(rows) - 1.0)
+    passed_on = (rows.vpp[:, None] - last) * (piped * terms.entry_bytes)[:, None]
+    kept: Array = last * waiting[:, None] + flight * (first * cost.embedding_saved[:, None] + passed_on)
+    return kept
 
 
 def _units(rows: StrategyRows, cost: RowCost, terms: MomentTerms, first: Array, last: Array) -> Units:
@@ -148,9 +183,12 @@ def _units(rows: StrategyRows, cost: RowCost, terms: MomentTerms, first: Array, 
     zero, several = rows.zero[:, None], rows.num_microbatches[:, None] > 1
     root = first * cost.embedding_dense[:, None] + last * cost.head_dense[:, None]
     once = ~several & (rows.pp[:, None] == 1)
-    pending = np.where((zero >= 2) & several, terms.reduced_bytes[:, None] * root, 0.0)
+    # The embedding's gradient is accumulated for the whole vocabulary, of which the states count this rank's part.
+    beyond = first * (cost.embedding_dense * (rows.tp - 1.0))[:, None]
+    pending = terms.reduced_bytes[:, None] * np.where(zero >= 2, root, beyond) * several
     return Units(
         root=root,
+        last=last,
         layer=(cost.layer_dense + cost.layer_expert).max(axis=1)[:, None],
         gathered=(zero >= 3).astype(np.float64),
         reduced=((zero >= 2) | once).astype(np.float64),

@@ -267,7 +267,10 @@ class _Capacity:
         self.needed, self.layer_s, self.ends_s = room.needed, room.layer_s, room.ends_s
         flight, free, state = room.in_flight, room.free_bytes, room.state_bytes
         saving = flight * (room.kept_bytes - relieved_bytes)
-        self.by_memory = np.where(free > 0, free / (state + flight * relieved_bytes), -1.0)
+        layer = state + flight * relieved_bytes
+        # Everything of a layer may be on the host.
+        held = np.divide(free, layer, out=np.full(layer.shape, np.inf), where=layer > 0)
+        self.by_memory = np.where(free > 0, held, -1.0)
         useful = saving > 0
         price = np.divide(relief_s, saving, out=np.zeros_like(saving), where=useful)
         self.credit_s = np.where(useful, price * free, np.inf)

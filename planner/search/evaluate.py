@@ -132,9 +132,7 @@ def _held(
     states = moment.dense_state, moment.expert_state
 
     def of_states(name: str) -> float:
-        return sum(
-            count * float(getattr(state, name)[0]) for count, state in zip(parameters, states, strict=True)
-        )
+        return sum(count * float(getattr(state, name)[0]) for count, state in zip(parameters, states, strict=True))
 
     replays = float(moment.replay_bytes[0, stage]) if again else 0.0
     return {
