@@ -10,9 +10,9 @@ CPU, which keep fp32 copies, so the models here have layer norms.
 Two things of torch stand in the way of fake tensors, and are put aside.  DTensor finds the shape of a result by running
 the operator on fake tensors of the whole, unsplit shape; inside a fake mode it does so in that very mode, and the
 tracker would count them (``_whole_shapes_apart``).  Stages of a pipeline first vote by a value sent around whether to
-exchange shapes; here the shapes are given (``_without_vote``).  Left out, because they fail on fake tensors: mixtures of
-experts (they read the counts of routed tokens), schedules with several chunks a rank, and the head's stage of a pipeline
-under tensor parallelism.
+exchange shapes; here they are given (``_without_vote``).  Left out, because they fail on fake tensors: mixtures of
+experts (they read the counts of routed tokens), schedules with several chunks a rank, and the head's stage of a
+pipeline under tensor parallelism.
 """
 
 from __future__ import annotations
