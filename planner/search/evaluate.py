@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from planner.candidate import Candidate, Split, StageBill
 from planner.cost.data_parallel import optimizer_s
+from planner.memory.moments import Moment
 from planner.search.bound import makespan_s
 from planner.search.row_context import RowContext
-from planner.strategy import BREADTH_FIRST_SCHEDULES, Strategy
+from planner.strategy import Strategy
 
 Array = NDArray[np.float64]
 Span = tuple[int, int]
@@ -96,13 +97,14 @@ def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Spa
     ends = [end for end, here in ((context.table.embedding, first), (context.table.head, last)) if here]
     dense = _over(prefix.dense, spans) + first * float(cost.embedding_dense[0]) + last * float(cost.head_dense[0])
     expert = _over(prefix.expert, spans) + last * float(cost.head_expert[0])
-    flight = float(context.memory.in_flight[0, stage])
-    waits = context.strategy.schedule in BREADTH_FIRST_SCHEDULES
-    waiting = float(context.strategy.num_microbatches) if waits else 1.0
-    saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)
-    activations = flight * (saved + first * float(cost.embedding_saved[0])) + last * waiting * float(cost.head_saved[0])
-    replays = float(context.memory.replay_bytes[0, stage]) if any(stop > start for start, stop in relieved) else 0.0
     states, host_s = (cost.dense_state, cost.expert_state), float(cost.stage_host_s[0])
+    flight = float(context.memory.passes.in_flight[0, stage])
+    saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)
+    again = any(stop > start for start, stop in relieved)
+    held = max(
+        (_held(moment, stage, (dense, expert), saved, again=again) for moment in context.memory.moments),
+        key=lambda parts: sum(parts.values()),
+    )
     offloaded = flight * _over(prefix.saving_bytes, relieved) if context.strategy.activation_offload else 0.0
     return StageBill(
         forward_s=_over(prefix.forward_s, spans)
@@ -118,17 +120,28 @@ def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Spa
         + sum(float(end.weight_gradient_s[key]) for end in ends),
         dense_parameters=dense,
         expert_parameters=expert,
-        weights_bytes=dense * float(states[0].weights[0]) + expert * float(states[1].weights[0]),
-        gradients_bytes=dense * float(states[0].gradients[0]) + expert * float(states[1].gradients[0]),
-        optimizer_bytes=dense * float(states[0].optimizer[0]) + expert * float(states[1].optimizer[0]),
-        activations_bytes=activations,
-        buffers_bytes=float(cost.fixed_bytes[0])
-        + replays
-        + last * float(cost.head_transient[0])
-        + dense * float(states[0].passing[0])
-        + expert * float(states[1].passing[0]),
+        **held,
         host_bytes=dense * float(states[0].host[0]) + expert * float(states[1].host[0]) + offloaded,
     )
+
+
+def _held(
+    moment: Moment, stage: int, parameters: tuple[float, float], saved: float, *, again: bool
+) -> dict[str, float]:
+    """What a stage holds at one moment, by kind; ``again``: layers are replayed."""
+    states = moment.dense_state, moment.expert_state
+
+    def of_states(name: str) -> float:
+        return sum(count * float(getattr(state, name)[0]) for count, state in zip(parameters, states, strict=True))
+
+    replays = float(moment.replay_bytes[0, stage]) if again else 0.0
+    return {
+        "weights_bytes": of_states("weights"),
+        "gradients_bytes": of_states("gradients"),
+        "optimizer_bytes": of_states("optimizer"),
+        "activations_bytes": float(moment.in_flight[0, stage]) * saved + float(moment.kept_bytes[0, stage]),
+        "buffers_bytes": float(moment.buffer_bytes[0, stage]) + replays + of_states("passing"),
+    }
 
 
 def _busiest_terms(context: RowContext, stage: int, spans: tuple[list[Span], list[Span]]) -> dict[str, float]:
