@@ -23,7 +23,8 @@ The peak is enclosed instead of labelled.  In a window (floor, cap] stages above
 
              F( floor, total + rest, hops, late - h rest, S )  <  incumbent
 
-must hold, where ``rest`` bounds what is missing from below (``rest.Rest``).  The final labels then hold the least
+must hold, where ``rest`` bounds what is missing from below (``rest.Rest``).  The first incumbent comes from the same
+program with few labels a level, those of the least such F (``_dive``).  The final labels then hold the least
 F(x, ...) of everything with a peak between x and ``cap``, for every x >= floor.  The window is closed down to the
 smallest x where that is not below the incumbent (``_reopened``); what is left is a smaller window.  No window is open
 where even the relaxed total is too slow (``_opening``): the answer is then proved (``assign``).
@@ -38,7 +39,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solver.stage_assignment.evaluate import assignment_value, check_assignment
-from solver.stage_assignment.labels import Labels, grow, nothing, without_dominated
+from solver.stage_assignment.labels import Labels, grow, nothing, places, without_dominated
 from solver.stage_assignment.rest import Rest, best_times
 from solver.stage_assignment.tables import (
     Array,
@@ -49,6 +50,10 @@ from solver.stage_assignment.tables import (
     StageChoice,
 )
 
+DIVE_LABELS = 256
+"""Labels a level of a dive."""
+DIVES_AFTER_FIRST = 2
+"""Wider windows that are dived into after the first one with an answer."""
 FIRST_STEP = 1.01
 """Width of the first window over the smallest peak with enough room; each next one is twice as wide."""
 ROUNDING = 1e-12
@@ -97,6 +102,7 @@ def assign(
     opening = _opening(search)
     if opening is None:
         return None
+    _dive(search, *opening)
     bound = _windows(search, *opening)
     if search.found is None:
         return None
@@ -133,6 +139,18 @@ def _opening(search: _Search) -> tuple[float, float] | None:
     return float(peaks[low]), float(peaks[-1])
 
 
+def _dive(search: _Search, lowest: float, highest: float) -> None:
+    """Look for a good answer quickly: few labels a level, in wider and wider windows."""
+    step, further = FIRST_STEP, DIVES_AFTER_FIRST
+    while further and not search.late():
+        cap = min(lowest * step, highest)
+        _ends(search, lowest, cap, most_labels=DIVE_LABELS)
+        if cap >= highest:
+            return
+        further -= search.found is not None
+        step = 1.0 + 2.0 * (step - 1.0)
+
+
 def _windows(search: _Search, lowest: float, highest: float) -> float:
     """Close every window from the smallest peak up; returns the bound that holds for what stayed open."""
     floor, step = lowest, FIRST_STEP
@@ -154,6 +172,7 @@ def _windows(search: _Search, lowest: float, highest: float) -> float:
 
 def _close(search: _Search, floor: float, cap: float) -> float | None:
     """Solve (floor, cap] from the top down until nothing of it is open; a floor when time ran out."""
+    _ends(search, floor, cap, most_labels=DIVE_LABELS)
     while cap >= floor:
         if search.late():
             return floor
@@ -192,10 +211,10 @@ def _floor_value(search: _Search, peak: float, total: float) -> float:
     return float(search.objective.least(zero + peak, zero + total, zero, zero, most)[0])
 
 
-def _ends(search: _Search, floor: float, cap: float) -> Array | None:
+def _ends(search: _Search, floor: float, cap: float, most_labels: int | None = None) -> Array | None:
     """(total, hops, late, stages) of every complete label of a window that could win; improves the incumbent.
 
-    None when time ran out.
+    None when time ran out.  With ``most_labels`` only the most promising of each level are kept: not exact.
     """
     tables, rest = search.tables, search.rest(cap)
     most = tables.stage_limit()
@@ -203,7 +222,9 @@ def _ends(search: _Search, floor: float, cap: float) -> Array | None:
     search.windows += 1
     for from_end in range(1, most + 1):
         labels = grow(tables, levels[-1], from_end, cap, search.objective, consecutive=search.consecutive)
-        labels = _promising(search, rest, labels, floor, from_end)
+        labels, least = _promising(search, rest, labels, floor, from_end)
+        if most_labels is not None and len(labels) > most_labels:
+            labels = labels.take(np.sort(np.argsort(least, kind="stable")[:most_labels]))
         labels = without_dominated(tables, labels)
         search.labels += len(labels)
         if not len(labels):
@@ -221,19 +242,21 @@ def _ends(search: _Search, floor: float, cap: float) -> Array | None:
     return np.concatenate(ends)
 
 
-def _promising(search: _Search, rest: Rest, labels: Labels, floor: float, from_end: int) -> Labels:
-    """Labels that some completion could bring below the incumbent."""
+def _promising(search: _Search, rest: Rest, labels: Labels, floor: float, from_end: int) -> tuple[Labels, Array]:
+    """Labels that some completion could bring below the incumbent, and a bound on F of each."""
     if not len(labels):
-        return labels
-    spare = search.tables.pool_units[None, :] - labels.used
-    missing = rest.bound(labels.start, spare, from_end + 1)
+        return labels, np.zeros(0)
+    # Many labels share their place: what is missing depends on nothing else.
+    _, first, of = np.unique(places(search.tables, labels), return_index=True, return_inverse=True)
+    spare = search.tables.pool_units[None, :] - labels.used[first]
+    missing = rest.bound(labels.start[first], spare, from_end + 1)[of]
     possible = np.flatnonzero(np.isfinite(missing))
     labels, missing = labels.take(possible), missing[possible]
-    total = labels.total + missing
     late = np.maximum(labels.late - search.objective.hides * missing, 0.0)
     peak = np.full(len(labels), floor)
-    least = search.objective.least(peak, total, labels.hops, late, search.tables.stage_limit())
-    return labels.take(least < search.cutoff)
+    least = search.objective.least(peak, labels.total + missing, labels.hops, late, search.tables.stage_limit())
+    hopeful = np.flatnonzero(least < search.cutoff)
+    return labels.take(hopeful), least[hopeful]
 
 
 def _improve(search: _Search, levels: list[Labels], done: np.ndarray, floor: float) -> None:  # type: ignore[type-arg]

@@ -122,13 +122,13 @@ def without_dominated(tables: AssignmentTables, labels: Labels) -> Labels:
     """The labels that no other one with the same completions is at least as good as."""
     if len(labels) < 2:
         return labels
-    place = _place(tables, labels)
+    place = places(tables, labels)
     labels = _peel(labels, place * tables.num_options + labels.option, labels.hops)
     if tables.num_options == 1 or len(labels) < 2:
         return labels
     # A front option can save at most this much on the next hop against the best one.
     ahead = (tables.hop - tables.hop.min(axis=1, keepdims=True)).max(axis=0)
-    return _behind_any_front(labels, _place(tables, labels), ahead)
+    return _behind_any_front(labels, places(tables, labels), ahead)
 
 
 def _behind_any_front(labels: Labels, place: Ints, ahead: Array) -> Labels:
@@ -145,7 +145,7 @@ def _behind_any_front(labels: Labels, place: Ints, ahead: Array) -> Labels:
     return labels.take(np.sort(order[~behind]))
 
 
-def _place(tables: AssignmentTables, labels: Labels) -> Ints:
+def places(tables: AssignmentTables, labels: Labels) -> Ints:
     """Start and used units as one integer."""
     place = labels.start.astype(np.int64)
     for pool, units in enumerate(tables.pool_units.tolist()):
