@@ -14,14 +14,15 @@ Shape letters: R policies, E positions from the end, Z span classes, K undominat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.row_cost import RowCost
 from planner.model.spec import ModelSpec
 from planner.pools.sub_mesh import SubMesh
+from planner.search.row_context import take
 from planner.search.split_terms import SLACK
 from planner.strategy_rows import distinct_rows
 
@@ -68,12 +69,12 @@ def mesh_table(
     shape = (len(mesh.rows), len(in_flight), len(classes))
     time_s, relieved = np.full(shape, np.inf), np.zeros(shape, dtype=np.int64)
     late_s = np.zeros((shape[0], shape[2]))
-    for index in np.flatnonzero(np.ones(len(classes), dtype=bool) if wanted is None else wanted).tolist():
-        span = classes[index]
-        cost = mesh.cost_alone if span.first and span.last else mesh.cost
-        terms = _SpanTerms(mesh, cost, span)
-        time_s[:, :, index], relieved[:, :, index] = terms.time_s(in_flight)
-        late_s[:, index] = terms.late_s()
+    chosen = np.arange(len(classes)) if wanted is None else np.flatnonzero(wanted)
+    terms = [_SpanTerms(mesh, classes[index]) for index in chosen.tolist()]
+    for index, term in zip(chosen.tolist(), terms, strict=True):
+        time_s[:, :, index], relieved[:, :, index] = term.time_s(in_flight)
+    if terms:
+        late_s[:, chosen] = _late_s(mesh, terms)
     return _undominated(mesh, time_s, late_s, relieved)
 
 
@@ -94,7 +95,8 @@ def plain_times_s(mesh: SubMesh, classes: tuple[SpanClass, ...]) -> Array:
 class _SpanTerms:
     """The terms of one class of spans on all policies of a sub-mesh."""
 
-    def __init__(self, mesh: SubMesh, cost: RowCost, span: SpanClass) -> None:
+    def __init__(self, mesh: SubMesh, span: SpanClass) -> None:
+        cost = mesh.cost_alone if span.first and span.last else mesh.cost
         self.mesh, self.cost, self.span = mesh, cost, span
         self.counts = np.bincount(span.kinds, minlength=cost.layer_dense.shape[1]).astype(float)
         self.dense = cost.layer_dense @ self.counts + span.first * cost.embedding_dense + span.last * cost.head_dense
@@ -105,17 +107,6 @@ class _SpanTerms:
             + span.first * cost.embedding_s
             + span.last * cost.head_s
         )
-
-    def late_s(self) -> Array:
-        """Seconds once a step: [R]."""
-        layers, key = self.mesh.table.layers, self.cost.key
-        cost = replace(
-            self.cost,
-            forward_window_s=layers.forward_compute_s[key] @ self.counts,
-            backward_window_s=layers.backward_compute_s[key] @ self.counts,
-        )
-        dense, expert = self.mesh.costs.tail_parts_s(cost, self.dense, self.expert)
-        return dense + expert
 
     def time_s(self, in_flight: Array) -> tuple[Array, Ints]:
         """Seconds of a micro-batch and relieved layers: two [R, E]; infinite where no relief makes it fit."""
@@ -184,6 +175,26 @@ class _SpanTerms:
         offloads = np.array([relief.offload for relief in self.mesh.costs.reliefs])[self.mesh.rows.relief]
         moved = self._over_first(cost.saved_bytes - cost.relieved_bytes, layers)
         return np.asarray(held[:, None] + np.where(offloads[:, None], flight * moved, 0.0))
+
+
+def _late_s(mesh: SubMesh, terms: Sequence[_SpanTerms]) -> Array:
+    """Seconds once a step of every policy and class: [R, Z]."""
+    layers, rows = mesh.table.layers, np.arange(len(mesh.rows))
+    found = np.empty((len(rows), len(terms)))
+    alone = np.array([term.cost is mesh.cost_alone for term in terms])
+    for cost, at in ((mesh.cost, np.flatnonzero(~alone)), (mesh.cost_alone, np.flatnonzero(alone))):
+        if not len(at):
+            continue
+        here = [terms[index] for index in at.tolist()]
+        counts = np.stack([term.counts for term in here], axis=1)  # [N, Z]
+        windows = [(column[cost.key] @ counts).T.ravel() for column in (layers.forward_compute_s, layers.backward_compute_s)]
+        repeated = replace(
+            take(cost, np.tile(rows, len(here))), forward_window_s=windows[0], backward_window_s=windows[1]
+        )
+        dense, expert = (np.concatenate([getattr(term, name) for term in here]) for name in ("dense", "expert"))
+        parts = mesh.costs.tail_parts_s(repeated, dense, expert)
+        found[:, at] = (parts[0] + parts[1]).reshape(len(here), len(rows)).T
+    return found
 
 
 def _undominated(mesh: SubMesh, time_s: Array, late_s: Array, relieved: Ints) -> MeshTable:

@@ -40,7 +40,7 @@ import numpy as np
 
 from solver.stage_assignment.evaluate import assignment_value, check_assignment
 from solver.stage_assignment.labels import Labels, grow, nothing, places, without_dominated
-from solver.stage_assignment.rest import Rest, best_times
+from solver.stage_assignment.rest import Rest, best_times, has_room
 from solver.stage_assignment.tables import (
     Array,
     Assignment,
@@ -54,6 +54,7 @@ DIVE_LABELS = 256
 """Labels a level of a dive."""
 DIVES_AFTER_FIRST = 2
 """Wider windows that are dived into after the first one with an answer."""
+RELAXED_STEP = 1.02
 FIRST_STEP = 1.01
 """Width of the first window over the smallest peak with enough room; each next one is twice as wide."""
 ROUNDING = 1e-12
@@ -112,15 +113,28 @@ def assign(
     return answer
 
 
-def relaxed_value(tables: AssignmentTables, objective: AssignmentObjective) -> float:
-    """A bound on F without solving: the smallest peak that leaves room, and the least total at any peak."""
-    search = _Search(
-        tables, objective, best_times(tables), np.unique(tables.time[np.isfinite(tables.time)]), False, None, math.inf
-    )
+def relaxed_value(tables: AssignmentTables, objective: AssignmentObjective) -> tuple[float, float]:
+    """A bound on F without order, hops and late work, and the peak where it lies; infinite when nothing has room.
+
+    ``min over windows of F(floor, least total of stages up to cap)``, windows of ``RELAXED_STEP`` from the lowest peak.
+    """
+    peaks = np.unique(tables.time[np.isfinite(tables.time)])
+    search = _Search(tables, objective, best_times(tables), peaks, False, None, math.inf)
     opening = _opening(search)
     if opening is None:
-        return math.inf
-    return _floor_value(search, opening[0], search.rest(math.inf).whole())
+        return math.inf, math.inf
+    floor, highest = opening
+    fastest = search.rest(math.inf).whole()
+    best, at = math.inf, floor
+    while _floor_value(search, floor, fastest) < best:
+        cap = min(floor * RELAXED_STEP, highest)
+        value = _floor_value(search, floor, Rest(tables, search.best, cap).whole())
+        best, at = (value, cap) if value < best else (best, at)
+        above = peaks[peaks > cap]
+        if not len(above):
+            break
+        floor = float(above[0])
+    return best, at
 
 
 def _opening(search: _Search) -> tuple[float, float] | None:
@@ -134,7 +148,7 @@ def _opening(search: _Search) -> tuple[float, float] | None:
     low, high = 0, len(peaks) - 1
     while low < high:
         middle = (low + high) // 2
-        enough = math.isfinite(Rest(search.tables, search.best, float(peaks[middle])).whole())
+        enough = has_room(search.tables, search.best, float(peaks[middle]))
         low, high = (low, middle) if enough else (middle + 1, high)
     return float(peaks[low]), float(peaks[-1])
 

@@ -15,9 +15,8 @@ import numpy as np
 
 from solver.stage_assignment.tables import Array, AssignmentTables, Ints
 
-MOST_GROUP_ROWS = 2_000_000
-"""Entries up to which pools are joined into one table; the rest is joined label by label."""
-CHUNK = 200_000
+CHUNK = 100_000
+"""Rows that are compared at once."""
 
 
 def best_times(tables: AssignmentTables) -> Array:
@@ -34,29 +33,45 @@ def best_times(tables: AssignmentTables) -> Array:
     return backwards
 
 
+def has_room(tables: AssignmentTables, best: Array, cap: float) -> bool:
+    """Whether all units together could hold all items in stages up to ``cap``: most items of each pool, added."""
+    counts = np.arange(1, best.shape[2] + 1)
+    held = np.where(best[:, 0, :] <= cap, counts, 0).max(axis=1)
+    room = 0
+    for pool, units in enumerate(tables.pool_units.tolist()):
+        most = np.zeros(units + 1, dtype=np.int64)
+        for unit in range(1, units + 1):
+            most[unit] = most[unit - 1]
+            for option in np.flatnonzero((tables.option_pool == pool) & (tables.option_units <= unit)).tolist():
+                most[unit] = max(most[unit], most[unit - tables.option_units[option]] + held[option])
+        room += int(most[units])
+    return room >= tables.num_items
+
+
 class Rest:
     """Lower bounds of completions under one cap on stage times."""
 
     def __init__(self, tables: AssignmentTables, best: Array, cap: float) -> None:
         self.tables = tables
         self.best = np.where(best <= cap, best, np.inf)
-        self._groups: dict[int, tuple[list[int], Array, list[int], Array | None]] = {}
+        self._pools: dict[int, list[Array]] = {}
+        self._joined: dict[int, dict[tuple[int, ...], Array]] = {}
 
     def bound(self, items: Ints, spare: Ints, from_end: int) -> Array:
         """Least sum of times for ``items`` [n] on ``spare`` [n, P] units, by stages ``from_end`` or further: [n]."""
-        left, first, right, second = self._joined(from_end)
+        bracket = self._bracket(from_end)
+        alone = self._alone(bracket)
+        last = alone[-1][spare[:, -1]]
+        if len(alone) == 1:
+            single: Array = last[np.arange(len(items)), items]
+            return single
+        others = self._others(bracket, spare[:, :-1])
+        here = np.arange(last.shape[1])[None, :]
         found = np.empty(len(items))
         for start in range(0, len(items), CHUNK):
             at = slice(start, start + CHUNK)
-            rows = first[tuple(spare[at, pool] for pool in left)]
-            count = items[at]
-            if second is None:
-                found[at] = rows[np.arange(len(count)), count]
-                continue
-            others = second[tuple(spare[at, pool] for pool in right)]
-            here = np.arange(rows.shape[1])[None, :]
-            mirrored = np.take_along_axis(others, np.maximum(count[:, None] - here, 0), axis=1)
-            found[at] = np.where(here <= count[:, None], rows + mirrored, np.inf).min(axis=1)
+            mirrored = np.take_along_axis(last[at], np.maximum(items[at, None] - here, 0), axis=1)
+            found[at] = np.where(here <= items[at, None], others[at] + mirrored, np.inf).min(axis=1)
         return found
 
     def whole(self) -> float:
@@ -64,56 +79,65 @@ class Rest:
         tables = self.tables
         return float(self.bound(np.array([tables.num_items]), tables.pool_units[None, :], 1)[0])
 
-    def _joined(self, from_end: int) -> tuple[list[int], Array, list[int], Array | None]:
-        """Pools in two groups, each with its table of least sums [units .., items]."""
-        # Brackets keep the number of tables small: the largest power of two up to the position is still a bound.
-        bracket = 1 << (from_end.bit_length() - 1)
-        if bracket not in self._groups:
-            position = self.tables.position(bracket)
-            alone = [self._pool(pool, position) for pool in range(len(self.tables.pool_units))]
-            left, first, used = [0], alone[0], 1
-            while used < len(alone) and (
-                first.size * alone[used].shape[0] <= MOST_GROUP_ROWS and (used + 1 < len(alone) or len(alone) == 2)
-            ):
-                first = _join(first, alone[used])
-                left.append(used)
-                used += 1
-            right, second = list(range(used, len(alone))), None
-            for pool in right:
-                second = alone[pool] if second is None else _join(second, alone[pool])
-            self._groups[bracket] = (left, first, right, second)
-        return self._groups[bracket]
+    def _bracket(self, from_end: int) -> int:
+        """A position whose least times are a bound here: the largest power of two, or an earlier one as good."""
+        bracket = self.tables.position(1 << (from_end.bit_length() - 1))
+        while bracket and np.array_equal(self.best[:, bracket], self.best[:, (bracket - 1) // 2]):
+            bracket = (bracket - 1) // 2
+        return bracket
+
+    def _alone(self, position: int) -> list[Array]:
+        if position not in self._pools:
+            self._pools[position] = [self._pool(pool, position) for pool in range(len(self.tables.pool_units))]
+        return self._pools[position]
+
+    def _others(self, position: int, spare: Ints) -> Array:
+        """Least sums on all pools but the last one, for the units that are asked for: [n, items + 1]."""
+        alone = self._alone(position)
+        if spare.shape[1] == 1:
+            rows: Array = alone[0][spare[:, 0]]
+            return rows
+        distinct, of = np.unique(spare, axis=0, return_inverse=True)
+        known = self._joined.setdefault(position, {})
+        missing = [tuple(units) for units in distinct.tolist() if tuple(units) not in known]
+        if missing:
+            wanted = np.array(missing)
+            joined = alone[0][wanted[:, 0]]
+            for pool in range(1, wanted.shape[1]):
+                joined = _join(joined, alone[pool][wanted[:, pool]])
+            known.update(zip(missing, joined, strict=True))
+        found: Array = np.stack([known[tuple(units)] for units in distinct.tolist()])[of.reshape(-1)]
+        return found
 
     def _pool(self, pool: int, position: int) -> Array:
         """R_p: [units + 1, items + 1]."""
         tables = self.tables
         units, items = int(tables.pool_units[pool]), tables.num_items
-        options = np.flatnonzero(tables.option_pool == pool)
-        counts = np.arange(1, self.best.shape[2] + 1)
-        source = np.arange(items + 1)[None, :] - counts[:, None]
         table = np.full((units + 1, items + 1), np.inf)
         table[:, 0] = 0.0
+        ways = [self._ways(option, position) for option in np.flatnonzero(tables.option_pool == pool).tolist()]
         for held in range(1, units + 1):
             row = table[held - 1].copy()
-            for option in options.tolist():
-                size = int(tables.option_units[option])
-                times = self.best[option, position]
-                some = np.isfinite(times)
-                if size > held or not some.any():
-                    continue
-                before = table[held - size][np.maximum(source[some], 0)]
-                grown = np.where(source[some] >= 0, before + times[some][:, None], np.inf).min(axis=0)
-                np.minimum(row, grown, out=row)
+            for size, times, source in ways:
+                if size <= held and len(times):
+                    grown = table[held - size][source] + times
+                    np.minimum(row, grown.min(axis=0), out=row)
             table[held] = row
         return table
 
+    def _ways(self, option: int, position: int) -> tuple[int, Array, Ints]:
+        """Units of an option, and what each of its counts costs and leaves, for every number of items: [C, L + 1]."""
+        times = self.best[option, position]
+        some = np.flatnonzero(np.isfinite(times))
+        source = np.arange(self.tables.num_items + 1)[None, :] - (some + 1)[:, None]
+        cost = np.where(source >= 0, times[some][:, None], np.inf)
+        return int(self.tables.option_units[option]), cost, np.maximum(source, 0)
+
 
 def _join(first: Array, second: Array) -> Array:
-    """Least sums over two groups of pools together: [units of the first .., units of the second, items]."""
-    items = first.shape[-1]
-    flat = first.reshape(-1, 1, items)
-    joined = np.full((flat.shape[0], second.shape[0], items), np.inf)
-    for count in range(items):
-        part = flat[:, :, count : count + 1] + second[None, :, : items - count]
-        np.minimum(joined[:, :, count:], part, out=joined[:, :, count:])
-    return joined.reshape(*first.shape[:-1], second.shape[0], items)
+    """Least sums over two groups of pools together, row by row: [n, items + 1]."""
+    joined = np.full(first.shape, np.inf)
+    for count in range(first.shape[1]):
+        part = first[:, count : count + 1] + second[:, : second.shape[1] - count]
+        np.minimum(joined[:, count:], part, out=joined[:, count:])
+    return joined
