@@ -32,7 +32,7 @@ def evaluate_split(context: RowContext, split: Split) -> Candidate:
     """Candidate of one strategy with its layers and relief dealt as ``split`` says."""
     strategy, cost = context.strategy, context.cost
     spans = [_spans(context, split, stage) for stage in range(strategy.pp)]
-    bills = tuple(_bill(context, stage, *spans[stage]) for stage in range(strategy.pp))
+    bills = tuple(stage_bill(context, stage, *spans[stage]) for stage in range(strategy.pp))
     makespan = _makespan(context, bills, cost.hop_s)
     dense = np.array([max(bill.dense_parameters for bill in bills)])
     expert = np.array([max(bill.expert_parameters for bill in bills)])
@@ -91,7 +91,8 @@ def _makespan(context: RowContext, bills: tuple[StageBill, ...], hop_s: Array) -
     return float(makespan_s(context.row, total_s, bottleneck_s, gradient_s, hop_s)[0])
 
 
-def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Span]) -> StageBill:
+def stage_bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Span]) -> StageBill:
+    """Time and memory of one stage that holds some layer ranges, of which parts are relieved."""
     cost, prefix, key = context.cost, context.prefix, context.key
     first, last = stage == 0, stage == context.head_stage
     ends = [end for end, here in ((context.table.embedding, first), (context.table.head, last)) if here]
