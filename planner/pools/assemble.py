@@ -46,15 +46,20 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
     bound_s = min(answer.lower_bound_s, value.value)
     gap = max(0.0, 1.0 - bound_s / value.value)
     pools = _uses(problem, stages)
+    fullest = max(stages, key=lambda stage: stage.peak_memory_bytes.total / stage.memory_limit_bytes)
+    proved = gap <= TOLERANCE
     return PoolsPlan(
         problem=problem,
-        status="optimal" if gap <= TOLERANCE else "feasible",
+        status="optimal" if proved else "feasible",
         microbatch_samples=space.samples,
         num_microbatches=space.num_microbatches,
         stages=stages,
         pools=pools,
         step_time_s=value.value,
         tokens_per_s=tokens / value.value,
+        tokens_per_s_per_device=tokens / value.value / problem.num_devices,
+        peak_memory_bytes=fullest.peak_memory_bytes.total,
+        memory_limit_bytes=fullest.memory_limit_bytes,
         model_flops_per_step=flops,
         model_flops_utilization=flops / (value.value * peak) if peak else 0.0,
         breakdown_s={
@@ -66,7 +71,7 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
         lower_bound_s=bound_s,
         gap=gap,
         search=_report(answer),
-        why=why(problem, stages, pools, space.num_microbatches),
+        why=why(problem, stages, pools, space.num_microbatches, proved=proved),
         assumptions=_assumptions(problem),
         provenance={
             "software": __version__,

@@ -74,6 +74,9 @@ class PoolsPlan(Document):
     pools: tuple[PoolUse, ...]
     step_time_s: float
     tokens_per_s: float
+    tokens_per_s_per_device: float = Field(description="over all devices of all pools, used or not")
+    peak_memory_bytes: int = Field(description="of the stage that fills the largest part of its device")
+    memory_limit_bytes: int = Field(description="of the same stage")
     model_flops_per_step: float
     model_flops_utilization: float = Field(description="over the peak of all devices of all pools, used or not")
     breakdown_s: dict[str, float] = Field(description="rounds of the slowest stage, fill and drain, sends, late work")

@@ -13,19 +13,24 @@ TIGHT = 0.95
 
 
 def why(
-    problem: PoolsProblem, stages: Sequence[PoolStage], pools: Sequence[PoolUse], num_microbatches: int
+    problem: PoolsProblem,
+    stages: Sequence[PoolStage],
+    pools: Sequence[PoolUse],
+    num_microbatches: int,
+    *,
+    proved: bool,
 ) -> tuple[str, ...]:
-    """What sets the pace, who carries what, what memory forced, and what is left over."""
+    """What sets the pace, who carries what, what memory forced, and what is left over; claims only what is proved."""
     return (
-        _pace(stages, num_microbatches),
+        _pace(stages, num_microbatches, proved=proved),
         _shares(problem, pools),
         *_reliefs(stages),
         *_late(stages),
-        *_unused(pools),
+        *_unused(pools, proved=proved),
     )
 
 
-def _pace(stages: Sequence[PoolStage], num_microbatches: int) -> str:
+def _pace(stages: Sequence[PoolStage], num_microbatches: int, *, proved: bool) -> str:
     slowest = max(stages, key=lambda stage: stage.microbatch_s)
     fastest = min(stages, key=lambda stage: stage.microbatch_s)
     sentence = (
@@ -35,10 +40,8 @@ def _pace(stages: Sequence[PoolStage], num_microbatches: int) -> str:
     if fastest.stage == slowest.stage:
         return sentence
     idle = 1.0 - fastest.microbatch_s / slowest.microbatch_s
-    return (
-        f"{sentence} Stage {fastest.stage} waits most, {idle:.1%} of each round: one layer more there, or other"
-        " sub-meshes, would cost more than they save."
-    )
+    because = ": one layer more there, or other sub-meshes, would make no step faster" if proved else ""
+    return f"{sentence} Stage {fastest.stage} waits most, {idle:.1%} of each round{because}."
 
 
 def _shares(problem: PoolsProblem, pools: Sequence[PoolUse]) -> str:
@@ -90,10 +93,10 @@ def _late(stages: Sequence[PoolStage]) -> list[str]:
     ]
 
 
-def _unused(pools: Sequence[PoolUse]) -> list[str]:
+def _unused(pools: Sequence[PoolUse], *, proved: bool) -> list[str]:
+    because = ": no assignment that uses them is faster" if proved else ""
     return [
-        f"{use.devices - use.used} of {use.devices} devices of {use.pool} stay idle: no assignment that uses them is"
-        " faster."
+        f"{use.devices - use.used} of {use.devices} devices of {use.pool} stay idle{because}."
         for use in pools
         if use.used < use.devices
     ]
