@@ -52,9 +52,10 @@ def _measured(types: int, devices: int, repeats: int) -> Measurement:
         answer = _answer(assemble_pools_plan(problem, find_assignment(problem)))
         samples.append(time.perf_counter() - start_s)
         cpu_s.append(time.process_time() - start_cpu_s)
+    kinds = f"{types} device type{'s' if types > 1 else ''}"
     return Measurement(
         f"pools-{types}x{devices}",
-        f"proved plan over {types} device type{'s' if types > 1 else ''}, {devices} each (Llama-3.1-70B; beside Sailor)",
+        f"proved plan over {kinds}, {devices} each (Llama-3.1-70B; beside Sailor)",
         "s",
         PUBLISHED_S[types],
         tuple(samples),

@@ -82,9 +82,7 @@ def refuse_flags(flags: Mapping[str, bool], targets: tuple[str, ...]) -> None:
         )
 
 
-def pools_problem(
-    model: str, clusters: tuple[Cluster, ...], work: WorkloadFlags, space: SpaceFlags
-) -> PoolsProblem:
+def pools_problem(model: str, clusters: tuple[Cluster, ...], work: WorkloadFlags, space: SpaceFlags) -> PoolsProblem:
     """The checked question.  Raises DocumentInvalid or NotFound."""
     from planner.model.load import load_model
     from planner.pools.problem import PoolsProblem

@@ -90,9 +90,7 @@ def _relaxed(space: MicrobatchSpace) -> tuple[float, float]:
     return min(value_s, beyond_s), min(peak_s, reach_s)
 
 
-def _solve(
-    space: MicrobatchSpace, reach_s: float, bound_s: float, answer: PoolsAnswer, deadline: float | None
-) -> None:
+def _solve(space: MicrobatchSpace, reach_s: float, bound_s: float, answer: PoolsAnswer, deadline: float | None) -> None:
     """Improve the answer with one number of samples, or prove that it cannot."""
     answer.solved += 1
     if math.isfinite(answer.step_time_s):

@@ -21,7 +21,8 @@ Array = NDArray[np.float64]
 def hop_table_s(meshes: Sequence[SubMesh]) -> Array:
     """Seconds of one hop between stages on any two sub-meshes: [O, O]."""
     alone = np.array([_side_s(mesh) for mesh in meshes])
-    return np.maximum(alone[:, None], alone[None, :])
+    slower: Array = np.maximum(alone[:, None], alone[None, :])
+    return slower
 
 
 def _side_s(mesh: SubMesh) -> float:

@@ -117,9 +117,7 @@ class MicrobatchSpace:
         peak = self.lowest_s if peak_s is None else max(peak_s, self.lowest_s)
         if not math.isfinite(peak):
             return math.inf
-        fastest = min(
-            float((plain_s / self.layers).min()) for plain_s in self.plain_s
-        ) * self.problem.model.num_layers
+        fastest = min(float((plain_s / self.layers).min()) for plain_s in self.plain_s) * self.problem.model.num_layers
         zero = np.zeros(1)
         return float(self.objective.least(zero + peak, zero + fastest, zero, zero, 1)[0])
 
@@ -204,4 +202,3 @@ def _stacked(parts: list[Array], fill: float) -> Array:
     return np.stack(
         [np.concatenate([part, np.full((most - len(part), *part.shape[1:]), fill)]) for part in parts], axis=0
     )
-

@@ -102,10 +102,7 @@ class _SpanTerms:
         self.dense = cost.layer_dense @ self.counts + span.first * cost.embedding_dense + span.last * cost.head_dense
         self.expert = cost.layer_expert @ self.counts + span.last * cost.head_expert
         self.plain_s: Array = (
-            cost.layer_s @ self.counts
-            + cost.stage_host_s
-            + span.first * cost.embedding_s
-            + span.last * cost.head_s
+            cost.layer_s @ self.counts + cost.stage_host_s + span.first * cost.embedding_s + span.last * cost.head_s
         )
 
     def time_s(self, in_flight: Array) -> tuple[Array, Ints]:
@@ -187,7 +184,9 @@ def _late_s(mesh: SubMesh, terms: Sequence[_SpanTerms]) -> Array:
             continue
         here = [terms[index] for index in at.tolist()]
         counts = np.stack([term.counts for term in here], axis=1)  # [N, Z]
-        windows = [(column[cost.key] @ counts).T.ravel() for column in (layers.forward_compute_s, layers.backward_compute_s)]
+        windows = [
+            (column[cost.key] @ counts).T.ravel() for column in (layers.forward_compute_s, layers.backward_compute_s)
+        ]
         repeated = replace(
             take(cost, np.tile(rows, len(here))), forward_window_s=windows[0], backward_window_s=windows[1]
         )
@@ -202,10 +201,10 @@ def _undominated(mesh: SubMesh, time_s: Array, late_s: Array, relieved: Ints) ->
     _, group = distinct_rows([getattr(mesh.rows, name) for name in SHARED_BY_RELIEFS] + [mesh.rows.micro_batch_size])
     best_s = np.full((int(group.max()) + 1, *time_s.shape[1:]), np.inf)
     row = np.zeros(best_s.shape, dtype=np.int64)
-    for at, of in enumerate(group.tolist()):
-        faster = time_s[at] < best_s[of]
-        best_s[of] = np.where(faster, time_s[at], best_s[of])
-        row[of] = np.where(faster, at, row[of])
+    for index, of in enumerate(group.tolist()):
+        faster = time_s[index] < best_s[of]
+        best_s[of] = np.where(faster, time_s[index], best_s[of])
+        row[of] = np.where(faster, index, row[of])
     first = np.unique(group, return_index=True)[1]
     by_late = np.argsort(late_s[first], axis=0, kind="stable")  # [Q, Z]
     order = np.broadcast_to(by_late[:, None, :], best_s.shape)
@@ -224,4 +223,3 @@ def _undominated(mesh: SubMesh, time_s: Array, late_s: Array, relieved: Ints) ->
     policy[to, position, span] = chosen
     layers[to, position, span] = relieved[chosen, position, span]
     return MeshTable(out_s, out_late, policy, layers)
-

@@ -26,10 +26,7 @@ from planner.strategy_rows import StrategyRows
 
 @dataclass(frozen=True, slots=True)
 class SubMesh:
-    """Devices of one pool with every policy: ``rows`` [R] and their costs, as a stage of several and as the only one.
-
-    ``late_group`` [R]: rows that differ in their relief alone share a group.
-    """
+    """Devices of one pool with every policy: ``rows`` [R] and their costs, as a stage of several and as the only one."""
 
     pool: int
     devices: int

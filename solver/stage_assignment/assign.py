@@ -47,6 +47,7 @@ from solver.stage_assignment.tables import (
     AssignmentObjective,
     AssignmentTables,
     AssignmentValue,
+    Ints,
     StageChoice,
 )
 
@@ -273,7 +274,7 @@ def _promising(search: _Search, rest: Rest, labels: Labels, floor: float, from_e
     return labels.take(hopeful), least[hopeful]
 
 
-def _improve(search: _Search, levels: list[Labels], done: np.ndarray, floor: float) -> None:  # type: ignore[type-arg]
+def _improve(search: _Search, levels: list[Labels], done: Ints, floor: float) -> None:
     """Turn complete labels into assignments, the most promising first, and keep the best."""
     labels = levels[-1]
     stages = np.full(len(done), float(len(levels) - 1))

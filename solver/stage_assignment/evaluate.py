@@ -8,6 +8,7 @@ import numpy as np
 
 from solver.check import CheckFailed
 from solver.stage_assignment.tables import (
+    Array,
     Assignment,
     AssignmentObjective,
     AssignmentTables,
@@ -58,7 +59,7 @@ def check_assignment(
         raise CheckFailed(f"the bound {answer.bound} is above the objective {found}")
 
 
-def _entry(tables: AssignmentTables, table: np.ndarray, stage: StageChoice, from_end: int) -> float:  # type: ignore[type-arg]
+def _entry(tables: AssignmentTables, table: Array, stage: StageChoice, from_end: int) -> float:
     if stage.count > tables.span_class.shape[1]:
         return float("inf")
     at = int(tables.span_class[stage.start, stage.count - 1])

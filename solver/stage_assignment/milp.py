@@ -1,13 +1,13 @@
 """The same question as a mixed-integer program: an independent check of ``assign`` on small problems.
 
-Variables    x[e, a, c, o, k] in {0, 1}: the stage with e - 1 stages behind it holds [a, a + c) on option o with policy k;
+Variables    x[e, a, c, o, k] in {0, 1}: the stage with e - 1 stages behind it holds [a, a + c), option o, policy k;
              y[e, o, o'] >= 0: a stage on o stands before one on o' at position e;  A the peak, B the late work.
 Objective    minimise  (G - 1) A + sum t x + sum hop y + B
 Constraints  (1) one stage ends the line; a stage starts where the next one in front stops       ``_add_path``
              (2) sum n_o x <= N_p for every pool                                                 ``_add_units``
              (3) variables exist for finite times only                                           ``_entries``
              (4) no start at the first item before position ``fewest`` or after ``most``         ``_entries``
-             (5) A >= sum t x of each position;  B >= sum d x - h sum t x of all positions in front  ``_add_peak_and_late``
+             (5) A >= sum t x of each position;  B >= sum d x - h sum t x of positions in front   ``_add_peak_and_late``
              (6) y[e, o, o'] >= sum x[e + 1, o] + sum x[e, o'] - 1                                ``_add_hops``
 
 HiGHS solves it to a gap of zero.  Only ``StableAndLate`` is linear in these variables.
@@ -35,13 +35,11 @@ class _Entry:
     variable: Any
 
 
-def assign_by_milp(
-    tables: AssignmentTables, objective: StableAndLate
-) -> tuple[float, tuple[StageChoice, ...]] | None:
+def assign_by_milp(tables: AssignmentTables, objective: StableAndLate) -> tuple[float, tuple[StageChoice, ...]] | None:
     """The least objective and its stages, first one first; None when the program is infeasible."""
     import highspy
 
-    solver = highspy.Highs()
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("mip_rel_gap", 0.0)
     solver.setOptionValue("mip_abs_gap", 0.0)

@@ -27,7 +27,8 @@ Trace = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Wri
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the plan in the database.")]
 Reuse = Annotated[bool, typer.Option("--reuse", help="Take a stored, proved answer to exactly this question.")]
 MaybeCluster = Annotated[
-    str | None, typer.Option("--cluster", "-c", metavar="C", help="Cluster YAML or a built-in name (see clusters list).")
+    str | None,
+    typer.Option("--cluster", "-c", metavar="C", help="Cluster YAML or a built-in name (see clusters list)."),
 ]
 Pools = Annotated[
     list[str] | None,
@@ -115,9 +116,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
         }
         refuse_flags(unknown, targets)
         question = pools_problem(model, clusters or (), work, space)
-        answer_pools(
-            question, time_limit_s=search.time_limit_s, plan_out=plan_out, quiet=quiet, output=output
-        )
+        answer_pools(question, time_limit_s=search.time_limit_s, plan_out=plan_out, quiet=quiet, output=output)
         return
     problem = build_problem(model, cluster, devices, work, space, profile, calibration=calibration, framework=framework)
     if pareto:

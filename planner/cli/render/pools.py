@@ -80,7 +80,18 @@ def _head(plan: PoolsPlan) -> Iterator[RenderableType]:
 
 
 def _stages(plan: PoolsPlan) -> RenderableType:
-    names = (">stage", "pool", ">devices", "layers", "sub-mesh", "recompute", "offload", ">micro-batch", ">peak", ">of limit")
+    names = (
+        ">stage",
+        "pool",
+        ">devices",
+        "layers",
+        "sub-mesh",
+        "recompute",
+        "offload",
+        ">micro-batch",
+        ">peak",
+        ">of limit",
+    )
     rows = [
         (
             str(stage.stage),

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.cost.hardware import problem_hardware
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.model.load import load_model
 from planner.model.spec import LayerRun
@@ -27,7 +26,13 @@ from solver.stage_assignment.milp import assign_by_milp
 from solver.stage_assignment.tables import StableAndLate
 
 Pins = dict[str, int | str | bool]
-PLAIN: Pins = {"cp": 1, "schedule": "1f1b", "axis_order": "tp-cp-ep-dp-pp", "dp_replicate": 1, "activation_offload": False}
+PLAIN: Pins = {
+    "cp": 1,
+    "schedule": "1f1b",
+    "axis_order": "tp-cp-ep-dp-pp",
+    "dp_replicate": 1,
+    "activation_offload": False,
+}
 
 
 def pools_problem(*pools: tuple[str, int], batch: int = 32, pins: Pins | None = None, **more: object) -> PoolsProblem:
@@ -95,7 +100,9 @@ def test_the_faster_pool_holds_more_layers_and_the_counts_add_up() -> None:
     assert slow.layers + fast.layers == 32
     assert fast.layers > slow.layers > 0
     assert all(use.used <= use.devices for use in plan.pools)
-    assert [stage.first_layer for stage in plan.stages] == np.cumsum([0, *(s.layers for s in plan.stages[:-1])]).tolist()
+    assert [stage.first_layer for stage in plan.stages] == np.cumsum(
+        [0, *(s.layers for s in plan.stages[:-1])]
+    ).tolist()
     for stage in plan.stages:
         degrees = stage.strategy
         assert degrees["tp"] * degrees["cp"] * degrees["dp"] == stage.devices
