@@ -26,7 +26,7 @@ from planner.strategy_rows import StrategyRows
 
 @dataclass(frozen=True, slots=True)
 class SubMesh:
-    """Devices of one pool with every policy: ``rows`` [R] and their costs, as a stage of several and as the only one."""
+    """Devices of one pool with every policy: ``rows`` [R], costed as a stage of several and as the only one."""
 
     pool: int
     devices: int

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
+import solver.stage_assignment.assign as assign_module
+import solver.stage_assignment.labels as labels_module
+import solver.stage_assignment.milp as milp_module
+import solver.stage_assignment.rest as rest_module
 from solver.check import CheckFailed
 from solver.stage_assignment.assign import assign, relaxed_value
 from solver.stage_assignment.evaluate import check_assignment
@@ -102,3 +107,16 @@ def _feasible() -> tuple[AssignmentTables, StableAndLate]:
         if answer is not None and len(answer.stages) > 1:
             return tables, objective
     raise AssertionError("no random problem had an answer of several stages")
+
+
+def test_the_mathematics_names_functions_that_exist() -> None:
+    modules = {"assign": assign_module, "labels": labels_module, "rest": rest_module}
+    text = assign_module.__doc__ or ""
+    names = re.findall(r"``((?:labels\.|rest\.|_)\w+|assign)``", text)
+    assert {"labels.grow", "_ends", "_reopened"} <= set(names)
+    for name in names:
+        module, _, function = name.rpartition(".")
+        assert hasattr(modules[module or "assign"], function), name
+    program = milp_module.__doc__ or ""
+    for name in re.findall(r"``(_\w+)``", program):
+        assert hasattr(milp_module, name), name
