@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.cli.options import ObjectiveChoice, TargetChoice
 from planner.cli.output import OutputFormat, talk, to_json, write_answer
 from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, read_constraints, read_workload
 from planner.errors import Conflict, DocumentInvalid, TargetRefused
@@ -65,7 +66,7 @@ def _pool(text: str) -> Cluster:
     return cluster
 
 
-def refuse_flags(flags: Mapping[str, bool], targets: tuple[str, ...]) -> None:
+def refuse_flags(flags: Mapping[str, bool], space: SpaceFlags, targets: tuple[str, ...]) -> None:
     """Refuse what plans over several pools cannot do.  Raises TargetRefused for launch files, Conflict for the rest."""
     if targets:
         raise TargetRefused(
@@ -73,7 +74,13 @@ def refuse_flags(flags: Mapping[str, bool], targets: tuple[str, ...]) -> None:
             where="--emit",
             hint="print the plan with -o json, or plan each pool by itself with --cluster",
         )
-    wrong = [name for name, given in flags.items() if given]
+    limits = {
+        "--objective": space.objective is not ObjectiveChoice.STEP_TIME,
+        "--max-step-time": space.max_step_time_s is not None,
+        "--min-tokens-per-s": space.min_tokens_per_s is not None,
+        "--target": space.target is not TargetChoice.ANY,
+    }
+    wrong = [name for name, given in {**flags, **limits}.items() if given]
     if wrong:
         raise Conflict(
             f"plans over several pools do not know {', '.join(wrong)}",
@@ -111,7 +118,7 @@ def _has_precision(cluster: Cluster, precision: str) -> None:
 
 
 def answer_pools(
-    problem: PoolsProblem, *, time_limit_s: float | None, plan_out: Path | None, quiet: bool, output: OutputFormat
+    problem: PoolsProblem, time_limit_s: float | None, plan_out: Path | None, quiet: bool, output: OutputFormat
 ) -> None:
     """Plan and print.  Raises NoFeasiblePlan and BudgetSpent."""
     from planner.pools.assemble import assemble_pools_plan

@@ -86,39 +86,22 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
 ) -> None:
     """Find the fastest way to train a model on a cluster, and prove it."""
     targets = parse_targets(emit)
-    space = SpaceFlags(
-        pins=parse_assignments(pin or [], "--pin", pinnable_keys()),
-        forbids=parse_forbids(forbid),
-        target=search_target(target, targets),
-        memory_margin=memory_margin,
-        max_step_time_s=max_step_time,
-        min_tokens_per_s=min_tokens_per_s,
-        objective=objective,
-        price=price,
-    )
+    pins = parse_assignments(pin or [], "--pin", pinnable_keys())
+    limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price)
+    space = SpaceFlags(pins, parse_forbids(forbid), search_target(target, targets), *limits)
     search = search_options(top, time_limit, seed)
     wanted = Wanted(targets, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output)
     wanted.check()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    clusters = named_pools(pool, cluster, devices)
-    if clusters is not None or cluster is None:
-        unknown = {
-            "--profile": profile not in {"auto", "none"},
-            "--calibration": calibration is not None,
-            "--framework": framework != "tuned",
-            "--objective": objective is not flags.ObjectiveChoice.STEP_TIME,
-            "--max-step-time": max_step_time is not None,
-            "--min-tokens-per-s": min_tokens_per_s is not None,
-            "--target": target is not flags.TargetChoice.ANY,
-            "--trace": trace is not None,
-            "--reuse": reuse,
-            "--pareto": pareto,
-        }
-        refuse_flags(unknown, targets)
-        question = pools_problem(model, clusters or (), work, space)
-        answer_pools(question, time_limit_s=search.time_limit_s, plan_out=plan_out, quiet=quiet, output=output)
+    if (clusters := named_pools(pool, cluster, devices)) is not None:
+        others = {"--profile": profile not in {"auto", "none"}, "--calibration": calibration is not None}
+        others |= {"--framework": framework != "tuned", "--trace": trace is not None}
+        refuse_flags({**others, "--reuse": reuse, "--pareto": pareto}, space, targets)
+        answer_pools(pools_problem(model, clusters, work, space), search.time_limit_s, plan_out, quiet, output)
         return
-    problem = build_problem(model, cluster, devices, work, space, profile, calibration=calibration, framework=framework)
+    problem = build_problem(
+        model, cluster or "", devices, work, space, profile, calibration=calibration, framework=framework
+    )
     if pareto:
         front_alone(targets, (plan_out, trace))
         answer_front(problem, search, database=None if no_store else Place(database), quiet=quiet, output=output)
