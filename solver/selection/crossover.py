@@ -28,7 +28,7 @@ BALL_VALUES = 12
 def cross(pool: Pool, stream: Descents, dual: Dual) -> None:
     """Solve the problem of the values that the stream's local optima and the pool's best use."""
     with pool.incumbent.lock:
-        members = [values for _, values in pool.members[:6]]
+        members = [values for _, values in pool.members[:6]] + list(pool.ends.values())
     members += [values for _, values in stream.optima]
     if len(members) < 2:
         return

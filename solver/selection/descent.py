@@ -8,6 +8,8 @@ often: where a few classes hold most of the decision, many short descents find w
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from solver.selection.descent_kernels import descend
@@ -21,6 +23,10 @@ MOVES_PER_CALL = 25
 """Few enough that the clock is looked at every few hundredths of a second, on the largest tables too."""
 
 CALLS_PER_ROUND = 16
+MANY_CLASSES = 1000
+ROUNDS_WHERE_MANY = 60
+"""Where classes are many, a descent is one leg of a long way: its end is recombined with those of the other threads."""
+
 TRUE_SHARES = (0.0, 0.3, 0.7, 1.0)
 RELEASE_SHARES = (0.5, 0.8, 1.0, 1.2)
 
@@ -29,13 +35,15 @@ class Descents:
     """One stream of descents with its own random numbers."""
 
     def __init__(self, pool: Pool, costs: Costs, seed: int) -> None:
-        self.pool, self.costs = pool, costs
+        self.pool, self.costs, self.name = pool, costs, seed
         self.reduced: Reduced = pool.reduced
         self.incumbent: Incumbent = pool.incumbent
         self.random = np.random.default_rng(seed)
         self.state = self.random.integers(1, 2**62, 1)
         self.optima: list[tuple[int, Integers]] = []
+        self.many = self.reduced.num_classes >= MANY_CLASSES
         self.patience = max(12, self.reduced.num_classes // 20)
+        self.longest = ROUNDS_WHERE_MANY if self.many else 10 * self.patience
         self.work_per_move = 20 * max(1, self.reduced.num_cells // max(self.reduced.num_classes, 1))
 
     def start(self) -> Integers | None:
@@ -44,24 +52,26 @@ class Descents:
             members = list(self.pool.members)
         if not members:
             return None
-        rank = int(self.random.exponential(3.0)) if self.reduced.num_classes < 1000 else 0
+        rank = int(self.random.exponential(3.0)) if not self.many else 0
         return members[min(rank, len(members) - 1)][1].copy()
 
-    def run(self, price: Reals) -> int | None:
-        """One descent; the cost of where it ended."""
+    def run(self, price: Callable[[], Reals]) -> int | None:
+        """One descent at the prices that are best at each moment; the cost of where it ended."""
         values = self.start()
         if values is None:
             return None
         usage = np.zeros(self.reduced.num_rows, np.int64)
         fill_usage(self.reduced.memory, values, usage)
         stalled, rounds = 0, 0
-        while stalled <= self.patience and not self.incumbent.stopped():
-            gained = self._round(values, usage, price, release=stalled >= 3 and rounds % 3 == 0)
+        while stalled <= self.patience and rounds < self.longest and not self.incumbent.stopped():
+            gained = self._round(values, usage, price(), release=stalled >= 3 and rounds % 3 == 0)
             stalled = 0 if gained < -0.5 else stalled + 1
             rounds += 1
             self.pool.offer(values, "descent") if gained < -0.5 else None
         cost = self.pool.offer(values, "descent")
         if cost is not None:
+            with self.incumbent.lock:
+                self.pool.ends[self.name] = values.copy()
             self.optima = sorted([*self.optima, (cost, values.copy())], key=lambda found: found[0])[:10]
         return cost
 

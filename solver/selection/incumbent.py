@@ -97,11 +97,12 @@ class Incumbent:
 
 
 class Pool:
-    """Good selections of one reduced problem, each an own start for a descent."""
+    """Good selections of one reduced problem, each a start for a descent; ``ends``: where each stream ended last."""
 
     def __init__(self, reduced: Reduced, incumbent: Incumbent, size: int = POOL_SIZE) -> None:
         self.reduced, self.incumbent, self.size = reduced, incumbent, size
         self.members: list[tuple[int, Integers]] = []
+        self.ends: dict[int, Integers] = {}
 
     def relative_cost(self) -> float:
         """The incumbent's cost without the constant of this reduced problem; infinite where there is none."""

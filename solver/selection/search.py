@@ -76,7 +76,9 @@ class Search:
         for _ in range(DESCENTS_BEFORE_CROSSING):
             if self.incumbent.stopped() or self.finished.is_set():
                 return
-            stream.run(self.dual.best_price)
+            stream.run(lambda: self.dual.best_price)
+            if stream.many:
+                break
         cross(self.pool, stream, self.dual)
         neighbourhood(self.pool, stream, self.dual)
 
