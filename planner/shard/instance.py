@@ -1,7 +1,7 @@
 """What does an instance of the sharding contest say?  The JSON of the ASPLOS 2025 contest, plain or gzipped.
 
-``problem.nodes``: ``intervals`` [begin, end), ``costs`` and ``usages`` per node and option; ``problem.edges``: ``nodes``
-[a, b] and ``costs`` row-major K_a x K_b; ``problem.usage_limit`` (null: none).  10^18 and more is forbidden.
+``problem.nodes``: ``intervals`` [begin, end), ``costs`` and ``usages`` per node and option; ``problem.edges``:
+``nodes`` [a, b] and ``costs`` row-major K_a x K_b; ``problem.usage_limit`` (null: none).  10^18 and more is forbidden.
 Source: github.com/google/iopddl, IOPDDL.md.
 """
 
@@ -10,11 +10,10 @@ from __future__ import annotations
 import gzip
 import zlib
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.errors import DocumentInvalid, NotFound
 from planner.shard.integer_lists import integer_lists
@@ -122,11 +121,11 @@ def _lists(path: Path, pointer: str, raw: msgspec.Raw) -> tuple[Integers, Intege
     return np.array([value for entries in lists for value in entries], np.int64), lengths
 
 
-def _first(bad: NDArray[np.bool_]) -> int | None:
+def _first(bad: Any) -> int | None:
     return int(np.argmax(bad)) if bad.any() else None
 
 
-def _check_nodes(  # noqa: PLR0913, PLR0917
+def _check_nodes(
     path: Path,
     interval_lengths: Integers,
     intervals: Integers,
@@ -161,9 +160,7 @@ def _check_nodes(  # noqa: PLR0913, PLR0917
         _refuse(path, f"{where}/usages/{i}", what, "usages are 0 or more")
 
 
-def _check_edges(
-    path: Path, lengths: Integers, ends: Integers, counts: Integers, cells: Integers
-) -> Integers:
+def _check_edges(path: Path, lengths: Integers, ends: Integers, counts: Integers, cells: Integers) -> Integers:
     """int64[E, 2] of nodes, after everything about edges that can be wrong."""
     where = "/problem/edges"
     if lengths.size != cells.size:
@@ -172,7 +169,7 @@ def _check_edges(
     if (e := _first(lengths != 2)) is not None:
         _refuse(path, f"{where}/nodes/{e}", f"edge {e} names {lengths[e]} nodes", "give two")
     pairs = ends.reshape(-1, 2)
-    if (e := _first(((pairs < 0) | (pairs >= counts.size)).any(axis=1))) is not None:
+    if (e := _first(np.any((pairs < 0) | (pairs >= counts.size), axis=1))) is not None:
         what = f"edge {e} joins {pairs[e, 0]} and {pairs[e, 1]}, but nodes are 0 .. {counts.size - 1}"
         _refuse(path, f"{where}/nodes/{e}", what, "name nodes that exist")
     if (e := _first(pairs[:, 0] == pairs[:, 1])) is not None:

@@ -22,7 +22,7 @@ BETWEEN, EXPECT_LIST, IN_LIST, EXPECT_NUMBER, AFTER_NUMBER, END = 0, 1, 2, 3, 4,
 
 
 @kernel(INT(BYTES, INTS, INTS))
-def scan_lists(text: Any, numbers: Integers, lengths: Integers) -> int:  # noqa: PLR0912, PLR0915
+def scan_lists(text: Any, numbers: Integers, lengths: Integers) -> int:  # noqa: PLR0912
     """Fill numbers and lengths; the count of lists, or -1 where the text is anything else.
 
     States: after the outer bracket EXPECT_LIST; inside [ IN_LIST; after a comma EXPECT_NUMBER; after a number
@@ -56,9 +56,11 @@ def scan_lists(text: Any, numbers: Integers, lengths: Integers) -> int:  # noqa:
             while i < size and ZERO <= text[i] <= NINE:
                 value = value * 10 + np.int64(text[i] - ZERO)
                 i += 1
-            if i == begin or i - begin > 18 or (text[begin] == ZERO and i - begin > 1):
-                if i - begin != 19 or value < 0 or text[begin] != ZERO + 1:
-                    return -1
+            digits = i - begin
+            # 10^18, which marks what is forbidden, has 19 digits; 19 digits that begin with 1 fit in 64 bits.
+            fitting = 0 < digits <= 18 or (digits == 19 and text[begin] == ZERO + 1)
+            if not fitting or (text[begin] == ZERO and digits > 1):
+                return -1
             numbers[count] = -value if negative else value
             count += 1
             lengths[lists] += 1

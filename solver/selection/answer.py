@@ -22,7 +22,7 @@ class TracePoint:
 
 @dataclass(frozen=True, slots=True)
 class BindingWindow:
-    """Why there is no selection: from ``begin`` until before ``end`` at least ``least_usage`` > ``capacity`` is needed."""
+    """Why there is no selection: from ``begin`` until before ``end`` it needs ``least_usage`` > ``capacity``."""
 
     begin: int
     end: int

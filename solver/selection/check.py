@@ -35,7 +35,7 @@ def selection_cost(problem: SelectionProblem, choice: Sequence[int]) -> int:
     for kind, costs in (("node", node_costs), ("edge", edge_costs)):
         if max(costs, default=0) >= FORBIDDEN:
             raise CheckFailed(f"{kind} {costs.index(max(costs))} takes a forbidden option")
-    return sum(node_costs) + sum(edge_costs)
+    return int(sum(node_costs)) + int(sum(edge_costs))
 
 
 def peak_usage(problem: SelectionProblem, choice: Sequence[int]) -> tuple[int, int]:

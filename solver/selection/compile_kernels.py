@@ -1,4 +1,4 @@
-"""Compiles every kernel into the cache, so that the first solve need not: ``python -m solver.selection.compile_kernels``."""
+"""How does the first solve start at once?  ``python -m solver.selection.compile_kernels`` fills the kernel cache."""
 
 from __future__ import annotations
 

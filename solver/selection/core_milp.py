@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 from solver.selection.exact_bound import ReducedCosts
 from solver.selection.presolve.classes import NEVER
 from solver.selection.problem import Integers
-from solver.selection.reduced import Reduced
+from solver.selection.reduced import Memory, Reduced
 
 TOLERANCE = 1e-9
 LARGEST_COEFFICIENT = 1e6
@@ -80,7 +82,7 @@ def solve_core(
     coefficients[coefficients.size - reduced.num_rows :] = costs.price * unit
     scale = max(1.0, float(np.abs(coefficients).max(initial=0.0)) / LARGEST_COEFFICIENT)
     lp = _program(highspy, reduced, pairs, coefficients / scale, unit)
-    highs = highspy.Highs()
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     for name, value in _options(limits).items():
         highs.setOptionValue(name, value)
     highs.passModel(lp)
@@ -89,9 +91,9 @@ def solve_core(
         chosen[reduced.graph.start[:-1] + hint] = 1.0
         highs.setSolution(chosen.size, np.arange(chosen.size, dtype=np.int32), chosen)
 
-    def stop(event: object) -> None:
+    def stop(event: Any) -> None:
         if limits.interrupted():
-            event.data_in.user_interrupt = True  # type: ignore[attr-defined]
+            event.data_in.user_interrupt = True
 
     for callback in (highs.cbMipInterrupt, highs.cbSimplexInterrupt, highs.cbIpmInterrupt):
         callback.subscribe(stop)
@@ -127,7 +129,7 @@ def _pairs(reduced: Reduced, costs: ReducedCosts, gap: float) -> Integers:
     return np.flatnonzero((reduced.table < NEVER) & (least <= gap))
 
 
-def _program(highspy: object, reduced: Reduced, pairs: Integers, objective: NDArray[np.float64], unit: float) -> object:
+def _program(highspy: Any, reduced: Reduced, pairs: Integers, objective: NDArray[np.float64], unit: float) -> Any:
     """The model in HiGHS's form."""
     import scipy.sparse
 
@@ -152,23 +154,20 @@ def _program(highspy: object, reduced: Reduced, pairs: Integers, objective: NDAr
     shape = (parts.count, num_columns)
     triplets = (np.concatenate(parts.entries), (np.concatenate(parts.rows), np.concatenate(parts.columns)))
     matrix = scipy.sparse.csc_matrix(triplets, shape=shape)
-    lp = highspy.HighsLp()  # type: ignore[attr-defined]
+    lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_, lp.col_cost_ = num_columns, parts.count, objective
     lp.col_lower_ = np.zeros(num_columns)
     lp.col_upper_ = np.concatenate([np.ones(num_values + pairs.size), memory.slack / unit])
     lp.row_lower_ = lp.row_upper_ = np.concatenate(parts.right)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise  # type: ignore[attr-defined]
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    kinds = highspy.HighsVarType  # type: ignore[attr-defined]
+    kinds = highspy.HighsVarType
     lp.integrality_ = [kinds.kInteger] * num_values + [kinds.kContinuous] * (num_columns - num_values)
     return lp
 
 
-def _add_memory(parts: Columns, memory: object, start: Integers, first_left: int, unit: float) -> None:
+def _add_memory(parts: Columns, memory: Memory, start: Integers, first_left: int, unit: float) -> None:
     """Rows (3): left[r - 1] - left[r] - change of usage = slack[r - 1] - slack[r], all in ``unit``."""
-    from solver.selection.reduced import Memory
-
-    assert isinstance(memory, Memory)
     num_rows = memory.slack.size
     rows = parts.count + np.arange(num_rows)
     left = first_left + np.arange(num_rows)
@@ -186,16 +185,16 @@ def _add_memory(parts: Columns, memory: object, start: Integers, first_left: int
     parts.count += num_rows
 
 
-def _answer(highspy: object, highs: object, reduced: Reduced, costs: ReducedCosts, scale: float) -> CoreAnswer:
-    status = highspy.HighsModelStatus  # type: ignore[attr-defined]
-    model_status, info = highs.getModelStatus(), highs.getInfo()  # type: ignore[attr-defined]
+def _answer(highspy: Any, highs: Any, reduced: Reduced, costs: ReducedCosts, scale: float) -> CoreAnswer:
+    status = highspy.HighsModelStatus
+    model_status, info = highs.getModelStatus(), highs.getInfo()
     if model_status in {status.kInfeasible, status.kUnboundedOrInfeasible}:
         return CoreAnswer(None, None, proved=True, infeasible=True)
     values = None
     if info.primal_solution_status == 2:
-        solution = np.array(highs.getSolution().col_value)[: reduced.unary.size]  # type: ignore[attr-defined]
+        solution = np.array(highs.getSolution().col_value)[: reduced.unary.size]
         start = reduced.graph.start
-        values = np.array([int(np.argmax(solution[a:b])) for a, b in zip(start[:-1], start[1:], strict=True)], np.int64)
+        values = np.array([int(np.argmax(solution[a:b])) for a, b in pairwise(start)], np.int64)
     bound = None
     if np.isfinite(info.mip_dual_bound):
         columns = reduced.num_classes + reduced.graph.edge_a.size + reduced.num_rows

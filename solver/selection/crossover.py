@@ -1,7 +1,7 @@
 """What do good selections make together?  Small restricted problems, each solved exactly.
 
 ``cross``          keeps per class the values that the best local optima use, and the value of least reduced cost.
-``neighbourhood``  frees a connected ball of classes around the incumbent, its values of low reduced cost; all others stay.
+``neighbourhood``  frees a connected ball of classes, with their values of low reduced cost; all others stay.
 """
 
 from __future__ import annotations

@@ -27,11 +27,11 @@ def draw(state: Integers, count: int) -> int:
     word ^= word >> 7
     word ^= (word << 17) & 0x7FFFFFFFFFFFFFFF
     state[0] = word
-    return (word >> 11) % count
+    return int((word >> 11) % count)
 
 
 @kernel(INT(GRAPH, INT, INT, INTS, INTS, INTS, INTS, INTS))
-def grow_tree(  # noqa: PLR0912, PLR0913, PLR0917
+def grow_tree(
     graph: Graph,
     root: int,
     limit: int,
@@ -50,7 +50,11 @@ def grow_tree(  # noqa: PLR0912, PLR0913, PLR0917
     while True:
         for p in range(graph.adj_start[newest], graph.adj_start[newest + 1]):
             if position[graph.adj_node[p]] < 0 and waiting < room:
-                front[waiting, 0], front[waiting, 1], front[waiting, 2] = graph.adj_node[p], position[newest], graph.adj_edge[p]
+                front[waiting, 0], front[waiting, 1], front[waiting, 2] = (
+                    graph.adj_node[p],
+                    position[newest],
+                    graph.adj_edge[p],
+                )
                 waiting += 1
         newest = -1
         while waiting > 0 and newest < 0 and count < limit:
@@ -75,7 +79,7 @@ def grow_tree(  # noqa: PLR0912, PLR0913, PLR0917
 
 
 @kernel(NOTHING(GRAPH, REALS, REALS, INT, INTS, INTS, INTS, INTS, INTS))
-def best_tree(  # noqa: PLR0912, PLR0913, PLR0917
+def best_tree(
     graph: Graph,
     guide: Reals,
     table: Reals,
@@ -139,7 +143,7 @@ def best_tree(  # noqa: PLR0912, PLR0913, PLR0917
 
 
 @kernel(REAL(GRAPH, REALS, REALS, INT, INTS, INTS, INTS))
-def change_in_cost(  # noqa: PLR0913, PLR0917
+def change_in_cost(
     graph: Graph, unary: Reals, table: Reals, count: int, member: Integers, old: Integers, new: Integers
 ) -> float:
     """Cost of ``new`` less that of ``old``, which differ in members only."""
@@ -164,7 +168,7 @@ def change_in_cost(  # noqa: PLR0913, PLR0917
 
 
 @kernel(INT(MEMORY, INT, INTS, INTS, INTS, INTS, INTS))
-def apply_usage(  # noqa: PLR0913, PLR0917
+def apply_usage(
     memory: Memory, count: int, member: Integers, old: Integers, new: Integers, usage: Integers, delta: Integers
 ) -> int:
     """Move ``usage`` from ``old`` to ``new`` and return 1 if every row still fits, else leave it and return 0.
@@ -200,7 +204,7 @@ def apply_usage(  # noqa: PLR0913, PLR0917
 
 
 @kernel(REAL(GRAPH, MEMORY, COSTS, REALS, REALS, INTS, INTS, INTS, INTS, INT))
-def descend(  # noqa: PLR0913, PLR0917
+def descend(
     graph: Graph,
     memory: Memory,
     costs: Costs,
@@ -212,7 +216,7 @@ def descend(  # noqa: PLR0913, PLR0917
     state: Integers,
     moves: int,
 ) -> float:
-    """Try ``moves`` moves, guided in turn by ``guide`` and ``accept``, accepted by ``accept``; the true cost's change."""
+    """Try moves, guided in turn by ``guide`` and ``accept``, accepted by ``accept``; the change of the true cost."""
     num, largest = graph.sizes.size, tree_sizes.max()
     position = np.full(num, -1, np.int64)
     member, parent, link = np.empty(largest, np.int64), np.empty(largest, np.int64), np.empty(largest, np.int64)

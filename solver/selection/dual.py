@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
-from solver.selection.incumbent import Pool
 from solver.selection.exact_bound import ProvenBound, ReducedCosts, proven_bound, reduced_costs, table_below
+from solver.selection.incumbent import Pool
 from solver.selection.messages import diffuse, message_start, shares_from_messages, sweep
 from solver.selection.prices import Costs, Reals, add_prices, fill_usage, fits, real_costs
 from solver.selection.problem import Integers

@@ -18,10 +18,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solver.selection.kernel import INT, INTS, NOTHING, kernel
-from solver.selection.prices import Reals
 from solver.selection.presolve.classes import NEVER
+from solver.selection.prices import Reals
 from solver.selection.problem import Integers
 from solver.selection.reduced import GRAPH, MEMORY, Graph, Memory, Reduced
 
@@ -41,14 +42,14 @@ class ProvenBound:
     shift: int
     constant: int
 
-    def improving(self, cost: int) -> Integers:
+    def improving(self, cost: int) -> NDArray[np.bool_]:
         """bool[U]: the values that a selection cheaper than ``cost`` may still take."""
         limit = (cost - self.constant) << self.shift
         return np.asarray(self.value_bound < min(limit, 2**62))
 
 
 @kernel(NOTHING(GRAPH, MEMORY, INTS, INTS, INT, INT, INTS))
-def add_integer_prices(  # noqa: PLR0913, PLR0917
+def add_integer_prices(
     graph: Graph, memory: Memory, unary: Integers, before: Integers, shift: int, price_bits: int, priced: Integers
 ) -> None:
     """Fill ``priced`` in units of 2^-shift, rounded down; ``before[r]`` is the sum of the first r integer prices."""
@@ -67,7 +68,7 @@ def add_integer_prices(  # noqa: PLR0913, PLR0917
 
 
 @kernel(NOTHING(GRAPH, INTS, INTS, INTS, INT, INTS, INTS, INTS))
-def exact_parts(  # noqa: PLR0912, PLR0913, PLR0917
+def exact_parts(
     graph: Graph,
     priced: Integers,
     table: Integers,
@@ -120,7 +121,7 @@ def exact_parts(  # noqa: PLR0912, PLR0913, PLR0917
 
 
 @kernel(NOTHING(GRAPH, INTS, INTS, INTS, INT, INTS, INTS))
-def cell_costs(  # noqa: PLR0913, PLR0917
+def cell_costs(
     graph: Graph,
     table: Integers,
     shares: Integers,
@@ -253,9 +254,9 @@ def reduced_costs(reduced: Reduced, price: Reals, shares: Reals, share_start: In
     unary, cells = _integer_costs(reduced, parts, share_start)
     size = 2.0**-parts.shift
     return ReducedCosts(
-        unary=unary * size,
-        table=cells * size,
-        price=parts.price * 2.0**-parts.price_bits,
+        unary=np.asarray(unary * size, np.float64),
+        table=np.asarray(cells * size, np.float64),
+        price=np.asarray(parts.price * 2.0**-parts.price_bits, np.float64),
         bound_exact=float(parts.scaled * size) + reduced.constant,
         scaled=parts.scaled,
         shift=parts.shift,

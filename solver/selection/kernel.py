@@ -30,8 +30,8 @@ RELAXED = {"nnan", "nsz", "contract"}
 def record(name: type, *fields: Any) -> Any:
     """The compiled type of a named tuple of arrays."""
     if len(set(fields)) == 1:
-        return types.NamedUniTuple(fields[0], len(fields), name)
-    return types.NamedTuple(fields, name)
+        return types.NamedUniTuple(fields[0], len(fields), name)  # type: ignore[no-untyped-call]
+    return types.NamedTuple(fields, name)  # type: ignore[no-untyped-call]
 
 
 def kernel(signature: Any) -> Callable[[Function], Function]:

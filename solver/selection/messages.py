@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from solver.selection.kernel import INT, INTS, NOTHING, REAL, REALS, kernel
-from solver.selection.prices import Reals
 from solver.selection.presolve.classes import offsets
+from solver.selection.prices import Reals
 from solver.selection.problem import Integers
 from solver.selection.reduced import GRAPH, Graph
 
@@ -29,9 +29,7 @@ def message_start(graph: Graph) -> Integers:
 
 
 @kernel(REAL(REALS, INT, REALS, INT, REALS, INT, INT))
-def send(  # noqa: PLR0913, PLR0917
-    share: Reals, size: int, table: Reals, first: int, messages: Reals, out: int, out_size: int
-) -> float:
+def send(share: Reals, size: int, table: Reals, first: int, messages: Reals, out: int, out_size: int) -> float:
     """Message from the rows of a table to its columns, least entry taken out and returned."""
     least = LARGEST
     for m in range(out_size):
@@ -48,9 +46,7 @@ def send(  # noqa: PLR0913, PLR0917
 
 
 @kernel(REAL(REALS, INT, REALS, INT, REALS, INT, INT))
-def send_to_rows(  # noqa: PLR0913, PLR0917
-    share: Reals, size: int, table: Reals, first: int, messages: Reals, out: int, out_size: int
-) -> float:
+def send_to_rows(share: Reals, size: int, table: Reals, first: int, messages: Reals, out: int, out_size: int) -> float:
     """Message from the columns of a table to its rows, least entry taken out and returned."""
     least = LARGEST
     for m in range(out_size):
@@ -66,7 +62,7 @@ def send_to_rows(  # noqa: PLR0913, PLR0917
 
 
 @kernel(INT(GRAPH, REALS, REALS, INTS, REALS, INTS, INT, REALS))
-def decode(  # noqa: PLR0913, PLR0917
+def decode(
     graph: Graph,
     priced: Reals,
     table: Reals,
@@ -100,7 +96,7 @@ def decode(  # noqa: PLR0913, PLR0917
 
 
 @kernel(REAL(GRAPH, REALS, REALS, INTS, REALS, INT, INTS))
-def sweep(  # noqa: PLR0912, PLR0913, PLR0917
+def sweep(
     graph: Graph,
     priced: Reals,
     table: Reals,
@@ -180,9 +176,7 @@ def shares_from_messages(graph: Graph, priced: Reals, start: Integers, messages:
 
 
 @kernel(NOTHING(GRAPH, REALS, REALS, INTS, REALS, INT))
-def diffuse(  # noqa: PLR0912, PLR0913, PLR0917
-    graph: Graph, priced: Reals, table: Reals, start: Integers, shares: Reals, rounds: int
-) -> None:
+def diffuse(graph: Graph, priced: Reals, table: Reals, start: Integers, shares: Reals, rounds: int) -> None:
     """Even out min-marginals: each class takes back its shares and spreads them so that all its edges agree."""
     num = graph.sizes.size
     largest, widest = np.int64(1), np.int64(1)

@@ -1,6 +1,6 @@
 """What do values cost when memory has a price?  Lagrangian terms over the rows, and usage of an assignment.
 
-    priced[c, v] = unary[c, v] + sum over segments s of c:  usage_s(v) * sum of price[r] for seg_lo <= r < seg_hi
+priced[c, v] = unary[c, v] + sum over segments s of c:  usage_s(v) * sum of price[r] for seg_lo <= r < seg_hi
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def fill_usage(memory: Memory, values: Integers, usage: Integers) -> None:
 @kernel(FLAG(INTS, INTS))
 def fits(usage: Integers, slack: Integers) -> bool:
     """Whether every row holds its usage."""
-    for r in range(usage.size):
+    for r in range(usage.size):  # noqa: SIM110  # compiled: no generators
         if usage[r] > slack[r]:
             return False
     return True

@@ -1,4 +1,4 @@
-"""In which order are the engines asked?  Prices and bounds first, descents beside them, an exact finish on what is left.
+"""In which order are the engines asked?  Prices first, descents beside them, an exact finish on what is left.
 
 (1) ``dual``     prices of memory, the bound, and selections decoded on the way
 (2) ``descent``  independent descents from them, on a second thread while the first goes on
@@ -137,7 +137,7 @@ class Search:
         return core, dual
 
     def _overtaken(self, cost_before: int | None) -> bool:
-        """Whether the gap that a core was cut for has become much smaller in the meantime, so that cutting pays again."""
+        """Whether the gap that a core was cut for has shrunk so much in the meantime that cutting pays again."""
         cost, bound = self.incumbent.cost, self.incumbent.bound
         if cost is None or bound is None or self.incumbent.work_limit is not None:
             return False

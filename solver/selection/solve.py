@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from solver.selection.answer import Answer, BindingWindow, TracePoint
+from solver.selection.answer import Answer, BindingWindow, Status, TracePoint
 from solver.selection.check import check_selection
 from solver.selection.incumbent import Incumbent, Pool
 from solver.selection.presolve.merge import Contradiction
@@ -24,7 +24,7 @@ RESERVE_S = 0.05
 """Kept back from the time limit for ending threads and building the answer."""
 
 
-def solve(  # noqa: PLR0913
+def solve(
     problem: SelectionProblem,
     *,
     time_limit_s: float = 60.0,
@@ -47,9 +47,7 @@ def solve(  # noqa: PLR0913
         on_progress: told every new cost or bound.
     """
     started = time.monotonic()
-    incumbent = Incumbent(
-        problem, started, max(0.0, time_limit_s - RESERVE_S), work_limit, should_stop, on_progress
-    )
+    incumbent = Incumbent(problem, started, max(0.0, time_limit_s - RESERVE_S), work_limit, should_stop, on_progress)
     try:
         reduced = presolve(problem)
     except Contradiction as contradiction:
@@ -74,7 +72,7 @@ def _answer(incumbent: Incumbent) -> Answer:
     options = tuple(choice().tolist())
     check_selection(incumbent.problem, options, cost)
     gap = None if bound is None else (cost - bound) / max(abs(cost), 1)
-    status = "optimal" if bound == cost else "feasible"
+    status: Status = "optimal" if bound == cost else "feasible"
     return Answer(status, cost, options, bound, gap, incumbent.wall_s(), trace)
 
 

@@ -11,7 +11,8 @@ from planner.cli import options as flags
 from planner.cli.output import OutputFormat
 
 Instance = Annotated[
-    Path, typer.Option("--instance", metavar="FILE", help="Instance of the ASPLOS 2025 contest: JSON, plain or gzipped.")
+    Path,
+    typer.Option("--instance", metavar="FILE", help="Instance of the ASPLOS 2025 contest: JSON or gzipped."),
 ]
 Seconds = Annotated[
     float, typer.Option("--time-limit", metavar="SECONDS", min=0.1, help="Wall time, reading included.")

@@ -31,7 +31,7 @@ KEPT, FOLDED, BIJECTION = 0, 1, 2
 
 @dataclass(frozen=True)
 class Classes:
-    """Flat tables over classes; ``node_value[j]`` is the class value that flat option j of its node stands for, or -1."""
+    """Flat tables over classes; flat option j of a node stands for the class value ``node_value[j]``, or -1 (dead)."""
 
     sizes: Integers
     unary: Integers
@@ -90,7 +90,7 @@ def adjacency(num: int, edge_a: Integers, edge_b: Integers) -> tuple[Integers, I
 
 
 @kernel(INT(INTS, INTS, INTS, INTS, INTS, INTS, INTS, INTS, INT, FLAGS))
-def narrow(  # noqa: PLR0912, PLR0913, PLR0917
+def narrow(
     start: Integers,
     edge_a: Integers,
     edge_b: Integers,
@@ -164,7 +164,7 @@ def narrow(  # noqa: PLR0912, PLR0913, PLR0917
 
 
 @kernel(INT(INTS, INT, INT, INT, INT, INT, INT, FLAGS, INTS))
-def edge_kind(  # noqa: PLR0912, PLR0913, PLR0917
+def edge_kind(
     table: Integers,
     cells: int,
     first_a: int,
@@ -220,7 +220,7 @@ def edge_kind(  # noqa: PLR0912, PLR0913, PLR0917
 
 
 @kernel(NOTHING(INTS, INTS, INTS, INTS, INTS, INT, FLAGS, INTS, INTS, INTS))
-def fold(  # noqa: PLR0912, PLR0913, PLR0917
+def fold(
     start: Integers,
     edge_a: Integers,
     edge_b: Integers,
@@ -277,7 +277,7 @@ def root_of(c: int, start: Integers, parent: Integers, up: Integers) -> int:
 
 
 @kernel(NOTHING(INTS, INTS, INTS, INTS, INTS, INTS, FLAGS, INTS, INTS, FLAGS))
-def unite(  # noqa: PLR0913, PLR0917
+def unite(
     start: Integers,
     edge_a: Integers,
     edge_b: Integers,
@@ -319,7 +319,7 @@ def unite(  # noqa: PLR0913, PLR0917
 
 
 @kernel(NOTHING(INTS, INTS, FLAGS, INTS, INTS, INTS, INTS))
-def renumber_values(  # noqa: PLR0913, PLR0917
+def renumber_values(
     start: Integers,
     unary: Integers,
     alive: NDArray[np.bool_],
@@ -341,7 +341,7 @@ def renumber_values(  # noqa: PLR0913, PLR0917
 
 
 @kernel(NOTHING(INTS, INTS, INTS, INTS, INTS, INTS, INT, INTS, INTS, INTS))
-def add_tables(  # noqa: PLR0912, PLR0913, PLR0917
+def add_tables(
     start: Integers,
     edge_a: Integers,
     edge_b: Integers,
@@ -371,10 +371,7 @@ def add_tables(  # noqa: PLR0912, PLR0913, PLR0917
                 column = new_value[start[b] + m]
                 if column < 0:
                     continue
-                if new_class[a] < new_class[b]:
-                    cell = base + row * columns + column
-                else:
-                    cell = base + column * columns + row
+                cell = base + (row * columns + column if new_class[a] < new_class[b] else column * columns + row)
                 cost = table[edge_start[e] + k * size_b + m]
                 if cost >= never or new_table[cell] >= NEVER:
                     new_table[cell] = NEVER
@@ -383,7 +380,7 @@ def add_tables(  # noqa: PLR0912, PLR0913, PLR0917
 
 
 @kernel(NOTHING(INTS, INTS, INTS, INTS, INT, INTS, INTS, INTS))
-def add_diagonals(  # noqa: PLR0913, PLR0917
+def add_diagonals(
     start: Integers,
     classes: Integers,
     edge_start: Integers,

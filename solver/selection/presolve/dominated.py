@@ -30,10 +30,10 @@ def uses_no_more(memory: Memory, c: int, j: int, k: int) -> bool:
 
 
 @kernel(INT(GRAPH, INTS, FLAGS, INT, INT, INT, INT, INT))
-def largest_rise(  # noqa: PLR0913, PLR0917
+def largest_rise(
     graph: Graph, table: Integers, alive: NDArray[np.bool_], c: int, p: int, j: int, k: int, only: int
 ) -> int:
-    """max over m of table[j, m] - table[k, m] on the edge at place p; ``only`` >= 0 looks at that m alone."""
+    """Max over m of table[j, m] - table[k, m] on the edge at place p; ``only`` >= 0 looks at that m alone."""
     e, other = graph.adj_edge[p], graph.adj_node[p]
     is_a = graph.edge_a[e] == c
     step = 1 if is_a else graph.sizes[c]
@@ -50,7 +50,7 @@ def largest_rise(  # noqa: PLR0913, PLR0917
 
 
 @kernel(INT(GRAPH, MEMORY, INTS, INTS, FLAGS, INTS, INT))
-def drop_dominated(  # noqa: PLR0912, PLR0913, PLR0917
+def drop_dominated(
     graph: Graph,
     memory: Memory,
     unary: Integers,

@@ -21,7 +21,7 @@ LARGEST_STEP = 20_000_000
 
 
 @kernel(NOTHING(INTS, INTS, INTS, INT, INT, INT, INTS, INTS))
-def join(  # noqa: PLR0913, PLR0917
+def join(
     unary: Integers,
     table_a: Integers,
     table_b: Integers,

@@ -37,7 +37,7 @@ def add_usages(
 
 
 @kernel(NOTHING(INTS, INTS, INTS, MEMORY, INTS, INTS))
-def row_extremes(  # noqa: PLR0913, PLR0917
+def row_extremes(
     event_start: Integers, event_segment: Integers, start: Integers, memory: Memory, least: Integers, most: Integers
 ) -> None:
     """Per row, the sums over classes of the least and the largest usage; event_segment < 0 means -1 - segment ends."""
@@ -65,7 +65,7 @@ def row_extremes(  # noqa: PLR0913, PLR0917
 
 
 @kernel(NOTHING(INTS, INTS, INTS, MEMORY, INTS, FLAGS, INT, INT))
-def drop_implied(  # noqa: PLR0912, PLR0913, PLR0917
+def drop_implied(
     event_start: Integers,
     event_segment: Integers,
     start: Integers,
@@ -150,10 +150,9 @@ def node_memory(problem: SelectionProblem) -> tuple[Memory, Integers, Integers]:
 
 def no_memory(num_classes: int) -> Memory:
     """Nothing limits anything."""
-    nothing = [np.zeros(0, np.int64) for _ in range(3)]
-    return Memory(
-        *nothing, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(num_classes + 1, np.int64), nothing[0]
-    )
+    nothing = np.zeros(0, np.int64)
+    starts = (np.zeros(1, np.int64), nothing, np.zeros(num_classes + 1, np.int64))
+    return Memory(nothing, nothing, nothing, *starts, nothing)
 
 
 def class_memory(memory: Memory, classes: Classes) -> Memory:
@@ -208,9 +207,7 @@ def _peaks(live_from: Integers, live_until: Integers) -> tuple[Integers, Integer
     return moments[turn], moments[turn + 1]
 
 
-def _regrouped(
-    memory: Memory, owner: Integers, value: Integers, kept: NDArray[np.bool_], sizes: Integers
-) -> Memory:
+def _regrouped(memory: Memory, owner: Integers, value: Integers, kept: NDArray[np.bool_], sizes: Integers) -> Memory:
     """Segments of new owners over the kept rows; ``value`` maps each entry of ``seg_usage`` (-1: dead)."""
     position = offsets(kept.astype(np.int64))
     low, high = position[memory.seg_lo], position[memory.seg_hi]
@@ -239,7 +236,7 @@ def keep_rows(memory: Memory, kept: NDArray[np.bool_]) -> Memory:
 
 
 def normalised(memory: Memory) -> Memory:
-    """Every segment's least usage becomes 0, paid from the slack of its rows; segments that then vary not are dropped."""
+    """Every segment's least usage becomes 0, paid from the slack of its rows; constant segments are dropped."""
     if memory.seg_class.size == 0:
         return memory
     sizes = np.diff(memory.seg_start)

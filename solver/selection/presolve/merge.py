@@ -1,4 +1,4 @@
-"""Shrinks a selection problem to classes of nodes that move together: the passes of ``classes`` until nothing changes."""
+"""How small does a problem become by what is forbidden?  The passes of ``classes`` until nothing changes."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _parallel(classes: Classes) -> bool:
     return bool(np.unique(keys).size < keys.size)
 
 
-def _renumber(  # noqa: PLR0913, PLR0917
+def _renumber(
     classes: Classes,
     never: int,
     unary: Integers,
@@ -152,7 +152,7 @@ def _renumber(  # noqa: PLR0913, PLR0917
     )
 
 
-def _join_edges(  # noqa: PLR0913, PLR0917
+def _join_edges(
     classes: Classes,
     never: int,
     chosen: NDArray[np.bool_],
@@ -194,8 +194,8 @@ def _refuse_large_sums(problem: SelectionProblem) -> None:
             total += float(np.maximum.reduceat(size, start[:-1]).sum())
     if total > LARGEST_SUM:
         raise InvalidSelection(
-            f"the largest permitted costs of all nodes and edges add up to {total:.3g}, which exceeds 2**59: exact sums "
-            "do not fit in 64 bits; divide all costs by a common factor"
+            f"the largest permitted costs of all nodes and edges add up to {total:.3g}, which exceeds 2**59: exact "
+            "sums do not fit in 64 bits; divide all costs by a common factor"
         )
 
 

@@ -97,9 +97,7 @@ def restrict(reduced: Reduced, alive: NDArray[np.bool_], table: Integers | None 
 
 def _below(reduced: Reduced, classes: Classes, steps: tuple[Elimination, ...] = ()) -> Reduced:
     limits = Limits(reduced.memory, reduced.row_begin, reduced.row_end)
-    return replace(
-        _reduced(classes, limits, 0, reduced.constant), eliminations=steps, above=reduced
-    )
+    return replace(_reduced(classes, limits, 0, reduced.constant), eliminations=steps, above=reduced)
 
 
 def _reduced(classes: Classes, limits: Limits, capacity: int, constant: int = 0) -> Reduced:
