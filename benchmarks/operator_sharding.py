@@ -2,7 +2,7 @@
 
 Per instance, under the same wall limit: ours (a fresh process each, reading included), plain CP-SAT and plain HiGHS on
 the unreduced problem, beside the contest's best and winner and the best value known anywhere (``best_known.json``).
-Writes ``benchmarks/results/DATE-operator-sharding.md``.  Options: ``--instances ABDGKMPSV --seconds 60 --no-baselines``.
+Writes ``benchmarks/results/DATE-operator-sharding.md``.  Options: ``--instances ABV --seconds 60 --no-baselines``.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def rows(instances: str, seconds: float, baselines: bool) -> tuple[list[str], li
     for name in instances:
         path = FOLDER / f"asplos-2025-iopddl-{name}.json.gz"
         answer, best = ours(path, seconds), known[name]
-        others = [("not run", None)] * 2
+        others: list[tuple[str, int | None]] = [("not run", None)] * 2
         if baselines:
             problem = read_instance(path)
             others = [plain_cp_sat(problem, seconds), plain_highs(problem, seconds)]
@@ -191,7 +191,7 @@ def machine_line() -> str:
 
 def number(value: float | None) -> str:
     """With thousands, or a dash."""
-    return "–" if value is None else f"{value:,.0f}"
+    return "-" if value is None else f"{value:,.0f}"
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 State        classes c with values v, unary[c, v], pair tables; every node belongs to one class, and its option is a
              function of the class's value.  At first each node is a class of its own.
 One pass
-    (1) ``narrow``      drop values without a permitted partner on some edge, until nothing changes (arc consistency)
+    (1) ``narrowing``   drop values without a permitted partner on some edge, until nothing changes (arc consistency)
     (2) ``fold``        an edge with one live row, or with table[k, l] = r_k + c_l, moves into the unaries; an edge that
                         permits exactly one partner per value (a bijection) moves its costs into one unary and ...
     (3) ``unite``       ... joins its two classes; a cycle of bijections that contradicts itself forbids values
@@ -87,80 +87,6 @@ def adjacency(num: int, edge_a: Integers, edge_b: Integers) -> tuple[Integers, I
     edge = np.zeros(2 * edge_a.size, np.int64)
     fill_adjacency(num, edge_a, edge_b, start, node, edge)
     return start, node, edge
-
-
-@kernel(INT(INTS, INTS, INTS, INTS, INTS, INTS, INTS, INTS, INT, FLAGS))
-def narrow(
-    start: Integers,
-    edge_a: Integers,
-    edge_b: Integers,
-    edge_start: Integers,
-    adj_start: Integers,
-    adj_edge: Integers,
-    table: Integers,
-    queue: Integers,
-    never: int,
-    alive: NDArray[np.bool_],
-) -> int:
-    """Clear ``alive`` where a value has no permitted partner; -1, or the edge whose class lost its last value."""
-    num_edges = edge_a.size
-    waiting = np.zeros(num_edges, np.bool_)
-    head, count = 0, 0
-    for e in range(num_edges):
-        for cell in range(edge_start[e], edge_start[e + 1]):
-            if table[cell] >= never:
-                waiting[e] = True
-                queue[count] = e
-                count += 1
-                break
-        else:
-            queue[num_edges + e] = 1  # nothing is forbidden here, ever
-    supported = np.zeros(1, np.bool_)
-    while count > 0:
-        e = queue[head]
-        head = head + 1 if head + 1 < num_edges else 0
-        count -= 1
-        waiting[e] = False
-        a, b = edge_a[e], edge_b[e]
-        first_b, size_b = start[b], start[b + 1] - start[b]
-        if supported.size < size_b:
-            supported = np.zeros(size_b, np.bool_)
-        supported[:size_b] = False
-        lost_a, left_a, lost_b, left_b = False, False, False, False
-        for k in range(start[a + 1] - start[a]):
-            if not alive[start[a] + k]:
-                continue
-            row = edge_start[e] + k * size_b
-            found = False
-            for m in range(size_b):
-                if alive[first_b + m] and table[row + m] < never:
-                    found = True
-                    supported[m] = True
-            if found:
-                left_a = True
-            else:
-                alive[start[a] + k] = False
-                lost_a = True
-        for m in range(size_b):
-            if supported[m]:
-                left_b = True
-            elif alive[first_b + m]:
-                alive[first_b + m] = False
-                lost_b = True
-        if not left_a or not left_b:
-            return int(e)
-        for side in range(2):
-            if (side == 0 and not lost_a) or (side == 1 and not lost_b):
-                continue
-            c = a if side == 0 else b
-            for p in range(adj_start[c], adj_start[c + 1]):
-                f = adj_edge[p]
-                if f != e and not waiting[f] and queue[num_edges + f] == 0:
-                    waiting[f] = True
-                    tail = head + count
-                    queue[tail if tail < num_edges else tail - num_edges] = f
-                    count += 1
-    return -1
 
 
 @kernel(INT(INTS, INT, INT, INT, INT, INT, INT, FLAGS, INTS))

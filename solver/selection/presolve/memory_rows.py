@@ -64,6 +64,17 @@ def row_extremes(
         least[r], most[r] = least_sum, most_sum
 
 
+@kernel(INT(MEMORY, INT, INT, INTS, INTS))
+def shift_class(memory: Memory, s: int, sign: int, start: Integers, difference: Integers) -> int:
+    """Add a segment's usage, with this sign, to its class's entries; their new maximum."""
+    c = memory.seg_class[s]
+    largest = np.int64(-(2**62))
+    for v in range(start[c + 1] - start[c]):
+        difference[start[c] + v] += sign * memory.seg_usage[memory.seg_start[s] + v]
+        largest = max(largest, difference[start[c] + v])
+    return int(largest)
+
+
 @kernel(NOTHING(INTS, INTS, INTS, MEMORY, INTS, FLAGS, INT, INT))
 def drop_implied(
     event_start: Integers,
@@ -99,18 +110,11 @@ def drop_implied(
                     if t < 0:
                         break
                 for q in range(event_start[boundary], event_start[boundary + 1]):
-                    s = event_segment[q]
-                    sign = direction
-                    if s < 0:
-                        s = -1 - s
-                        sign = -direction
+                    s = event_segment[q] if event_segment[q] >= 0 else -1 - event_segment[q]
+                    sign = direction if event_segment[q] >= 0 else -direction
                     c = memory.seg_class[s]
-                    size = start[c + 1] - start[c]
-                    work += size
-                    largest = np.int64(-(2**62))
-                    for v in range(size):
-                        difference[start[c] + v] += sign * memory.seg_usage[memory.seg_start[s] + v]
-                        largest = max(largest, difference[start[c] + v])
+                    work += start[c + 1] - start[c]
+                    largest = shift_class(memory, s, sign, start, difference)
                     total += largest - highest[c]
                     highest[c] = largest
                     if not is_touched[c]:

@@ -15,12 +15,12 @@ from solver.selection.presolve.classes import (
     add_tables,
     adjacency,
     fold,
-    narrow,
     offsets,
     renumber_values,
     root_of,
     unite,
 )
+from solver.selection.presolve.narrowing import narrow
 from solver.selection.problem import FORBIDDEN, Integers, InvalidSelection, SelectionProblem
 
 LARGEST_SUM = 2.0**59
@@ -95,9 +95,8 @@ def _narrow(classes: Classes, start: Integers, edge_start: Integers, alive: NDAr
     if classes.edge_a.size == 0:
         return
     adj_start, _, adj_edge = adjacency(classes.sizes.size, classes.edge_a, classes.edge_b)
-    queue = np.zeros(2 * classes.edge_a.size, np.int64)
     ends = (classes.edge_a, classes.edge_b)
-    edge = narrow(start, *ends, edge_start, adj_start, adj_edge, classes.table, queue, never, alive)
+    edge = narrow(start, *ends, edge_start, adj_start, adj_edge, classes.table, never, alive)
     if edge >= 0:
         raise Contradiction(_members(classes, [int(classes.edge_a[edge]), int(classes.edge_b[edge])]))
 
