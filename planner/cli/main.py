@@ -33,6 +33,7 @@ COMMANDS = (
     "emit",
     "check",
     "run",
+    "shard",
     "models",
     "clusters",
     "devices",

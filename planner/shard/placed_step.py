@@ -123,7 +123,7 @@ def _with_results(
             state = placed.states[node]
             gradient[node] = redistribution.time_ps(size, held, state)
             gather[node] = redistribution.time_ps(_size(graph, node, 0), state, placed.outputs[node][0])
-            update[node] = int(builder.update_ps(graph.nodes[node], _one(state))[0])
+            update[node] = int(builder.update_ps(graph.nodes[node], only_option(state))[0])
             continue
         goal = (REPLICATE,) * len(held) if kind == "loss" else placed.outputs[numbers[name]][0]
         results.append(redistribution.time_ps(size, held, goal))
@@ -135,6 +135,7 @@ def _size(graph: OperatorGraph, node: int, output: int) -> int:
     return shape.size_bytes if shape else 0
 
 
-def _one(layout: Layout) -> OperatorOptions:
+def only_option(layout: Layout) -> OperatorOptions:
+    """A layout of one tensor as the only option of what makes it."""
     codes = np.array(layout, dtype=np.int8).reshape(1, 1, -1)
     return OperatorOptions(codes[:, :0], codes)

@@ -125,8 +125,9 @@ class ShardingCosts(Document):
     total_s: float
     compute_s: float
     resharding_s: float
-    forward_s: float
-    backward_s: float
+    forward_s: float = Field(description="operators of the forward pass with the resharding of what they read")
+    backward_s: float = Field(description="the same of the backward pass, gradients into their states included")
+    optimizer_s: float = Field(description="updates, and updated parameters gathered back")
     peak_memory_bytes: int
     parameters_bytes: int
     states_bytes: int
