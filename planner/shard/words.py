@@ -85,6 +85,8 @@ def _relays(plan: ShardingPlan, parameter: ParameterPlacement) -> tuple[str, ...
 def _word(weight: str, others: list[str], output: str, dims: int) -> str:
     if output.startswith("partial") and weight.startswith("shard"):
         return "row-parallel"
+    if weight == "shard:0" and dims > 2:
+        return "experts or channels split"
     if weight.startswith("shard"):
         return "column-parallel" if dims > 1 else "features split"
     read = next((each for each in others if each != "replicate"), output)

@@ -34,6 +34,10 @@ def shape_of(node: Any) -> tuple[int, ...] | None:
     return tuple(int(size) for size in value.shape) if isinstance(value, torch.Tensor) else None
 
 
+def _like(node: Node) -> tuple[tuple[int, ...] | None, object]:
+    return shape_of(node), getattr(node.meta.get("val"), "dtype", None)
+
+
 def clean(graph: GraphModule) -> None:
     """Remove identities, merge repeated expressions, drop dead operators, in place."""
     for _ in range(2):
@@ -52,6 +56,10 @@ def _same_as(node: Node) -> Node | None:
     source = node.args[0]
     if node.target in ALIASES:
         return source
+    if node.target is aten.copy.default:
+        # What a decomposition writes into a buffer: the new value itself.
+        value = node.args[1]
+        return value if isinstance(value, Node) and _like(value) == _like(node) else None
     if node.target in RESHAPES:
         while source.target in RESHAPES and shape_of(source) != shape_of(node) and isinstance(source.args[0], Node):
             source = source.args[0]

@@ -34,6 +34,15 @@ READS_VALUES = (
     "Could not guard",
     "meta tensors",
 )
+aten = torch.ops.aten
+BETTER_IN_PARTS = (
+    aten.native_batch_norm.default,
+    aten.native_batch_norm_backward.default,
+    aten._native_batch_norm_legit.default,
+    aten._native_batch_norm_legit_functional.default,
+    aten.cudnn_batch_norm.default,
+    aten.cudnn_batch_norm_backward.default,
+)
 HERE = Path(__file__).resolve().parent
 TORCH = Path(torch.__file__).resolve().parent
 
@@ -131,11 +140,23 @@ def _fake(tensor: Tensor, *, gradient: bool = False) -> Tensor:
 
 
 def _decompositions() -> dict[Any, Callable[..., Any]]:
-    """How operators without a sharding rule are taken apart."""
+    """How operators are taken apart: those without a sharding rule, and those that shard better in parts.
+
+    A bias is added after its product, so that tokens need not be flattened; batch normalisation becomes sums over the
+    batch, which may be partial (its own rule keeps the batch whole).
+    """
     from planner.shard.torch_graph.sharding_rules import has_rule
 
     table = torch._decomp.core_aten_decompositions()
-    return {operator: function for operator, function in table.items() if not has_rule(operator)}
+    chosen = {operator: function for operator, function in table.items() if not has_rule(operator)}
+    return {**chosen, **torch._decomp.get_decompositions(BETTER_IN_PARTS), aten.addmm.default: _product_and_bias}
+
+
+def _product_and_bias(bias: Tensor, left: Tensor, right: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    product = torch.mm(left, right)
+    if alpha != 1:
+        product = product * alpha
+    return product + (bias if beta == 1 else beta * bias)
 
 
 def _mutates(graph: GraphModule) -> bool:
@@ -155,7 +176,7 @@ def _functional(graph: GraphModule, flat: list[Tensor], results: list[str], name
     placeholders = [node for node in traced.graph.nodes if node.op == "placeholder"]
     output = next(node for node in traced.graph.nodes if node.op == "output")
     for node in list(traced.graph.nodes):
-        if node.target is torch.ops.aten.copy_.default and node.args[0] in placeholders:
+        if node.target is aten.copy_.default and node.args[0] in placeholders:
             results.append(names[placeholders.index(node.args[0])])
             output.args = ([*output.args[0], node.args[1]],)
             traced.graph.erase_node(node)

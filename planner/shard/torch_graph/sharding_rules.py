@@ -57,7 +57,9 @@ def axis_rules(
     outputs = [each if isinstance(each, Tensor) else None for each in _as_list(output)]
     whole = AxisRule((REPLICATE,) * len(tensors), tuple(None if each is None else REPLICATE for each in outputs))
     found = {whole: None}
-    for rule in _asked(operator, args, kwargs, tensors, outputs, size):
+    for asked in _asked(operator, args, kwargs, tensors, outputs, size):
+        made = zip(asked.outputs, outputs, strict=False)
+        rule = AxisRule(asked.inputs, tuple(None if value is None else code for code, value in made))
         if _fits(rule, tensors, outputs):
             found[rule] = None
     return tuple(found)
