@@ -48,11 +48,21 @@ MEMORY = record(Memory, *[INTS] * 7)
 
 
 @dataclass(frozen=True)
-class Reduced:
-    """A presolved problem and the way back: ``constant`` is what all settled nodes cost.
+class Elimination:
+    """A class that takes the best answer to its neighbours: ``best[v of first, v of second]`` (fewer axes if fewer)."""
 
-    ``option_of`` holds, node after node, the option for each value of its class (``option_first[i]`` is where node i
-    begins); nodes of class -1 are settled and take ``settled[i]``.
+    eliminated: int
+    neighbours: tuple[int, ...]
+    best: Integers
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A smaller problem and the way back to the one above it, whose classes (or nodes) are called parents here.
+
+    ``constant`` is what everything settled costs, from the top down.  ``option_of`` holds, parent after parent from
+    ``option_first`` on, the parent's value for each value of its class; parents of class -1 are settled and take
+    ``settled``; ``eliminations`` (in the order in which they were made) then answer to the others.
     """
 
     graph: Graph
@@ -60,18 +70,14 @@ class Reduced:
     table: Integers
     memory: Memory
     row_begin: Integers
+    row_end: Integers
     constant: int
     node_class: Integers
     option_of: Integers
     option_first: Integers
     settled: Integers
-
-    def expand(self, values: Integers) -> Integers:
-        """int64[N]: the option of every node when class c takes ``values[c]``."""
-        free = self.node_class >= 0
-        choice = self.settled.copy()
-        choice[free] = self.option_of[self.option_first[free] + values[self.node_class[free]]]
-        return choice
+    eliminations: tuple[Elimination, ...] = ()
+    above: Reduced | None = None
 
     @property
     def num_classes(self) -> int:
@@ -83,19 +89,47 @@ class Reduced:
         """R."""
         return int(self.memory.slack.size)
 
+    @property
+    def num_cells(self) -> int:
+        """Entries of all tables."""
+        return int(self.table.size)
+
+    def parent_values(self, values: Integers) -> Integers:
+        """The parents' values when class c takes ``values[c]``."""
+        free = self.node_class >= 0
+        result = self.settled.copy()
+        result[free] = self.option_of[self.option_first[free] + values[self.node_class[free]]]
+        for step in reversed(self.eliminations):
+            result[step.eliminated] = step.best[tuple(int(result[n]) for n in step.neighbours)]
+        return result
+
+    def values_in(self, values: Integers, ancestor: Reduced) -> Integers:
+        """int64[C of ancestor]: these values in the terms of a problem further up."""
+        here: Reduced | None = self
+        while here is not None and here is not ancestor:
+            values, here = here.parent_values(values), here.above
+        return values
+
+    def choice(self, values: Integers) -> Integers:
+        """int64[N]: the option of every node of the whole problem."""
+        above = self.parent_values(values)
+        return above if self.above is None else self.above.choice(above)
+
     def values_of(self, choice: Integers) -> Integers | None:
-        """int64[C]: the class values that stand for this choice; None where one of them was removed."""
+        """int64[C]: the values that stand for this choice of all nodes; None where one of them was removed."""
+        parents = choice if self.above is None else self.above.values_of(choice)
+        return None if parents is None else self.values_of_parents(parents)
+
+    def values_of_parents(self, parents: Integers) -> Integers | None:
+        """int64[C]: the values that stand for these values of the parents; None where one of them was removed."""
         free = np.flatnonzero(self.node_class >= 0)
-        if (choice[self.node_class < 0] != self.settled[self.node_class < 0]).any():
+        sizes = self.graph.sizes[self.node_class[free]]
+        parent = np.repeat(free, sizes)
+        value = np.arange(int(sizes.sum()), dtype=np.int64) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        match = self.option_of[self.option_first[parent] + value] == parents[parent]
+        if int(match.sum()) < free.size:
             return None
         values = np.zeros(self.num_classes, np.int64)
-        sizes = self.graph.sizes[self.node_class[free]]
-        node = np.repeat(free, sizes)
-        position = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        match = self.option_of[self.option_first[node] + position] == choice[node]
-        found = np.zeros(self.node_class.size, np.bool_)
-        found[node[match]] = True
-        if not found[free].all():
-            return None
-        values[self.node_class[node[match]]] = position[match]
-        return values if (self.expand(values) == choice).all() else None
+        values[self.node_class[parent[match]]] = value[match]
+        agreed = values[self.node_class[parent[match]]] == value[match]
+        return values if agreed.all() else None

@@ -3,7 +3,7 @@
 (1) A row is a time just before something ends and after something began (``_peaks``): the live set of every other time
     is contained in that of a row.
 (2) Per row, the least and the most that all classes together can use (``row_extremes``): a row whose most fits is
-    dropped; one whose least does not fit proves that nothing is feasible (CapacityExceeded).
+    dropped; one whose least does not fit proves that nothing is feasible (``row_shortage``).
 (3) Row t is implied by a kept row r where  sum over classes of max_v (usage_t(v) - usage_r(v)) <= slack_t - slack_r
     (``drop_implied``): whoever keeps r within its slack keeps t.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.selection.answer import BindingWindow
 from solver.selection.kernel import FLAGS, INT, INTS, NOTHING, kernel
 from solver.selection.presolve.classes import Classes, offsets
 from solver.selection.problem import Integers, SelectionProblem
@@ -26,28 +25,15 @@ LARGEST_WORK = 2_000_000_000
 """Where the search for implied rows ends: what is left is kept, which is always right."""
 
 
-class CapacityExceeded(Exception):
-    """At this window even the least usage of every class exceeds the capacity."""
-
-    def __init__(self, window: BindingWindow) -> None:
-        super().__init__(f"at least {window.least_usage} of {window.capacity} is used at {window.begin}")
-        self.window = window
-
-
-@kernel(NOTHING(INTS, INTS, INTS, INTS, INTS, INTS))
+@kernel(NOTHING(INTS, INTS, INTS, INTS, INTS))
 def add_usages(
-    option_segment: Integers,
-    option_value: Integers,
-    usages: Integers,
-    seg_start: Integers,
-    floor: Integers,
-    seg_usage: Integers,
+    option_segment: Integers, option_value: Integers, usages: Integers, seg_start: Integers, seg_usage: Integers
 ) -> None:
-    """Add each option's usage above its node's floor to its segment's table (segment -1: none; value -1: dead)."""
+    """Add each option's usage to its segment's table (segment -1: none; value -1: dead)."""
     for j in range(usages.size):
         s = option_segment[j]
         if s >= 0 and option_value[j] >= 0:
-            seg_usage[seg_start[s] + option_value[j]] += usages[j] - floor[j]
+            seg_usage[seg_start[s] + option_value[j]] += usages[j]
 
 
 @kernel(NOTHING(INTS, INTS, INTS, MEMORY, INTS, INTS))
@@ -145,40 +131,71 @@ def drop_implied(  # noqa: PLR0912, PLR0913, PLR0917
                 difference[start[c] : start[c + 1]] = 0
 
 
-def binding_rows(problem: SelectionProblem, classes: Classes) -> tuple[Memory, Integers]:
-    """The segments over the rows that can bind, and the time at which each row lies.  Raises CapacityExceeded."""
-    empty = Memory(*[np.zeros(0, np.int64)] * 5, np.zeros(classes.sizes.size + 1, np.int64), np.zeros(0, np.int64))
-    if problem.capacity is None or problem.num_nodes == 0:
-        return empty, np.zeros(0, np.int64)
-    dead = classes.node_value < 0
-    first = problem.option_start[:-1]
-    floors = np.minimum.reduceat(np.where(dead, np.iinfo(np.int64).max, problem.usages), first)
-    peaks = np.maximum.reduceat(np.where(dead, 0, problem.usages), first)
+def node_memory(problem: SelectionProblem) -> tuple[Memory, Integers, Integers]:
+    """The problem's usage as segments of nodes over all rows, and when each row begins and ends."""
+    first, usages = problem.option_start[:-1], problem.usages
+    if problem.capacity is None or usages.size == 0:
+        return no_memory(problem.num_nodes), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    peaks = np.maximum.reduceat(usages, first)
     using = (problem.live_from < problem.live_until) & (peaks > 0)
     times, ends = _peaks(problem.live_from[using], problem.live_until[using])
-    if times.size == 0:
-        return empty, times
     low, high = np.searchsorted(times, problem.live_from), np.searchsorted(times, problem.live_until)
-    varies = using & (peaks > floors) & (high > low)
-    memory = _segments(problem, classes, varies, floors, low, high)
-    base = np.zeros(times.size + 1, np.int64)
-    np.add.at(base, low[using], floors[using])
-    np.subtract.at(base, high[using], floors[using])
-    memory = normalised(memory._replace(slack=problem.capacity - np.cumsum(base)[:-1]))
-    start = offsets(classes.sizes)
-    events = _events(memory)
-    least, most = np.zeros(times.size, np.int64), np.zeros(times.size, np.int64)
-    row_extremes(*events, start, memory, least, most)
-    worst = int(np.argmax(least - memory.slack))
-    if least[worst] > memory.slack[worst]:
-        needed = int(least[worst] - memory.slack[worst]) + problem.capacity
-        raise CapacityExceeded(BindingWindow(int(times[worst]), int(ends[worst]), needed, problem.capacity))
+    nodes = np.flatnonzero(using & (high > low))
+    seg_start = offsets(problem.option_counts[nodes])
+    options = np.repeat(using & (high > low), problem.option_counts)
+    class_seg = np.searchsorted(nodes, np.arange(problem.num_nodes + 1)).astype(np.int64)
+    slack = np.full(times.size, problem.capacity, np.int64)
+    return Memory(nodes, low[nodes], high[nodes], seg_start, usages[options], class_seg, slack), times, ends
+
+
+def no_memory(num_classes: int) -> Memory:
+    """Nothing limits anything."""
+    nothing = [np.zeros(0, np.int64) for _ in range(3)]
+    return Memory(
+        *nothing, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(num_classes + 1, np.int64), nothing[0]
+    )
+
+
+def class_memory(memory: Memory, classes: Classes) -> Memory:
+    """The segments of nodes as segments of their classes; nodes of one class over the same rows add up."""
+    sizes = np.diff(memory.seg_start)
+    node_first = offsets(classes.option_counts)
+    option = np.arange(memory.seg_usage.size, dtype=np.int64) - np.repeat(memory.seg_start[:-1], sizes)
+    value = classes.node_value[np.repeat(node_first[memory.seg_class], sizes) + option]
+    owner = classes.node_class[memory.seg_class]
+    everything = np.ones(memory.slack.size, np.bool_)
+    return normalised(_regrouped(memory, owner, value, everything, classes.sizes))
+
+
+def binding_rows(memory: Memory, sizes: Integers, thorough: bool = True) -> tuple[Memory, NDArray[np.bool_]]:
+    """The same limits in as few rows as can be, and which rows those are; ``row_shortage`` has passed before."""
+    start = offsets(sizes)
+    everything = np.ones(memory.slack.size, np.bool_)
+    if memory.slack.size == 0:
+        return memory, everything
+    least, most = np.zeros(memory.slack.size, np.int64), np.zeros(memory.slack.size, np.int64)
+    row_extremes(*_events(memory), start, memory, least, most)
     kept = most > memory.slack
-    memory, times = keep_rows(memory, kept), times[kept]
-    excess = (most[kept] - memory.slack) / np.maximum(1, memory.slack)
-    kept = np.ones(times.size, np.bool_)
-    drop_implied(*_events(memory), start, memory, np.argsort(-excess, kind="stable"), kept, PATIENCE, LARGEST_WORK)
-    return normalised(keep_rows(memory, kept)), times[kept]
+    fewer = keep_rows(memory, kept)
+    if thorough and fewer.slack.size:
+        excess = (most[kept] - fewer.slack) / np.maximum(1, fewer.slack)
+        needed = np.ones(fewer.slack.size, np.bool_)
+        order = np.argsort(-excess, kind="stable")
+        drop_implied(*_events(fewer), start, fewer, order, needed, PATIENCE, LARGEST_WORK)
+        fewer = keep_rows(fewer, needed)
+        kept[kept] = needed
+    return normalised(fewer), kept
+
+
+def row_shortage(memory: Memory, sizes: Integers) -> tuple[int, int] | None:
+    """The row that overflows most even at the least usage of every class, and by how much; None where all fit."""
+    if memory.slack.size == 0:
+        return None
+    least, most = np.zeros(memory.slack.size, np.int64), np.zeros(memory.slack.size, np.int64)
+    row_extremes(*_events(memory), offsets(sizes), memory, least, most)
+    worst = int(np.argmax(least - memory.slack))
+    missing = int(least[worst] - memory.slack[worst])
+    return (worst, missing) if missing > 0 else None
 
 
 def _peaks(live_from: Integers, live_until: Integers) -> tuple[Integers, Integers]:
@@ -191,59 +208,38 @@ def _peaks(live_from: Integers, live_until: Integers) -> tuple[Integers, Integer
     return moments[turn], moments[turn + 1]
 
 
-def _segments(  # noqa: PLR0913, PLR0917
-    problem: SelectionProblem,
-    classes: Classes,
-    varies: NDArray[np.bool_],
-    floors: Integers,
-    low: Integers,
-    high: Integers,
+def _regrouped(
+    memory: Memory, owner: Integers, value: Integers, kept: NDArray[np.bool_], sizes: Integers
 ) -> Memory:
-    """Segments of the nodes that vary; nodes of one class over the same rows add up."""
-    nodes = np.flatnonzero(varies)
-    keys = np.stack([classes.node_class[nodes], low[nodes], high[nodes]])
-    distinct, group = np.unique(keys, axis=1, return_inverse=True)
-    node_segment = np.full(problem.num_nodes, -1, np.int64)
-    node_segment[nodes] = group.ravel()
-    seg_start = offsets(classes.sizes[distinct[0]])
+    """Segments of new owners over the kept rows; ``value`` maps each entry of ``seg_usage`` (-1: dead)."""
+    position = offsets(kept.astype(np.int64))
+    low, high = position[memory.seg_lo], position[memory.seg_hi]
+    alive = high > low
+    span = position[-1] + 1
+    keys = ((owner * span + low) * span + high)[alive]
+    distinct, group = np.unique(keys, return_inverse=True)
+    rest, new_high = np.divmod(distinct, span)
+    new_owner, new_low = np.divmod(rest, span)
+    segment = np.full(alive.size, -1, np.int64)
+    segment[alive] = group
+    seg_start = offsets(sizes[new_owner])
     seg_usage = np.zeros(int(seg_start[-1]), np.int64)
-    add_usages(
-        np.repeat(node_segment, problem.option_counts),
-        classes.node_value,
-        problem.usages,
-        seg_start,
-        np.repeat(floors, problem.option_counts),
-        seg_usage,
-    )
-    class_seg = np.searchsorted(distinct[0], np.arange(classes.sizes.size + 1)).astype(np.int64)
-    return Memory(*(np.ascontiguousarray(row) for row in distinct), seg_start, seg_usage, class_seg, np.zeros(0, np.int64))
+    add_usages(np.repeat(segment, np.diff(memory.seg_start)), value, memory.seg_usage, seg_start, seg_usage)
+    class_seg = np.searchsorted(new_owner, np.arange(sizes.size + 1)).astype(np.int64)
+    return Memory(new_owner, new_low, new_high, seg_start, seg_usage, class_seg, memory.slack[kept])
 
 
 def keep_rows(memory: Memory, kept: NDArray[np.bool_]) -> Memory:
     """The same segments over fewer rows; segments over none are dropped, those over the same rows added up."""
-    position = offsets(kept.astype(np.int64))
-    low, high = position[memory.seg_lo], position[memory.seg_hi]
     sizes = np.diff(memory.seg_start)
-    alive = high > low
-    keys = np.stack([memory.seg_class, low, high])[:, alive]
-    distinct, group = np.unique(keys, axis=1, return_inverse=True)
-    segment = np.full(sizes.size, -1, np.int64)
-    segment[alive] = group.ravel()
-    new_sizes = np.zeros(distinct.shape[1], np.int64)
-    new_sizes[group.ravel()] = sizes[alive]
-    seg_start = offsets(new_sizes)
-    seg_usage = np.zeros(int(seg_start[-1]), np.int64)
     value = np.arange(memory.seg_usage.size, dtype=np.int64) - np.repeat(memory.seg_start[:-1], sizes)
-    add_usages(
-        np.repeat(segment, sizes), value, memory.seg_usage, seg_start, np.zeros_like(memory.seg_usage), seg_usage
-    )
-    class_seg = np.searchsorted(distinct[0], np.arange(memory.class_seg.size)).astype(np.int64)
-    rows = (np.ascontiguousarray(row) for row in distinct)
-    return Memory(*rows, seg_start, seg_usage, class_seg, memory.slack[kept])
+    owner_sizes = np.ones(memory.class_seg.size - 1, np.int64)
+    owner_sizes[memory.seg_class] = sizes
+    return _regrouped(memory, memory.seg_class, value, kept, owner_sizes)
 
 
 def normalised(memory: Memory) -> Memory:
-    """Every segment's least usage becomes 0, paid from the slack of its rows."""
+    """Every segment's least usage becomes 0, paid from the slack of its rows; segments that then vary not are dropped."""
     if memory.seg_class.size == 0:
         return memory
     sizes = np.diff(memory.seg_start)
@@ -251,8 +247,17 @@ def normalised(memory: Memory) -> Memory:
     used = np.zeros(memory.slack.size + 1, np.int64)
     np.add.at(used, memory.seg_lo, least)
     np.subtract.at(used, memory.seg_hi, least)
-    return memory._replace(
-        seg_usage=memory.seg_usage - np.repeat(least, sizes), slack=memory.slack - np.cumsum(used)[:-1]
+    usage, slack = memory.seg_usage - np.repeat(least, sizes), memory.slack - np.cumsum(used)[:-1]
+    varies = np.maximum.reduceat(usage, memory.seg_start[:-1]) > 0
+    owners = memory.seg_class[varies]
+    return Memory(
+        owners,
+        memory.seg_lo[varies],
+        memory.seg_hi[varies],
+        offsets(sizes[varies]),
+        usage[np.repeat(varies, sizes)],
+        np.searchsorted(owners, np.arange(memory.class_seg.size)).astype(np.int64),
+        slack,
     )
 
 
