@@ -27,8 +27,8 @@ from solver.selection.presolve.classes import NEVER
 from solver.selection.problem import Integers
 from solver.selection.reduced import Reduced
 
-TOLERANCE = 1e-7
-LARGEST_COEFFICIENT = 1e4
+TOLERANCE = 1e-9
+LARGEST_COEFFICIENT = 1e6
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _options(limits: CoreLimits) -> dict[str, object]:
         "threads": limits.threads,
         "parallel": "on" if limits.threads > 1 else "off",
         "mip_rel_gap": 0.0,
-        "mip_abs_gap": 1e-6,
+        "mip_abs_gap": 1e-7,
         "mip_feasibility_tolerance": 1e-7,
         "primal_feasibility_tolerance": 1e-8,
         "dual_feasibility_tolerance": TOLERANCE,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solver.selection.answer import TracePoint
-from solver.selection.check import check_selection
 from solver.selection.presolve.classes import NEVER
 from solver.selection.prices import exact_cost_of, fill_usage, fits
 from solver.selection.problem import Integers, SelectionProblem
@@ -21,7 +20,7 @@ POOL_SIZE = 12
 
 @dataclass
 class Incumbent:
-    """The best checked selection, the best bound, and the limits of the solve.
+    """The best selection, the best bound, and the limits of the solve.
 
     ``work_limit`` counts kernel steps (table entries looked at, about); with it the clock only stops what would run
     past the time limit, and decides nothing else.
@@ -34,7 +33,7 @@ class Incumbent:
     should_stop: Callable[[], bool] | None = None
     on_progress: Callable[[TracePoint], None] | None = None
     cost: int | None = None
-    choice: Integers | None = None
+    choice: Callable[[], Integers] | None = None
     bound: int | None = None
     work: int = 0
     trace: list[TracePoint] = field(default_factory=list)
@@ -70,12 +69,11 @@ class Incumbent:
             self.halted = True
         return self.halted or self.closed() or self.share_spent() >= 1.0 or self.left_s() <= 0
 
-    def offer(self, cost: int, choice: Integers, by: str) -> bool:
-        """Take a selection if it is cheaper than the best; every one is checked from the tables first."""
+    def offer(self, cost: int, choice: Callable[[], Integers], by: str) -> bool:
+        """Take a selection if it is cheaper than the best; ``choice`` writes it out when it is asked for."""
         with self.lock:
             if self.cost is not None and cost >= self.cost:
                 return False
-            check_selection(self.problem, choice.tolist(), cost)
             self.cost, self.choice = cost, choice
             if self.bound is not None and self.bound > cost:
                 self.bound = cost
@@ -127,5 +125,6 @@ class Pool:
                 self.members.sort(key=lambda member: member[0])
                 del self.members[self.size :]
         if self.incumbent.cost is None or cost < self.incumbent.cost:
-            self.incumbent.offer(cost, reduced.choice(values), by)
+            kept = values.copy()
+            self.incumbent.offer(cost, lambda: reduced.choice(kept), by)
         return cost

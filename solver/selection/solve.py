@@ -71,7 +71,7 @@ def _answer(incumbent: Incumbent) -> Answer:
     trace = tuple(incumbent.trace)
     if cost is None or choice is None:
         return Answer("unknown", None, None, bound, None, incumbent.wall_s(), trace)
-    options = tuple(choice.tolist())
+    options = tuple(choice().tolist())
     check_selection(incumbent.problem, options, cost)
     gap = None if bound is None else (cost - bound) / max(abs(cost), 1)
     status = "optimal" if bound == cost else "feasible"
