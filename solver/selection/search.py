@@ -96,11 +96,13 @@ class Search:
                         return False
                     self.incumbent.raise_bound(seen or 0, "elimination")
                     return True
-            if core.num_cells <= CORE_CELLS and not self._finish(core, dual, attempt):
+            small = core.num_cells <= SMALL_CORE_CELLS
+            if not small:
+                self._descend(self.streams[0])
+            stale = seen is not None and self.incumbent.cost != seen
+            if (small or (core.num_cells <= CORE_CELLS and not stale)) and not self._finish(core, dual, attempt):
                 return False
             attempt += 1
-            if not self.incumbent.stopped():
-                self._descend(self.streams[0])
         return True
 
     def _ascend(self, dual: Dual, share: float) -> None:
@@ -132,6 +134,13 @@ class Search:
                 break
         return core, dual
 
+    def _overtaken(self, cost_before: int | None) -> bool:
+        """Whether the gap that a core was cut for has become much smaller in the meantime, so that cutting pays again."""
+        cost, bound = self.incumbent.cost, self.incumbent.bound
+        if cost is None or bound is None or self.incumbent.work_limit is not None:
+            return False
+        return cost_before is None or cost_before - cost > 0.2 * (cost_before - bound)
+
     def _settled(self, core: Reduced) -> None:
         """Nothing is left to decide: the one selection left, or the incumbent, is the optimum."""
         Pool(core, self.incumbent).offer(np.zeros(0, np.int64), "elimination")
@@ -149,7 +158,7 @@ class Search:
         cost_before = self.incumbent.cost
 
         def interrupted() -> bool:
-            return self.incumbent.stopped() or self.incumbent.left_s() < until
+            return self.incumbent.stopped() or self.incumbent.left_s() < until or self._overtaken(cost_before)
 
         nodes = WORK_NODES * 4**attempt if self.incumbent.work_limit is not None else None
         limits = CoreLimits(interrupted, nodes, self.threads if small else 1)
