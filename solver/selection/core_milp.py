@@ -1,0 +1,204 @@
+"""Which selection of a small core is the best?  A mixed-integer program on reduced costs, solved by HiGHS.
+
+Variables    s[c, v] in {0, 1}; y[e, k, m] >= 0 for pairs that may be in a better selection; left[r] >= 0: free slack
+Objective    minimise  sum U_c(v) s[c, v] + sum T_e(k, m) y[e, k, m] + sum P_r left[r]     (``exact_bound``, minima out)
+Constraints  (1) sum_v s[c, v] = 1                                        for each class c
+             (2) sum_m y[e, k, m] = s[a, k],  sum_k y[e, k, m] = s[b, m]  for each edge e: the local polytope
+             (3) left[r - 1] - left[r] = change of usage into row r       for each row: a chain keeps the rows sparse
+
+Adding the proven bound B gives the cost of a selection up to what ``exact_bound`` rounds down (at most a unit in 2^20
+per segment), so the program's bound plus B is a bound.  Because every coefficient is a reduced cost, all numbers lie
+within the gap that is still open, and HiGHS's tolerances are relative to that gap, not to the cost.
+Margin: the dual values may be off by ``TOLERANCE`` in each column; a selection uses one column per class and edge and
+the free slack of each row, so its cost is off by at most TOLERANCE (C + E + R) in the scaled objective, and that is
+taken off the bound twice over before it is rounded up to the next integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.selection.exact_bound import ReducedCosts
+from solver.selection.presolve.classes import NEVER
+from solver.selection.problem import Integers
+from solver.selection.reduced import Reduced
+
+TOLERANCE = 1e-9
+LARGEST_COEFFICIENT = 1e6
+
+
+@dataclass(frozen=True)
+class CoreAnswer:
+    """``bound`` <= the cost of every selection cheaper than the incumbent; ``proved``: nothing is left to search."""
+
+    values: Integers | None
+    bound: int | None
+    proved: bool
+    infeasible: bool
+
+
+@dataclass(frozen=True)
+class CoreLimits:
+    """When to give up: a clock and a flag for ``interrupted``, a count of nodes for the same path every time."""
+
+    interrupted: Callable[[], bool]
+    max_nodes: int | None = None
+    threads: int = 1
+
+
+@dataclass
+class Columns:
+    """The program column by column, as triplets."""
+
+    rows: list[NDArray[np.int64]]
+    columns: list[NDArray[np.int64]]
+    entries: list[NDArray[np.float64]]
+    right: list[NDArray[np.float64]]
+    count: int = 0
+
+    def add(self, rows: Integers, columns: Integers, entries: NDArray[np.float64]) -> None:
+        """Entries of the matrix."""
+        self.rows.append(rows)
+        self.columns.append(columns)
+        self.entries.append(entries)
+
+
+def solve_core(
+    reduced: Reduced, costs: ReducedCosts, cost_limit: int | None, hint: Integers | None, limits: CoreLimits
+) -> CoreAnswer:
+    """The best selection cheaper than ``cost_limit``, or proof that there is none."""
+    import highspy
+
+    gap = np.inf if cost_limit is None else float(cost_limit - costs.bound_exact)
+    pairs = _pairs(reduced, costs, gap)
+    coefficients = np.concatenate([costs.unary, costs.table[pairs], np.zeros(reduced.num_rows)])
+    unit = max(1.0, float(np.median(reduced.memory.slack))) if reduced.num_rows else 1.0
+    coefficients[coefficients.size - reduced.num_rows :] = costs.price * unit
+    scale = max(1.0, float(np.abs(coefficients).max(initial=0.0)) / LARGEST_COEFFICIENT)
+    lp = _program(highspy, reduced, pairs, coefficients / scale, unit)
+    highs = highspy.Highs()
+    for name, value in _options(limits).items():
+        highs.setOptionValue(name, value)
+    highs.passModel(lp)
+    if hint is not None:
+        chosen = np.zeros(reduced.unary.size)
+        chosen[reduced.graph.start[:-1] + hint] = 1.0
+        highs.setSolution(chosen.size, np.arange(chosen.size, dtype=np.int32), chosen)
+
+    def stop(event: object) -> None:
+        if limits.interrupted():
+            event.data_in.user_interrupt = True  # type: ignore[attr-defined]
+
+    for callback in (highs.cbMipInterrupt, highs.cbSimplexInterrupt, highs.cbIpmInterrupt):
+        callback.subscribe(stop)
+    highs.run()
+    return _answer(highspy, highs, reduced, costs, scale)
+
+
+def _options(limits: CoreLimits) -> dict[str, object]:
+    options: dict[str, object] = {
+        "output_flag": False,
+        "threads": limits.threads,
+        "parallel": "on" if limits.threads > 1 else "off",
+        "mip_rel_gap": 0.0,
+        "mip_abs_gap": 1e-7,
+        "mip_feasibility_tolerance": 1e-7,
+        "primal_feasibility_tolerance": 1e-8,
+        "dual_feasibility_tolerance": TOLERANCE,
+    }
+    if limits.max_nodes is not None:
+        options["mip_max_nodes"] = limits.max_nodes
+    return options
+
+
+def _pairs(reduced: Reduced, costs: ReducedCosts, gap: float) -> Integers:
+    """The table entries that a selection cheaper than the limit may use."""
+    graph = reduced.graph
+    cells = np.diff(graph.edge_start)
+    edge = np.repeat(np.arange(cells.size), cells)
+    inside = np.arange(reduced.table.size, dtype=np.int64) - np.repeat(graph.edge_start[:-1], cells)
+    k, m = np.divmod(inside, graph.sizes[graph.edge_b[edge]])
+    least = costs.table + costs.unary[graph.start[graph.edge_a[edge]] + k]
+    least += costs.unary[graph.start[graph.edge_b[edge]] + m]
+    return np.flatnonzero((reduced.table < NEVER) & (least <= gap))
+
+
+def _program(highspy: object, reduced: Reduced, pairs: Integers, objective: NDArray[np.float64], unit: float) -> object:
+    """The model in HiGHS's form."""
+    import scipy.sparse
+
+    graph, memory = reduced.graph, reduced.memory
+    num_values, num_rows = reduced.unary.size, reduced.num_rows
+    owner = np.repeat(np.arange(reduced.num_classes), graph.sizes)
+    parts = Columns([owner], [np.arange(num_values)], [np.ones(num_values)], [np.ones(reduced.num_classes)])
+    parts.count = reduced.num_classes
+    edge = np.searchsorted(graph.edge_start, pairs, side="right") - 1
+    k, m = np.divmod(pairs - graph.edge_start[edge], graph.sizes[graph.edge_b[edge]])
+    column = num_values + np.arange(pairs.size)
+    for ends, value in ((graph.edge_a, k), (graph.edge_b, m)):
+        first = parts.count + np.concatenate([[0], np.cumsum(graph.sizes[ends])])
+        parts.add(first[edge] + value, column, np.ones(pairs.size))
+        each = np.repeat(np.arange(ends.size), graph.sizes[ends])
+        rows = np.arange(first[0], first[-1])
+        parts.add(rows, graph.start[ends[each]] + rows - first[each], -np.ones(rows.size))
+        parts.right.append(np.zeros(rows.size))
+        parts.count = int(first[-1])
+    _add_memory(parts, memory, graph.start, num_values + pairs.size, unit)
+    num_columns = num_values + pairs.size + num_rows
+    shape = (parts.count, num_columns)
+    triplets = (np.concatenate(parts.entries), (np.concatenate(parts.rows), np.concatenate(parts.columns)))
+    matrix = scipy.sparse.csc_matrix(triplets, shape=shape)
+    lp = highspy.HighsLp()  # type: ignore[attr-defined]
+    lp.num_col_, lp.num_row_, lp.col_cost_ = num_columns, parts.count, objective
+    lp.col_lower_ = np.zeros(num_columns)
+    lp.col_upper_ = np.concatenate([np.ones(num_values + pairs.size), memory.slack / unit])
+    lp.row_lower_ = lp.row_upper_ = np.concatenate(parts.right)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise  # type: ignore[attr-defined]
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    kinds = highspy.HighsVarType  # type: ignore[attr-defined]
+    lp.integrality_ = [kinds.kInteger] * num_values + [kinds.kContinuous] * (num_columns - num_values)
+    return lp
+
+
+def _add_memory(parts: Columns, memory: object, start: Integers, first_left: int, unit: float) -> None:
+    """Rows (3): left[r - 1] - left[r] - change of usage = slack[r - 1] - slack[r], all in ``unit``."""
+    from solver.selection.reduced import Memory
+
+    assert isinstance(memory, Memory)
+    num_rows = memory.slack.size
+    rows = parts.count + np.arange(num_rows)
+    left = first_left + np.arange(num_rows)
+    parts.add(rows, left, -np.ones(num_rows))
+    parts.add(rows[1:], left[:-1], np.ones(max(num_rows - 1, 0)))
+    sizes = np.diff(memory.seg_start)
+    segment = np.repeat(np.arange(sizes.size), sizes)
+    value = start[memory.seg_class[segment]] + np.arange(memory.seg_usage.size) - memory.seg_start[segment]
+    used = memory.seg_usage > 0
+    begins, ends = parts.count + memory.seg_lo[segment], parts.count + memory.seg_hi[segment]
+    parts.add(begins[used], value[used], -memory.seg_usage[used] / unit)
+    ending = used & (memory.seg_hi[segment] < num_rows)
+    parts.add(ends[ending], value[ending], memory.seg_usage[ending] / unit)
+    parts.right.append(-np.diff(memory.slack, prepend=0) / unit)
+    parts.count += num_rows
+
+
+def _answer(highspy: object, highs: object, reduced: Reduced, costs: ReducedCosts, scale: float) -> CoreAnswer:
+    status = highspy.HighsModelStatus  # type: ignore[attr-defined]
+    model_status, info = highs.getModelStatus(), highs.getInfo()  # type: ignore[attr-defined]
+    if model_status in {status.kInfeasible, status.kUnboundedOrInfeasible}:
+        return CoreAnswer(None, None, proved=True, infeasible=True)
+    values = None
+    if info.primal_solution_status == 2:
+        solution = np.array(highs.getSolution().col_value)[: reduced.unary.size]  # type: ignore[attr-defined]
+        start = reduced.graph.start
+        values = np.array([int(np.argmax(solution[a:b])) for a, b in zip(start[:-1], start[1:], strict=True)], np.int64)
+    bound = None
+    if np.isfinite(info.mip_dual_bound):
+        columns = reduced.num_classes + reduced.graph.edge_a.size + reduced.num_rows
+        margin = 2 * TOLERANCE * columns + 1e-12 * abs(info.mip_dual_bound)
+        bound = costs.lift((info.mip_dual_bound - margin) * scale)
+    return CoreAnswer(values, bound, proved=model_status == status.kOptimal, infeasible=False)

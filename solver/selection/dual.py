@@ -1,0 +1,139 @@
+"""Which prices of memory give the best bound?  Subgradient ascent on the rows' prices around message passing.
+
+    L(p) = min over permitted selections of  cost + sum_r p_r (usage_r - slack_r),    p >= 0,
+
+is bounded from below by ``messages.sweep`` on the priced tables, which also decodes a selection x.  Its usage gives the
+direction g_r = usage_r(x) - slack_r, smoothed over time (heavy ball, ``MEMORY_OF_DIRECTION``); the step is Polyak's,
+alpha (target - L) / |g|^2, with the incumbent or a rising estimate as target.  After ``PATIENCE`` steps without a
+better bound alpha shrinks and the ascent returns to its best prices.  Decoded selections that fit become incumbents.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from solver.selection.incumbent import Pool
+from solver.selection.exact_bound import ProvenBound, ReducedCosts, proven_bound, reduced_costs, table_below
+from solver.selection.messages import diffuse, message_start, shares_from_messages, sweep
+from solver.selection.prices import Costs, Reals, add_prices, fill_usage, fits, real_costs
+from solver.selection.problem import Integers
+from solver.selection.reduced import Reduced
+
+MEMORY_OF_DIRECTION = 0.7
+PATIENCE = 20
+ROUNDS_PER_STEP = 4
+SMALLEST_ALPHA = 1e-3
+
+
+class Dual:
+    """Prices, messages and the best of both so far."""
+
+    def __init__(self, reduced: Reduced, pool: Pool) -> None:
+        self.reduced, self.pool = reduced, pool
+        self.costs: Costs = real_costs(reduced)
+        self.start = message_start(reduced.graph)
+        self.messages = np.zeros(int(self.start[-1]))
+        self.values = np.zeros(reduced.num_classes, np.int64)
+        self.usage = np.zeros(reduced.num_rows, np.int64)
+        self.slack = reduced.memory.slack.astype(np.float64)
+        self.unit = max(float(self.slack.max(initial=1.0)), 1.0)
+        self.price = np.zeros(reduced.num_rows)
+        self.priced = self.costs.unary.copy()
+        self.direction: np.ndarray[tuple[int], np.dtype[np.float64]] | None = None
+        self.alpha, self.reach, self.now, self.stalled, self.steps = 1.0, 0.1, -math.inf, 0, 0
+        self.finished = reduced.num_classes == 0
+        self.best, self.best_price, self.best_messages = -math.inf, self.price.copy(), self.messages.copy()
+
+    def inherit(self, other: Dual) -> None:
+        """Begin with the best prices of another dual whose rows include these."""
+        position = {row: r for r, row in enumerate(other.reduced.row_begin.tolist())}
+        known = [position.get(row) for row in self.reduced.row_begin.tolist()]
+        self.price[:] = [0.0 if r is None else other.best_price[r] for r in known]
+
+    def evaluate(self, rounds: int) -> float:
+        """Sweep at the present prices and look at the decoded selection; the bound without the constant."""
+        graph, memory = self.reduced.graph, self.reduced.memory
+        add_prices(graph, memory, self.costs.unary, self.price, self.priced)
+        bound = sweep(graph, self.priced, self.costs.table, self.start, self.messages, rounds, self.values)
+        fill_usage(memory, self.values, self.usage)
+        if fits(self.usage, memory.slack):
+            self.pool.offer(self.values, "relaxation")
+        self.steps += 1
+        return float(bound - self.price @ self.slack)
+
+    def step(self) -> None:
+        """One change of prices; sets ``finished`` when nothing more is to be gained."""
+        if self.steps == 0:
+            self.keep(self.evaluate(20))
+            self.now = self.best
+            if self.reduced.num_rows == 0:
+                self.finished = self.stalled > PATIENCE
+            return
+        if self.reduced.num_rows == 0:
+            bound = self.evaluate(20)
+            self.finished = bound <= self.best + 1e-9 * abs(self.best)
+            self.keep(bound)
+            return
+        cost = self.pool.relative_cost()
+        if cost - self.best <= max(0.5, 1e-9 * abs(self.best)):
+            self.finished = True
+            return
+        target = min(cost, self.best + self.reach * abs(self.best) + 1)
+        gradient = (self.usage - self.slack) / self.unit
+        old = gradient if self.direction is None else self.direction
+        self.direction = MEMORY_OF_DIRECTION * old + (1 - MEMORY_OF_DIRECTION) * gradient
+        move = np.where((self.price > 0) | (self.direction > 0), self.direction, 0.0)
+        norm = float(move @ move)
+        if norm < 1e-20:
+            self.finished = True
+            return
+        size = self.alpha * max(target - self.now, 1e-4 * abs(self.now)) / norm
+        self.price = np.maximum(0.0, self.price + size * move / self.unit)
+        self.now = self.evaluate(ROUNDS_PER_STEP)
+        if self.now > self.best + 1e-6 * abs(self.best):
+            self.keep(self.now)
+            self.stalled = 0
+        else:
+            self.stalled += 1
+            if self.stalled >= PATIENCE:
+                self._return_to_best()
+
+    def _return_to_best(self) -> None:
+        self.alpha *= 0.7
+        self.reach = max(0.02, self.reach * 0.8)
+        self.stalled, self.direction = 0, None
+        self.price[:], self.messages[:] = self.best_price, self.best_messages
+        if self.alpha < SMALLEST_ALPHA:
+            self.finished = True
+            return
+        self.now = self.evaluate(ROUNDS_PER_STEP)
+
+    def keep(self, bound: float) -> None:
+        """Remember the present prices if their bound is the best."""
+        if bound > self.best:
+            self.best = bound
+            self.best_price, self.best_messages = self.price.copy(), self.messages.copy()
+
+    def prove(self, rounds: int = 0) -> ProvenBound:
+        """The exact bound at the best prices, after ``rounds`` of evening out min-marginals over all edges."""
+        return proven_bound(self.reduced, self.best_price, self._shares(rounds), self.start)
+
+    def table_below(self, cost: int, rounds: int) -> Integers:
+        """The tables without the pairs that no selection cheaper than ``cost`` can contain."""
+        return table_below(self.reduced, self.best_price, self._shares(rounds), self.start, cost)
+
+    def reduced_costs(self) -> ReducedCosts:
+        """What every part of a selection costs above the exact bound at the best prices."""
+        return reduced_costs(self.reduced, self.best_price, self._shares(0), self.start)
+
+    def _shares(self, rounds: int) -> Reals:
+        graph = self.reduced.graph
+        priced = np.zeros_like(self.priced)
+        add_prices(graph, self.reduced.memory, self.costs.unary, self.best_price, priced)
+        shares = np.zeros_like(self.messages)
+        shares_from_messages(graph, priced, self.start, self.best_messages, shares)
+        if rounds:
+            diffuse(graph, priced, self.costs.table, self.start, shares, rounds)
+        return shares

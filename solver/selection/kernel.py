@@ -1,0 +1,47 @@
+"""How are the inner loops compiled?  Ahead of use, into a cache on disk, without Python's lock.
+
+Numba compiles each kernel for the one signature that is written beside it when its module is imported; the machine
+code is kept beside the source, or in the user's cache where that folder is read-only, or only in memory where nothing
+may be written.  ``python -m solver.selection.compile_kernels`` fills the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from numba import njit, types
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+INT = types.int64
+REAL = types.float64
+FLAG = types.boolean
+INTS = types.int64[::1]
+REALS = types.float64[::1]
+FLAGS = types.boolean[::1]
+NOTHING = types.void
+
+# Sums stay in the written order, so that the same input gives the same bits; what is relaxed concerns only
+# not-a-number, signed zero and fused multiply-add, none of which a kernel meets.
+RELAXED = {"nnan", "nsz", "contract"}
+
+
+def record(name: type, *fields: Any) -> Any:
+    """The compiled type of a named tuple of arrays."""
+    if len(set(fields)) == 1:
+        return types.NamedUniTuple(fields[0], len(fields), name)
+    return types.NamedTuple(fields, name)
+
+
+def kernel(signature: Any) -> Callable[[Function], Function]:
+    """Compile for this signature; callable from several threads at once."""
+
+    def compile_(function: Function) -> Function:
+        try:
+            compiled = njit(signature, cache=True, nogil=True, fastmath=RELAXED)(function)
+        except RuntimeError:  # no folder for the cache can be written
+            compiled = njit(signature, nogil=True, fastmath=RELAXED)(function)
+        return compiled  # type: ignore[no-any-return]
+
+    return compile_
