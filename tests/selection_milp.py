@@ -1,4 +1,4 @@
-"""A selection problem by HiGHS alone, as the tests' independent oracle: the local polytope as a mixed-integer program."""
+"""A selection problem by HiGHS alone, the tests' independent oracle: the local polytope with whole choices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def solve_by_milp(problem: SelectionProblem, time_limit_s: float = 60.0) -> Answ
     """Choose by HiGHS; costs are scaled to keep its tolerances meaningful."""
     allowed = problem.node_costs < FORBIDDEN
     scale = max(float(problem.node_costs[allowed].max(initial=1)), 1.0) / 1e5
-    highs = highspy.Highs()
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("time_limit", time_limit_s)
     highs.setOptionValue("threads", 1)
@@ -27,7 +27,7 @@ def solve_by_milp(problem: SelectionProblem, time_limit_s: float = 60.0) -> Answ
         integer.append(True)
     start = problem.option_start
     for node in range(problem.num_nodes):
-        rows.append((1.0, 1.0, {value: 1.0 for value in range(start[node], start[node + 1])}))
+        rows.append((1.0, 1.0, dict.fromkeys(range(start[node], start[node + 1]), 1.0)))
     for edge, (a, b) in enumerate(problem.edge_nodes):
         table = problem.edge_costs[problem.edge_start[edge] : problem.edge_start[edge + 1]]
         table = table.reshape(problem.option_counts[a], problem.option_counts[b])
@@ -95,5 +95,7 @@ def _load(
     model.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(row[2]) for row in rows])])
     model.a_matrix_.index_ = np.array([index for row in rows for index in row[2]], dtype=np.int32)
     model.a_matrix_.value_ = np.array([value for row in rows for value in row[2].values()])
-    model.integrality_ = [highspy.HighsVarType.kInteger if each else highspy.HighsVarType.kContinuous for each in integer]
+    model.integrality_ = [
+        highspy.HighsVarType.kInteger if each else highspy.HighsVarType.kContinuous for each in integer
+    ]
     highs.passModel(model)

@@ -196,9 +196,7 @@ def _arguments(text: str | None) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise DocumentInvalid(
-            f"no JSON: {error}", where="--module-args", hint='write {"hidden_size": 1024}'
-        ) from error
+        raise DocumentInvalid(f"no JSON: {error}", where="--module-args", hint='write {"hidden_size": 1024}') from error
     if not isinstance(found, dict):
         raise DocumentInvalid("not an object", where="--module-args", hint='write {"hidden_size": 1024}')
     return found

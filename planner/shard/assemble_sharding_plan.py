@@ -6,6 +6,7 @@ from collections import Counter
 
 from planner.shard.folding import FoldedGraph
 from planner.shard.operator_graph import OperatorGraph, OperatorNode
+from planner.shard.placed_step import only_option
 from planner.shard.placement import Layout, words_of
 from planner.shard.prove import ProvedStep
 from planner.shard.redistribution import PICOSECONDS
@@ -125,11 +126,10 @@ def _parameter(proved: ProvedStep, index: int) -> ParameterPlacement:
     state = placed.states.get(index)
     gradient = graph.gradients.get(graph.names[index])
     sizes, dtype = _shape(node)
-    kind = "parameter" if node.kind == "parameter" else "buffer"
     return ParameterPlacement(
         name=node.name,
         parameter=graph.names[index],
-        kind=kind,
+        kind="parameter" if node.kind == "parameter" else "buffer",
         shape=sizes,
         dtype=dtype,
         placements=words_of(layout),
@@ -143,8 +143,6 @@ def _parameter(proved: ProvedStep, index: int) -> ParameterPlacement:
 
 
 def _state_bytes(proved: ProvedStep, index: int, state: Layout) -> int:
-    from planner.shard.placed_step import only_option
-
     return int(proved.builder.state_bytes(proved.question.graph.nodes[index], only_option(state))[0])
 
 

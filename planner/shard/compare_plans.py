@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 from planner.errors import Conflict
 from planner.shard.sharding_plan import ShardingPlan
@@ -84,9 +84,9 @@ def _terms(first: ShardingPlan, second: ShardingPlan) -> tuple[TermDifference, .
     return tuple(rows)
 
 
-def _collectives(plan: ShardingPlan) -> Counter[str]:
+def _collectives(plan: ShardingPlan) -> dict[str, float]:
     """Seconds of resharding by what is sent over which axis; a path of several counts under all its names."""
-    seconds: Counter[str] = Counter()
+    seconds: dict[str, float] = defaultdict(float)
     for operator in plan.operators:
         for edge in operator.inputs:
             if edge.resharding_s > 0:
@@ -106,8 +106,8 @@ def _modules(first: ShardingPlan, second: ShardingPlan) -> tuple[TermDifference,
     return tuple(sorted((row for row in rows if row.delta), key=lambda row: -abs(row.delta)))
 
 
-def _by_module(plan: ShardingPlan) -> Counter[str]:
-    seconds: Counter[str] = Counter()
+def _by_module(plan: ShardingPlan) -> dict[str, float]:
+    seconds: dict[str, float] = defaultdict(float)
     for operator in plan.operators:
         seconds[operator.module_path] += operator.compute_s + sum(edge.resharding_s for edge in operator.inputs)
     return seconds

@@ -39,9 +39,7 @@ class MemoryOverTime:
         return int(self.total_bytes.argmax()) if self.total_bytes.size else 0
 
 
-def memory_over_time(
-    graph: OperatorGraph, placed: PlacedStep, mesh: MeshShape, state: TrainingState
-) -> MemoryOverTime:
+def memory_over_time(graph: OperatorGraph, placed: PlacedStep, mesh: MeshShape, state: TrainingState) -> MemoryOverTime:
     """Simulate the step."""
     steps = len(graph.nodes)
     change = np.zeros(steps + 1, dtype=np.int64)

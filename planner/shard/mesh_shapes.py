@@ -69,18 +69,17 @@ def read_mesh(text: str) -> MeshShape:
 
 def factorisations(devices: int, most_axes: int = MOST_AXES) -> tuple[MeshShape, ...]:
     """Every mesh of up to ``most_axes`` axes for so many devices, fewest axes first."""
-    found = [(devices,)]
-    seen = [found]
+    found: list[tuple[int, ...]] = [(devices,)]
+    shapes = list(found)
     for _ in range(most_axes - 1):
         found = [
-            (first, rest // first) if len(shape) == 1 else (*shape[:-1], first, rest // first)
+            (*shape[:-1], first, shape[-1] // first)
             for shape in found
-            for rest in shape[-1:]
-            for first in range(2, rest)
-            if rest % first == 0
+            for first in range(2, shape[-1])
+            if shape[-1] % first == 0
         ]
-        seen.append(found)
-    return tuple(MeshShape(shape) for level in seen for shape in level)
+        shapes += found
+    return tuple(MeshShape(shape) for shape in shapes)
 
 
 def smallest_prime_factor(number: int) -> int:

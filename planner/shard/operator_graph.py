@@ -68,7 +68,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class OperatorNode:
-    """A node of the step.  ``rules`` holds, for every prime divisor of an axis size that matters, the rules of one axis."""
+    """A node of the step; ``rules`` holds the rules of one axis for every prime divisor of an axis that matters."""
 
     name: str
     kind: Kind
@@ -92,7 +92,7 @@ class OperatorNode:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """A result of the graph: ``loss``, ``parameter:NAME`` or ``input:NAME`` (gradients), ``buffer:NAME`` (new value)."""
+    """A result: ``loss``, ``parameter:NAME`` or ``input:NAME`` (gradients), ``buffer:NAME`` (new value)."""
 
     name: str
     read: TensorRead

@@ -45,7 +45,8 @@ class OperatorTimes:
         if measured is None or kind in ("attention", "convolution"):
             return "datasheet"
         if kind == "contraction":
-            found = measured.matmul(*(each[:1] for each in self._contraction(node, options)))
+            m, n, k, products = (each[:1] for each in self._contraction(node, options))
+            found = measured.matmul(m, n, k, products)
         else:
             found = measured.moved("", self._moved(node, options)[:1])
         return "measured" if found.rung[0] <= Rung.TRANSFER else "datasheet"

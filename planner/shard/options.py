@@ -79,10 +79,10 @@ def _combined(rules: list[tuple[AxisRule, ...]]) -> Codes:
 def is_even(codes: Codes, shape: TensorShape, mesh: MeshShape) -> NDArray[np.bool_]:
     """Whether each layout [K, A] cuts every dim into equal parts: [K]."""
     if not shape.sizes:
-        return ~np.any(codes > 0, axis=1)
+        return np.asarray(~np.any(codes > 0, axis=1))
     sizes = np.array(shape.sizes, dtype=np.int64)
     fits: NDArray[np.bool_] = np.all(sizes % shard_counts(codes, len(sizes), mesh) == 0, axis=1)
-    return fits & (np.max(codes, axis=1) <= len(sizes))
+    return np.asarray(fits & (np.max(codes, axis=1) <= len(sizes)))
 
 
 def shard_counts(codes: Codes, dims: int, mesh: MeshShape) -> Counts:
@@ -102,4 +102,4 @@ def local_sizes(codes: Codes, shape: TensorShape, mesh: MeshShape) -> Counts:
 def local_bytes(codes: Codes, shape: TensorShape, mesh: MeshShape) -> Counts:
     """Bytes that one device holds under each layout [K, A]: [K]."""
     sizes = local_sizes(codes, shape, mesh)
-    return np.prod(sizes, axis=1, dtype=np.int64) * shape.element_bytes
+    return np.asarray(np.prod(sizes, axis=1, dtype=np.int64) * shape.element_bytes)

@@ -36,6 +36,8 @@ def training_state(optimizer: str) -> TrainingState:
     known = {**MOMENT_BYTES, **{alias: MOMENT_BYTES[name] for alias, name in ALIASES.items()}, "none": 0.0}
     if optimizer not in known:
         raise DocumentInvalid(
-            f"no optimizer is called {optimizer!r}", where="--optimizer", hint=f"choose among {', '.join(sorted(known))}"
+            f"no optimizer is called {optimizer!r}",
+            where="--optimizer",
+            hint=f"choose among {', '.join(sorted(known))}",
         )
     return TrainingState(optimizer, known[optimizer])

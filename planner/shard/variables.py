@@ -44,7 +44,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Variables:
-    """All variables; ``of_node`` numbers the variable of every node's representative, ``of_state`` that of its state."""
+    """All variables; ``of_node`` numbers that of every node's representative, ``of_state`` that of its state."""
 
     rows: tuple[Variable, ...]
     of_node: tuple[int, ...]

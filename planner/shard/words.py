@@ -61,8 +61,8 @@ def _words(plan: ShardingPlan, parameter: ParameterPlacement, reader: OperatorPl
     """What happens over each axis, axes with the same word joined."""
     if reader is None:
         return "unused"
-    edge = next(edge for edge in reader.inputs if edge.needed is not None)
-    own = next((each for each in reader.inputs if each.producer in (parameter.name, *_relays(plan, parameter))), edge)
+    names = (parameter.name, *_relays(plan, parameter))
+    own = next((each for each in reader.inputs if each.producer in names), reader.inputs[0])
     others = [each for each in reader.inputs if each is not own]
     phrases: dict[str, list[str]] = {}
     for axis, mesh_axis in enumerate(plan.mesh):

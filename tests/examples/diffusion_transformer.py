@@ -30,7 +30,7 @@ class DiffusionBlock(nn.Module):
         attended = functional.scaled_dot_product_attention(q, k, v)
         x = x + gate1 * self.proj(attended.transpose(1, 2).flatten(2))
         y = self.norm2(x) * (1 + scale2) + shift2
-        return x + gate2 * self.fc2(functional.gelu(self.fc1(y), approximate="tanh"))
+        return torch.add(x, gate2 * self.fc2(functional.gelu(self.fc1(y), approximate="tanh")))
 
 
 class DiffusionTransformer(nn.Module):

@@ -21,10 +21,11 @@ class MultiHeadAttention(nn.Module):
         q = self._split(self.query(x))
         k, v = (self._split(each) for each in self.key_value(memory).chunk(2, dim=-1))
         y = functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-        return self.out(y.transpose(1, 2).flatten(2))
+        made: Tensor = self.out(y.transpose(1, 2).flatten(2))
+        return made
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)
 
 
 class Layer(nn.Module):
@@ -47,7 +48,7 @@ class Layer(nn.Module):
         x = x + self.self_attention(y, y, causal=self.causal)
         if self.cross_norm is not None and self.cross_attention is not None and memory is not None:
             x = x + self.cross_attention(self.cross_norm(x), memory)
-        return x + self.mlp(self.mlp_norm(x))
+        return torch.add(x, self.mlp(self.mlp_norm(x)))
 
 
 class EncoderDecoder(nn.Module):

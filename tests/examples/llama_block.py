@@ -18,7 +18,7 @@ class RootMeanSquareNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         wide = x.float()
         scaled = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
-        return self.weight * scaled.to(x.dtype)
+        return torch.mul(self.weight, scaled.to(x.dtype))
 
 
 def rotary_tables(sequence: int, head_dim: int, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,7 +55,8 @@ class Attention(nn.Module):
         q, k = rotate(q, cosine, sine), rotate(k, cosine, sine)
         k, v = (each.repeat_interleave(self.heads // self.kv_heads, dim=1) for each in (k, v))
         y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.wo(y.transpose(1, 2).reshape(batch, sequence, -1))
+        made: Tensor = self.wo(y.transpose(1, 2).reshape(batch, sequence, -1))
+        return made
 
 
 class FeedForward(nn.Module):
@@ -68,7 +69,8 @@ class FeedForward(nn.Module):
         self.w2 = nn.Linear(ffn_size, hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.w2(functional.silu(self.w1(x)) * self.w3(x))
+        made: Tensor = self.w2(functional.silu(self.w1(x)) * self.w3(x))
+        return made
 
 
 class LlamaBlock(nn.Module):
@@ -95,7 +97,7 @@ class LlamaBlock(nn.Module):
         if cosine is None or sine is None:
             cosine, sine = rotary_tables(x.shape[1], self.head_dim, x)
         x = x + self.attention(self.attention_norm(x), cosine, sine)
-        return x + self.feed_forward(self.ffn_norm(x))
+        return torch.add(x, self.feed_forward(self.ffn_norm(x)))
 
     def example_inputs(self) -> tuple[Tensor, ...]:
         """Hidden states that come from another layer, so that their gradient is wanted."""

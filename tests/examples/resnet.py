@@ -24,7 +24,8 @@ class ResidualBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.bn2(self.conv2(self.act(self.bn1(self.conv1(x)))))
         y += x if self.shortcut is None else self.shortcut(x)
-        return self.act(y)
+        made: Tensor = self.act(y)
+        return made
 
 
 class ResNet(nn.Module):

@@ -71,9 +71,10 @@ def _rewrite(graph: Graph, node: Node) -> None:
     left, right = (_operand(each) for each in node.args[:2])  # type: ignore[arg-type]
     if left is None or right is None:
         return
-    left, right = _matched(left, right, node)
-    if left is None or right is None:
+    matched = _matched(left, right, node)
+    if matched is None:
         return
+    left, right = matched
     letters = iter(ascii_lowercase)
     m, k, n = (
         [next(letters) for _ in dims] for dims in (left.rows, left.columns, right.columns)
@@ -92,15 +93,15 @@ def _rewrite(graph: Graph, node: Node) -> None:
     graph.erase_node(node)
 
 
-def _matched(left: Operand, right: Operand, node: Node) -> tuple[Operand | None, Operand | None]:
+def _matched(left: Operand, right: Operand, node: Node) -> tuple[Operand, Operand] | None:
     """Both operands with the same contracted dims; one that differs alone stays flat."""
     if left.sizes(left.columns) == right.sizes(right.rows):
         return left, right
     flat_left, flat_right = _flat(node.args[0]), _flat(node.args[1])
     for one, other in ((flat_left, right), (left, flat_right), (flat_left, flat_right)):
-        if one is not None and other is not None and one.sizes(one.columns) == other.sizes(other.rows):
+        if one.sizes(one.columns) == other.sizes(other.rows):
             return one, other
-    return None, None
+    return None
 
 
 def _flat(node: Any) -> Operand:

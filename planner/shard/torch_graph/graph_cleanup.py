@@ -67,8 +67,8 @@ def _same_as(node: Node) -> Node | None:
     if node.target in (aten.expand.default, aten.clone.default) and shape_of(source) == shape_of(node):
         return source if node.target is aten.expand.default else None
     if node.target in SWAPS and source.target is node.target and node.args[1:] == source.args[1:]:
-        twice = node.target is not aten.permute.default and isinstance(source.args[0], Node)
-        return source.args[0] if twice else None
+        first = source.args[0]
+        return first if node.target is not aten.permute.default and isinstance(first, Node) else None
     return None
 
 

@@ -8,7 +8,7 @@ decomposed where PyTorch knows how.  In-place operators are made functional; a c
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,9 +103,10 @@ def _step_function(source: ModuleSource, results: list[str]) -> Callable[..., An
                 for name, each in zip(source.input_names, inputs, strict=True)
                 if each.requires_grad
             }
-            gradients = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
-        results[:] = ["loss", *(name for name, each in zip(wanted, gradients, strict=True) if each is not None)]
-        return [loss, *(each for each in gradients if each is not None)]
+            gradients: Sequence[Tensor | None] = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
+        found = {name: each for name, each in zip(wanted, gradients, strict=True) if each is not None}
+        results[:] = ["loss", *found]
+        return [loss, *found.values()]
 
     return step
 
@@ -148,7 +149,7 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
     from planner.shard.torch_graph.sharding_rules import has_rule
 
     table = torch._decomp.core_aten_decompositions()
-    chosen = {operator: function for operator, function in table.items() if not has_rule(operator)}
+    chosen = {operator: table[operator] for operator in table if not has_rule(operator)}
     return {**chosen, **torch._decomp.get_decompositions(BETTER_IN_PARTS), aten.addmm.default: _product_and_bias}
 
 

@@ -42,7 +42,7 @@ def load_module(
     inputs_function: str | None = None,
     dtype: str = "bfloat16",
 ) -> ModuleSource:
-    """Build ``pkg:Class`` on the meta device.  Raises NotFound (no such class) or DocumentInvalid (arguments, inputs)."""
+    """Build ``pkg:Class`` on the meta device.  Raises NotFound (no such class) or DocumentInvalid (arguments)."""
     width, chosen = torch_dtype(dtype, "--dtype"), dict(arguments or {})
     module = _construct(_attribute(reference, "--module"), chosen, reference)
     given = _given_inputs(module, inputs, inputs_function)
@@ -109,7 +109,9 @@ def _attribute(reference: str, where: str) -> Any:
 
 def _construct(kind: Any, arguments: Mapping[str, Any], reference: str) -> nn.Module:
     if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
-        raise DocumentInvalid(f"{reference} is no nn.Module class", where="--module", hint="name a subclass of nn.Module")
+        raise DocumentInvalid(
+            f"{reference} is no nn.Module class", where="--module", hint="name a subclass of nn.Module"
+        )
     try:
         with torch.device("meta"):
             return kind(**arguments)

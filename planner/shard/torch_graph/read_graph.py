@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from planner.shard.operator_graph import (
     AxisRule,
+    Kind,
     OperatorGraph,
     OperatorNode,
     Phase,
@@ -32,11 +33,13 @@ from planner.shard.torch_graph.sharding_rules import FLASH_BACKWARD, FLASH_FORWA
 aten = torch.ops.aten
 
 VIEWS = frozenset(
-    getattr(aten, name)
-    for name in "view _unsafe_view reshape permute transpose t expand squeeze unsqueeze slice select alias detach "
-    "split split_with_sizes unbind diagonal unfold".split()
-)
-FREE = frozenset(getattr(aten, name) for name in "scalar_tensor sym_size".split() if hasattr(aten, name))
+    (
+        aten.view, aten._unsafe_view, aten.reshape, aten.permute, aten.transpose, aten.t, aten.expand, aten.squeeze,
+        aten.unsqueeze, aten.slice, aten.select, aten.alias, aten.detach, aten.split, aten.split_with_sizes,
+        aten.unbind, aten.diagonal,
+    )
+)  # fmt: skip
+FREE = frozenset((aten.scalar_tensor,))
 
 
 def traced_step(source: ModuleSource) -> JointStep:
@@ -85,7 +88,7 @@ class _Reader:
         names = [*step.parameters, *step.buffers, *step.inputs]
         kinds = ["parameter"] * len(step.parameters) + ["buffer"] * len(step.buffers) + ["input"] * len(step.inputs)
         if node.op == "placeholder":
-            kind, name = kinds[self._placeholders], names[self._placeholders]
+            kind, name = cast("Kind", kinds[self._placeholders]), names[self._placeholders]
             self._placeholders += 1
         else:
             kind, name = "buffer", str(node.target)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -49,6 +50,18 @@ def has_rule(operator: OpOverload) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class _Call:
+    """One call of an operator: arguments with fake tensors, the tensors among them, and its outputs."""
+
+    operator: OpOverload
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
+    tensors: list[Tensor]
+    outputs: list[Tensor | None]
+    size: int
+
+
 def axis_rules(
     operator: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], output: Any, size: int
 ) -> tuple[AxisRule, ...]:
@@ -57,7 +70,7 @@ def axis_rules(
     outputs = [each if isinstance(each, Tensor) else None for each in _as_list(output)]
     whole = AxisRule((REPLICATE,) * len(tensors), tuple(None if each is None else REPLICATE for each in outputs))
     found = {whole: None}
-    for asked in _asked(operator, args, kwargs, tensors, outputs, size):
+    for asked in _asked(_Call(operator, args, kwargs, tensors, outputs, size)):
         made = zip(asked.outputs, outputs, strict=False)
         rule = AxisRule(asked.inputs, tuple(None if value is None else code for code, value in made))
         if _fits(rule, tensors, outputs):
@@ -65,61 +78,46 @@ def axis_rules(
     return tuple(found)
 
 
-def _asked(
-    operator: OpOverload,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    tensors: list[Tensor],
-    outputs: list[Tensor | None],
-    size: int,
-) -> Iterator[AxisRule]:
+def _asked(call: _Call) -> Iterator[AxisRule]:
     known = DTensor._op_dispatcher.sharding_propagator
-    if operator is aten.einsum.default:
-        yield from _of_strategy(gen_einsum_strategies(args[0], _mesh(size)), len(tensors), outputs)
-    elif operator in (FLASH_FORWARD, FLASH_BACKWARD):
-        yield from _attention(tensors, outputs)
-    elif operator in known.op_single_dim_strategy_funcs:
-        info = known.op_single_dim_strategy_funcs[operator]
-        meta_args, meta_kwargs = pytree.tree_map_only(Tensor, _meta, (tuple(args), dict(kwargs)))
-        for row in info.func(operator, meta_args, meta_kwargs):
+    if call.operator is aten.einsum.default:
+        strategy = gen_einsum_strategies(call.args[0], _mesh(call.size))
+        yield from _of_strategy(strategy, len(call.tensors), call.outputs)
+    elif call.operator in (FLASH_FORWARD, FLASH_BACKWARD):
+        yield from _attention(call.tensors, call.outputs)
+    elif call.operator in known.op_single_dim_strategy_funcs:
+        info = known.op_single_dim_strategy_funcs[call.operator]
+        meta_args, meta_kwargs = pytree.tree_map_only(Tensor, _meta, (tuple(call.args), dict(call.kwargs)))
+        for row in info.func(call.operator, meta_args, meta_kwargs):
             codes = [_code(each) for each in row]
-            split = len(codes) - len(tensors)
+            split = len(codes) - len(call.tensors)
             # Uneven and foreign placements have no code; an output that is no tensor has no placement.
             if split >= 1 and None not in codes[split:]:
                 yield AxisRule(tuple(_known(codes[split:])), tuple(codes[:split]))
-    elif operator in known.op_strategy_funcs:
-        function = known.op_strategy_funcs[operator]
-        for placements in _combinations(tensors):
-            yield from _strategy_of(function, operator, args, kwargs, tensors, outputs, placements, size)
+    elif call.operator in known.op_strategy_funcs:
+        for placements in _combinations(call.tensors):
+            yield from _strategy_of(call, placements)
 
 
-def _strategy_of(
-    function: Callable[[OpSchema], Any],
-    operator: OpOverload,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    tensors: list[Tensor],
-    outputs: list[Tensor | None],
-    placements: Sequence[Any],
-    size: int,
-) -> Iterator[AxisRule]:
+def _strategy_of(call: _Call, placements: Sequence[Any]) -> Iterator[AxisRule]:
     """What a whole-mesh rule says about one combination of input placements."""
-    mesh, left = _mesh(size), iter(placements)
+    mesh, left = _mesh(call.size), iter(placements)
 
     def wrap(tensor: Tensor) -> OpStrategy:
         return OpStrategy([OpSpec(DTensorSpec(mesh, (next(left),), tensor_meta=_meta(tensor)))])
 
     known = DTensor._op_dispatcher.sharding_propagator
-    wrapped = [_wrapped(each, wrap) for each in args]
-    wrapped_kwargs = {key: _wrapped(each, wrap) for key, each in kwargs.items()}
-    schema = OpSchema(operator, tuple(wrapped), wrapped_kwargs, schema_info=known.op_to_schema_info.get(operator))
+    wrapped = tuple(_wrapped(each, wrap) for each in call.args)
+    wrapped_kwargs = {key: _wrapped(each, wrap) for key, each in call.kwargs.items()}
+    info = known.op_to_schema_info.get(call.operator)
+    schema = OpSchema(call.operator, wrapped, wrapped_kwargs, schema_info=info)
     try:
-        strategy = function(schema)
+        strategy = known.op_strategy_funcs[call.operator](schema)
     # A rule refuses placements that it cannot handle by whatever exception its author chose.
     except Exception:
         return
     if isinstance(strategy, OpStrategy):
-        yield from _of_strategy(strategy, len(tensors), outputs)
+        yield from _of_strategy(strategy, len(call.tensors), call.outputs)
 
 
 def _wrapped(value: Any, wrap: Callable[[Tensor], OpStrategy]) -> Any:

@@ -25,9 +25,7 @@ class LanguageModelLoss(nn.Module):
     def from_config(cls, path: str) -> LanguageModelLoss:
         """Build the model of ``config.json`` on the meta device.  Raises NotFound or DocumentInvalid."""
         if find_spec("transformers") is None:
-            raise NotFound(
-                "a transformers config needs transformers", where="--model", hint="pip install transformers"
-            )
+            raise NotFound("a transformers config needs transformers", where="--model", hint="pip install transformers")
         file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
         if not file.is_file():
             raise NotFound(f"no file {file}", where="--model", hint="give a transformers config.json")
@@ -37,7 +35,9 @@ class LanguageModelLoss(nn.Module):
             data: dict[str, Any] = json.loads(file.read_text("utf-8"))
             config = AutoConfig.for_model(**data)
             with torch.device("meta"):
-                made = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+                made = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+                    config, attn_implementation="sdpa"
+                )
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise DocumentInvalid(
                 f"transformers cannot build a language model: {str(error).splitlines()[0]}",
