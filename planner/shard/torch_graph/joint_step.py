@@ -7,8 +7,10 @@ decomposed where PyTorch knows how.  In-place operators are made functional; a c
 
 from __future__ import annotations
 
+import logging
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ READS_VALUES = (
     "Could not guard",
     "meta tensors",
 )
+SPEAKS_OF_SHAPES = ("shape", "size", "dimension", "reduction dim", "must match")
 aten = torch.ops.aten
 BETTER_IN_PARTS = (
     aten.native_batch_norm.default,
@@ -69,7 +72,7 @@ def trace_joint_step(source: ModuleSource) -> JointStep:
     results: list[str] = []
     step = _step_function(source, results)
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True):
+        with _quiet_fake_tensors(), FakeTensorMode(allow_non_fake_inputs=True):
             arguments = (
                 {name: _fake(each, gradient=True) for name, each in parameters.items()},
                 {name: _fake(each) for name, each in buffers.items()},
@@ -84,6 +87,17 @@ def trace_joint_step(source: ModuleSource) -> JointStep:
     except Exception as error:
         raise _untraceable(error, source) from error
     return JointStep(graph, tuple(parameters), tuple(buffers), source.input_names, tuple(results))
+
+
+@contextmanager
+def _quiet_fake_tensors() -> Iterator[None]:
+    """What stops a trace is raised and told in one line; its traceback is not logged as well."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 def _step_function(source: ModuleSource, results: list[str]) -> Callable[..., Any]:
@@ -191,7 +205,7 @@ def _untraceable(error: Exception, source: ModuleSource) -> DocumentInvalid:
     if any(word in text for word in READS_VALUES):
         what = "the module reads the value of a tensor to decide what it does"
         hint = "make the choice with torch.where or masks of fixed shape, or from shapes and constructor arguments"
-    elif "shape" in text or "size" in text or "dimension" in text:
+    elif any(word in text for word in SPEAKS_OF_SHAPES):
         what, hint = f"shapes do not fit: {first_line(error)}", "check the example inputs against the module"
     else:
         what, hint = f"cannot trace: {first_line(error)}", "the module must run on fake tensors of its example inputs"
