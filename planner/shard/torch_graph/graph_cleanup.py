@@ -34,6 +34,16 @@ def shape_of(node: Any) -> tuple[int, ...] | None:
     return tuple(int(size) for size in value.shape) if isinstance(value, torch.Tensor) else None
 
 
+def _copied(node: Node, value: Any) -> Node | None:
+    """What is written into a buffer: the new value itself, or in the buffer's dtype."""
+    if not isinstance(value, Node) or shape_of(value) != shape_of(node):
+        return None
+    if _like(value) == _like(node):
+        return value
+    node.target, node.args, node.kwargs = aten._to_copy.default, (value,), {"dtype": _like(node)[1]}  # type: ignore[dict-item]
+    return None
+
+
 def _like(node: Node) -> tuple[tuple[int, ...] | None, object]:
     return shape_of(node), getattr(node.meta.get("val"), "dtype", None)
 
@@ -57,9 +67,7 @@ def _same_as(node: Node) -> Node | None:
     if node.target in ALIASES:
         return source
     if node.target is aten.copy.default:
-        # What a decomposition writes into a buffer: the new value itself.
-        value = node.args[1]
-        return value if isinstance(value, Node) and _like(value) == _like(node) else None
+        return _copied(node, node.args[1])
     if node.target in RESHAPES:
         while source.target in RESHAPES and shape_of(source) != shape_of(node) and isinstance(source.args[0], Node):
             source = source.args[0]
