@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.cold_plans import cold_plan_specs
 from benchmarks.help_page import HELP_PAGE
+from benchmarks.heterogeneous_pools import HETEROGENEOUS_POOLS
 from benchmarks.kineto_import import KINETO_IMPORT
 from benchmarks.measurement import Spec
 from benchmarks.prediction import LOOKUP, PREDICTION
@@ -17,6 +18,7 @@ SPECS: tuple[Spec, ...] = (
     SPACE_RATE,
     HELP_PAGE,
     REPLAN,
+    HETEROGENEOUS_POOLS,
     PROFILE_STORE,
     KINETO_IMPORT,
     IMPORT_TABLES,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from planner.candidate import Split
 from planner.cost.hardware import Hardware, problem_hardware
 from planner.cost.row_cost import CostModel, RowCost
+from planner.memory.stage import stage_memory
 from planner.problem import Problem
 from planner.schedule.closed_form import in_flight_chunks, pipeline_makespan_s
 from planner.search.choices import RELIEFS, TARGET_SPACES
@@ -232,6 +233,12 @@ class _Stage:
         self.expert = cost.layer_expert @ held + back * cost.head_expert
         states, experts = cost.dense_state, cost.expert_state
         offloads = np.array([RELIEFS[code].offload for code in rows.relief])
+        self.host_bytes = (
+            self.dense * states.host + self.expert * experts.host + np.where(offloads, flight * (saving @ eased), 0.0)
+        )
+        if cost.apart is not None:
+            self.device_bytes = self._fullest(rows, cost, (held, eased), stage)
+            return
         waiting = rows.num_microbatches if strategy.schedule in ("gpipe", "looped_bfs") else 1
         self.device_bytes = (
             self.dense * (states.weights + states.gradients + states.optimizer)
@@ -244,8 +251,22 @@ class _Stage:
                 saving.max(axis=1) * np.where(offloads, 2.0, 1.0) - back * (cost.head_saved + cost.head_transient), 0.0
             )
         )
-        moved = np.where(offloads, flight * (saving @ eased), 0.0)
-        self.host_bytes = self.dense * states.host + self.expert * experts.host + moved
+
+    @staticmethod
+    def _fullest(rows: StrategyRows, cost: RowCost, layers: tuple[Array, Array], stage: int) -> Array:
+        """Largest of the moments of a step, each summed up over the layers of this stage."""
+        held, eased = layers
+        saving, sizes = cost.saved_bytes - cost.relieved_bytes, []
+        for moment in stage_memory(rows, cost, RELIEFS, int(rows.pp[0])).moments:
+            kept = cost.saved_bytes @ held - saving @ eased
+            sizes.append(
+                moment.fixed_bytes[:, stage]
+                + moment.layer_state_bytes @ held
+                + moment.in_flight[:, stage] * kept
+                + (eased.sum() > 0) * moment.replay_bytes[:, stage]
+            )
+        fullest: Array = np.max(sizes, axis=0)
+        return fullest
 
     @staticmethod
     def _flight(rows: StrategyRows, strategy: Strategy, stage: int) -> Array:

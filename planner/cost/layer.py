@@ -33,6 +33,7 @@ from planner.cost.payload import (
     runs_again,
 )
 from planner.memory.activations import Relief, replayed_shares, saved_bytes, saved_bytes_of_operator
+from planner.memory.backward import local_parameters
 from planner.model.operator import Operator
 
 Array = NDArray[np.float64]
@@ -225,13 +226,8 @@ def working_bytes(operators: Sequence[Operator], keys: LayerKeys) -> Array:
 
 
 def _add_parameters(sums: OperatorSum, operator: Operator, keys: LayerKeys) -> None:
-    split = operator.parameters - operator.replicated_parameters
-    if operator.shard.startswith("expert"):
-        sums.expert_parameters += split / (keys.ep * keys.etp) + operator.replicated_parameters / keys.ep
-    elif operator.shard in ("column", "row", "heads", "features", "vocabulary"):
-        sums.dense_parameters += split / keys.tp + operator.replicated_parameters
-    else:
-        sums.dense_parameters += float(operator.parameters)
+    held = sums.expert_parameters if operator.shard.startswith("expert") else sums.dense_parameters
+    held += local_parameters(operator, keys)
 
 
 def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, matmul_s: Array) -> Array:

@@ -24,7 +24,8 @@ from planner.cost.layer import (
 )
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.payload import vocabulary_bytes
-from planner.memory.activations import Relief, layer_input_bytes, saved_bytes, saved_bytes_of_operator
+from planner.memory.activations import ELEMENT_BYTES, Relief, layer_input_bytes, saved_bytes, saved_bytes_of_operator
+from planner.memory.backward import backward_working_bytes
 from planner.memory.framework_memory import with_framework_kept
 from planner.model.operator import Operator
 from planner.model.operators import (
@@ -57,6 +58,8 @@ class LayerTable:
     expert_parameters: Array
     saved_bytes: Array
     relief_s: Array
+    working_bytes: Array
+    """Alive while a layer runs backward, beyond what it keeps; zero where one moment stands for all."""
 
     @property
     def total_s(self) -> Array:
@@ -106,6 +109,10 @@ class ModelCost:
     """Buffers of the expert exchange, in and out: [K]."""
     table_copy_parameters: Array
     """Part of the head's parameters that is a copy of the token table, where the two are on different stages: [K]."""
+    head_inputs_bytes: Array
+    """Part of what the head keeps that is not of logits: [K]."""
+    logits: Array
+    """Logits of a micro-batch: [K]."""
 
 
 def model_cost(
@@ -124,6 +131,8 @@ def model_cost(
         entry_bytes=layer_input_bytes(keys, model.hidden_size),
         dispatch_bytes=_dispatch_bytes(model, keys),
         table_copy_parameters=_table_copy_parameters(model, keys),
+        head_inputs_bytes=_head_inputs_bytes(model, keys, hardware),
+        logits=model.vocab_size * keys.tokens / keys.tp,
     )
 
 
@@ -156,7 +165,16 @@ def _layer_table(
         saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0)
         * _fragmentation(hardware),
         relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
+        working_bytes=_working_bytes(kinds, keys, hardware, hidden_size),
     )
+
+
+def _working_bytes(kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware, hidden_size: int) -> Array:
+    """Bytes alive in the backward pass of each layer kind beyond what it keeps: [K, N]."""
+    if not hardware.framework.moments_apart:
+        return np.zeros((len(keys), len(kinds)))
+    working = [backward_working_bytes(operators, keys, hidden_size) for operators in kinds]
+    return np.stack(working, axis=1) * _fragmentation(hardware)
 
 
 def _fragmentation(hardware: Hardware) -> float:
@@ -271,14 +289,24 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     sums.dense_parameters += _table_copy_parameters(model, keys)
-    logits = model.vocab_size * keys.tokens / keys.tp
-    inputs = [saved_bytes_of_operator(op, keys) for op in operators if op.op_class != "cross_entropy"]
-    saved = sum(inputs, start=hardware.framework.kept_logit_bytes * logits)
-    transient = hardware.framework.passing_logit_bytes * logits
+    framework, logits = hardware.framework, model.vocab_size * keys.tokens / keys.tp
+    saved = _head_inputs_bytes(model, keys, hardware) + framework.kept_logit_bytes * logits
+    whole, split = framework.passing_logit_bytes, framework.split_loss_bytes
+    transient = (whole if split is None else np.where(keys.tp > 1, split, whole)) * logits
     launches_s = launch_floor_s(operators, keys, hardware)
     if model.mtp is not None:
         saved = saved + _add_mtp(sums, launches_s, model, kinds, keys, hardware, head_saved=saved)
     return _end(sums, saved, transient, hardware, launches_s)
+
+
+def _head_inputs_bytes(model: ModelSpec, keys: LayerKeys, hardware: Hardware) -> Array:
+    """What the final norm and the head keep of their inputs: [K]."""
+    operators = [op for op in head_operators(model) if op.op_class != "cross_entropy"]
+    kept = sum((saved_bytes_of_operator(op, keys) for op in operators), start=np.zeros(len(keys)))
+    if not hardware.framework.whole_head_input:
+        return kept
+    whole = ELEMENT_BYTES * operators[-1].saved_width * keys.tokens
+    return kept + np.where(keys.sp > 0, whole - saved_bytes_of_operator(operators[-1], keys), 0.0)
 
 
 def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:

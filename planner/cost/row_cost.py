@@ -21,11 +21,12 @@ from planner.cost.stage_hop import stage_hop_s
 from planner.cost.step_payload import DataParallelism, hop_parts, table_bytes
 from planner.memory.activations import Relief
 from planner.memory.framework_memory import framework_buffer_bytes, with_framework_gradients
+from planner.memory.moments import MomentTerms, states_by_moment
 from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
 from planner.model.parameters import weight_tensors
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
-from planner.strategy_rows import StrategyRows, distinct_rows, v_placed
+from planner.strategy_rows import StrategyRows, distinct_rows, v_placed, waiting_head
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -72,6 +73,8 @@ class RowCost:
     backward_window_s: Array
     dense_window_share: Array
     key: Ints
+    apart: MomentTerms | None
+    """What the moments of a step need where each is billed for itself."""
 
     @property
     def layer_s(self) -> Array:
@@ -118,6 +121,7 @@ class CostModel:
         back_units = (head_dense, dense), (last.expert_parameters[key], expert)
         back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
         stages = rows.pp.astype(float)
+        states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
         window_f = (layers.forward_compute_s[key] @ self.kind_counts) / stages
         window_b = (layers.backward_compute_s[key] @ self.kind_counts) / stages
         return RowCost(
@@ -144,15 +148,16 @@ class CostModel:
             table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
             hop_s=self._hop_s(rows, cost.entry_bytes[key]),
             stage_host_s=self._stage_host_s(rows),
-            fixed_bytes=self._fixed_bytes(rows, cost, key) + self._gathered_bytes(rows, cost, key),
-            dense_state=self._state(rows, dense, cost, key),
-            expert_state=self._state(rows, expert, cost, key),
+            fixed_bytes=self._fixed_bytes(rows, cost, key),
+            dense_state=states[0][0],
+            expert_state=states[1][0],
             dense_parallel=dense,
             expert_parallel=expert,
             forward_window_s=window_f,
             backward_window_s=window_b,
             dense_window_share=self._dense_window_share(cost, key, dense, expert),
             key=key,
+            apart=self._apart(rows, cost, key, states),
         )
 
     def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
@@ -202,6 +207,40 @@ class CostModel:
         distance = _hop_stride(rows) * np.maximum(rows.pp - 1, 1)
         pair = np.full(len(rows), 2.0)
         return np.where(apart, self.hardware.collective_s("all_reduce", size_bytes, pair, distance.astype(float)), 0.0)
+
+    def _states(
+        self, rows: StrategyRows, parallel: DataParallelism, cost: ModelCost, key: Ints
+    ) -> tuple[StateBytes, ...]:
+        """Bytes of state a parameter at each moment of the step; one where one moment stands for all."""
+        usual = self._state(rows, parallel, cost, key)
+        if not self.hardware.framework.moments_apart:
+            return (usual,)
+        several = (rows.num_microbatches > 1) | (rows.pp > 1)
+        late = (rows.num_microbatches == 1) | waiting_head(rows)
+        return states_by_moment(usual, parallel.shards, rows.zero, several, late=late)
+
+    def _apart(
+        self, rows: StrategyRows, cost: ModelCost, key: Ints, states: tuple[tuple[StateBytes, ...], ...]
+    ) -> MomentTerms | None:
+        """What the moments of a step need where each is billed for itself."""
+        if not self.hardware.framework.moments_apart:
+            return None
+        table = cost.embedding.dense_parameters[key]
+        tied = self.model.tie_embeddings & (rows.pp == 1)
+        return MomentTerms(
+            working_bytes=cost.layers.working_bytes[key].max(axis=1),
+            hidden_bytes=(cost.entry_bytes * cost.keys.sequence_split)[key],
+            entry_bytes=cost.entry_bytes[key],
+            logits=cost.logits[key],
+            head_matrix=np.where(tied, table, cost.head.dense_parameters[key]),
+            head_inputs_bytes=cost.head_inputs_bytes[key],
+            embedding_gradients=table * rows.tp,
+            reduced_bytes=np.full(len(rows), gradient_bytes(self.workload)),
+            end_dense=states[0][1],
+            end_expert=states[1][1],
+            step_dense=states[0][2],
+            step_expert=states[1][2],
+        )
 
     def _state(self, rows: StrategyRows, parallel: DataParallelism, cost: ModelCost, key: Ints) -> StateBytes:
         """Bytes of state a parameter, with what the framework holds beside the usual; frozen weights have no more."""
@@ -294,18 +333,26 @@ class CostModel:
         return copies
 
     def _fixed_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
-        """Framework, communicators, dispatch buffers, stage hand-over and the transient tensors of one layer."""
+        """Framework, communicators, dispatch buffers.
+
+        Where one moment stands for all, also stage hand-over, gathered units and the transient tensors of one layer.
+        """
         expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
         axes = (rows.tp > 1, rows.cp > 1, rows.dp > 1, rows.pp > 1, rows.ep > 1, (rows.ep > 1) & (expert_ranks > 1))
         communicators = sum((axis.astype(float) for axis in axes), start=np.zeros(len(rows)))
         further = self.hardware.framework.further_communicators
         communicators = communicators + np.where(communicators > 0, float(further), 0.0)
-        hand_over = np.where(rows.pp > 1, 2.0 * rows.vpp, 0.0) + 4.0
-        return (
+        held = (
             FRAMEWORK_BYTES
             + self.hardware.factors.fixed_bytes
             + COMMUNICATOR_BYTES * communicators
             + cost.dispatch_bytes[key]
+        )
+        if self.hardware.framework.moments_apart:
+            return held
+        hand_over = np.where(rows.pp > 1, 2.0 * rows.vpp, 0.0) + 4.0
+        return (
+            held
             + hand_over * cost.entry_bytes[key]
             + framework_buffer_bytes(
                 self.hardware.framework,
@@ -313,6 +360,7 @@ class CostModel:
                 rows.tp,
                 cost.layers.saved_bytes[0, key].max(axis=1),
             )
+            + self._gathered_bytes(rows, cost, key)
         )
 
 

@@ -36,7 +36,7 @@ def microbatches(given: RuleInput) -> str | None:
 
 
 def uneven_rounds(given: RuleInput) -> str | None:
-    """Do the micro-batches of a grouped schedule with pp > 1 divide into its rounds?"""
+    """Do the micro-batches of a grouped or zero-bubble schedule with pp > 1 divide into its rounds?"""
     s = given.strategy
     rounds = max(1, s.num_microbatches // s.pp)
     if s.num_microbatches % rounds:

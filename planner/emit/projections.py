@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 
 from planner.diff import value_words
 from planner.emit.emission import Projection
+from planner.plan import Plan, StagePlan
 from planner.strategy import Strategy
+
+Repair = Callable[[Strategy, Plan], tuple[Strategy, str]]
+"""What a strategy of the plan becomes, and why; the reason counts only where something changed."""
 
 
 def projection(name: str, before: object, after: object, reason: str) -> Projection:
@@ -21,3 +26,22 @@ def strategy_projections(before: Strategy, after: Strategy, reason: str) -> list
         for item in fields(Strategy)
         if getattr(before, item.name) != getattr(after, item.name)
     ]
+
+
+def repaired(plan: Plan, repairs: Iterable[Repair]) -> tuple[Strategy, list[Projection]]:
+    """The plan's strategy after all repairs, one after the other, and every difference."""
+    strategy, notes = plan.chosen(), list[Projection]()
+    for repair in repairs:
+        changed, reason = repair(strategy, plan)
+        notes += strategy_projections(strategy, changed, reason)
+        strategy = changed
+    return strategy, notes
+
+
+def projected(
+    plan: Plan, strategy: Strategy, stages: tuple[StagePlan, ...], notes: list[Projection]
+) -> tuple[Plan, tuple[Projection, ...]]:
+    """The plan with another strategy and other stages; the plan itself when there is nothing to note."""
+    if not notes:
+        return plan, ()
+    return plan.model_copy(update={"strategy": strategy.to_dict(), "stages": stages}), tuple(notes)

@@ -21,6 +21,8 @@ class MemoryTraits:
     attention_output_copies: float = 0.0
     """Further copies of the attention output that are kept: flash kernels want batch-first tensors, Megatron's are
     sequence-first, so the kernel keeps its output and the projection a transposed copy."""
+    gathered_context: bool = False
+    """Whether ring context parallelism is an all-gather of keys and values, which are then kept whole."""
     operator_checkpointing: bool = False
     """Whether selective recompute is PyTorch's by operator: outputs of every second matmul and of attention stay."""
     kept_logit_bytes: float = 4.0
@@ -38,6 +40,13 @@ class MemoryTraits:
     """Whether ZeRO-1's optimizer step gathers the 16-bit weights through flat copies of shard and whole."""
     further_communicators: int = 0
     """Communicators beside one for every parallel axis, where there is more than one device."""
+    moments_apart: bool = False
+    """Whether the loss, the backward pass of a layer, its end and the optimizer step are billed each at its own moment
+    (``planner.memory.moments``), for PyTorch FSDP2 with one unit a layer and one for the ends."""
+    whole_head_input: bool = False
+    """Whether the head keeps its gathered input under sequence parallelism, and not this rank's part of it."""
+    split_loss_bytes: float | None = None
+    """``passing_logit_bytes`` of a loss whose vocabulary is split over tensor-parallel ranks; None = the same."""
     kept_fragmentation: float = 1.0
     """Memory that the allocator's pool needs for each byte of kept activations."""
     memory_spread: float = 0.02

@@ -68,6 +68,10 @@ NATIVE = FrameworkTraits(
     keeps_gate_output=True,
     kept_logit_bytes=4.0,
     passing_logit_bytes=8.0,
+    split_loss_bytes=6.0,
+    gathered_context=True,
+    moments_apart=True,
+    whole_head_input=True,
 )
 """``planner.native``: fp32 shards under FSDP2 (``data_parallel``), a gated non-linearity of two kernels
 (``feed_forward``), loss over fp32 logits (``loss``), whose backward pass holds the gradient of the log-softmax and that

@@ -20,6 +20,7 @@ from planner.framework.traits import TUNED, FrameworkTraits
 from planner.memory.framework_kept import (
     checkpointed_bytes,
     checkpointed_replay,
+    gathered_context_bytes,
     mask_bytes,
     output_copy_bytes,
     score_bytes,
@@ -89,6 +90,7 @@ def saved_bytes(
     total = mask_bytes(keys, hidden_size, framework)
     if "attention_core" not in relief.modules:
         total = total + score_bytes(operators, keys, framework) + output_copy_bytes(operators, keys, framework)
+        total = total + gathered_context_bytes(operators, keys, framework)
     for operator in operators:
         if operator.name not in freed:
             total = total + saved_bytes_of_operator(operator, keys)

@@ -4,6 +4,7 @@
   with dropout also its byte mask and its output, 5 bytes: ``5 a s^2 b / t`` (Korthikanti et al., arXiv 2205.05198,
   section 4.1).  Recomputing the attention core frees them.
 * Dropout after the two branches of a layer keeps a byte mask each: ``2 s b h`` (the same section).
+* Context parallelism by an all-gather of keys and values keeps them whole, and masks (``planner.native``).
 * PyTorch's operator-level checkpointing (torchtitan's "selective op", fms) keeps the outputs of every second matmul
   and of attention, and replays the rest (torchtitan, distributed/activation_checkpoint.py).
 """
@@ -43,6 +44,24 @@ def output_copy_bytes(operators: Sequence[Operator], keys: LayerKeys, framework:
         return np.zeros_like(keys.tp)
     width = sum(op.num_heads * op.v_dim for op in operators if op.op_class == "attention")
     return framework.attention_output_copies * ELEMENT_BYTES * width * keys.tokens / keys.tp
+
+
+def gathered_context_bytes(operators: Sequence[Operator], keys: LayerKeys, framework: FrameworkTraits) -> Array:
+    """Bytes that context parallelism without a ring keeps beside the usual in a layer on one device: [K].
+
+    A copy of the attention output in the order of this rank's tokens; under ``ring`` plans also keys and values of the
+    other ranks, and a 16-bit mask for each of the two parts of the sequence that this rank's queries lie in.  Parts r
+    and ``2 c - 1 - r`` of ``2 c`` see ``r + 1`` and ``2 c - r`` parts of the keys: ``(2 c + 1) (s / 2 c)^2`` scores.
+    """
+    if not framework.gathered_context:
+        return np.zeros_like(keys.tp)
+    cores = [operator for operator in operators if operator.op_class == "attention"]
+    outputs = sum(core.num_heads * core.v_dim for core in cores)
+    pairs = sum(core.num_kv_heads * (core.qk_dim + core.v_dim) for core in cores)
+    others = pairs * (keys.cp - 1.0) * keys.tokens / keys.tp
+    masks = len(cores) * (2.0 * keys.cp + 1.0) * (keys.sequence_length / (2.0 * keys.cp)) ** 2
+    kept = outputs * keys.tokens / keys.tp + np.where(keys.ring > 0, others + masks, 0.0)
+    return np.where(keys.cp > 1, ELEMENT_BYTES * kept, 0.0)
 
 
 def mask_bytes(keys: LayerKeys, hidden_size: int, framework: FrameworkTraits) -> Array:

@@ -43,7 +43,7 @@ def with_framework_kept(operators: Sequence[Operator], traits: FrameworkTraits) 
     """
     if not traits.keeps_gate_output:
         return tuple(operators)
-    gates = {operator.name: operator for operator in operators if _is_gate(operator)}
+    gates = gates_by_name(operators)
     return tuple(
         replace(operator, saved_width=operator.saved_width + gates[operator.saved_from].write_width)
         if operator.saved_from in gates and operator.saved_width
@@ -52,8 +52,13 @@ def with_framework_kept(operators: Sequence[Operator], traits: FrameworkTraits) 
     )
 
 
-def _is_gate(operator: Operator) -> bool:
-    return operator.op_class == "activation" and operator.read_width == 2 * operator.write_width
+def gates_by_name(operators: Sequence[Operator]) -> dict[str, Operator]:
+    """Gated non-linearities among some operators: they read a gate and a value, and write one product."""
+    return {
+        operator.name: operator
+        for operator in operators
+        if operator.op_class == "activation" and operator.read_width == 2 * operator.write_width
+    }
 
 
 def framework_buffer_bytes(traits: FrameworkTraits, whole_bytes: Array, tp: Ints, layer_kept_bytes: Array) -> Array:

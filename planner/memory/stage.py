@@ -1,14 +1,15 @@
 """How much memory does a stage need, and how many layers must be relieved to fit?
 
-For a device that holds ``n`` layers of one kind, with ``f`` micro-batches in flight and ``k`` relieved layers::
+For a device that holds ``n`` layers of one kind, with ``f`` micro-batches in flight and ``k`` relieved layers, the
+largest over the moments of a step (``planner.memory.moments``) of::
 
-    peak = fixed + n S + f ( n A - k (A - a) ) + (k > 0) w
+    held = fixed + n S + f ( n A - k (A - a) ) + (k > 0) w
 
 ``S`` state bytes of a layer, ``A`` / ``a`` bytes that it keeps without / with relief, ``w`` what one replayed layer
 needs while it is replayed, ``fixed`` all that does not depend on the layers: framework, communicators, buffers,
 gathered units, the model's ends.  ``f`` counts chunks in flight over chunks on the device, so that it also holds for
 several chunks.  The head's stage frees the logits before the first layer is replayed, so that there ``w`` counts only
-beyond them.  Shape letters: R rows, P stages.
+beyond them.  Shape letters: R rows, P stages, N layer kinds.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 
 from planner.cost.row_cost import RowCost
 from planner.memory.activations import Relief
+from planner.memory.moments import GRADIENT_BYTES, Moment, MomentTerms, Units, end_bytes, passes_bytes
+from planner.memory.states import StateBytes
 from planner.schedule.closed_form import in_flight_chunks
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows, v_placed, waiting_head
 
@@ -29,12 +32,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class StageMemory:
-    """Memory terms of rows that share one number of stages: [R, P], layer columns [R, N]."""
+    """Moments of rows that share one number of stages; the first one holds every kept activation."""
 
-    fixed_bytes: Array
-    in_flight: Array
-    layer_state_bytes: Array
-    replay_bytes: Array
+    moments: tuple[Moment, ...]
+
+    @property
+    def passes(self) -> Moment:
+        """The moment at which every kept activation is there."""
+        return self.moments[0]
 
 
 def in_flight(rows: StrategyRows, num_stages: int) -> Array:
@@ -62,24 +67,140 @@ def end_seconds(rows: StrategyRows, cost: RowCost, num_stages: int) -> Array:
 
 
 def stage_memory(rows: StrategyRows, cost: RowCost, reliefs: tuple[Relief, ...], num_stages: int) -> StageMemory:
-    """Memory terms of rows whose ``pp`` is ``num_stages``."""
-    flight = in_flight(rows, num_stages)
-    fixed = np.repeat(cost.fixed_bytes[:, None], num_stages, axis=1)
-    dense, expert = cost.dense_state.total, cost.expert_state.total
-    fixed[:, 0] += cost.embedding_dense * dense + cost.embedding_saved * flight[:, 0]
-    every, last = np.arange(len(rows)), head_stage(rows, num_stages)
-    # The head's backward follows its forward at once, except breadth first, where all micro-batches wait.
-    waiting = np.where(waiting_head(rows), rows.num_microbatches, 1)
-    fixed[every, last] += (
-        cost.head_dense * dense + cost.head_expert * expert + cost.head_saved * waiting + cost.head_transient
-    )
+    """Moments of rows whose ``pp`` is ``num_stages``."""
     offload = np.array([2.0 if relief.offload else 1.0 for relief in reliefs])[rows.relief]
-    replay = np.repeat((cost.saved_bytes - cost.relieved_bytes).max(axis=1)[:, None], num_stages, axis=1)
-    replay *= offload[:, None]
-    replay[every, last] = np.maximum(replay[every, last] - cost.head_saved - cost.head_transient, 0.0)
-    return StageMemory(
-        fixed_bytes=fixed,
-        in_flight=flight,
-        layer_state_bytes=cost.layer_dense * dense[:, None] + cost.layer_expert * expert[:, None],
-        replay_bytes=replay,
+    replay = offload * (cost.saved_bytes - cost.relieved_bytes).max(axis=1)
+    if cost.apart is None:
+        return StageMemory((_summed(rows, cost, replay, num_stages),))
+    return StageMemory(_apart(rows, cost, cost.apart, replay, num_stages))
+
+
+def _waiting(rows: StrategyRows) -> Array:
+    """Micro-batches at the head: its backward follows its forward at once, except breadth first, where all wait."""
+    return np.where(waiting_head(rows), rows.num_microbatches, 1).astype(np.float64)
+
+
+def _summed(rows: StrategyRows, cost: RowCost, replay: Array, num_stages: int) -> Moment:
+    """One moment that stands for all."""
+    flight = in_flight(rows, num_stages)
+    every, last = np.arange(len(rows)), head_stage(rows, num_stages)
+    dense, expert = cost.dense_state.total, cost.expert_state.total
+    fixed = np.repeat(cost.fixed_bytes[:, None], num_stages, axis=1)
+    fixed[:, 0] += cost.embedding_dense * dense + cost.embedding_saved * flight[:, 0]
+    fixed[every, last] += (
+        cost.head_dense * dense + cost.head_expert * expert + cost.head_saved * _waiting(rows) + cost.head_transient
     )
+    again = np.repeat(replay[:, None], num_stages, axis=1)
+    again[every, last] = np.maximum(again[every, last] - cost.head_saved - cost.head_transient, 0.0)
+    buffers = np.repeat(cost.fixed_bytes[:, None], num_stages, axis=1)
+    buffers[every, last] += cost.head_transient
+    kept = np.zeros_like(fixed)
+    kept[every, last] = cost.head_saved * _waiting(rows)
+    kept[:, 0] += cost.embedding_saved * flight[:, 0]
+    return Moment(
+        name="passes",
+        kept_bytes=kept,
+        buffer_bytes=buffers,
+        in_flight=flight,
+        replay_bytes=again,
+        layer_state_bytes=cost.layer_dense * dense[:, None] + cost.layer_expert * expert[:, None],
+        dense_state=cost.dense_state,
+        expert_state=cost.expert_state,
+        fixed_bytes=fixed,
+    )
+
+
+def _apart(rows: StrategyRows, cost: RowCost, terms: MomentTerms, replay: Array, num_stages: int) -> tuple[Moment, ...]:
+    """Moments of PyTorch FSDP2, each for itself."""
+    first, last = np.zeros((2, len(rows), num_stages))
+    first[:, 0] = 1.0
+    last[np.arange(len(rows)), head_stage(rows, num_stages)] = 1.0
+    units, flight = _units(rows, cost, terms, first, last), in_flight(rows, num_stages)
+    kept, passing, again = _first_backward(rows, cost, terms, units, replay)
+    kept = kept + _kept_by_stage(rows, cost, terms, flight, first, last)
+    held = cost.fixed_bytes[:, None] + _received_bytes(rows, terms, flight, first, last)
+    none, less = np.zeros_like(flight), np.maximum(flight - 1.0, 0.0)
+    during, after = (cost.dense_state, cost.expert_state), (terms.end_dense, terms.end_expert)
+    tensors = {
+        "passes": (during, (kept, held + passing, flight, again)),
+        "second": (after, (kept, held + passing, less, again)),
+        "end": (after, (none, held + end_bytes(terms, units, first, last), none, none)),
+        "step": ((terms.step_dense, terms.step_expert), (none, held, none, none)),
+    }
+    if not np.any(waiting_head(rows)):
+        del tensors["second"]
+    ends = units.root, last * cost.head_expert[:, None]
+    layers = cost.layer_dense, cost.layer_expert
+    return tuple(_moment(name, states, layers, ends, parts) for name, (states, parts) in tensors.items())
+
+
+def _moment(
+    name: str,
+    states: tuple[StateBytes, StateBytes],
+    layers: tuple[Array, Array],
+    ends: tuple[Array, Array],
+    tensors: tuple[Array, Array, Array, Array],
+) -> Moment:
+    """One moment from its tensors and states; parameters of ``layers`` [R, N] and of the ``ends`` [R, P]."""
+    kept, buffers, flight, replay = tensors
+    dense, expert = (state.total[:, None] for state in states)
+    return Moment(
+        name=name,
+        kept_bytes=kept,
+        buffer_bytes=buffers,
+        in_flight=flight,
+        replay_bytes=replay,
+        layer_state_bytes=layers[0] * dense + layers[1] * expert,
+        dense_state=states[0],
+        expert_state=states[1],
+        fixed_bytes=buffers + kept + ends[0] * dense + ends[1] * expert,
+    )
+
+
+def _first_backward(
+    rows: StrategyRows, cost: RowCost, terms: MomentTerms, units: Units, replay: Array
+) -> tuple[Array, Array, Array]:
+    """``passes_bytes`` with the 16-bit logits that a pipeline's stage holds on to; a split loss counts them already."""
+    piped = (rows.pp > 1) & (rows.tp == 1)
+    transient = cost.head_transient + np.where(piped, GRADIENT_BYTES * terms.logits, 0.0)
+    freed = cost.relieved_bytes.min(axis=1)[:, None]
+    return passes_bytes(terms, units, (cost.head_saved, transient), freed, replay[:, None])
+
+
+def _kept_by_stage(
+    rows: StrategyRows, cost: RowCost, terms: MomentTerms, flight: Array, first: Array, last: Array
+) -> Array:
+    """Kept by the ends beside the micro-batch at the head, and what a pipeline's stages passed on: [R, P]."""
+    piped = (rows.pp > 1).astype(np.float64)
+    waiting = (cost.head_saved + piped * GRADIENT_BYTES * terms.logits) * (_waiting(rows) - 1.0)
+    passed_on = (rows.vpp[:, None] - last) * (piped * terms.entry_bytes)[:, None]
+    kept: Array = last * waiting[:, None] + flight * (first * cost.embedding_saved[:, None] + passed_on)
+    return kept
+
+
+def _units(rows: StrategyRows, cost: RowCost, terms: MomentTerms, first: Array, last: Array) -> Units:
+    """FSDP units of every stage: [R, P]."""
+    zero, several = rows.zero[:, None], rows.num_microbatches[:, None] > 1
+    root = first * cost.embedding_dense[:, None] + last * cost.head_dense[:, None]
+    once = ~several & (rows.pp[:, None] == 1)
+    # The embedding's gradient is accumulated for the whole vocabulary, of which the states count this rank's part.
+    beyond = first * (cost.embedding_dense * (rows.tp - 1.0))[:, None]
+    pending = terms.reduced_bytes[:, None] * np.where(zero >= 2, root, beyond) * several
+    return Units(
+        root=root,
+        last=last,
+        layer=(cost.layer_dense + cost.layer_expert).max(axis=1)[:, None],
+        gathered=(zero >= 3).astype(np.float64),
+        reduced=((zero >= 2) | once).astype(np.float64),
+        pending_bytes=pending,
+    )
+
+
+def _received_bytes(rows: StrategyRows, terms: MomentTerms, flight: Array, first: Array, last: Array) -> Array:
+    """Receive buffers of a pipeline, for every micro-batch and chunk, beside those that the layers keep: [R, P]."""
+    chunks, microbatches = rows.vpp[:, None].astype(np.float64), rows.num_microbatches[:, None]
+    forward = np.maximum(microbatches - flight, 0.0) * (chunks - first)
+    backward = microbatches * (chunks - last)
+    piped = rows.pp[:, None] > 1
+    received: Array = np.where(piped, (forward + backward) * terms.entry_bytes[:, None], 0.0)
+    return received

@@ -12,11 +12,6 @@ ACTIVATION_NAMES: frozenset[str] = frozenset(
 RECOMPUTE_MODULES: frozenset[str] = frozenset({"attention_core", "norm", "activation", "mlp", "moe"})
 """Selective modules that free here what the planner says they free."""
 
-SCHEDULE_NAMES: frozenset[str] = frozenset(
-    {"gpipe", "1f1b", "interleaved", "zbv", "dualpipev", "looped_bfs", "interleaved_zb"}
-)
-"""torch's schedules, all seven.  zb_h1 has no class of its own."""
-
 
 def interleaved_group_size(pp: int, num_microbatches: int) -> int:
     """Micro-batches that torch's two interleaved schedules run on one chunk before the next.

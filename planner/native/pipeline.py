@@ -34,8 +34,9 @@ SEVERAL: dict[ScheduleName, type[PipelineScheduleMulti]] = {
     "dualpipev": ScheduleDualPipeV,
     "looped_bfs": ScheduleLoopedBFS,
     "interleaved_zb": ScheduleInterleavedZeroBubble,
+    "zb_h1": ScheduleInterleavedZeroBubble,
 }
-"""Schedules with one chunk a rank, and with several.  zb_h1 has no class of its own in torch 2.13."""
+"""torch's classes that take one chunk, and a list of chunks.  ZB-H1 is InterleavedZeroBubble over a list of one."""
 
 
 class StepRunner(Protocol):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from planner.emit.native.rules import violations_of_plan
+from planner.emit.native.rules import violations
+from planner.emit.rule_input import rule_input
 from planner.errors import DocumentInvalid, NotFound, TargetRefused
 from planner.plan import Plan
 
@@ -41,7 +42,7 @@ def check_world_size(plan: Plan, world_size: int) -> None:
 
 def refuse_unrunnable(plan: Plan) -> None:
     """Raise TargetRefused with every rule of the native trainer that the plan breaks."""
-    findings = violations_of_plan(plan)
+    findings = violations(rule_input(plan))
     if findings:
         raise TargetRefused(
             "the native trainer cannot run this plan: " + "; ".join(f"[{f.rule}] {f.message}" for f in findings),

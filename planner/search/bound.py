@@ -150,9 +150,14 @@ class BoundTerms:
         return leanest
 
     def _leanest_state_bytes(self, parallel: DataParallelism) -> Array:
-        """Bytes a parameter on the device under ZeRO-3 over all ranks with the optimizer on the host: [R]."""
+        """Bytes a parameter on the device under ZeRO-3 over all ranks with the optimizer on the host: [R].
+
+        Where moments are billed apart, gradients may not exist yet when the activations are largest.
+        """
         ones, ranks = np.ones(len(self.rows), dtype=np.int64), np.maximum(parallel.ranks, 1.0)
-        return state_bytes(self.costs.workload, 3 * ones, ranks, ones, self.costs.hardware.framework).total
+        framework = self.costs.hardware.framework
+        leanest = state_bytes(self.costs.workload, 3 * ones, ranks, ones, framework)
+        return leanest.weights if framework.moments_apart else leanest.total
 
     def state_bytes(self) -> Array:
         """What the mean device needs for its states and buffers alone, whatever is relieved: [R]."""
@@ -248,9 +253,10 @@ class _StageRoom:
         self.needed = terms.major_count
         self.layer_s = sub.layer_s[:, major, None]
         self.ends_s = end_seconds(rows, sub, stages)
-        self.free_bytes = limit_bytes - memory.fixed_bytes
-        self.in_flight = memory.in_flight
-        self.state_bytes = memory.layer_state_bytes[:, major, None]
+        # Every moment of a stage must fit: the one with every activation in it serves as the bound.
+        self.free_bytes = limit_bytes - memory.passes.fixed_bytes
+        self.in_flight = memory.passes.in_flight
+        self.state_bytes = memory.passes.layer_state_bytes[:, major, None]
         self.kept_bytes = sub.saved_bytes[:, major, None]
 
 
@@ -261,7 +267,10 @@ class _Capacity:
         self.needed, self.layer_s, self.ends_s = room.needed, room.layer_s, room.ends_s
         flight, free, state = room.in_flight, room.free_bytes, room.state_bytes
         saving = flight * (room.kept_bytes - relieved_bytes)
-        self.by_memory = np.where(free > 0, free / (state + flight * relieved_bytes), -1.0)
+        layer = state + flight * relieved_bytes
+        # Everything of a layer may be on the host.
+        held = np.divide(free, layer, out=np.full(layer.shape, np.inf), where=layer > 0)
+        self.by_memory = np.where(free > 0, held, -1.0)
         useful = saving > 0
         price = np.divide(relief_s, saving, out=np.zeros_like(saving), where=useful)
         self.credit_s = np.where(useful, price * free, np.inf)

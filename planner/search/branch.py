@@ -126,7 +126,7 @@ class Search:
             table, key = self.costs.keyed(cores)
             counts = self.space.leaf_counts(cores)
             result.bounded = int(counts.sum())
-            bounds = self._core_bounds(cores, table, key)
+            bounds = self.core_bounds(cores, table, key)
             result.pruned[NO_ROOM] += int(counts[np.isinf(bounds)].sum())
             self._descend(cores, bounds, counts, table, key, cutoff_s)
         else:
@@ -165,7 +165,7 @@ class Search:
             if candidate is not None:
                 found[degrees(candidate)] = candidate
 
-    def _core_bounds(self, cores: StrategyRows, table: ModelCost, key: Ints) -> Array:
+    def core_bounds(self, cores: StrategyRows, table: ModelCost, key: Ints) -> Array:
         """Lower bound of every core over all its leaves; infinity where even the leanest leaf cannot fit."""
         parts = []
         for start in range(0, len(cores), CORE_BATCH):

@@ -160,7 +160,7 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
         selective_recompute=False,
     ),
     "native": TargetSpace(
-        schedules=("1f1b", "gpipe", "interleaved", "zbv", "dualpipev", "looped_bfs", "interleaved_zb"),
+        schedules=SCHEDULES,
         axis_orders=(0,),
         expert_tensor_parallel=False,
         optimizer_offload=False,

@@ -40,12 +40,25 @@ def estimate(problem: Problem, strategy: Strategy, chunk_layers: tuple[int, ...]
     fits = candidate is not None
     if candidate is None:
         candidate = _nearest(context, rules, chunk_layers)
+    return _plan(problem, hardware, candidate, fits, chunk_layers is not None)
+
+
+def estimate_if_it_fits(problem: Problem, strategy: Strategy) -> Plan | None:
+    """Predict one strategy; None, and sooner, where it does not fit.  Raises as ``estimate`` does."""
+    hardware = problem_hardware(problem)
+    context = strategy_context(problem, hardware, strategy)
+    _check(problem, context, strategy, None)
+    candidate = best_split(context, split_rules(problem, hardware))
+    return None if candidate is None else _plan(problem, hardware, candidate, fits=True, dealt=False)
+
+
+def _plan(problem: Problem, hardware: Hardware, candidate: Candidate, fits: bool, dealt: bool) -> Plan:
     report = SearchReport(
         enumerated=1,
         pruned={},
         bounded=0,
         evaluated=1,
-        proof="one strategy was given; its layers and relief are dealt optimally" if not chunk_layers else "given",
+        proof="given" if dealt else "one strategy was given; its layers and relief are dealt optimally",
     )
     return assemble_plan(
         problem,

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from planner.candidate import Candidate, Split, StageBill
 from planner.cost.data_parallel import optimizer_s
+from planner.memory.moments import Moment
 from planner.search.bound import makespan_s
 from planner.search.row_context import RowContext
-from planner.strategy import BREADTH_FIRST_SCHEDULES, Strategy
+from planner.strategy import Strategy
 
 Array = NDArray[np.float64]
 Span = tuple[int, int]
@@ -31,7 +32,7 @@ def evaluate_split(context: RowContext, split: Split) -> Candidate:
     """Candidate of one strategy with its layers and relief dealt as ``split`` says."""
     strategy, cost = context.strategy, context.cost
     spans = [_spans(context, split, stage) for stage in range(strategy.pp)]
-    bills = tuple(_bill(context, stage, *spans[stage]) for stage in range(strategy.pp))
+    bills = tuple(stage_bill(context, stage, *spans[stage]) for stage in range(strategy.pp))
     makespan = _makespan(context, bills, cost.hop_s)
     dense = np.array([max(bill.dense_parameters for bill in bills)])
     expert = np.array([max(bill.expert_parameters for bill in bills)])
@@ -90,19 +91,21 @@ def _makespan(context: RowContext, bills: tuple[StageBill, ...], hop_s: Array) -
     return float(makespan_s(context.row, total_s, bottleneck_s, gradient_s, hop_s)[0])
 
 
-def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Span]) -> StageBill:
+def stage_bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Span]) -> StageBill:
+    """Time and memory of one stage that holds some layer ranges, of which parts are relieved."""
     cost, prefix, key = context.cost, context.prefix, context.key
     first, last = stage == 0, stage == context.head_stage
     ends = [end for end, here in ((context.table.embedding, first), (context.table.head, last)) if here]
     dense = _over(prefix.dense, spans) + first * float(cost.embedding_dense[0]) + last * float(cost.head_dense[0])
     expert = _over(prefix.expert, spans) + last * float(cost.head_expert[0])
-    flight = float(context.memory.in_flight[0, stage])
-    waits = context.strategy.schedule in BREADTH_FIRST_SCHEDULES
-    waiting = float(context.strategy.num_microbatches) if waits else 1.0
-    saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)
-    activations = flight * (saved + first * float(cost.embedding_saved[0])) + last * waiting * float(cost.head_saved[0])
-    replays = float(context.memory.replay_bytes[0, stage]) if any(stop > start for start, stop in relieved) else 0.0
     states, host_s = (cost.dense_state, cost.expert_state), float(cost.stage_host_s[0])
+    flight = float(context.memory.passes.in_flight[0, stage])
+    saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)
+    again = any(stop > start for start, stop in relieved)
+    held = max(
+        (_held(moment, stage, (dense, expert), saved, again=again) for moment in context.memory.moments),
+        key=lambda parts: sum(parts.values()),
+    )
     offloaded = flight * _over(prefix.saving_bytes, relieved) if context.strategy.activation_offload else 0.0
     return StageBill(
         forward_s=_over(prefix.forward_s, spans)
@@ -118,17 +121,28 @@ def _bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Spa
         + sum(float(end.weight_gradient_s[key]) for end in ends),
         dense_parameters=dense,
         expert_parameters=expert,
-        weights_bytes=dense * float(states[0].weights[0]) + expert * float(states[1].weights[0]),
-        gradients_bytes=dense * float(states[0].gradients[0]) + expert * float(states[1].gradients[0]),
-        optimizer_bytes=dense * float(states[0].optimizer[0]) + expert * float(states[1].optimizer[0]),
-        activations_bytes=activations,
-        buffers_bytes=float(cost.fixed_bytes[0])
-        + replays
-        + last * float(cost.head_transient[0])
-        + dense * float(states[0].passing[0])
-        + expert * float(states[1].passing[0]),
+        **held,
         host_bytes=dense * float(states[0].host[0]) + expert * float(states[1].host[0]) + offloaded,
     )
+
+
+def _held(
+    moment: Moment, stage: int, parameters: tuple[float, float], saved: float, *, again: bool
+) -> dict[str, float]:
+    """What a stage holds at one moment, by kind; ``again``: layers are replayed."""
+    states = moment.dense_state, moment.expert_state
+
+    def of_states(name: str) -> float:
+        return sum(count * float(getattr(state, name)[0]) for count, state in zip(parameters, states, strict=True))
+
+    replays = float(moment.replay_bytes[0, stage]) if again else 0.0
+    return {
+        "weights_bytes": of_states("weights"),
+        "gradients_bytes": of_states("gradients"),
+        "optimizer_bytes": of_states("optimizer"),
+        "activations_bytes": float(moment.in_flight[0, stage]) * saved + float(moment.kept_bytes[0, stage]),
+        "buffers_bytes": float(moment.buffer_bytes[0, stage]) + replays + of_states("passing"),
+    }
 
 
 def _busiest_terms(context: RowContext, stage: int, spans: tuple[list[Span], list[Span]]) -> dict[str, float]:

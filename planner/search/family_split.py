@@ -88,12 +88,12 @@ class _Members:
     def relieved_layers(self, rules: SplitRules) -> tuple[Ints, NDArray[np.bool_]]:
         """Fewest relieved layers a chunk for each stage [F, P], and which members then fit [F]."""
         context, strategy = self.context, self.context.strategy
-        need = self._need(rules)
+        needs = self._needs(rules)
         tolerance = SLACK * context.costs.hardware.memory_bytes
-        chosen = np.full(need.shape, -1, dtype=np.int64)
+        chosen = np.full((len(self.sizes), strategy.pp), -1, dtype=np.int64)
         most = int(self.sizes.max()) if context.prefix.saving_bytes[-1] > 0 else 0
         for count in range(most + 1):
-            chosen = np.where((chosen < 0) & (self._left(need, count) <= tolerance), count, chosen)
+            chosen = np.where((chosen < 0) & (self._left(needs, count) <= tolerance), count, chosen)
             if (chosen >= 0).all():
                 break
         fits = np.asarray((chosen >= 0).all(axis=1))
@@ -104,26 +104,32 @@ class _Members:
             chosen = np.broadcast_to(every[:, None], chosen.shape).copy()
             for count in np.unique(every).tolist():
                 same = every == count
-                fits[same] &= (self._left(need, count)[same] <= tolerance).all(axis=1)
+                fits[same] &= (self._left(needs, count)[same] <= tolerance).all(axis=1)
         return chosen, fits & self._host_fits(rules, chosen)
 
-    def _need(self, rules: SplitRules) -> Array:
-        """Bytes over the limit on each stage without relief: [F, P]."""
-        prefix, memory, cost = self.context.prefix, self.context.memory, self.context.cost
+    def _needs(self, rules: SplitRules) -> list[Array]:
+        """Bytes over the limit on each stage without relief, at each moment of the step: [F, P]."""
+        prefix = self.context.prefix
         dense, expert = self.on_devices(prefix.dense), self.on_devices(prefix.expert)
-        state = dense * cost.dense_state.total[0] + expert * cost.expert_state.total[0]
-        held = memory.fixed_bytes[0] + state + memory.in_flight[0] * self.on_devices(prefix.saved_bytes)
-        over: Array = held - rules.limit_bytes
-        return over
+        saved = self.on_devices(prefix.saved_bytes)
+        needs = []
+        for moment in self.context.memory.moments:
+            state = dense * moment.dense_state.total[0] + expert * moment.expert_state.total[0]
+            held = moment.fixed_bytes[0] + state + moment.in_flight[0] * saved
+            needs.append(held - rules.limit_bytes)
+        return needs
 
-    def _left(self, need: Array, count: int) -> Array:
+    def _left(self, needs: list[Array], count: int) -> Array:
         """Bytes over the limit with the first ``count`` layers of every chunk relieved: [F, P]."""
-        if count == 0:
-            return need
-        memory = self.context.memory
-        counts = np.full_like(self.sizes, count)
-        saving = self.on_devices(self.context.prefix.saving_bytes, counts)
-        left: Array = need - memory.in_flight[0] * saving + memory.replay_bytes[0]
+        if count:
+            counts = np.full_like(self.sizes, count)
+            saving = self.on_devices(self.context.prefix.saving_bytes, counts)
+            moments = self.context.memory.moments
+            needs = [
+                need - moment.in_flight[0] * saving + moment.replay_bytes[0]
+                for moment, need in zip(moments, needs, strict=True)
+            ]
+        left: Array = np.maximum.reduce(needs)
         return left
 
     def _host_fits(self, rules: SplitRules, chosen: Ints) -> NDArray[np.bool_]:

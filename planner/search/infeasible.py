@@ -11,6 +11,7 @@ from planner.problem import Problem
 from planner.search.bound import BoundTerms, lower_bounds_s
 from planner.search.branch import TARGET_RULES, Search, SearchResult, memory_limit_bytes
 from planner.search.options import SearchOptions, SearchProgress
+from planner.search.pin_conflict import PinConflict, pin_conflict, repinned, value_word
 from planner.search.space import Space
 from planner.strategy_rows import StrategyRows
 
@@ -29,6 +30,14 @@ class _FirstPlan(Exception):
 
 def no_feasible_plan(problem: Problem, result: SearchResult) -> NoFeasiblePlan:
     """Diagnose an empty search: the binding constraint and relaxations, each one tried before it is named."""
+    conflict = pin_conflict(problem)
+    if conflict is not None:
+        return NoFeasiblePlan(
+            conflict.message,
+            binding=f"rules of {conflict.target}",
+            relaxations=_around(problem, conflict) or ("drop a pin, or choose another --target",),
+            pruned=result.refused + result.pruned,
+        )
     what, binding, otherwise = _diagnosis(problem, result)
     return NoFeasiblePlan(
         what, binding=binding, relaxations=_helpful(problem) or (otherwise,), pruned=result.refused + result.pruned
@@ -41,8 +50,7 @@ def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
     space = Space(problem, devices)
     if len(space.cores) and int(space.leaf_counts(space.cores).sum()) == 0:
         pinned = ", ".join(f"{name}={value}" for name, value in space.pins.items()) or "nothing"
-        what = f"the pins leave nothing that target {target} can run (pinned: {pinned})"
-        return what, "pins", "drop a pin, or choose another --target"
+        return f"the pins contradict each other (pinned: {pinned})", "pins", "drop a pin, or pin other values"
     if len(space.cores) == 0 or len(_sample(space)) == 0:
         reason, count = _binding_rule(space)
         if reason == "pinned or forbidden":
@@ -80,6 +88,22 @@ def _helpful(problem: Problem) -> tuple[str, ...]:
     found = [text for text, changed in _relaxations(problem) if _feasible(changed) and _has_plan(changed)]
     larger = next((text for text, changed in _larger(problem) if _feasible(changed) and _has_plan(changed)), None)
     return tuple(found if larger is None else [*found, larger])
+
+
+def _around(problem: Problem, conflict: PinConflict) -> tuple[str, ...]:
+    """Other values for the pins in conflict, and what else takes them out of the way; each one gives a plan."""
+    values: dict[str, list[str]] = {}
+    for name, value in conflict.instead:
+        if _has_plan(repinned(problem, name, value)):
+            values.setdefault(name, []).append(value_word(value))
+    pinned = tuple(f"pin {name}={_either(words)}" for name, words in values.items())
+    changes = [change for change in _relaxations(problem) if change[0].startswith(("drop", "allow", "use"))]
+    return (*pinned, *(text for text, changed in changes if _has_plan(changed)))
+
+
+def _either(words: list[str]) -> str:
+    """``0, 1 or 3``."""
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _binding_rule(space: Space) -> tuple[str, int]:

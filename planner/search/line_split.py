@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidate import Candidate, Split
+from planner.memory.moments import Moment
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes, step_objective
@@ -86,11 +87,15 @@ def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None
         spans: Array = column[stops] - column[starts]
         return spans
 
-    per_dense, per_expert = context.cost.dense_state.total[0], context.cost.expert_state.total[0]
-    state = over(prefix.dense) * per_dense + over(prefix.expert) * per_expert
-    flight = memory.in_flight[0][:, None, None]
-    need = memory.fixed_bytes[0][:, None, None] + state + flight * over(prefix.saved_bytes) - rules.limit_bytes
-    relieved, possible = _relieved_layers(context, need, starts, stops, fixed)
+    needs = []
+    for moment in memory.moments:
+        per_dense, per_expert = moment.dense_state.total[0], moment.expert_state.total[0]
+        state = over(prefix.dense) * per_dense + over(prefix.expert) * per_expert
+        flight = moment.in_flight[0][:, None, None]
+        needs.append(
+            moment.fixed_bytes[0][:, None, None] + state + flight * over(prefix.saved_bytes) - rules.limit_bytes
+        )
+    relieved, possible = _relieved_layers(context, needs, starts, stops, fixed)
     relief_s = prefix.relief_s[np.minimum(starts + relieved, layers)] - prefix.relief_s[starts]
     time_s = context.ends_s[:, None, None] + over(prefix.forward_s) + over(prefix.backward_s) + relief_s
     tail1, tail2 = _stage_tails(context, over(prefix.dense), over(prefix.expert))
@@ -116,20 +121,37 @@ def _stage_tails(context: RowContext, dense: Array, expert: Array) -> tuple[Arra
 
 
 def _relieved_layers(
-    context: RowContext, need: Array, starts: Ints, stops: Ints, fixed: int | None
+    context: RowContext, needs: list[Array], starts: Ints, stops: Ints, fixed: int | None
 ) -> tuple[Ints, NDArray[np.bool_]]:
-    """Fewest relieved layers for every (stage, start, count), and whether memory then suffices."""
-    prefix, memory = context.prefix, context.memory
+    """Fewest relieved layers for every (stage, start, count), and whether memory then suffices at every moment.
+
+    ``needs``: bytes over the limit without relief, of each moment.
+    """
+    first, *others = [
+        _relieved_at(context, moment, need, starts, stops, fixed)
+        for moment, need in zip(context.memory.moments, needs, strict=True)
+    ]
+    chosen, possible = first
+    for more, fits in others:
+        chosen, possible = np.maximum(chosen, more), possible & fits
+    return chosen, possible
+
+
+def _relieved_at(
+    context: RowContext, moment: Moment, need: Array, starts: Ints, stops: Ints, fixed: int | None
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """``_relieved_layers`` of one moment; where more layers are relieved than it asks for, it fits all the same."""
+    prefix = context.prefix
     layers = context.costs.model.num_layers
     tolerance = SLACK * context.costs.hardware.memory_bytes
     counts = np.broadcast_to(stops - starts, need.shape)
-    flight, replay_bytes = memory.in_flight[0][:, None, None], memory.replay_bytes[0][:, None, None]
+    flight, replay_bytes = moment.in_flight[0][:, None, None], moment.replay_bytes[0][:, None, None]
     if fixed is not None:
         chosen = np.minimum(counts, fixed)
         saved = flight * (prefix.saving_bytes[np.minimum(starts + chosen, layers)] - prefix.saving_bytes[starts])
         replay = np.where(chosen > 0, replay_bytes, 0.0)
         return chosen, need - saved + replay <= tolerance
-    if prefix.saving_bytes[-1] <= 0:
+    if prefix.saving_bytes[-1] <= 0 or not flight.any():
         return np.zeros(need.shape, dtype=np.int64), need <= tolerance
     short = np.where(need > tolerance, need + replay_bytes, 0.0)
     target = prefix.saving_bytes[starts] + (short - tolerance) / flight

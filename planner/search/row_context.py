@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,12 @@ Columns = TypeVar("Columns")
 
 def take(columns: Columns, at: Ints | slice) -> Columns:
     """Rows ``at`` of a dataclass of arrays, nested dataclasses included."""
-    picked = {}
+    picked: dict[str, Any] = {}
     for field in fields(columns):  # type: ignore[arg-type]
         value = getattr(columns, field.name)
-        if is_dataclass(value) and not isinstance(value, type):
+        if value is None:
+            picked[field.name] = None
+        elif is_dataclass(value) and not isinstance(value, type):
             picked[field.name] = take(value, at)
         else:
             picked[field.name] = value[at]

@@ -10,19 +10,29 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from planner.errors import DocumentInvalid
+from planner.cost.hardware import problem_hardware
 from planner.plan import Plan
 from planner.problem import Problem
-from planner.search.estimate import estimate
-from planner.search.space import Space
+from planner.search.branch import Search
+from planner.search.estimate import estimate_if_it_fits
+from planner.search.options import SearchOptions
+from planner.search.target_rules import TargetRules
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 
+DRAWS_A_TRY = 20
+"""Draws after which a target that refuses all of them is given up."""
+
 
 def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
-    """Legal strategies of the problem's space on all devices, without end; none where the space is empty."""
-    space = Space(problem, problem.cluster.num_devices)
-    cores = space.cores
+    """Legal strategies of the problem's space on all devices, without end; none where the space is empty.
+
+    Cores under which not even the leanest strategy fits in memory are left out.
+    """
+    search = Search(problem, problem_hardware(problem), SearchOptions())
+    space, cores = search.space, search.space.cores
+    if len(cores):
+        cores = cores.take(np.flatnonzero(np.isfinite(search.core_bounds(cores, *search.costs.keyed(cores)))))
     draw = np.random.default_rng(seed)
     key = np.zeros(1, dtype=np.int64)
     while len(cores):
@@ -37,13 +47,15 @@ def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
 
 
 def random_plans(problem: Problem, seed: int, tries: int) -> Iterator[Plan]:
-    """Plans of those of ``tries`` random strategies that fit in memory and that the problem's target can run."""
-    for _, strategy in zip(range(tries), random_strategies(problem, seed), strict=False):
-        try:
-            plan = estimate(problem, strategy)
-        except DocumentInvalid:
-            continue
-        if plan.status != "infeasible":
+    """Plans of those of ``tries`` random strategies that the problem's target runs and that fit in memory."""
+    rules, drawn = TargetRules(problem), random_strategies(problem, seed)
+    # A target's rules cost little beside a prediction, and may refuse most draws.
+    runnable = (
+        strategy for _, strategy in zip(range(DRAWS_A_TRY * tries), drawn, strict=False) if not rules.refuses(strategy)
+    )
+    for _, strategy in zip(range(tries), runnable, strict=False):
+        plan = estimate_if_it_fits(problem, strategy)
+        if plan is not None:
             yield plan
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.problem import Problem
-from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES, checked_pins
+from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES, TargetSpace, checked_pins
 from planner.search.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.strategy import LOOPED_SCHEDULES, V_SCHEDULES
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
@@ -54,12 +54,12 @@ def divisors(number: int) -> list[int]:
 
 
 class Space:
-    """All strategies of a problem for a given number of devices, level by level."""
+    """All strategies of a problem for a given number of devices, level by level; ``target`` replaces the problem's."""
 
-    def __init__(self, problem: Problem, num_devices: int) -> None:
+    def __init__(self, problem: Problem, num_devices: int, target: TargetSpace | None = None) -> None:
         self.problem = problem
         self.pins = checked_pins(problem.constraints)
-        self.target = TARGET_SPACES[problem.constraints.target]
+        self.target = target or TARGET_SPACES[problem.constraints.target]
         self.shape: ModelShape = model_shape(problem.model, problem.workload, num_devices)
         self.reliefs = RELIEFS
         self.pruned: Counter[str] = Counter()

@@ -66,7 +66,7 @@ def host_bytes(context: RowContext, dense: Array, expert: Array, moved: Array) -
     ends = np.zeros(strategy.pp)
     ends[0] += cost.embedding_dense[0] * per_dense
     ends[context.head_stage] += cost.head_dense[0] * per_dense + cost.head_expert[0] * per_expert
-    flight = context.memory.in_flight[0] if strategy.activation_offload else np.zeros(strategy.pp)
+    flight = context.memory.passes.in_flight[0] if strategy.activation_offload else np.zeros(strategy.pp)
     shape = (-1, *(1 for _ in range(moved.ndim - 1)))
     total: Array = dense * per_dense + expert * per_expert + ends.reshape(shape) + flight.reshape(shape) * moved
     return total

@@ -17,19 +17,20 @@ from profiles.catalogue import load_cluster
 TARGETS = ("megatron", "deepspeed", "native")
 
 
-def problem(**constraints: object) -> Problem:
+def problem(global_batch_size: int = 64, **constraints: object) -> Problem:
     return Problem(
         model=load_model("llama-3.1-8b"),
         cluster=load_cluster("dgx-h100", 16),
-        workload=Workload(global_batch_size=64, sequence_length=8192),
+        workload=Workload(global_batch_size=global_batch_size, sequence_length=8192),
         constraints=Constraints.model_validate(constraints),
     )
 
 
 @pytest.fixture(scope="module")
 def beyond_all() -> Plan:
-    """A plan that no target can express: zero-bubble H1 is in none of them (and nobody insists on it)."""
-    return find_plan(problem(pins={"pp": 2, "schedule": "zb_h1"})).model_copy(update={"problem": problem()})
+    """A plan that no target can express: torch runs zero-bubble H1 in whole rounds of micro-batches only."""
+    wanted = problem(pins={"pp": 4, "schedule": "zb_h1", "num_microbatches": 9}, global_batch_size=72)
+    return find_plan(wanted).model_copy(update={"problem": problem(global_batch_size=72)})
 
 
 @pytest.mark.parametrize("target", ["megatron", "native", "deepspeed"])

@@ -90,6 +90,10 @@ PLANS: dict[str, Plan] = {
     "pp2-interleaved-zb-recompute-norm": tiny_plan(
         _strategy(pp=2, vpp=2, schedule="interleaved_zb", microbatch_group_size=2, **NORM), None, (0, 2, 1, 1)
     ),
+    "pp2-zb-h1-uneven": tiny_plan(_strategy(pp=2, schedule="zb_h1"), layers_per_chunk=(1, 3)),
+    "pp2-zb-h1-recompute": tiny_plan(
+        _strategy(pp=2, schedule="zb_h1", recompute="full"), recompute_layers_per_chunk=(2, 1)
+    ),
     "pp2-moe": tiny_plan(_strategy(pp=2), MOE),
     "cp2-ring": tiny_plan(_strategy(cp=2, cp_kind="ring")),
     "cp2-ring-window": tiny_plan(_strategy(cp=2, cp_kind="ring"), tiny_llama(sliding_window=9)),
@@ -113,6 +117,7 @@ PLANS: dict[str, Plan] = {
     "tp2-cp2-ring": tiny_plan(_strategy(tp=2, sp=True, cp=2, cp_kind="ring")),
     "tp2-cp2-all-to-all": tiny_plan(_strategy(tp=2, cp=2, cp_kind="all_to_all")),
     "cp2-dp2-zero0": tiny_plan(_strategy(cp=2, cp_kind="ring", dp_shard=2, zero_stage=0)),
+    "pp4-zb-h1": tiny_plan(_strategy(pp=4, schedule="zb_h1")),
     "pp2-dp2-interleaved": tiny_plan(
         _strategy(pp=2, vpp=2, schedule="interleaved", microbatch_group_size=2, dp_shard=2)
     ),
@@ -130,6 +135,7 @@ PLANS: dict[str, Plan] = {
         _three_axes(vpp=2, schedule="interleaved", microbatch_group_size=2, recompute="full"), None, None, (1, 0, 0, 1)
     ),
     "pp2-tp2-fsdp2-zbv": tiny_plan(_three_axes(vpp=2, schedule="zbv")),
+    "pp2-tp2-fsdp2-zb-h1": tiny_plan(_three_axes(schedule="zb_h1")),
     "pp2-tp2-fsdp2-looped-bfs": tiny_plan(_three_axes(vpp=2, schedule="looped_bfs")),
     "pp2-tp2-fsdp2-interleaved-zb": tiny_plan(_three_axes(vpp=2, schedule="interleaved_zb", microbatch_group_size=2)),
     "pp2-hsdp-2x2": tiny_plan(_strategy(pp=2, dp_replicate=2, dp_shard=2, micro_batch_size=1)),

@@ -51,6 +51,7 @@ def request_of(strategy: Strategy, **changes: Any) -> dict[str, Any]:
             tp=4, sp=True, pp=4, vpp=2, dp_shard=64, num_microbatches=8, schedule="zbv", overlap_grad_reduce=False
         ),
         Strategy(pp=2, dp_shard=4, num_microbatches=4, overlap_grad_reduce=False),
+        Strategy(pp=4, dp_shard=4, num_microbatches=6, schedule="zb_h1", overlap_grad_reduce=False),
         Strategy(cp=4, cp_kind="ring", dp_shard=2, num_microbatches=4),
     ],
 )
@@ -66,8 +67,8 @@ def test_another_number_of_ranks_is_refused(torch_worker: Worker) -> None:
     assert "8 ranks" in verdict.message
 
 
-def test_a_schedule_that_the_trainer_lacks_is_refused(torch_worker: Worker) -> None:
-    strategy = Strategy(pp=2, dp_shard=4, num_microbatches=4, overlap_grad_reduce=False)
+def test_a_schedule_that_the_trainer_cannot_run_is_refused(torch_worker: Worker) -> None:
+    strategy = Strategy(pp=2, dp_shard=4, num_microbatches=5, overlap_grad_reduce=False)
     verdict = torch_worker.ask(request_of(strategy, schedule="zb_h1"))
     assert (verdict.accepted, verdict.stage) == (False, "rules")
 

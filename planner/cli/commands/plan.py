@@ -12,6 +12,7 @@ from planner.cli.emitting import TARGET_NAMES, LauncherChoice, parse_targets
 from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
 from planner.cli.planning import Place, Wanted, answer, search_options, search_target
+from planner.cli.pools import answer_pools, named_pools, pools_problem, refuse_flags
 from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, build_problem, parse_forbids
 from planner.cli.strategy_text import parse_assignments, pinnable_keys
 
@@ -25,6 +26,16 @@ PlanOut = Annotated[Path | None, typer.Option("--plan-out", metavar="FILE", help
 Trace = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write the timeline for Perfetto.")]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the plan in the database.")]
 Reuse = Annotated[bool, typer.Option("--reuse", help="Take a stored, proved answer to exactly this question.")]
+MaybeCluster = Annotated[
+    str | None,
+    typer.Option("--cluster", "-c", metavar="C", help="Cluster YAML or a built-in name (see clusters list)."),
+]
+Pools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pool", metavar="C:N", help="Plan one pipeline over unequal pools: N devices of cluster C. Repeatable."
+    ),
+]
 Pareto = Annotated[
     bool,
     typer.Option("--pareto", help="Plan for every device count of the cluster; print step time against device time."),
@@ -39,7 +50,8 @@ def register(app: typer.Typer) -> None:
 
 def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     model: flags.Model,
-    cluster: flags.ClusterReference,
+    cluster: MaybeCluster = None,
+    pool: Pools = None,
     devices: flags.Devices = None,
     workload: flags.WorkloadFile = None,
     global_batch_size: flags.GlobalBatchSize = None,
@@ -74,21 +86,22 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
 ) -> None:
     """Find the fastest way to train a model on a cluster, and prove it."""
     targets = parse_targets(emit)
-    space = SpaceFlags(
-        pins=parse_assignments(pin or [], "--pin", pinnable_keys()),
-        forbids=parse_forbids(forbid),
-        target=search_target(target, targets),
-        memory_margin=memory_margin,
-        max_step_time_s=max_step_time,
-        min_tokens_per_s=min_tokens_per_s,
-        objective=objective,
-        price=price,
-    )
+    pins = parse_assignments(pin or [], "--pin", pinnable_keys())
+    limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price)
+    space = SpaceFlags(pins, parse_forbids(forbid), search_target(target, targets), *limits)
     search = search_options(top, time_limit, seed)
     wanted = Wanted(targets, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output)
     wanted.check()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    problem = build_problem(model, cluster, devices, work, space, profile, calibration=calibration, framework=framework)
+    if (clusters := named_pools(pool, cluster, devices)) is not None:
+        others = {"--profile": profile not in {"auto", "none"}, "--calibration": calibration is not None}
+        others |= {"--framework": framework != "tuned", "--trace": trace is not None}
+        refuse_flags({**others, "--reuse": reuse, "--pareto": pareto}, space, targets)
+        answer_pools(pools_problem(model, clusters, work, space), search.time_limit_s, plan_out, quiet, output)
+        return
+    problem = build_problem(
+        model, cluster or "", devices, work, space, profile, calibration=calibration, framework=framework
+    )
     if pareto:
         front_alone(targets, (plan_out, trace))
         answer_front(problem, search, database=None if no_store else Place(database), quiet=quiet, output=output)

@@ -26,8 +26,8 @@ from planner.emit.deepspeed.training_document import training_text
 from planner.emit.deepspeed.version import DEEPSPEED_VERSION
 from planner.emit.emission import Emission, LauncherName
 from planner.emit.launch.spec import launch_spec
+from planner.emit.refusal import refused
 from planner.emit.rule_input import rule_input
-from planner.errors import TargetRefused
 from planner.plan import Plan
 
 TRAIN_SCRIPT = "train_accelerate.py"
@@ -41,9 +41,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = ACCELERATE_VERSION) 
     projected, projections = project(plan)
     findings = violations(rule_input(projected))
     if findings:
-        listed = "; ".join(f"{finding.rule}: {finding.message}" for finding in findings)
-        hint = "plan with the target accelerate, so that the search stays inside what it can run"
-        raise TargetRefused(f"Accelerate cannot run this plan: {listed}", where="--target accelerate", hint=hint)
+        raise refused("Accelerate", "accelerate", findings)
     config = accelerate_config(projected, launch_spec(projected, TRAIN_SCRIPT, {}).num_nodes)
     files = {
         CONFIG_FILE: config_text(config),

@@ -17,21 +17,10 @@ from planner.emit.accelerate.way import way
 from planner.emit.deepspeed.engine_rules import AUTOTP_FAMILIES
 from planner.emit.deepspeed.model_rules import MODEL_RULES as SCRIPT_RULES
 from planner.emit.divisibility_rules import context_parallel_sequence, exact_batch, positions
-from planner.emit.emission import Finding, Rule
 from planner.emit.rule_input import RuleInput, RuleTable, TargetRule, used_kinds
 
 _LIBRARY = f"accelerate {ACCELERATE_VERSION}"
 _PARALLELISM = f"{_LIBRARY} parallelism_config.py"
-
-
-def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
-    """All rules that the strategy breaks; ``model_too=False`` leaves out those that depend on the model alone."""
-    return RuleTable("accelerate", MODEL_RULES, STRATEGY_RULES).violations(given, model_too=model_too)
-
-
-def rules() -> tuple[Rule, ...]:
-    """The same rules over a whole plan."""
-    return RuleTable("accelerate", MODEL_RULES, STRATEGY_RULES).over_plans()
 
 
 def _pipeline(given: RuleInput) -> str | None:
@@ -169,3 +158,6 @@ MODEL_RULES: tuple[TargetRule, ...] = tuple(
     for rule in SCRIPT_RULES
 )
 """The script builds the same transformers models as the one for DeepSpeed."""
+
+TABLE = RuleTable("accelerate", MODEL_RULES, STRATEGY_RULES)
+violations, rules = TABLE.violations, TABLE.over_plans

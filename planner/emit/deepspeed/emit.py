@@ -14,8 +14,8 @@ from planner.emit.deepspeed.training_document import TRAINING_FILE, training_doc
 from planner.emit.deepspeed.training_script import TRAIN_SCRIPT, training_script
 from planner.emit.deepspeed.version import DEEPSPEED_VERSION
 from planner.emit.emission import Emission, LauncherName
+from planner.emit.refusal import refused
 from planner.emit.rule_input import mixtures, rule_input
-from planner.errors import TargetRefused
 from planner.plan import Plan
 
 MODEL_CONFIG_FILE = "model_config.json"
@@ -29,9 +29,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = DEEPSPEED_VERSION) -
     projected, projections = project(plan)
     findings = violations(rule_input(projected))
     if findings:
-        listed = "; ".join(f"{finding.rule}: {finding.message}" for finding in findings)
-        hint = "plan with the target deepspeed, so that the search stays inside what it can run"
-        raise TargetRefused(f"DeepSpeed cannot run this plan: {listed}", where="--target deepspeed", hint=hint)
+        raise refused("DeepSpeed", "deepspeed", findings)
     made = TargetFiles(
         files={
             CONFIG_FILE: _text(ds_config(projected)),

@@ -15,7 +15,7 @@ Predicted numbers are not touched: cost a projected plan again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, groupby
 
@@ -25,7 +25,7 @@ from planner.emit.deepspeed.expressible_rules import (
     gradient_overlap_possible,
 )
 from planner.emit.emission import Projection
-from planner.emit.projections import strategy_projections
+from planner.emit.projections import Repair, projected, repaired
 from planner.emit.rule_input import rule_input
 from planner.plan import ChunkPlan, Plan, StageOffload, StagePlan, StageRecompute
 from planner.strategy import Strategy
@@ -35,16 +35,9 @@ _NO_CHOICE = "makes no difference in this plan; DeepSpeed has one spelling for i
 
 def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
     """The nearest plan that DeepSpeed's files say, and every difference.  Unchanged when there is none."""
-    strategy, notes = plan.chosen(), []
-    for step in _STEPS:
-        changed, reason = step(strategy, plan)
-        notes += strategy_projections(strategy, changed, reason)
-        strategy = changed
+    strategy, notes = repaired(plan, _STEPS)
     stages, more = _stages(plan, strategy)
-    notes += more
-    if not notes:
-        return plan, ()
-    return plan.model_copy(update={"strategy": strategy.to_dict(), "stages": stages}), tuple(notes)
+    return projected(plan, strategy, stages, notes + more)
 
 
 def _schedule(s: Strategy, plan: Plan) -> tuple[Strategy, str]:
@@ -142,7 +135,7 @@ def _order(s: Strategy, plan: Plan) -> tuple[Strategy, str]:
     return replace(s, axis_order="tp-cp-ep-dp-pp"), reason
 
 
-_STEPS: tuple[Callable[[Strategy, Plan], tuple[Strategy, str]], ...] = (
+_STEPS: tuple[Repair, ...] = (
     _schedule,
     _zero_with_pipeline,
     _zero_needed,

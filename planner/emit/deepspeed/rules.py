@@ -12,17 +12,9 @@ from __future__ import annotations
 from planner.emit.deepspeed.engine_rules import ENGINE_RULES
 from planner.emit.deepspeed.expressible_rules import EXPRESSIBLE_RULES
 from planner.emit.deepspeed.model_rules import MODEL_RULES
-from planner.emit.emission import Finding, Rule
-from planner.emit.rule_input import RuleInput, RuleTable, TargetRule
+from planner.emit.rule_input import RuleTable, TargetRule
 
 STRATEGY_RULES: tuple[TargetRule, ...] = (*ENGINE_RULES, *EXPRESSIBLE_RULES)
 
-
-def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
-    """All rules that the strategy breaks; ``model_too=False`` leaves out those that depend on the model alone."""
-    return RuleTable("deepspeed", MODEL_RULES, STRATEGY_RULES).violations(given, model_too=model_too)
-
-
-def rules() -> tuple[Rule, ...]:
-    """The same rules over a whole plan."""
-    return RuleTable("deepspeed", MODEL_RULES, STRATEGY_RULES).over_plans()
+TABLE = RuleTable("deepspeed", MODEL_RULES, STRATEGY_RULES)
+violations, rules = TABLE.violations, TABLE.over_plans

@@ -12,8 +12,8 @@ from planner.emit.maxtext.project import project
 from planner.emit.maxtext.rules import violations
 from planner.emit.maxtext.train_script import train_script
 from planner.emit.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION, TRAIN_SCRIPT
+from planner.emit.refusal import refused
 from planner.emit.rule_input import mixtures, rule_input
-from planner.errors import TargetRefused
 from planner.plan import Plan
 
 
@@ -26,9 +26,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = MAXTEXT_VERSION) -> 
     findings = violations(rule_input(projected))
     block = decoder_block(projected.problem.model)
     if findings or block is None:
-        listed = "; ".join(f"{finding.rule}: {finding.message}" for finding in findings)
-        hint = "plan with the target maxtext, so that the search stays inside what it can run"
-        raise TargetRefused(f"MaxText cannot run this plan: {listed}", where="--target maxtext", hint=hint)
+        raise refused("MaxText", "maxtext", findings)
     tpu = is_tpu(projected.problem.cluster.pools[0].device.architecture)
     made = TargetFiles(
         files={CONFIG_FILE: config_text(config(projected, block)), TRAIN_SCRIPT: train_script(tpu=tpu)},

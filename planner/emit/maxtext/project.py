@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from planner.emit.emission import Projection
 from planner.emit.maxtext.hardware import is_tpu
 from planner.emit.maxtext.saved_tensors import canonical_modules
-from planner.emit.projections import projection, strategy_projections
+from planner.emit.projections import Repair, projection, repaired
 from planner.emit.rule_input import mixtures, used_kinds
 from planner.plan import ChunkPlan, Plan, StageOffload, StagePlan, StageRecompute
 from planner.strategy import Strategy
@@ -18,12 +17,7 @@ _NO_CHOICE = "has no meaning here"
 
 def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
     """The nearest plan that MaxText can express, and every difference.  Unchanged when there is none."""
-    before = plan.chosen()
-    strategy, notes = before, list[Projection]()
-    for change in _STEPS:
-        after, reason = change(strategy, plan)
-        notes += strategy_projections(strategy, after, reason)
-        strategy = after
+    strategy, notes = repaired(plan, _STEPS)
     stages = _stages(plan, strategy)
     for name, what, reason in (
         ("stages/chunks", "chunks", "stages hold equally many layers, one chunk each"),
@@ -33,7 +27,7 @@ def project(plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
         wanted, emitted = [_words(stage, what) for stage in plan.stages], [_words(stage, what) for stage in stages]
         if wanted != emitted:
             notes.append(projection(name, "; ".join(wanted), "; ".join(emitted), reason))
-    if strategy == before and stages == plan.stages:
+    if strategy == plan.chosen() and stages == plan.stages:
         return plan, ()
     return plan.model_copy(update={"strategy": strategy.to_dict(), "stages": stages}), tuple(notes)
 
@@ -128,7 +122,7 @@ def _overlap(s: Strategy, plan: Plan) -> tuple[Strategy, str]:
     return after, "XLA's scheduler overlaps data-parallel collectives; nothing is asked of the others"
 
 
-_STEPS: tuple[Callable[[Strategy, Plan], tuple[Strategy, str]], ...] = (
+_STEPS: tuple[Repair, ...] = (
     _schedule,
     _order,
     _sharding,

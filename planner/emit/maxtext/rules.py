@@ -7,20 +7,12 @@ arithmetic on a few fields, so that the search can ask it for every strategy.
 
 from __future__ import annotations
 
-from planner.emit.emission import Finding, Rule
 from planner.emit.maxtext.axis_rules import AXIS_RULES
 from planner.emit.maxtext.model_rules import MODEL_RULES
 from planner.emit.maxtext.run_rules import RUN_RULES
-from planner.emit.rule_input import RuleInput, RuleTable, TargetRule
+from planner.emit.rule_input import RuleTable, TargetRule
 
 STRATEGY_RULES: tuple[TargetRule, ...] = (*AXIS_RULES, *RUN_RULES)
 
-
-def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
-    """All rules that the strategy breaks; ``model_too=False`` leaves out those that depend on the model alone."""
-    return RuleTable("maxtext", MODEL_RULES, STRATEGY_RULES).violations(given, model_too=model_too)
-
-
-def rules() -> tuple[Rule, ...]:
-    """The same rules over a whole plan."""
-    return RuleTable("maxtext", MODEL_RULES, STRATEGY_RULES).over_plans()
+TABLE = RuleTable("maxtext", MODEL_RULES, STRATEGY_RULES)
+violations, rules = TABLE.violations, TABLE.over_plans

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from planner.emit.assemble import TargetFiles, assemble
-from planner.emit.emission import Emission, Finding, LauncherName, Projection
+from planner.emit.emission import Emission, LauncherName, Projection
 from planner.emit.megatron.arguments import ARGUMENTS_FILE, Section, write_arguments
 from planner.emit.megatron.environment import environment
 from planner.emit.megatron.flags import layer_offload, sections
 from planner.emit.megatron.project import project
 from planner.emit.megatron.rules import violations
 from planner.emit.megatron.vocabulary import padded_vocabulary, padding_parameters
+from planner.emit.refusal import refused
 from planner.emit.rule_input import mixture, rule_input, used_kinds
-from planner.errors import TargetRefused
 from planner.plan import Plan
 
 MEGATRON_CORE_VERSION = "0.19.2"
@@ -128,14 +128,3 @@ def assumptions(plan: Plan, projections: tuple[Projection, ...]) -> tuple[str, .
     if mixture(model):
         lines.append("Tokens go to experts without a capacity limit (dropless, all-to-all dispatcher).")
     return tuple(lines)
-
-
-def refused(engine: str, target: str, findings: list[Finding]) -> TargetRefused:
-    """The refusal of a plan that breaks rules, one line each."""
-    lines = "\n".join(f"  {finding.rule}: {finding.message} ({finding.source})" for finding in findings)
-    count = f"{len(findings)} rule{'s' if len(findings) > 1 else ''}"
-    return TargetRefused(
-        f"{engine} cannot run this plan; it breaks {count}:\n{lines}",
-        where=f"--target {target}",
-        hint=f"plan again with the target {target}, so that the search proposes only what it can run",
-    )

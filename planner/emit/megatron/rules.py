@@ -18,7 +18,6 @@ from planner.emit.divisibility_rules import (
     positions,
     sequence_parallel,
 )
-from planner.emit.emission import Finding, Rule
 from planner.emit.megatron.model_rules import MODEL_RULES
 from planner.emit.megatron.recompute import cannot_recompute
 from planner.emit.rule_input import RuleInput, RuleTable, TargetRule, mixture, used_kinds
@@ -28,16 +27,6 @@ from planner.strategy import RecomputeModule
 _VALIDATE = "megatron-core 0.19.2 training/arguments.py"
 _CONFIG = "megatron-core 0.19.2 core/transformer/transformer_config.py"
 _GROUPS = "megatron-core 0.19.2 core/parallel_state.py"
-
-
-def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
-    """All rules that the strategy breaks; ``model_too=False`` leaves out those that depend on the model alone."""
-    return RuleTable("megatron", MODEL_RULES, STRATEGY_RULES).violations(given, model_too=model_too)
-
-
-def rules() -> tuple[Rule, ...]:
-    """The same rules over a whole plan."""
-    return RuleTable("megatron", MODEL_RULES, STRATEGY_RULES).over_plans()
 
 
 def _batch(given: RuleInput) -> str | None:
@@ -300,3 +289,6 @@ STRATEGY_RULES: tuple[TargetRule, ...] = (
     TargetRule("P2", f"{_CONFIG}:1766 and transformer_layer.py:450", _recompute_modules),
     TargetRule("P3", f"{_CONFIG}:1720 and 1848", _offload_and_recompute),
 )
+
+TABLE = RuleTable("megatron", MODEL_RULES, STRATEGY_RULES)
+violations, rules = TABLE.violations, TABLE.over_plans

@@ -12,8 +12,8 @@ from planner.emit.megatron.flags import sections
 from planner.emit.megatron.project import project
 from planner.emit.megatron_bridge.overrides import BRIDGE_VERSION, OVERRIDES_FILE, overrides_text
 from planner.emit.megatron_bridge.rules import violations
+from planner.emit.refusal import refused
 from planner.emit.rule_input import latent, mixture, rule_input, used_kinds
-from planner.errors import TargetRefused
 from planner.plan import Plan
 
 RECIPE_FILE = "bridge_recipe.py"
@@ -28,11 +28,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = BRIDGE_VERSION) -> E
     projected, projections = project(plan)
     findings = violations(rule_input(projected))
     if findings:
-        listed = "; ".join(f"{finding.rule}: {finding.message}" for finding in findings)
-        hint = "plan with the target megatron-bridge, so that the search stays inside what it can run"
-        raise TargetRefused(
-            f"Megatron-Bridge cannot run this plan: {listed}", where="--target megatron-bridge", hint=hint
-        )
+        raise refused("Megatron-Bridge", "megatron-bridge", findings)
     architecture = projected.problem.cluster.pools[0].device.architecture
     variables = environment(projected.chosen(), architecture, fine_grained_offload=offloads_modules(projected))
     made = TargetFiles(

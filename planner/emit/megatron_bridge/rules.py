@@ -7,7 +7,6 @@ step.
 
 from __future__ import annotations
 
-from planner.emit.emission import Finding, Rule
 from planner.emit.megatron.model_rules import MODEL_RULES
 from planner.emit.megatron.rules import STRATEGY_RULES as CORE_RULES
 from planner.emit.rule_input import RuleInput, RuleTable, TargetRule
@@ -35,12 +34,5 @@ STRATEGY_RULES: tuple[TargetRule, ...] = (
     TargetRule("X2", "megatron-bridge 0.6.2 models/gpt_provider.py (max_sequence_length=self.seq_length)", _positions),
 )
 
-
-def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
-    """All rules that the strategy breaks; ``model_too=False`` leaves out those that depend on the model alone."""
-    return RuleTable("megatron-bridge", MODEL_RULES, STRATEGY_RULES).violations(given, model_too=model_too)
-
-
-def rules() -> tuple[Rule, ...]:
-    """The same rules over a whole plan."""
-    return RuleTable("megatron-bridge", MODEL_RULES, STRATEGY_RULES).over_plans()
+TABLE = RuleTable("megatron-bridge", MODEL_RULES, STRATEGY_RULES)
+violations, rules = TABLE.violations, TABLE.over_plans

@@ -5,12 +5,13 @@ from __future__ import annotations
 from planner.emit.assemble import TargetFiles, assemble
 from planner.emit.emission import Emission, Finding, LauncherName, Projection
 from planner.emit.megatron.arguments import write_arguments
-from planner.emit.megatron.emit import DATA_FILE, TRAIN_SCRIPT, data_arguments, read_arguments, refused
+from planner.emit.megatron.emit import DATA_FILE, TRAIN_SCRIPT, data_arguments, read_arguments
 from planner.emit.mindspeed.environment import environment
 from planner.emit.mindspeed.flag_table import CORE_VERSION
 from planner.emit.mindspeed.flags import sections
 from planner.emit.mindspeed.project import project
 from planner.emit.mindspeed.rules import rules
+from planner.emit.refusal import refused
 from planner.emit.rule_input import mixtures
 from planner.plan import Plan
 

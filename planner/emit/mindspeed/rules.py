@@ -11,7 +11,7 @@ are those of its wheel.
 
 from __future__ import annotations
 
-from planner.emit.emission import Finding, Rule
+from planner.emit.emission import Rule
 from planner.emit.megatron.rules import STRATEGY_RULES as LATER_RULES
 from planner.emit.megatron.rules import recompute_problem, schedule_problem
 from planner.emit.mindspeed.model_rules import MODEL_RULES
@@ -27,11 +27,6 @@ _VALIDATE = "Megatron-LM core_v0.12.1 megatron/training/arguments.py validate_ar
 _CORE = "megatron-core 0.12.1 core"
 _FEATURES = "MindSpeed core_r0.12.1 features_manager"
 _LATER = {rule.id: rule.check for rule in LATER_RULES}
-
-
-def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
-    """All rules that the strategy breaks; ``model_too=False`` leaves out those that no strategy mends."""
-    return _TABLE.violations(given, model_too=model_too)
 
 
 def rules() -> tuple[Rule, ...]:
@@ -256,3 +251,4 @@ STRATEGY_RULES: tuple[TargetRule, ...] = (
     TargetRule("K1", f"{_FEATURES}/memory/swap_attention.py and core/memory/swap_attention", _swap_attention),
 )
 _TABLE = RuleTable("mindspeed", (*PROBLEM_RULES, *MODEL_RULES), STRATEGY_RULES)
+violations = _TABLE.violations

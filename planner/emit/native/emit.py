@@ -5,9 +5,9 @@ from __future__ import annotations
 from planner.emit.assemble import PLAN_JSON, TargetFiles, assemble
 from planner.emit.emission import Emission, LauncherName, Projection
 from planner.emit.native.project import project
-from planner.emit.native.rules import violations_of_plan
-from planner.emit.rule_input import mixtures
-from planner.errors import TargetRefused
+from planner.emit.native.rules import violations
+from planner.emit.refusal import refused
+from planner.emit.rule_input import mixtures, rule_input
 from planner.native.capabilities import TORCH_VERSION
 from planner.plan import Plan
 
@@ -34,14 +34,9 @@ def emit(plan: Plan, launcher: LauncherName, version: str = TORCH_VERSION) -> Em
     Raises TargetRefused with every violated rule when the trainer cannot run even the projected plan.
     """
     projected, projections = project(plan)
-    findings = violations_of_plan(projected)
+    findings = violations(rule_input(projected))
     if findings:
-        lines = "\n".join(f"  {finding.rule}: {finding.message} ({finding.source})" for finding in findings)
-        raise TargetRefused(
-            f"the native trainer cannot run this plan; it breaks {len(findings)} rule(s):\n{lines}",
-            where="--target native",
-            hint="plan again with the target native, so that the search proposes only what it can run",
-        )
+        raise refused("the native trainer", "native", findings)
     made = TargetFiles(
         files={TRAIN_SCRIPT: _HEADER + _BODY},
         script=TRAIN_SCRIPT,

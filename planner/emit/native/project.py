@@ -38,8 +38,8 @@ def _no_meaning(s: Strategy) -> _Step:
 
 
 def _schedule(s: Strategy) -> _Step:
-    if s.pp > 1 and s.schedule == "zb_h1":
-        return replace(s, schedule="1f1b"), "torch has no ZB-H1 schedule"
+    if s.pp > 1 and s.schedule == "zb_h1" and s.num_microbatches % max(1, s.num_microbatches // s.pp):
+        return replace(s, schedule="1f1b"), "torch's zero bubble takes whole rounds of micro-batches only"
     if s.pp > 1 and s.schedule in GROUPED_SCHEDULES:
         group = interleaved_group_size(s.pp, s.num_microbatches)
         if group == (s.microbatch_group_size or s.pp):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.emit.assemble import TargetFiles, assemble
 from planner.emit.emission import Emission, Finding, LauncherName
+from planner.emit.refusal import refused
 from planner.emit.rule_input import mixtures, rule_input
 from planner.emit.torchtitan.config_module import MODULE_FILE, module_text
 from planner.emit.torchtitan.project import project
@@ -12,7 +13,6 @@ from planner.emit.torchtitan.toml_config import CONFIG_FILE, MODEL_FILE, config_
 from planner.emit.torchtitan.toml_rules import TOML_RULES
 from planner.emit.torchtitan.train_script import TRAIN_SCRIPT, train_script
 from planner.emit.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
-from planner.errors import TargetRefused
 from planner.plan import Plan
 
 
@@ -24,12 +24,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = TORCHTITAN_VERSION) 
     projected, projections = project(plan, version)
     findings = violations_for(projected, version)
     if findings:
-        lines = "\n".join(f"  {finding.rule}: {finding.message} ({finding.source})" for finding in findings)
-        raise TargetRefused(
-            f"torchtitan {version} cannot run this plan; it breaks {len(findings)} rule(s):\n{lines}",
-            where=f"--target torchtitan=={version}",
-            hint="plan again with the target torchtitan, so that the search proposes only what it can run",
-        )
+        raise refused(f"torchtitan {version}", f"torchtitan=={version}", findings)
     files = {TRAIN_SCRIPT: train_script(version)}
     if version == TOML_VERSION:
         files |= {CONFIG_FILE: config_text(projected), MODEL_FILE: model_text(projected)}

@@ -14,12 +14,11 @@ numbers are not touched: cost a projected plan again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
 
 from planner.emit.emission import Projection
-from planner.emit.projections import strategy_projections
+from planner.emit.projections import Repair, projected, repaired
 from planner.emit.rule_input import mixtures
 from planner.emit.torchtitan.degrees import (
     SCHEDULES,
@@ -38,16 +37,9 @@ _Step = tuple[Strategy, str]
 
 def project(plan: Plan, version: str = TORCHTITAN_VERSION) -> tuple[Plan, tuple[Projection, ...]]:
     """The nearest plan that torchtitan's files say, and every difference.  Unchanged when there is none."""
-    strategy, notes = plan.chosen(), list[Projection]()
-    for step in (*_STEPS, *(_TOML_STEPS if version == TOML_VERSION else ())):
-        changed, reason = step(strategy, plan)
-        notes += strategy_projections(strategy, changed, reason)
-        strategy = changed
+    strategy, notes = repaired(plan, (*_STEPS, *(_TOML_STEPS if version == TOML_VERSION else ())))
     stages, more = _stages(plan, strategy)
-    notes += more
-    if not notes:
-        return plan, ()
-    return plan.model_copy(update={"strategy": strategy.to_dict(), "stages": stages}), tuple(notes)
+    return projected(plan, strategy, stages, notes + more)
 
 
 def _schedule(s: Strategy, plan: Plan) -> _Step:
@@ -160,7 +152,7 @@ def _no_wrapped_stages(s: Strategy, plan: Plan) -> _Step:
     return replace(s, overlap_tp=False), reason
 
 
-_STEPS: tuple[Callable[[Strategy, Plan], _Step], ...] = (
+_STEPS: tuple[Repair, ...] = (
     _schedule,
     _few_microbatches,
     _group,

@@ -10,7 +10,6 @@ Overlap switches are no rules but for one: they change no result, so ``project``
 from __future__ import annotations
 
 from planner.emit.divisibility_rules import exact_batch, experts_divide, sequence_parallel
-from planner.emit.emission import Finding, Rule
 from planner.emit.pipeline_rules import (
     chunks_a_rank,
     empty_chunk,
@@ -34,16 +33,6 @@ from planner.strategy import GROUPED_SCHEDULES
 
 _TITAN = "torchtitan 0.3.0"
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
-
-
-def violations(given: RuleInput, *, model_too: bool = True) -> list[Finding]:
-    """All rules that the strategy breaks; ``model_too=False`` leaves out those that depend on the model alone."""
-    return RuleTable("torchtitan", MODEL_RULES, STRATEGY_RULES).violations(given, model_too=model_too)
-
-
-def rules() -> tuple[Rule, ...]:
-    """The same rules over a whole plan."""
-    return RuleTable("torchtitan", MODEL_RULES, STRATEGY_RULES).over_plans()
 
 
 def _heads(given: RuleInput) -> str | None:
@@ -238,3 +227,6 @@ STRATEGY_RULES: tuple[TargetRule, ...] = (
     TargetRule("L1", f"{_TITAN} distributed/pipeline_parallel.py:581, not checked", _placement),
     TargetRule("L2", f"{_TITAN} distributed/pipeline_parallel.py:581, not checked: an empty stage", empty_chunk),
 )
+
+TABLE = RuleTable("torchtitan", MODEL_RULES, STRATEGY_RULES)
+violations, rules = TABLE.violations, TABLE.over_plans

@@ -54,7 +54,7 @@ def test_a_plain_strategy_breaks_nothing() -> None:
         ("C3", {"cp": 4, "tp": 2, "cp_kind": "all_to_all"}),
         ("E1", {"ep": 2, "dp_shard": 2}),
         ("E2", {"etp": 2, "tp": 2}),
-        ("P1", {"pp": 2, "schedule": "zb_h1", "num_microbatches": 4}),
+        ("P1", {"pp": 2, "schedule": "zb_h1", "num_microbatches": 5}),
         ("P2", {"pp": 2, "vpp": 2, "num_microbatches": 4}),
         ("P2", {"pp": 2, "vpp": 3, "schedule": "zbv", "num_microbatches": 4}),
         ("P2", {"pp": 2, "schedule": "interleaved", "num_microbatches": 4}),
@@ -182,7 +182,7 @@ def test_projection_gives_up_what_the_trainer_lacks_and_obeys_the_rules() -> Non
         pp=2,
         dp_shard=2,
         zero_stage=3,
-        num_microbatches=4,
+        num_microbatches=5,
         schedule="zb_h1",
         recompute="selective",
         recompute_modules=("norm", "mlp"),
@@ -190,7 +190,7 @@ def test_projection_gives_up_what_the_trainer_lacks_and_obeys_the_rules() -> Non
         activation_offload=True,
         overlap_tp=True,
     )
-    projected, notes = project(make_plan(wanted, LLAMA, workload=Workload(global_batch_size=8, sequence_length=32)))
+    projected, notes = project(make_plan(wanted, LLAMA, workload=Workload(global_batch_size=10, sequence_length=32)))
     strategy = projected.chosen()
     assert violations(rule_input(projected)) == []
     assert (strategy.schedule, strategy.zero_stage, strategy.recompute_modules) == ("1f1b", 1, ("norm", "mlp"))
@@ -204,6 +204,15 @@ def test_projection_gives_up_what_the_trainer_lacks_and_obeys_the_rules() -> Non
         "activation_offload",
     }
     assert all(note.reason and note.wanted != note.emitted for note in notes)
+
+
+@pytest.mark.parametrize(("pp", "num_microbatches"), [(2, 1), (2, 4), (4, 3), (4, 6), (4, 8)])
+def test_zb_h1_in_whole_rounds_is_kept(pp: int, num_microbatches: int) -> None:
+    wanted = Strategy(pp=pp, num_microbatches=num_microbatches, schedule="zb_h1")
+    workload = Workload(global_batch_size=num_microbatches, sequence_length=32)
+    projected, notes = project(make_plan(wanted, LLAMA, workload=workload))
+    assert (projected.chosen(), notes) == (wanted, ())
+    assert violations(rule_input(projected)) == []
 
 
 def test_projection_to_torchs_microbatch_group() -> None:

@@ -12,7 +12,7 @@ import torch
 from planner.errors import DocumentInvalid, NotFound, TargetRefused
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
-from planner.native.capabilities import ACTIVATION_NAMES, RECOMPUTE_MODULES, SCHEDULE_NAMES, interleaved_group_size
+from planner.native.capabilities import ACTIVATION_NAMES, RECOMPUTE_MODULES, interleaved_group_size
 from planner.native.data import SyntheticTokens, check_tokens, sample_indices, token_source
 from planner.native.feed_forward import ACTIVATIONS
 from planner.native.initialize import initialize
@@ -24,7 +24,7 @@ from planner.native.plan_file import check_world_size, load_plan, refuse_unrunna
 from planner.native.positions import local_positions
 from planner.native.recompute import KEEP_ALL, layer_choices
 from planner.plan import ChunkPlan
-from planner.strategy import RecomputeModule, Strategy
+from planner.strategy import RecomputeModule, ScheduleName, Strategy
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_plan, tiny_qwen3_moe
 from tests.plan_factory import make_mla_model, make_plan
 
@@ -33,7 +33,7 @@ MODELS = [tiny_llama(), tiny_llama(tie_embeddings=True), tiny_gpt2(), tiny_qwen3
 
 def test_capabilities_name_what_the_trainer_has() -> None:
     assert set(ACTIVATIONS) == ACTIVATION_NAMES
-    assert set(SINGLE) | set(SEVERAL) == SCHEDULE_NAMES
+    assert set(SINGLE) | set(SEVERAL) == set(get_args(ScheduleName))
     assert set(get_args(RecomputeModule)) == RECOMPUTE_MODULES
 
 

@@ -116,5 +116,5 @@ def test_a_replay_uses_the_memory_that_the_logits_left() -> None:
     memory = stage_memory(rows, cost, reliefs, 2)
     replay = float((cost.saved_bytes - cost.relieved_bytes)[0, 0])
     logits = float(cost.head_saved[0] + cost.head_transient[0])
-    assert memory.replay_bytes[0].tolist() == [replay, max(0.0, replay - logits)]
+    assert memory.passes.replay_bytes[0].tolist() == [replay, max(0.0, replay - logits)]
     assert logits > replay > 0

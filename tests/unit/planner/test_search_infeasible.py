@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from planner.cli.strategy_text import parse_assignments
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.problem import Constraints, Problem, Workload
 from planner.search.find import find_plan
@@ -54,6 +55,9 @@ def _relaxed(problem: Problem, text: str) -> Problem:
     if text.startswith("drop the pin on "):
         pins = {name: value for name, value in constraints.pins.items() if name != words[-1]}
         return problem.model_copy(update={"constraints": constraints.model_copy(update={"pins": pins})})
+    if text.startswith("pin "):
+        pins = constraints.pins | parse_assignments([_values(text)[0]], text)
+        return problem.model_copy(update={"constraints": constraints.model_copy(update={"pins": pins})})
     if text.startswith("allow "):
         forbids = tuple(name for name in constraints.forbids if name != words[-1])
         return problem.model_copy(update={"constraints": constraints.model_copy(update={"forbids": forbids})})
@@ -74,11 +78,18 @@ def _relaxed(problem: Problem, text: str) -> Problem:
 GENERAL = (
     "change the number of devices, the global batch size or the pins",
     "drop a pin, or choose another --target",
+    "drop a pin, or pin other values",
     "choose another --target",
     "use nodes with more host memory, or more devices",
     "use far more devices, or a device with more memory",
 )
 """Remedies of last resort: named only when none that was tried helps."""
+
+
+def _values(text: str) -> list[str]:
+    """``pin zero=0, 1 or 3`` as ``zero=0``, ``zero=1``, ``zero=3``."""
+    name, _, values = text.removeprefix("pin ").partition("=")
+    return [f"{name}={value}" for value in values.replace(" or ", ", ").split(", ")]
 
 
 def _all_help(problem: Problem, refusal: NoFeasiblePlan) -> int:

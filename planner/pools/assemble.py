@@ -1,0 +1,225 @@
+"""How does an assignment become a plan?  Every stage is costed again as a single-pool plan would, then written down.
+
+``planner.search.evaluate.stage_bill`` knows nothing of the solver's tables: a stage whose time or memory it sees
+otherwise is refused (CheckFailed), never printed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from planner.candidate import StageBill
+from planner.model.flops import model_flops_per_token
+from planner.plan import MemoryBill
+from planner.pools.find import PoolsAnswer
+from planner.pools.plan import PoolsPlan, PoolsSearch, PoolStage, PoolUse
+from planner.pools.problem import PoolsProblem
+from planner.pools.sub_mesh import SubMesh
+from planner.pools.why import why
+from planner.search.evaluate import stage_bill
+from planner.search.row_context import row_context
+from planner.version import __version__
+from solver.check import CheckFailed
+from solver.stage_assignment.tables import StageChoice
+
+TOLERANCE = 1e-9
+TOLD = ("tp", "sp", "cp", "cp_kind", "ep", "etp", "dp", "dp_replicate", "micro_batch_size", "zero_stage")
+"""Fields of a strategy that a stage tells."""
+
+
+def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan:
+    """Write the answer down as an immutable plan."""
+    space, found = answer.space, answer.assignment
+    if space is None or found is None or answer.stages is None:
+        raise CheckFailed("there is no answer to write down")
+    stages = _stages(problem, answer)
+    workload, value = problem.workload, found.value
+    tokens = workload.global_batch_size * workload.sequence_length
+    flops = model_flops_per_token(problem.model, workload.sequence_length) * tokens
+    peak = sum(
+        cluster.num_devices * cluster.pools[0].device.peak_flops_per_s.get(workload.precision, 0.0)
+        for cluster in problem.clusters
+    )
+    plain_s = (space.num_microbatches - 1) * value.peak + value.total
+    bound_s = min(answer.lower_bound_s, value.value)
+    gap = max(0.0, 1.0 - bound_s / value.value)
+    pools = _uses(problem, stages)
+    fullest = max(stages, key=lambda stage: stage.peak_memory_bytes.total / stage.memory_limit_bytes)
+    proved = gap <= TOLERANCE
+    return PoolsPlan(
+        problem=problem,
+        status="optimal" if proved else "feasible",
+        microbatch_samples=space.samples,
+        num_microbatches=space.num_microbatches,
+        stages=stages,
+        pools=pools,
+        step_time_s=value.value,
+        tokens_per_s=tokens / value.value,
+        tokens_per_s_per_device=tokens / value.value / problem.num_devices,
+        peak_memory_bytes=fullest.peak_memory_bytes.total,
+        memory_limit_bytes=fullest.memory_limit_bytes,
+        model_flops_per_step=flops,
+        model_flops_utilization=flops / (value.value * peak) if peak else 0.0,
+        breakdown_s={
+            "slowest_stage": space.num_microbatches * value.peak,
+            "pp_bubble": value.total - value.peak,
+            "pp_send": value.value - value.late - plain_s,
+            "late": value.late,
+        },
+        lower_bound_s=bound_s,
+        gap=gap,
+        search=_report(answer),
+        why=why(problem, stages, pools, space.num_microbatches, proved=proved),
+        assumptions=_assumptions(problem),
+        provenance={
+            "software": __version__,
+            "model": problem.model.content_hash(),
+            "clusters": [cluster.content_hash() for cluster in problem.clusters],
+            "inputs": "datasheet",
+            "engine": "exact dynamic programming over stages, sub-meshes and policies with an enclosed peak",
+        },
+    )
+
+
+def _stages(problem: PoolsProblem, answer: PoolsAnswer) -> tuple[PoolStage, ...]:
+    found, tables = answer.assignment, answer.stages
+    if found is None or tables is None:
+        return ()
+    stages, before_s = [], 0.0
+    hides = 1.0 if problem.hides_late_work else 0.0
+    for index, choice in enumerate(found.stages):
+        following = found.stages[index + 1].option if index + 1 < len(found.stages) else None
+        hop_s = 0.0 if following is None else float(tables.tables.hop[choice.option, following])
+        stage = _stage(problem, answer, index, choice, hop_s, hides * before_s)
+        before_s += stage.microbatch_s
+        stages.append(stage)
+    return tuple(stages)
+
+
+def _stage(
+    problem: PoolsProblem, answer: PoolsAnswer, index: int, choice: StageChoice, hop_s: float, hidden_s: float
+) -> PoolStage:
+    found, tables, space = answer.assignment, answer.stages, answer.space
+    if found is None or tables is None or space is None:
+        raise CheckFailed("there is no answer to write down")
+    num_stages = len(found.stages)
+    from_end = num_stages - index
+    mesh, row, relieved = tables.mesh_entry(choice.option, choice.policy, from_end, choice.start, choice.count)
+    at = (choice.option, choice.policy, tables.tables.position(from_end))
+    span = int(tables.tables.span_class[choice.start, choice.count - 1])
+    time_s, late_s = float(tables.tables.time[(*at, span)]), float(tables.tables.late[(*at, span)])
+    bill = _bill(mesh, row, num_stages, index, choice, relieved)
+    _check(mesh, bill, index, time_s)
+    strategy = mesh.rows.strategy(row, mesh.costs.reliefs)
+    used = relieved if strategy.recompute != "none" else 0
+    told = {name: value for name, value in strategy.to_dict().items() if name in TOLD}
+    return PoolStage(
+        stage=index,
+        pool=problem.pool_names()[mesh.pool],
+        device=problem.clusters[mesh.pool].pools[0].device.name,
+        devices=mesh.devices,
+        first_layer=choice.start,
+        layers=choice.count,
+        has_embedding=index == 0,
+        has_head=from_end == 1,
+        strategy=told,
+        recompute=strategy.recompute if used else "none",
+        recompute_modules=strategy.recompute_modules if used else (),
+        recompute_layers=used,
+        optimizer_offload=strategy.optimizer_offload,
+        activation_offload_layers=relieved if strategy.activation_offload else 0,
+        in_flight_microbatches=min(from_end, space.num_microbatches),
+        microbatch_s=time_s,
+        late_s=late_s,
+        late_shown_s=max(0.0, late_s - hidden_s),
+        hop_s=hop_s,
+        peak_memory_bytes=_memory(bill),
+        memory_limit_bytes=int(mesh.rules.limit_bytes),
+    )
+
+
+def _bill(mesh: SubMesh, row: int, num_stages: int, index: int, choice: StageChoice, relieved: int) -> StageBill:
+    """The stage as the engine of single-pool plans sees it: stage ``index`` of ``num_stages`` of this strategy."""
+    rows = replace(mesh.rows.take(np.array([row])), pp=np.array([num_stages]))
+    keyed = mesh.costs.keyed(rows)
+    context = row_context(mesh.costs, keyed[0], rows, mesh.costs.rows(rows, keyed))
+    span = (choice.start, choice.start + choice.count)
+    return stage_bill(context, index, [span], [(choice.start, choice.start + relieved)])
+
+
+def _check(mesh: SubMesh, bill: StageBill, index: int, time_s: float) -> None:
+    if not abs(bill.total_s - time_s) <= TOLERANCE * time_s:
+        raise CheckFailed(f"stage {index} takes {bill.total_s} s, the table says {time_s}")
+    if bill.total_bytes > mesh.rules.limit_bytes + 2.0:
+        raise CheckFailed(f"stage {index} needs {bill.total_bytes} bytes of {mesh.rules.limit_bytes}")
+    if bill.host_bytes > mesh.rules.host_limit_bytes * (1 + TOLERANCE):
+        raise CheckFailed(f"stage {index} needs {bill.host_bytes} bytes of host memory")
+
+
+def _memory(bill: StageBill) -> MemoryBill:
+    parts = {
+        "weights": round(bill.weights_bytes),
+        "gradients": round(bill.gradients_bytes),
+        "optimizer": round(bill.optimizer_bytes),
+        "activations": round(bill.activations_bytes),
+        "buffers": round(bill.buffers_bytes),
+    }
+    return MemoryBill(**parts, total=sum(parts.values()))
+
+
+def _uses(problem: PoolsProblem, stages: tuple[PoolStage, ...]) -> tuple[PoolUse, ...]:
+    slowest_s = max(stage.microbatch_s for stage in stages)
+    uses = []
+    for name, cluster in zip(problem.pool_names(), problem.clusters, strict=True):
+        here = [stage for stage in stages if stage.pool == name]
+        used = sum(stage.devices for stage in here)
+        busy = sum(stage.devices * stage.microbatch_s for stage in here)
+        uses.append(
+            PoolUse(
+                pool=name,
+                device=cluster.pools[0].device.name,
+                devices=cluster.num_devices,
+                used=used,
+                stages=len(here),
+                layers=sum(stage.layers for stage in here),
+                busy_fraction=busy / (used * slowest_s) if used else 0.0,
+            )
+        )
+    return tuple(uses)
+
+
+def _report(answer: PoolsAnswer) -> PoolsSearch:
+    complete = answer.assignment is not None and answer.lower_bound_s >= answer.step_time_s * (1 - TOLERANCE)
+    return PoolsSearch(
+        microbatch_choices=answer.choices,
+        solved=answer.solved,
+        sub_meshes=answer.sub_meshes,
+        policies=answer.policies,
+        labels=answer.labels,
+        windows=answer.windows,
+        proof="every number of samples at a time was solved exactly or has a bound that is not below this plan"
+        if complete
+        else "stopped early: the bound is the smallest one of what was not examined",
+    )
+
+
+def _assumptions(problem: PoolsProblem) -> tuple[str, ...]:
+    order = "follow each other" if problem.consecutive else "may come in any order"
+    late = (
+        "what a stage does once a step hides under the drain of the stages before it, so the optimizer does not wait"
+        " for a gradient norm over all stages"
+        if problem.hides_late_work
+        else "what a stage does once a step hides under nothing"
+    )
+    return (
+        "operator and link times are datasheet predictions for each device",
+        f"1F1B with one chunk a stage; the stages of a pool {order}; a stage lives in one pool",
+        late,
+        "a hop runs at the slower side's outermost network, all devices of a stage sending their share at once",
+        "a stage is a part of a node that divides it, or whole nodes; context parallelism and dp_replicate are one"
+        " unless pinned; with tensor parallelism the sequence is split too",
+        f"{problem.constraints.memory_margin_fraction:.0%} of device memory stays free for fragmentation and surprises",
+        "every node, device and link runs at its nominal speed; no stragglers, no checkpoint or data-loading stalls",
+    )

@@ -1,0 +1,196 @@
+"""Which pins can the target not take, by which of its rules, and which other values would it take?
+
+Pins are in conflict with a target when nothing is left under them that it runs.  Of several pins the smallest set that
+still leaves nothing is named: they are let go one after the other, and a pin whose absence changes nothing stays away.
+What is left needs every one of its members (an irreducible set; the deletion filter of Chinneck and Dravnieks, ORSA
+Journal on Computing 3, 1991).
+
+*Nothing is left* means: the target's columns (``choices.TARGET_SPACES``) hold no strategy, or all of them break a rule
+of the target.  Rules are asked without a split, about some strategies of every kind, so that the cost does not grow
+with the cluster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import DocumentInvalid
+from planner.problem import Constraints, Problem
+from planner.search.choices import ALIASES, NAMES, SWITCHES, TARGET_SPACES, TargetSpace
+from planner.search.space import Space
+from planner.search.target_rules import TargetRules
+from planner.strategy import Strategy
+from planner.strategy_rows import StrategyRows, distinct_rows
+
+FEW = 200
+"""Rows that are looked at without choosing."""
+EACH = 2
+"""Rows of a kind that are looked at where there are more."""
+_DEGREES = frozenset(
+    {"tp", "cp", "pp", "vpp", "dp", "dp_replicate", "ep", "etp", "micro_batch_size", "num_microbatches"}
+)
+_COLUMNS = {
+    "zero_stage": ("zero_stages", "zero_stages_with_pipeline"),
+    "schedule": ("schedules",),
+    "vpp": ("schedules",),
+    "microbatch_group_size": ("schedules",),
+    "cp_kind": ("cp_kinds",),
+    "axis_order": ("axis_orders",),
+    "etp": ("expert_tensor_parallel",),
+    "optimizer_offload": ("optimizer_offload",),
+    "activation_offload": ("activation_offload",),
+    "recompute": ("selective_recompute",),
+    "overlap_grad_reduce": ("overlap_grad_with_pipeline",),
+}
+"""Columns of a target's space that decide which values of a field are declared at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinConflict:
+    """Pins that leave nothing that the target runs; each of them is needed for that."""
+
+    target: str
+    pins: tuple[str, ...]
+    """``zero_stage=2``, or ``no cp`` for a forbid."""
+    rules: tuple[str, ...]
+    """The target's rules, of which every strategy under the pins breaks one, in their own words."""
+    instead: tuple[tuple[str, int | str | bool], ...]
+    """(pin, value): other values of a named setting under which, all else equal, something is left."""
+
+    @property
+    def message(self) -> str:
+        """What contradicts what, and why."""
+        verb = "contradicts" if len(self.pins) == 1 else "together contradict"
+        why = "; ".join(self.rules) or "the search inside this target does not try it"
+        return f"{' and '.join(self.pins)} {verb} the rules of {self.target}: {why}"
+
+
+def pin_conflict(problem: Problem) -> PinConflict | None:
+    """The smallest set of pins and forbids that the problem's target cannot take; None when it is not for them."""
+    constraints, target = problem.constraints, problem.constraints.target
+    names = (*constraints.pins, *constraints.forbids)
+    if target == "any" or not names or _leaves_something(problem):
+        return None
+    if not _leaves_something(_only(problem, frozenset())):
+        return None
+    needed = frozenset(names)
+    for name in names:
+        if not _leaves_something(_only(problem, needed - {name})):
+            needed -= {name}
+    narrow = _only(problem, needed)
+    refused = list(_strategies(Space(narrow, problem.cluster.num_devices, _wider(narrow.constraints))))
+    if not refused:
+        return None  # contradictory whatever the target
+    pins = tuple(f"{name}={value_word(value)}" for name, value in narrow.constraints.pins.items())
+    return PinConflict(
+        target=target,
+        pins=(*pins, *(f"no {name}" for name in narrow.constraints.forbids)),
+        rules=_named_rules(TargetRules(narrow), refused),
+        instead=tuple(_instead(problem, narrow.constraints)),
+    )
+
+
+def repinned(problem: Problem, name: str, value: int | str | bool) -> Problem:
+    """The problem with one pin on another value."""
+    pins = {**problem.constraints.pins, name: value}
+    return problem.model_copy(update={"constraints": problem.constraints.model_copy(update={"pins": pins})})
+
+
+def _only(problem: Problem, names: frozenset[str]) -> Problem:
+    """The problem with these pins and forbids alone."""
+    constraints = problem.constraints
+    pins = {name: value for name, value in constraints.pins.items() if name in names}
+    kept = {"pins": pins, "forbids": tuple(name for name in constraints.forbids if name in names)}
+    return problem.model_copy(update={"constraints": constraints.model_copy(update=kept)})
+
+
+def _leaves_something(problem: Problem) -> bool:
+    rules = TargetRules(problem)
+    try:
+        space = Space(problem, problem.cluster.num_devices)
+    except DocumentInvalid:  # forbidden at once
+        return False
+    return any(not rules.refuses(strategy) for strategy in _strategies(space))
+
+
+def _strategies(space: Space) -> Iterator[Strategy]:
+    """Strategies of every kind that the space holds, ``EACH`` of a kind at every level; all of them where it is small.
+
+    A kind is which axes and switches are on, and what the schedule, ZeRO and relief are: what rules mostly speak of.
+    """
+    cores = _of_every_kind(space.cores)
+    if len(cores) == 0:
+        return
+    layouts = _of_every_kind(space.layouts(cores, _no_key(cores))[0])
+    shardings = _of_every_kind(space.shardings(layouts, _no_key(layouts))[0])
+    leaves = _of_every_kind(space.leaves(shardings, _no_key(shardings))[0])
+    for row in range(len(leaves)):
+        yield leaves.strategy(row, space.reliefs)
+
+
+def _no_key(rows: StrategyRows) -> NDArray[np.int64]:
+    return np.zeros(len(rows), dtype=np.int64)
+
+
+def _of_every_kind(rows: StrategyRows) -> StrategyRows:
+    """``EACH`` rows of every kind, spread over its rows."""
+    if len(rows) <= FEW:
+        return rows
+    columns = [getattr(rows, each.name) for each in fields(StrategyRows)]
+    names = [each.name for each in fields(StrategyRows)]
+    kinds = [column > 1 if name in _DEGREES else column for name, column in zip(names, columns, strict=True)]
+    _, kind = distinct_rows([each.astype(np.int64) for each in kinds])
+    order = np.argsort(kind, kind="stable")
+    firsts = np.flatnonzero(np.diff(kind[order], prepend=-1))
+    ends = np.append(firsts[1:], len(order))
+    picked = [np.linspace(begin, end - 1, min(EACH, end - begin)) for begin, end in zip(firsts, ends, strict=True)]
+    return rows.take(np.sort(order[np.concatenate(picked).astype(np.int64)]))
+
+
+def _wider(constraints: Constraints) -> TargetSpace:
+    """The target's space with every value of the pinned fields declared, so that its rules can speak about them."""
+    fields = [ALIASES.get(name, name) for name in (*constraints.pins, *constraints.forbids)]
+    everything = TARGET_SPACES["any"]
+    columns = {column: getattr(everything, column) for field in fields for column in _COLUMNS.get(field, ())}
+    return replace(TARGET_SPACES[constraints.target], **columns)
+
+
+def _named_rules(rules: TargetRules, refused: list[Strategy]) -> tuple[str, ...]:
+    """The fewest rules that refuse all of the strategies (greedily), each in the words that it has for the first one.
+
+    None when a strategy is refused by no rule: the search inside the target just does not try it.
+    """
+    left = [{message.partition(":")[0]: message for message in rules.messages(each)} for each in refused]
+    if not all(left):
+        return ()
+    named: list[str] = []
+    while left:
+        rule = Counter(rule for broken in left for rule in broken).most_common(1)[0][0]
+        named.append(next(broken[rule] for broken in left if rule in broken))
+        left = [broken for broken in left if rule not in broken]
+    return tuple(named)
+
+
+def _instead(problem: Problem, conflict: Constraints) -> Iterator[tuple[str, int | str | bool]]:
+    """Other values of each pin in the conflict that leave something, the other pins of the problem kept."""
+    for name, pinned in conflict.pins.items():
+        for value in _values(ALIASES.get(name, name)):
+            if value != pinned and _leaves_something(repinned(problem, name, value)):
+                yield name, value
+
+
+def _values(field: str) -> tuple[int | str | bool, ...]:
+    """Values of a field with few of them; degrees and counts follow from the devices and the batch."""
+    if field in SWITCHES:
+        return (False, True)
+    return (0, 1, 2, 3) if field == "zero_stage" else NAMES.get(field, ())
+
+
+def value_word(value: int | str | bool) -> str:
+    """A value as it is pinned."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

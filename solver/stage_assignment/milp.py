@@ -1,0 +1,132 @@
+"""The same question as a mixed-integer program: an independent check of ``assign`` on small problems.
+
+Variables    x[e, a, c, o, k] in {0, 1}: the stage with e - 1 stages behind it holds [a, a + c), option o, policy k;
+             y[e, o, o'] >= 0: a stage on o stands before one on o' at position e;  A the peak, B the late work.
+Objective    minimise  (G - 1) A + sum t x + sum hop y + B
+Constraints  (1) one stage ends the line; a stage starts where the next one in front stops       ``_add_path``
+             (2) sum n_o x <= N_p for every pool                                                 ``_add_units``
+             (3) variables exist for finite times only                                           ``_entries``
+             (4) no start at the first item before position ``fewest`` or after ``most``         ``_entries``
+             (5) A >= sum t x of each position;  B >= sum d x - h sum t x of positions in front   ``_add_peak_and_late``
+             (6) y[e, o, o'] >= sum x[e + 1, o] + sum x[e, o'] - 1                                ``_add_hops``
+
+HiGHS solves it to a gap of zero.  Only ``StableAndLate`` is linear in these variables.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from solver.stage_assignment.tables import AssignmentTables, StableAndLate, StageChoice
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One stage that could be built, and its variable."""
+
+    position: int
+    stage: StageChoice
+    time: float
+    late: float
+    variable: Any
+
+
+def assign_by_milp(tables: AssignmentTables, objective: StableAndLate) -> tuple[float, tuple[StageChoice, ...]] | None:
+    """The least objective and its stages, first one first; None when the program is infeasible."""
+    import highspy
+
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("mip_rel_gap", 0.0)
+    solver.setOptionValue("mip_abs_gap", 0.0)
+    entries = _entries(solver, tables)
+    if not entries:
+        return None
+    _add_path(solver, tables, entries)
+    _add_units(solver, tables, entries)
+    _add_peak_and_late(solver, entries, objective)
+    _add_hops(solver, tables, entries)
+    solver.minimize()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    chosen = [entry for entry in entries if solver.val(entry.variable) > 0.5]
+    chosen.sort(key=lambda entry: entry.stage.start)
+    return float(solver.getInfo().objective_function_value), tuple(entry.stage for entry in chosen)
+
+
+def _entries(solver: Any, tables: AssignmentTables) -> list[_Entry]:
+    """A binary variable, with its time as cost, for every stage of every position that fits."""
+    found = []
+    for position in range(1, tables.stage_limit() + 1):
+        row = tables.position(position)
+        for start, column in np.argwhere(tables.span_class >= 0).tolist():
+            if start == 0 and position < tables.fewest_stages:
+                continue
+            span = int(tables.span_class[start, column])
+            for option, policy in np.argwhere(np.isfinite(tables.time[:, :, row, span])).tolist():
+                time, late = (float(table[option, policy, row, span]) for table in (tables.time, tables.late))
+                stage = StageChoice(start, column + 1, option, policy)
+                found.append(_Entry(position, stage, time, late, solver.addBinary(obj=time)))
+    return found
+
+
+def _add_path(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> None:
+    starts, stops = defaultdict(list), defaultdict(list)
+    for entry in entries:
+        starts[entry.position, entry.stage.start].append(entry.variable)
+        stops[entry.position, entry.stage.start + entry.stage.count].append(entry.variable)
+    for item in range(1, tables.num_items + 1):
+        wanted = 1 if item == tables.num_items else 0
+        solver.addConstr(solver.qsum(stops[1, item]) == wanted) if stops[1, item] else _impossible(solver, wanted)
+    last = max(entry.position for entry in entries)
+    for position in range(1, last + 1):
+        for item in range(1, tables.num_items):
+            here, front = starts[position, item], stops[position + 1, item]
+            if here or front:
+                solver.addConstr(solver.qsum(here) - solver.qsum(front) == 0)
+
+
+def _impossible(solver: Any, wanted: int) -> None:
+    """No stage can end the line: a constraint that nothing satisfies."""
+    if wanted:
+        solver.addConstr(solver.addVariable(lb=0, ub=0) >= 1)
+
+
+def _add_units(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> None:
+    for pool, units in enumerate(tables.pool_units.tolist()):
+        here = [
+            int(tables.option_units[entry.stage.option]) * entry.variable
+            for entry in entries
+            if tables.option_pool[entry.stage.option] == pool
+        ]
+        if here:
+            solver.addConstr(solver.qsum(here) <= units)
+
+
+def _add_peak_and_late(solver: Any, entries: list[_Entry], objective: StableAndLate) -> None:
+    peak = solver.addVariable(lb=0, obj=float(objective.rounds - 1))
+    late = solver.addVariable(lb=0, obj=1.0)
+    for position in {entry.position for entry in entries}:
+        here = [entry for entry in entries if entry.position == position]
+        front = [entry for entry in entries if entry.position > position]
+        solver.addConstr(peak - solver.qsum([entry.time * entry.variable for entry in here]) >= 0)
+        own = solver.qsum([entry.late * entry.variable for entry in here])
+        hidden = solver.qsum([objective.hides * entry.time * entry.variable for entry in front])
+        solver.addConstr(late - own + hidden >= 0)
+
+
+def _add_hops(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> None:
+    on = defaultdict(list)
+    for entry in entries:
+        on[entry.position, entry.stage.option].append(entry.variable)
+    last = max(entry.position for entry in entries)
+    for position in range(1, last):
+        for first, second in np.argwhere(tables.hop > 0).tolist():
+            front, behind = on[position + 1, first], on[position, second]
+            if front and behind:
+                hop = solver.addVariable(lb=0, obj=float(tables.hop[first, second]))
+                solver.addConstr(hop - solver.qsum(front) - solver.qsum(behind) >= -1)

@@ -1,0 +1,122 @@
+"""Is ``assign`` exact?  Against every assignment of hundreds of random small tables, and against a MILP."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+import solver.stage_assignment.assign as assign_module
+import solver.stage_assignment.labels as labels_module
+import solver.stage_assignment.milp as milp_module
+import solver.stage_assignment.rest as rest_module
+from solver.check import CheckFailed
+from solver.stage_assignment.assign import assign, relaxed_value
+from solver.stage_assignment.evaluate import check_assignment
+from solver.stage_assignment.milp import assign_by_milp
+from solver.stage_assignment.tables import AssignmentTables, StableAndLate
+from tests.assignment_tables import every_assignment, mist_value, random_tables
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_it_finds_the_best_of_all_assignments(block: int) -> None:
+    feasible = 0
+    for seed in range(block * 50, block * 50 + 50):
+        tables = random_tables(seed)
+        rounds, hides, consecutive = (1, 2, 8)[seed % 3], (1.0, 0.0, 0.5)[seed % 7 % 3], seed % 5 == 0
+        best = min(
+            (mist_value(tables, s, rounds, hides) for s in every_assignment(tables, consecutive=consecutive)),
+            default=float("inf"),
+        )
+        answer = assign(tables, StableAndLate(rounds, hides), consecutive=consecutive)
+        if best == float("inf"):
+            assert answer is None, seed
+            continue
+        feasible += 1
+        assert answer is not None, seed
+        assert answer.value.value == pytest.approx(best, rel=1e-9), seed
+        assert answer.bound == pytest.approx(best, rel=1e-9), seed
+    assert feasible > 10
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_it_agrees_with_a_mixed_integer_program(block: int) -> None:
+    feasible = 0
+    for seed in range(1000 + block * 20, 1020 + block * 20):
+        tables = random_tables(seed, most_items=9)
+        objective = StableAndLate((1, 2, 8)[seed % 3], (1.0, 0.0, 0.5)[seed % 7 % 3])
+        answer, program = assign(tables, objective), assign_by_milp(tables, objective)
+        assert (answer is None) == (program is None), seed
+        if answer is None or program is None:
+            continue
+        feasible += 1
+        assert answer.value.value == pytest.approx(program[0], rel=1e-6), seed
+        assert mist_value(tables, program[1], objective.rounds, objective.hides) == pytest.approx(program[0], rel=1e-6)
+    assert feasible > 5
+
+
+def test_the_relaxed_value_is_a_bound() -> None:
+    for seed in range(60):
+        tables, objective = random_tables(seed), StableAndLate(4)
+        answer = assign(tables, objective)
+        bound, _ = relaxed_value(tables, objective)
+        assert answer is None or bound <= answer.value.value * (1 + 1e-12), seed
+
+
+def test_a_cutoff_below_the_optimum_leaves_nothing() -> None:
+    tables, objective = _feasible()
+    best = assign(tables, objective)
+    assert best is not None
+    assert assign(tables, objective, cutoff=best.value.value) is None
+    again = assign(tables, objective, cutoff=best.value.value * 1.0001)
+    assert again is not None
+    assert again.value.value == best.value.value
+
+
+def test_a_spent_time_limit_leaves_a_bound_below_the_answer() -> None:
+    tables, objective = _feasible()
+    best = assign(tables, objective)
+    cut_short = assign(tables, objective, time_limit_s=0.0)
+    assert best is not None
+    assert cut_short is None or cut_short.bound <= best.value.value <= cut_short.value.value
+
+
+def test_the_checker_refuses_a_wrong_claim() -> None:
+    tables, objective = _feasible()
+    best = assign(tables, objective)
+    assert best is not None
+    check_assignment(tables, best, objective)
+    too_good = replace(best, value=replace(best.value, value=best.value.value * 0.99))
+    too_few = replace(best, stages=best.stages[1:])
+    bound_above = replace(best, bound=best.value.value * 1.01)
+    crowded = replace(tables, pool_units=tables.pool_units * 0)
+    for wrong in (too_good, too_few, bound_above):
+        with pytest.raises(CheckFailed):
+            check_assignment(tables, wrong, objective)
+    with pytest.raises(CheckFailed, match="units"):
+        check_assignment(crowded, best, objective)
+
+
+def _feasible() -> tuple[AssignmentTables, StableAndLate]:
+    """Some problem with an answer of several stages."""
+    objective = StableAndLate(4)
+    for seed in range(100):
+        tables = random_tables(seed)
+        answer = assign(tables, objective)
+        if answer is not None and len(answer.stages) > 1:
+            return tables, objective
+    raise AssertionError("no random problem had an answer of several stages")
+
+
+def test_the_mathematics_names_functions_that_exist() -> None:
+    modules = {"assign": assign_module, "labels": labels_module, "rest": rest_module}
+    text = assign_module.__doc__ or ""
+    names = re.findall(r"``((?:labels\.|rest\.|_)\w+|assign)``", text)
+    assert {"labels.grow", "_ends", "_reopened"} <= set(names)
+    for name in names:
+        module, _, function = name.rpartition(".")
+        assert hasattr(modules[module or "assign"], function), name
+    program = milp_module.__doc__ or ""
+    for name in re.findall(r"``(_\w+)``", program):
+        assert hasattr(milp_module, name), name

@@ -1,0 +1,89 @@
+"""``meshwright plan --pool``: the answer as JSON and table, and one clear error for each kind of bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import run_here
+
+WORK = ("--global-batch-size", "16", "--sequence-length", "2048")
+POOLS = ("--pool", "dgx-a100-40g:8", "--pool", "dgx-h100:8")
+PLAN = ("plan", "--model", "llama-3.1-8b", *WORK)
+
+
+def test_the_answer_is_json_and_table(tmp_path: Path) -> None:
+    kept = tmp_path / "plan.json"
+    ran = run_here(*PLAN, *POOLS, "--plan-out", str(kept), "-o", "json")
+    assert ran.exit_code == 0, ran.stderr
+    answer = ran.json()
+    assert answer["status"] == "optimal"
+    assert answer["gap"] == 0
+    assert sum(stage["layers"] for stage in answer["stages"]) == 32
+    assert {stage["pool"] for stage in answer["stages"]} <= {"dgx-a100-40g", "dgx-h100"}
+    assert answer["why"]
+    assert kept.exists()
+    table = run_here(*PLAN, *POOLS, "--pin", "num_microbatches=8")
+    assert table.exit_code == 0, table.stderr
+    for word in ("optimal: proved", "Stages", "Pools", "Why", "dgx-h100"):
+        assert word in table.stdout
+
+
+def test_a_cluster_file_with_two_pools_is_planned_as_two_pools(tmp_path: Path) -> None:
+    one = """
+  - name: {name}
+    device: {device}
+    num_nodes: 1
+    devices_per_node: 8
+    scale_up: {{kind: switch, domain_size: 8, bandwidth_bytes_per_s: 300 GB/s, latency_s: 2 us}}
+    nics_per_node: 8
+    nic_bandwidth_bytes_per_s: 200 Gbit/s
+    host: {{memory_bytes: 1 TiB, link_bandwidth_bytes_per_s: 25 GB/s}}"""
+    pools = one.format(name="old", device="a100-sxm4-40gb") + one.format(name="new", device="h100-sxm5-80gb")
+    path = tmp_path / "mixed.yaml"
+    path.write_text(f"schema_version: 1\nname: mixed\npools:{pools}\n", encoding="utf-8")
+    ran = run_here(*PLAN, "--cluster", str(path), "--pin", "num_microbatches=8", "-o", "json")
+    assert ran.exit_code == 0, ran.stderr
+    assert [use["pool"] for use in ran.json()["pools"]] == ["old", "new"]
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code", "said"),
+    [
+        (("--pool", "dgx-h100"), 2, "NAME:COUNT"),
+        (("--pool", "dgx-h100:0"), 2, "NAME:COUNT"),
+        (("--pool", "dgx-h100:12"), 2, "--devices 8 or 16"),
+        (("--pool", "dgx-h1000:8"), 3, "no cluster"),
+        ((*POOLS, "--cluster", "dgx-h100"), 4, "--cluster"),
+        ((*POOLS, "--devices", "8"), 4, "--devices"),
+        ((), 2, "--pool NAME:COUNT"),
+        ((*POOLS, "--pareto"), 4, "--pareto"),
+        ((*POOLS, "--emit", "megatron", "--out", "x"), 8, "sub-meshes of their own"),
+        ((*POOLS, "--pin", "schedule=zbv"), 2, "1f1b"),
+        ((*POOLS, "--pin", "vpp=2"), 2, "1f1b"),
+        (("--pool", "dgx-h100:8", "--pool", "v100.yaml:8"), 3, "v100.yaml"),
+        (("--pool", "l40s-8:1", "--pool", "l40s-8:1", "--forbid", "offload,activation_offload"), 5, "fits on"),
+    ],
+)
+def test_bad_input_gets_one_clear_error(words: tuple[str, ...], exit_code: int, said: str) -> None:
+    ran = run_here(*PLAN, *words)
+    assert ran.exit_code == exit_code, ran.stderr
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ran.stdout == ""
+
+
+def test_a_device_without_the_precision_is_named() -> None:
+    v100 = "examples/unequal-pools/v100-nodes.yaml:8"
+    ran = run_here(*PLAN, "--pool", v100, "--pool", "dgx-h100:8", "--precision", "bf16")
+    assert ran.exit_code == 2
+    assert "v100-sxm2-32gb has no bf16 rate" in ran.stderr
+    assert "--precision fp16" in ran.stderr
+
+
+def test_a_spent_time_limit_gives_a_gap_or_says_so() -> None:
+    ran = run_here(*PLAN, *POOLS, "--time-limit", "0.001", "-o", "json")
+    assert ran.exit_code in {0, 6}
+    if ran.exit_code == 0:
+        assert ran.json()["lower_bound_s"] <= ran.json()["step_time_s"]

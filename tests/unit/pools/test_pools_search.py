@@ -1,0 +1,183 @@
+"""Plans over pools: one pool gives the single-pool optimum; more pools never hurt; every stage is costed twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.model.load import load_model
+from planner.model.spec import LayerRun
+from planner.pools.assemble import assemble_pools_plan
+from planner.pools.find import find_assignment
+from planner.pools.microbatch_space import MicrobatchSpace
+from planner.pools.plan import PoolsPlan
+from planner.pools.problem import PoolsProblem
+from planner.pools.step_objective import StepObjective
+from planner.pools.sub_mesh import pool_hardware
+from planner.problem import Constraints, Problem, Workload
+from planner.search.find import find_plan
+from planner.search.options import SearchOptions
+from profiles.catalogue import load_cluster
+from solver.stage_assignment.assign import assign
+from solver.stage_assignment.milp import assign_by_milp
+from solver.stage_assignment.tables import StableAndLate
+
+Pins = dict[str, int | str | bool]
+PLAIN: Pins = {
+    "cp": 1,
+    "schedule": "1f1b",
+    "axis_order": "tp-cp-ep-dp-pp",
+    "dp_replicate": 1,
+    "activation_offload": False,
+}
+
+
+def pools_problem(*pools: tuple[str, int], batch: int = 32, pins: Pins | None = None, **more: object) -> PoolsProblem:
+    data = {
+        "model": load_model("llama-3.1-8b"),
+        "clusters": tuple(load_cluster(name, count) for name, count in pools),
+        "workload": Workload(global_batch_size=batch, sequence_length=4096),
+        "constraints": Constraints(pins=pins or {}),
+        **more,
+    }
+    return PoolsProblem.model_validate(data)
+
+
+def plan_of(problem: PoolsProblem) -> PoolsPlan:
+    return assemble_pools_plan(problem, find_assignment(problem))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "devices", "pins"),
+    [
+        ("dgx-h100", 8, {"tp": 2, "pp": 4, "micro_batch_size": 1, "zero_stage": 1, "recompute": "full"}),
+        ("dgx-h100", 8, {"tp": 1, "pp": 2, "micro_batch_size": 2, "zero_stage": 1, "recompute": "full"}),
+        ("dgx-a100-40g", 32, {"tp": 8, "pp": 4, "micro_batch_size": 4, "zero_stage": 0, "recompute": "none"}),
+        ("dgx-a100-40g", 32, {"tp": 4, "pp": 2, "micro_batch_size": 2, "zero_stage": 1, "recompute": "full"}),
+        ("dgx-h100", 16, {"tp": 8, "pp": 2, "micro_batch_size": 8, "zero_stage": 1, "recompute": "none"}),
+        ("dgx-h100", 8, {"tp": 4, "pp": 1, "micro_batch_size": 4, "zero_stage": 1, "recompute": "full"}),
+        ("l40s-8", 8, {"tp": 1, "pp": 8, "micro_batch_size": 1, "zero_stage": 0, "recompute": "full"}),
+    ],
+)
+def test_one_pool_in_the_same_space_gives_the_single_pool_optimum(cluster: str, devices: int, pins: Pins) -> None:
+    fixed = {**PLAIN, **pins, "optimizer_offload": False, **({"sp": True} if pins["tp"] != 1 else {})}
+    single = Problem(
+        model=load_model("llama-3.1-8b"),
+        cluster=load_cluster(cluster, devices),
+        workload=Workload(global_batch_size=32, sequence_length=4096),
+        constraints=Constraints(pins=fixed),
+    )
+    expected = find_plan(single, SearchOptions(top_k=0))
+    pools = plan_of(pools_problem((cluster, devices), pins=fixed, hides_late_work=False))
+    assert pools.step_time_s == pytest.approx(expected.step_time_s, rel=1e-9)
+    assert pools.status == expected.status == "optimal"
+    assert len(pools.stages) == len(expected.stages)
+    # Ties between dealings are broken as each engine likes; the fullest stage must not need more than it may.
+    assert max(stage.peak_memory_bytes.total for stage in pools.stages) <= expected.memory_limit_bytes
+
+
+def test_hiding_late_work_and_free_orders_never_cost_time() -> None:
+    pools = (("dgx-a100-40g", 8), ("dgx-h100", 8))
+    free = plan_of(pools_problem(*pools))
+    shown = plan_of(pools_problem(*pools, hides_late_work=False))
+    in_order = plan_of(pools_problem(*pools, consecutive=True))
+    assert free.step_time_s <= shown.step_time_s
+    assert free.step_time_s <= in_order.step_time_s * (1 + 1e-12)
+
+
+def test_another_pool_never_costs_time() -> None:
+    alone = plan_of(pools_problem(("dgx-h100", 8)))
+    both = plan_of(pools_problem(("dgx-h100", 8), ("l40s-8", 8)))
+    assert both.step_time_s <= alone.step_time_s * (1 + 1e-12)
+
+
+def test_the_faster_pool_holds_more_layers_and_the_counts_add_up() -> None:
+    plan = plan_of(pools_problem(("dgx-a100-80g", 16), ("dgx-h100", 16), batch=128))
+    slow, fast = plan.pools
+    assert slow.layers + fast.layers == 32
+    assert fast.layers > slow.layers > 0
+    assert all(use.used <= use.devices for use in plan.pools)
+    assert [stage.first_layer for stage in plan.stages] == np.cumsum(
+        [0, *(s.layers for s in plan.stages[:-1])]
+    ).tolist()
+    for stage in plan.stages:
+        degrees = stage.strategy
+        assert degrees["tp"] * degrees["cp"] * degrees["dp"] == stage.devices
+        assert degrees["dp"] * degrees["micro_batch_size"] == plan.microbatch_samples
+        assert stage.peak_memory_bytes.total <= stage.memory_limit_bytes + 2
+    assert sum(plan.breakdown_s.values()) == pytest.approx(plan.step_time_s)
+    assert plan.lower_bound_s == plan.step_time_s
+    assert plan.gap == 0
+
+
+def test_the_bound_without_memory_holds_for_every_number_of_samples() -> None:
+    problem = pools_problem(("dgx-a100-40g", 8), ("dgx-h100", 8))
+    best = plan_of(problem)
+    for samples in (2, 8):
+        space = MicrobatchSpace(problem, pool_hardware(problem), samples)
+        pinned = problem.model_copy(update={"constraints": Constraints(pins={"num_microbatches": 32 // samples})})
+        try:
+            step_s = plan_of(pinned).step_time_s
+        except NoFeasiblePlan:
+            continue
+        assert space.bound_s() <= step_s
+        assert best.step_time_s <= step_s * (1 + 1e-12)
+
+
+def test_the_tables_of_a_real_model_are_solved_as_by_a_mixed_integer_program() -> None:
+    pins: Pins = {"zero_stage": 1, "recompute": "full", "optimizer_offload": False}
+    problem = pools_problem(("dgx-a100-40g", 8), ("l40s-8", 8), batch=16, pins=pins)
+    model = problem.model
+    short = model.model_copy(update={"layer_runs": (LayerRun(kind=0, count=6),)})
+    problem = problem.model_copy(update={"model": short})
+    space = MicrobatchSpace(problem, pool_hardware(problem), 4)
+    stages = space.tables(4 * space.lowest_s)
+    assert stages is not None
+    tables = replace(stages.tables, most_stages=4)
+    objective = StableAndLate(4)
+    answer, program = assign(tables, objective), assign_by_milp(tables, objective)
+    assert answer is not None
+    assert program is not None
+    assert answer.value.value == pytest.approx(program[0], rel=1e-6)
+
+
+def test_recompute_and_offload_make_room_where_nothing_else_does() -> None:
+    tight = pools_problem(("l40s-8", 8), ("dgx-a100-40g", 1), batch=8)
+    without = tight.model_copy(
+        update={"constraints": Constraints(forbids=("recompute", "activation_offload", "optimizer_offload"))}
+    )
+    free = plan_of(tight)
+    try:
+        assert free.step_time_s <= plan_of(without).step_time_s * (1 + 1e-12)
+    except NoFeasiblePlan:
+        relieved = [
+            stage.recompute != "none" or stage.optimizer_offload or stage.activation_offload_layers > 0
+            for stage in free.stages
+        ]
+        assert any(relieved)
+
+
+def test_what_fits_nowhere_is_no_feasible_plan() -> None:
+    with pytest.raises(NoFeasiblePlan, match="fits on"):
+        find_assignment(pools_problem(("l40s-8", 1), ("dgx-a100-40g", 2), batch=8, model=load_model("llama-3.1-70b")))
+
+
+def test_pins_of_other_schedules_are_refused() -> None:
+    with pytest.raises(DocumentInvalid, match="1f1b"):
+        find_assignment(pools_problem(("l40s-8", 8), pins={"schedule": "zbv"}))
+
+
+def test_the_least_step_is_never_above_the_step() -> None:
+    draw = np.random.default_rng(7)
+    for rounds in (1, 2, 3, 7, 8, 33):
+        objective = StepObjective(rounds, 1.0)
+        for stages in range(1, 12):
+            peak = draw.uniform(0.5, 1.0, 200)
+            total = peak * draw.uniform(1.0, stages, 200)
+            hops, late = draw.uniform(0, 0.5, 200) * (stages > 1), draw.uniform(0, 1, 200)
+            value = objective.value(peak, total, hops, late, np.full(200, float(stages)))
+            for most in (stages, stages + 1, stages + 20):
+                assert (objective.least(peak, total, hops, late, most) <= value * (1 + 1e-12)).all()
