@@ -1,0 +1,192 @@
+"""How does a tensor get from one layout to another, and how long does that take?
+
+The steps are those that DTensor's ``redistribute`` takes: where dims are nested over several axes, first inner axes
+are undone from the inside out, then the rest follows from the outside in::
+
+    shard -> replicate  all_gather        shard -> other shard  all_to_all     replicate -> shard  a slice, free
+    partial -> shard    reduce_scatter    partial -> replicate  all_reduce     anything -> partial never
+
+Time is ``planner.cost.collective`` over the network levels that the axis crosses, or what was measured, in whole
+picoseconds.  Shape letters: H layouts held, N layouts needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.hardware import Hardware
+from planner.shard.mesh_shapes import MeshShape
+from planner.shard.placement import REPLICATE, Layout, is_partial, is_shard
+from solver.selection.problem import FORBIDDEN
+
+Integers = NDArray[np.int64]
+StepKind = Literal["all_gather", "all_to_all", "reduce_scatter", "all_reduce", "slice"]
+PICOSECONDS = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One collective over one axis of a tensor that is cut into ``parts`` when it starts."""
+
+    kind: StepKind
+    axis: int
+    parts: int
+    before: Layout
+    after: Layout
+
+
+def redistribution_steps(held: Layout, needed: Layout, sizes: tuple[int, ...]) -> tuple[Step, ...] | None:
+    """The steps from ``held`` to ``needed`` on axes of ``sizes``; None where there is no way."""
+    steps: list[Step] = []
+    now = list(held)
+    if len(sizes) > 1 and any(is_shard(code) for code in held):
+        for axis in reversed(range(len(sizes))):
+            target = needed[axis]
+            if is_shard(target) and _sharers(now, target, axis) != _sharers(needed, target, axis):
+                target = REPLICATE
+            if not _move(now, axis, target, sizes, steps):
+                return None
+    for axis, target in enumerate(needed):
+        if not _move(now, axis, target, sizes, steps):
+            return None
+    return tuple(steps)
+
+
+def _sharers(layout: Sequence[int], code: int, before: int) -> list[int]:
+    return [axis for axis in range(before) if layout[axis] == code]
+
+
+def _move(now: list[int], axis: int, target: int, sizes: tuple[int, ...], steps: list[Step]) -> bool:
+    current = now[axis]
+    if current == target:
+        return True
+    if is_partial(target):
+        return False
+    kind: StepKind
+    if is_shard(current):
+        kind = "all_to_all" if is_shard(target) else "all_gather"
+    elif is_partial(current):
+        kind = "reduce_scatter" if is_shard(target) else "all_reduce"
+    else:
+        kind = "slice"
+    parts = int(np.prod([size for code, size in zip(now, sizes, strict=True) if is_shard(code)]))
+    before = tuple(now)
+    now[axis] = target
+    steps.append(Step(kind, axis, parts, before, tuple(now)))
+    return True
+
+
+KINDS: tuple[StepKind, ...] = ("all_gather", "all_to_all", "reduce_scatter", "all_reduce")
+NOTHING, NEVER = 0, 1
+
+
+def path_keys(held: NDArray[np.int8], needed: NDArray[np.int8], sizes: tuple[int, ...]) -> Integers:
+    """``redistribution_steps`` of all pairs at once, as one number a step: [H, N, 2 A]; slices cost nothing.
+
+    ``NEVER`` in the first place where there is no way.
+    """
+    now = np.repeat(held[:, None, :], len(needed), axis=1).astype(np.int64)
+    wanted = np.broadcast_to(needed[None].astype(np.int64), now.shape)
+    keys: list[Integers] = []
+    impossible = np.zeros(now.shape[:2], dtype=bool)
+    if len(sizes) > 1:
+        nested = np.any(held > 0, axis=1)[:, None] & np.ones(len(needed), dtype=bool)
+        for axis in reversed(range(len(sizes))):
+            goal = wanted[:, :, axis]
+            same = (now[:, :, :axis] == goal[:, :, None]) == (wanted[:, :, :axis] == goal[:, :, None])
+            goal = np.where((goal > 0) & ~same.all(axis=-1), REPLICATE, goal)
+            keys.append(_step_keys(now, axis, np.where(nested, goal, now[:, :, axis]), sizes, impossible))
+    for axis in range(len(sizes)):
+        keys.append(_step_keys(now, axis, wanted[:, :, axis], sizes, impossible))
+    found = np.stack(keys, axis=-1)
+    found[impossible] = NOTHING
+    found[impossible, 0] = NEVER
+    return found
+
+
+def _step_keys(
+    now: Integers, axis: int, goal: Integers, sizes: tuple[int, ...], impossible: NDArray[np.bool_]
+) -> Integers:
+    """The step of every pair over one axis, taken."""
+    current = now[:, :, axis]
+    moves = current != goal
+    impossible |= moves & (goal < 0)
+    gather, exchange = moves & (current > 0) & (goal == 0), moves & (current > 0) & (goal > 0)
+    scatter, reduce = moves & (current < 0) & (goal > 0), moves & (current < 0) & (goal == 0)
+    kind = np.select([gather, exchange, scatter, reduce], [1, 2, 3, 4], 0)
+    parts = np.prod(np.where(now > 0, np.array(sizes), 1), axis=-1)
+    now[:, :, axis] = goal
+    return np.where(kind > 0, ((kind - 1) * len(sizes) + axis) * _BASE + parts + 2, NOTHING)
+
+
+_BASE = 10**9
+
+
+def _read_key(key: int, sizes: tuple[int, ...]) -> tuple[str, int, int]:
+    place, parts = divmod(key - 2, _BASE)
+    kind, axis = divmod(place, len(sizes))
+    return KINDS[kind], axis, parts
+
+
+class RedistributionTimes:
+    """Times between layouts on one mesh, remembered."""
+
+    def __init__(self, mesh: MeshShape, hardware: Hardware) -> None:
+        self.mesh, self.hardware = mesh, hardware
+        self._kinds: dict[tuple[str, int, int], int] = {}
+        self._tables: dict[tuple[int, bytes, bytes], Integers] = {}
+        self._paths: dict[tuple[bytes, bytes], NDArray[np.int32]] = {}
+        self._steps = lru_cache(maxsize=None)(lambda held, needed: redistribution_steps(held, needed, mesh.sizes))
+
+    def steps(self, held: Layout, needed: Layout) -> tuple[Step, ...] | None:
+        """The steps between two layouts."""
+        return self._steps(held, needed)
+
+    def table_ps(self, size_bytes: int, held: NDArray[np.int8], needed: NDArray[np.int8]) -> Integers:
+        """Picoseconds from each layout of ``held`` [H, A] to each of ``needed`` [N, A]: [H, N]."""
+        held_rows, held_index = np.unique(held, axis=0, return_inverse=True)
+        needed_rows, needed_index = np.unique(needed, axis=0, return_inverse=True)
+        key = (size_bytes, held_rows.tobytes(), needed_rows.tobytes())
+        if key not in self._tables:
+            paths = self._path_kinds(held_rows, needed_rows)
+            self._tables[key] = self._kinds_ps(size_bytes)[paths].sum(axis=-1)
+        return self._tables[key][np.ix_(held_index.reshape(-1), needed_index.reshape(-1))]
+
+    def time_ps(self, size_bytes: int, held: Layout, needed: Layout) -> int:
+        """Picoseconds between two layouts."""
+        one, other = np.array([held], dtype=np.int8), np.array([needed], dtype=np.int8)
+        return int(self.table_ps(size_bytes, one, other)[0, 0])
+
+    def _path_kinds(self, held: NDArray[np.int8], needed: NDArray[np.int8]) -> NDArray[np.int32]:
+        """Numbers of the kinds of step from each held to each needed layout: [H, N, steps]; 0 = none, 1 = never."""
+        key = (held.tobytes(), needed.tobytes())
+        if key not in self._paths:
+            keys = path_keys(held, needed, self.mesh.sizes)
+            known, inverse = np.unique(keys, return_inverse=True)
+            numbers = np.array([self._number(int(each)) for each in known], dtype=np.int32)
+            self._paths[key] = numbers[inverse].reshape(keys.shape)
+        return self._paths[key]
+
+    def _number(self, key: int) -> int:
+        if key <= NEVER:
+            return key
+        kind, axis, parts = _read_key(key, self.mesh.sizes)
+        return self._kinds.setdefault((kind, axis, parts), len(self._kinds) + 2)
+
+    def _kinds_ps(self, size_bytes: int) -> Integers:
+        """Picoseconds of every kind of step known so far for a tensor of ``size_bytes``."""
+        times = np.zeros(len(self._kinds) + 2, dtype=np.int64)
+        times[1] = FORBIDDEN
+        for (kind, axis, parts), number in self._kinds.items():
+            group, stride = self.mesh.sizes[axis], self.mesh.strides[axis]
+            # The collective model counts a gather by what comes out of it, all others by what goes in.
+            moved = size_bytes / parts * (group if kind == "all_gather" else 1)
+            seconds = self.hardware.collective_s(kind, np.array([moved]), np.array([group]), np.array([stride]))  # type: ignore[arg-type]
+            times[number] = round(float(seconds[0]) * PICOSECONDS)
+        return times
