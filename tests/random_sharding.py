@@ -43,7 +43,9 @@ def random_plan(
 ) -> ShardingPlan:
     """Every node takes rules by dice, one an axis; whatever edges that makes are part of the plan."""
     dice = _Dice(graph, tuple(mesh), random.Random(seed))
-    outputs = [dice.outputs(node) for node in graph.nodes]
+    drawn = [dice.outputs(node) for node in graph.nodes]
+    # What is no tensor has no layout; nothing reads it.
+    outputs = [(read, [layout or () for layout in made]) for read, made in drawn]
     parameters, inputs, operators = [], [], []
     gradients = graph.gradients
     for index, node in enumerate(graph.nodes):
@@ -52,9 +54,11 @@ def random_plan(
             name = graph.names[index]
             gradient = gradients.get(name)
             state = dice.finer(placed, node.output_shapes[0])
-            parameters.append(_parameter(node, name, placed, state, gradient and graph.nodes[gradient.producer].name))
+            producer = graph.nodes[gradient.producer].name if gradient is not None else None
+            parameters.append(_parameter(node, name, placed, state, producer))
         elif node.kind == "input":
             shape = node.output_shapes[0]
+            assert shape is not None
             inputs.append(
                 InputPlacement(
                     name=graph.names[index], shape=shape.sizes, dtype=shape.dtype, placements=words_of(placed),
@@ -71,7 +75,7 @@ def random_plan(
                 )
                 for read, needed in zip(node.reads, outputs[index][0], strict=True)
             )
-            operators.append(_operator(node, edges, outputs[index][1]))
+            operators.append(_operator(node, edges, drawn[index][1]))
     results = tuple(
         OutputPlacement(name=each.name, producer=each.read.name, held=held, placements=held)
         for each in graph.results

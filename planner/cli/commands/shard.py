@@ -86,7 +86,18 @@ def shard(  # noqa: PLR0913, PLR0917  # a flag is an argument
         module, module_args, model, tuple(inputs or ()), inputs_function, batch, sequence_length, dtype
     )
     asked = ShardingFlags(
-        mesh, devices, cluster, optimizer, memory_margin, profile, time_limit, seed, fold, explain, against, out,
+        mesh,
+        devices,
+        cluster,
+        optimizer,
+        memory_margin,
+        profile,
+        time_limit,
+        seed,
+        fold,
+        explain,
+        against,
+        out,
         launcher.value,
     )
     shard_module(source, asked, output, quiet=quiet)

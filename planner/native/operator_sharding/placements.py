@@ -109,8 +109,8 @@ def with_mask_applied(tensor: DTensor) -> DTensor:
     plain: list[Placement] = []
     for placement in tensor.placements:
         if isinstance(placement, _MaskPartial):
-            placement.mask_buffer.apply_mask(local)
-            placement.mask_buffer.release_mask()
+            placement.mask_buffer.apply_mask(local)  # type: ignore[no-untyped-call]
+            placement.mask_buffer.release_mask()  # type: ignore[no-untyped-call]
             plain.append(Partial(placement.reduce_op))
         else:
             plain.append(placement)

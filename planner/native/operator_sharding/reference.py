@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 
 import torch
+from torch import Tensor
 
 from planner.native.operator_sharding.optimizer import build_optimizer
 from planner.native.operator_sharding.settings import RunSettings
@@ -26,7 +28,7 @@ def single_process_losses(plan: ShardingPlan, settings: RunSettings, retraced: R
     for step in range(settings.steps):
         inputs = [each.to(settings.device) for each in whole_batch(retraced, settings, step)]
         loss = scalar_loss(module(*inputs))
-        gradients = torch.autograd.grad(loss, trained, allow_unused=True)
+        gradients: Sequence[Tensor | None] = torch.autograd.grad(loss, trained, allow_unused=True)
         for master, gradient in zip(masters, gradients, strict=True):
             master.grad = None if gradient is None else gradient.to(torch.float32)
         optimizer.step()
