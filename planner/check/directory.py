@@ -7,6 +7,8 @@ from pathlib import Path
 
 from planner.check.edits import edited_keys, expected_files
 from planner.check.emitted import EmittedFolder, read_folder
+from planner.check.sharding_folder import TARGET as OPERATOR_SHARDING
+from planner.check.sharding_folder import sharding_findings
 from planner.emit.assemble import PLAN_JSON
 from planner.emit.catalogue import TargetModule, target_module
 from planner.emit.emission import Finding
@@ -34,6 +36,8 @@ def folder_findings(folder: EmittedFolder) -> list[Finding]:
     with the manifest's id; reading the target's files back gives that plan's strategy and layout; every rule of the
     target holds.
     """
+    if folder.target == OPERATOR_SHARDING:
+        return sharding_findings(folder)
     target = target_module(folder.target)
     findings = _edits(folder)
     plan = _load_plan(folder, findings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,14 @@ from planner.errors import DocumentInvalid, NotFound
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from planner.emit.emission import LauncherName
     from planner.shard.prove import ProvedStep, Solve, StepQuestion
     from planner.shard.questions import MeshOutcome
     from planner.shard.sharding_plan import ShardingPlan
     from planner.shard.torch_graph.module_source import ModuleSource
 
 PRECISIONS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
-PLAN_FILE = "sharding_plan.json"
+PLAN_FILE = "sharding.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class ShardingFlags:
     explain: str | None
     against: str | None
     out: Path | None
+    launcher: LauncherName = "torchrun"
 
 
 def shard_module(module: ModuleFlags, asked: ShardingFlags, output: OutputFormat, *, quiet: bool) -> None:
@@ -78,7 +81,7 @@ def shard_module(module: ModuleFlags, asked: ShardingFlags, output: OutputFormat
     if explanation is not None:
         answer["explanation"] = explanation.model_dump(mode="json")
     if asked.out is not None:
-        _write(plan, asked.out)
+        answer["emission"] = _write(plan, asked, asked.out)
 
     def tables() -> Iterator[RenderableType]:
         from planner.cli.render import sharding
@@ -185,9 +188,20 @@ def read_sharding_plan(path: Path) -> ShardingPlan:
     return read_document(ShardingPlan, data, str(file))
 
 
-def _write(plan: ShardingPlan, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / PLAN_FILE).write_text(json.dumps(plan.model_dump(mode="json"), indent=1) + "\n", "utf-8")
+def _write(plan: ShardingPlan, asked: ShardingFlags, folder: Path) -> dict[str, Any]:
+    """The folder that runs the plan; returns what was written as plain data."""
+    from planner.emit.operator_sharding.emit import emit_sharding, write_sharding
+    from profiles.catalogue import load_cluster
+
+    devices = prod(axis.size for axis in plan.mesh)
+    emission = emit_sharding(plan, load_cluster(asked.cluster, devices), asked.launcher)
+    where = write_sharding(emission, folder)
+    return {
+        "directory": str(where),
+        "launcher": emission.launcher,
+        "launch_command": emission.launch.command,
+        "files": sorted(emission.files),
+    }
 
 
 def _arguments(text: str | None) -> dict[str, Any]:

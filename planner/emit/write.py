@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,11 +21,19 @@ from planner.errors import Conflict, DocumentInvalid, MeshwrightError
 from planner.version import __version__
 
 MANIFEST = "manifest.json"
+KIND = "meshwright-emission"
 SCHEMA_VERSION = 1
 
 
 def write_emission(emission: Emission, directory: Path) -> Path:
-    """Write all files and ``manifest.json``; returns the directory.
+    """Write all files and ``manifest.json``; returns the directory.  Raises what ``write_folder`` raises."""
+    return write_folder(emission.files, emission.executables, manifest(emission), directory)
+
+
+def write_folder(
+    files: Mapping[str, str], executables: frozenset[str], described: Mapping[str, Any], directory: Path
+) -> Path:
+    """Write ``files`` and ``described`` as their ``manifest.json``; returns the directory.
 
     Raises Conflict when ``directory`` holds anything that an untouched earlier emission does not, DocumentInvalid when
     the file system refuses (full, read-only, no permission).  In both cases nothing is left behind.
@@ -35,7 +44,7 @@ def write_emission(emission: Emission, directory: Path) -> Path:
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
-        _fill(staging, emission)
+        _fill(staging, files, executables, described)
         _swap(staging, directory)
     except OSError as error:
         raise _refused(error, directory) from error
@@ -49,7 +58,7 @@ def manifest(emission: Emission) -> dict[str, Any]:
     """What is in the directory, what it was made from and for."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "kind": "meshwright-emission",
+        "kind": KIND,
         "target": emission.target,
         "target_version": emission.target_version,
         "launcher": emission.launcher,
@@ -71,11 +80,13 @@ def manifest(emission: Emission) -> dict[str, Any]:
             }
             for p in emission.projections
         ],
-        "files": {
-            path: {"sha256": sha256(text), "executable": path in emission.executables}
-            for path, text in sorted(emission.files.items())
-        },
+        "files": file_digests(emission.files, emission.executables),
     }
+
+
+def file_digests(files: Mapping[str, str], executables: frozenset[str]) -> dict[str, dict[str, Any]]:
+    """What the manifest says of each file."""
+    return {path: {"sha256": sha256(text), "executable": path in executables} for path, text in sorted(files.items())}
 
 
 def sha256(text: str) -> str:
@@ -93,7 +104,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise DocumentInvalid(f"no readable {MANIFEST} in {directory}", where=str(path), hint=hint) from error
     except (ValueError, RecursionError) as error:
         raise DocumentInvalid(f"{MANIFEST} is not JSON", where=str(path), hint="emit the plan again") from error
-    if not isinstance(data, dict) or data.get("kind") != "meshwright-emission" or not _well_formed(data.get("files")):
+    if not isinstance(data, dict) or data.get("kind") != KIND or not _well_formed(data.get("files")):
         raise DocumentInvalid(f"{MANIFEST} was not written by Meshwright", where=str(path), hint="emit the plan again")
     if data.get("schema_version") != SCHEMA_VERSION:
         raise DocumentInvalid(
@@ -158,8 +169,8 @@ def _refuse_foreign(directory: Path) -> None:
         )
 
 
-def _fill(staging: Path, emission: Emission) -> None:
-    texts = {**emission.files, MANIFEST: json.dumps(manifest(emission), indent=1, ensure_ascii=False) + "\n"}
+def _fill(staging: Path, files: Mapping[str, str], executables: frozenset[str], described: Mapping[str, Any]) -> None:
+    texts = {**files, MANIFEST: json.dumps(described, indent=1, ensure_ascii=False) + "\n"}
     for path, text in texts.items():
         full = staging / path
         full.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +178,7 @@ def _fill(staging: Path, emission: Emission) -> None:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        full.chmod(0o755 if path in emission.executables else 0o644)
+        full.chmod(0o755 if path in executables else 0o644)
     staging.chmod(0o755)
 
 

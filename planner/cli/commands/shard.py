@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from planner.cli import options as flags
+from planner.cli.emitting import LauncherChoice
 from planner.cli.output import OutputFormat
 
 Instance = Annotated[
@@ -47,7 +48,9 @@ Explain = Annotated[
 Against = Annotated[
     str | None, typer.Option("--against", metavar="X", help="Compare with megatron, fsdp, or a saved sharding plan.")
 ]
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write sharding_plan.json there.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write a folder that runs the plan there.")]
+
+Launcher = Annotated[LauncherChoice, typer.Option("--launcher", help="Who starts the ranks of --out.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -77,6 +80,7 @@ def shard(  # noqa: PLR0913, PLR0917  # a flag is an argument
     explain: Explain = None,
     against: Against = None,
     out: Out = None,
+    launcher: Launcher = LauncherChoice.TORCHRUN,
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
@@ -93,7 +97,19 @@ def shard(  # noqa: PLR0913, PLR0917  # a flag is an argument
         module, module_args, model, tuple(inputs or ()), inputs_function, batch, sequence_length, dtype
     )
     asked = ShardingFlags(
-        mesh, devices, cluster, optimizer, memory_margin, profile, time_limit, seed, fold, explain, against, out
+        mesh,
+        devices,
+        cluster,
+        optimizer,
+        memory_margin,
+        profile,
+        time_limit,
+        seed,
+        fold,
+        explain,
+        against,
+        out,
+        launcher.value,
     )
     shard_module(source, asked, output, quiet=quiet)
 

@@ -12,6 +12,7 @@ from planner.emit.launch.fabric_order import why_order_matters
 from planner.emit.launch.settings import LaunchSettings
 from planner.errors import DocumentInvalid, NotFound, TargetRefused
 from planner.plan import Plan
+from profiles.cluster import Cluster
 from profiles.device import Vendor
 
 HOSTS_FILE = "hosts.txt"
@@ -106,15 +107,45 @@ def launch_spec(
     files: Mapping[str, str] | None = None,
     settings: LaunchSettings = LaunchSettings(),  # noqa: B008  # frozen
 ) -> LaunchSpec:
-    """Fit the plan's ranks on the cluster's nodes.
+    """Fit the plan's ranks on the cluster's nodes.  Raises what ``spec_on_cluster`` raises."""
+    return spec_on_cluster(
+        plan.problem.cluster,
+        plan.chosen().world_size,
+        job_name(plan.problem.model.name, plan.plan_id),
+        script,
+        environment,
+        arguments,
+        process_drives_node=process_drives_node,
+        files=files,
+        settings=settings,
+    )
+
+
+def job_name(model: str, plan_id: str) -> str:
+    """A name that every launcher accepts."""
+    name = _NAME.sub("-", model).strip("-.") or "model"
+    return f"{name}-{plan_id[:8]}"
+
+
+def spec_on_cluster(  # one job, told once
+    cluster: Cluster,
+    world_size: int,
+    name: str,
+    script: str,
+    environment: Mapping[str, str],
+    arguments: tuple[str, ...] = (),
+    *,
+    process_drives_node: bool = False,
+    files: Mapping[str, str] | None = None,
+    settings: LaunchSettings = LaunchSettings(),  # noqa: B008  # frozen
+) -> LaunchSpec:
+    """Fit ``world_size`` ranks on the cluster's nodes.
 
     Nodes are filled completely: every launcher starts equally many ranks a node.
 
     Raises TargetRefused when the world size is not a whole number of nodes, or when the pools' nodes differ in size;
     DocumentInvalid when fewer hosts are named than nodes are needed.
     """
-    world_size = plan.chosen().world_size
-    cluster = plan.problem.cluster
     sizes = sorted({pool.devices_per_node for pool in cluster.pools})
     if len(sizes) > 1:
         raise TargetRefused(
@@ -135,9 +166,8 @@ def launch_spec(
             hint=f"name at least {num_nodes} hosts; the first {num_nodes} are used",
         )
     first = cluster.pools[0]
-    name = _NAME.sub("-", plan.problem.model.name).strip("-.") or "model"
     return LaunchSpec(
-        job_name=f"{name}-{plan.plan_id[:8]}",
+        job_name=name,
         num_nodes=num_nodes,
         devices_per_node=devices_per_node,
         script=script,

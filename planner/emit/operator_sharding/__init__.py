@@ -1,0 +1,1 @@
+"""Folders that run an operator-level sharding plan."""

@@ -1,0 +1,34 @@
+"""What does an emitted folder say?  ``sharding.json`` is the file that the runtime itself reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from planner.emit.launch.torchrun import LAUNCH_SCRIPT, read_world_size
+from planner.emit.operator_sharding.emit import PLAN_FILE, num_ranks
+from planner.errors import DocumentInvalid
+from planner.shard.sharding_plan import ShardingPlan
+
+
+def read_back(files: Mapping[str, str]) -> ShardingPlan:
+    """The plan of a folder's files.  Raises DocumentInvalid when they do not hold together."""
+    for name in (PLAN_FILE, LAUNCH_SCRIPT):
+        if name not in files:
+            raise DocumentInvalid(f"{name} is missing", where=name, hint="emit the plan again")
+    try:
+        plan = ShardingPlan.model_validate(json.loads(files[PLAN_FILE]))
+    except (ValueError, ValidationError, TypeError, RecursionError) as error:
+        raise DocumentInvalid(
+            f"not a sharding plan: {str(error).splitlines()[0]}", where=PLAN_FILE, hint="emit the plan again"
+        ) from error
+    started = read_world_size(files[LAUNCH_SCRIPT])
+    if started != num_ranks(plan):
+        raise DocumentInvalid(
+            f"{LAUNCH_SCRIPT} starts {started} ranks, the plan has {num_ranks(plan)}",
+            where=LAUNCH_SCRIPT,
+            hint="emit the plan again",
+        )
+    return plan

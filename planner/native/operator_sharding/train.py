@@ -1,0 +1,162 @@
+"""How do I train with a sharding plan?  ``torchrun ... -m planner.native.operator_sharding.train sharding.json``.
+
+Rank 0 prints one JSON line a step.  Exit codes are those of the ``meshwright`` command (2 = the plan does not fit this
+launch, 8 = the runtime cannot run the plan).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import get_args
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
+
+from planner.errors import DocumentInvalid, MeshwrightError, TargetRefused
+from planner.native.operator_sharding.reference import single_process_losses
+from planner.native.operator_sharding.settings import RunSettings
+from planner.native.operator_sharding.sharded_step import ShardedStep
+from planner.native.operator_sharding.traced_module import load_sharding_plan, retrace, whole_batch
+from planner.native.settings import DeviceKind
+from planner.native.train import PARITY_TOLERANCE, start_process_group
+from planner.shard.sharding_plan import ShardingPlan
+
+
+def train(
+    plan: ShardingPlan,
+    settings: RunSettings,
+    on_step: Callable[[int, float], None] = lambda step, loss: None,
+) -> list[float]:
+    """Losses of the steps on the process group that exists; ``on_step`` is called on every rank.
+
+    Raises DocumentInvalid (another world size, unusable data) or TargetRefused (a plan that cannot run here).
+    """
+    check_world_size(plan, dist.get_world_size())
+    step = ShardedStep(plan, retrace(plan, settings.seed), build_mesh(plan, settings.device), settings)
+    losses = []
+    for index in range(settings.steps):
+        losses.append(step.run(whole_batch(step.retraced, settings, index)))
+        on_step(index, losses[-1])
+    return losses
+
+
+def build_mesh(plan: ShardingPlan, device: DeviceKind) -> DeviceMesh:
+    """The mesh that the plan speaks of, ranks numbered row-major.  All ranks must call it."""
+    ranks = torch.arange(dist.get_world_size()).view([axis.size for axis in plan.mesh])
+    return DeviceMesh(device, ranks, mesh_dim_names=tuple(axis.name for axis in plan.mesh))
+
+
+def check_world_size(plan: ShardingPlan, world_size: int) -> None:
+    """Raise DocumentInvalid unless exactly as many processes run as the mesh has devices."""
+    wanted = num_ranks(plan)
+    if world_size != wanted:
+        raise DocumentInvalid(
+            f"the plan is for {wanted} ranks, and {world_size} {'was' if world_size == 1 else 'were'} started",
+            where="WORLD_SIZE",
+            hint=f"start {wanted} ranks with torchrun, or plan for a mesh of {world_size} devices",
+        )
+
+
+def num_ranks(plan: ShardingPlan) -> int:
+    """Devices of the mesh."""
+    size = 1
+    for axis in plan.mesh:
+        size *= axis.size
+    return size
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    # That gathers over two axes are two collectives is what the plan has priced.
+    logging.getLogger("torch.distributed.tensor").setLevel(logging.ERROR)
+    try:
+        return _run(options)
+    except MeshwrightError as error:
+        # Every rank fails alike, so one of them speaks.
+        if os.environ.get("RANK", "0") == "0":
+            print(f"error: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def _run(options: argparse.Namespace) -> int:
+    settings = _settings(options)
+    plan = load_sharding_plan(Path(options.plan))
+    check_world_size(plan, int(os.environ.get("WORLD_SIZE", "1")))
+    start_process_group(settings.device)
+    first = dist.get_rank() == 0
+
+    def show(step: int, loss: float) -> None:
+        if first:
+            print(json.dumps({"step": step, "loss": loss}), flush=True)
+
+    losses = train(plan, settings, show)
+    if first and (options.record or options.single_process_check):
+        expected = single_process_losses(plan, settings, retrace(plan, settings.seed))
+        if options.record:
+            said = {"ranks": losses, "single_process": expected}
+            Path(options.record).write_text(json.dumps(said), encoding="utf-8")
+        if options.single_process_check:
+            _check_parity(losses, expected, options.plan)
+    return 0
+
+
+def _check_parity(losses: list[float], expected: list[float], where: str) -> None:
+    """Say how far the run is from a single process.  Raises TargetRefused when that is too far."""
+    worst = max(abs(loss - wanted) / abs(wanted or 1.0) for loss, wanted in zip(losses, expected, strict=True))
+    print(f"largest relative difference to a single process: {worst:.2e}", file=sys.stderr, flush=True)
+    if not worst <= PARITY_TOLERANCE:
+        raise TargetRefused(
+            f"losses differ by {worst:.2e} from a single process, more than {PARITY_TOLERANCE:.0e}",
+            where=where,
+            hint="bfloat16 rounds differently in parts; check a plan of --dtype float32",
+        )
+
+
+def _settings(options: argparse.Namespace) -> RunSettings:
+    for name, lowest in (("steps", 1), ("learning_rate", 0), ("weight_decay", 0)):
+        value = getattr(options, name)
+        if not value >= lowest:
+            flag = "--" + name.replace("_", "-")
+            raise DocumentInvalid(f"{flag} is {value}, must be at least {lowest}", where=flag)
+    return RunSettings(
+        steps=options.steps,
+        device=options.device,
+        learning_rate=options.learning_rate,
+        weight_decay=options.weight_decay,
+        seed=options.seed,
+        data=options.data,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    default = RunSettings()
+    parser = argparse.ArgumentParser(
+        prog="planner.native.operator_sharding.train", description="Train a module with one operator-level plan."
+    )
+    parser.add_argument("plan", help="sharding.json of an emission")
+    parser.add_argument("--steps", type=int, default=default.steps)
+    parser.add_argument("--device", choices=get_args(DeviceKind), default=default.device)
+    parser.add_argument("--learning-rate", type=float, default=default.learning_rate)
+    parser.add_argument("--weight-decay", type=float, default=default.weight_decay)
+    parser.add_argument("--seed", type=int, default=default.seed)
+    parser.add_argument("--data", help="package.module:function of the step that returns the whole batch's inputs")
+    parser.add_argument("--record", metavar="FILE", help="train on rank 0 alone as well, and write the losses of both")
+    parser.add_argument(
+        "--single-process-check", action="store_true", help="compare the losses with the whole module on rank 0 alone"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

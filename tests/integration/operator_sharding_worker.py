@@ -1,0 +1,149 @@
+"""Train every sharding plan of a folder on forked gloo ranks; rank 0 writes losses and what every edge sent.
+
+python operator_sharding_worker.py FOLDER
+
+The parent imports torch and traces once, and forks: twelve interpreters would take longer than what they are to show.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import FileStore
+from torch.distributed.tensor import DTensor
+
+from planner.native.operator_sharding import operator_run
+from planner.native.operator_sharding.placements import placed, words_of
+from planner.native.operator_sharding.reference import single_process_losses
+from planner.native.operator_sharding.settings import RunSettings
+from planner.native.operator_sharding.sharded_step import ShardedStep
+from planner.native.operator_sharding.traced_module import Retraced, load_sharding_plan, retrace, whole_batch
+from planner.native.operator_sharding.train import build_mesh, num_ranks
+from planner.shard.sharding_plan import ShardingPlan
+from tests.recorded_collectives import RecordedCollectives
+
+SETTINGS = RunSettings(steps=3, device="cpu", learning_rate=1e-2)
+LEARNING_RATES = {"adamw": 1e-2, "sgd": 1e-1}
+
+
+class RecordedEdges:
+    """Stands in for ``placed`` in the operators' runs: notes which collectives each edge takes."""
+
+    def __init__(self, recorder: RecordedCollectives, axes: dict[tuple[int, ...], str]) -> None:
+        self.recorder, self.axes = recorder, axes
+        self.edges: list[dict[str, Any]] = []
+
+    def __call__(self, tensor: DTensor, words: Sequence[str]) -> DTensor:
+        before = len(self.recorder.calls)
+        moved = placed(tensor, words)
+        calls = [[call.operation, self.axes[call.ranks], call.payload_bytes] for call in self.recorder.calls[before:]]
+        size = tensor.numel() * tensor.element_size()
+        self.edges.append({"held": words_of(tensor), "needed": list(words), "size_bytes": size, "calls": calls})
+        return moved
+
+
+@lru_cache
+def _retraced(text: str) -> Retraced:
+    return retrace(ShardingPlan.model_validate_json(text), SETTINGS.seed)
+
+
+def retraced_of(plan: ShardingPlan) -> Retraced:
+    """Plans of one module share its graph: they differ in what is left out here."""
+    bare = {"parameters": (), "inputs": (), "operators": (), "outputs": (), "optimizer": "", "mesh": ()}
+    return _retraced(plan.model_copy(update=bare).model_dump_json())
+
+
+def trained(plan: ShardingPlan) -> dict[str, Any]:
+    """Losses of the ranks; the edges of the first step, with what each of them sent."""
+    settings = replace(SETTINGS, learning_rate=LEARNING_RATES[plan.optimizer])
+    mesh = build_mesh(plan, "cpu")
+    step = ShardedStep(plan, retraced_of(plan), mesh, settings)
+    groups = {
+        tuple(dist.get_process_group_ranks(mesh.get_group(number))): axis.name
+        for number, axis in enumerate(plan.mesh)
+        if axis.size > 1
+    }
+    with RecordedCollectives() as recorder:
+        edges = RecordedEdges(recorder, groups)
+        setattr(operator_run, "placed", edges)  # noqa: B010  # a module's own name
+        losses = [step.run(whole_batch(step.retraced, settings, 0))]
+        setattr(operator_run, "placed", placed)  # noqa: B010
+    losses += [step.run(whole_batch(step.retraced, settings, index)) for index in range(1, settings.steps)]
+    buffers = {name: words_of(value) for name, value in step.buffers.items()}
+    return {"losses": losses, "edges": edges.edges, "buffers": buffers}
+
+
+def rank_main(rank: int, world_size: int, folder: Path, names: Sequence[str]) -> None:
+    """One rank: all plans of its world size."""
+    quiet()
+    store = FileStore(str(folder / f"store{world_size}"), world_size)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
+    for name in names:
+        plan = load_sharding_plan(folder / f"{name}.json")
+        found = trained(plan)
+        if rank == 0:
+            (folder / f"{name}.result").write_text(json.dumps(found), encoding="utf-8")
+        dist.barrier()
+    dist.destroy_process_group()
+
+
+def quiet() -> None:
+    """Several gathers in a row, and no all-to-all on gloo: both are known here."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    logging.getLogger("torch").setLevel(logging.ERROR)
+    logging.getLogger("torch.distributed.tensor").setLevel(logging.ERROR)
+
+
+def main(folder: Path) -> int:
+    """All plans, one fork of ranks for each world size -> exit code."""
+    plans: dict[str, int] = {}
+    for path in sorted(folder.glob("*.json")):
+        plan = load_sharding_plan(path)
+        plans[path.stem] = num_ranks(plan)
+        retraced_of(plan)
+    fork = multiprocessing.get_context("fork")
+    for world_size in sorted(set(plans.values())):
+        names = [name for name, size in plans.items() if size == world_size]
+        ranks = [fork.Process(target=rank_main, args=(rank, world_size, folder, names)) for rank in range(world_size)]
+        for process in ranks:
+            process.start()
+        if not ended_well(ranks):
+            return 1
+    for name in plans:
+        plan = load_sharding_plan(folder / f"{name}.json")
+        found = json.loads((folder / f"{name}.result").read_text(encoding="utf-8"))
+        settings = replace(SETTINGS, learning_rate=LEARNING_RATES[plan.optimizer])
+        found["reference"] = single_process_losses(plan, settings, retraced_of(plan))
+        (folder / f"{name}.result").write_text(json.dumps(found), encoding="utf-8")
+    return 0
+
+
+def ended_well(ranks: Sequence[BaseProcess]) -> bool:
+    """Wait for all; one that fails ends the others, which would wait for it."""
+    waiting = list(ranks)
+    while waiting:
+        connection.wait([process.sentinel for process in waiting])
+        if any(process.exitcode for process in ranks):
+            for process in waiting:
+                process.terminate()
+            return False
+        waiting = [process for process in waiting if process.exitcode is None]
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
