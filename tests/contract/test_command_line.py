@@ -26,6 +26,7 @@ LEAVES: dict[str, set[str]] = {
     "diff": set(),
     "sensitivity": set(),
     "emit": {"--target", "--launcher", "--out"},
+    "shard": {"--instance", "--module", "--mesh", "--time-limit"},
     "check": set(),
     "models list": set(),
     "models show": set(),
