@@ -33,8 +33,6 @@ $(VENV)/.light: pyproject.toml constraints.txt
 	@echo "setup: $(VENV) (light)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet -c constraints.txt -e .
-	@# Compiled once here, not in front of the first `meshwright shard`.
-	$(BIN)/python -m solver.selection.compile_kernels
 	touch $@
 
 # torch comes first and alone, so that nothing that follows chooses another build of it.
@@ -42,6 +40,8 @@ $(VENV)/.dev: $(VENV)/.light
 	@echo "setup: $(VENV) (torch, dev tools, PostgreSQL driver, measured tables, plots)"
 	$(PIP) install --quiet -c constraints.txt torch
 	$(PIP) install --quiet -c constraints.txt -e '.[dev,postgres,torch,aiconfigurator,plot]'
+	@# Compiled once here, not in front of the first `meshwright shard`.
+	$(BIN)/python -m solver.selection.compile_kernels
 	touch $@
 
 setup: $(VENV)/.dev

@@ -29,6 +29,8 @@ from solver.selection.presolve.classes import NEVER
 from solver.selection.problem import Integers
 from solver.selection.reduced import Memory, Reduced
 
+Indices = NDArray[np.int32]
+
 TOLERANCE = 1e-9
 LARGEST_COEFFICIENT = 1e6
 
@@ -131,8 +133,6 @@ def _pairs(reduced: Reduced, costs: ReducedCosts, gap: float) -> Integers:
 
 def _program(highspy: Any, reduced: Reduced, pairs: Integers, objective: NDArray[np.float64], unit: float) -> Any:
     """The model in HiGHS's form."""
-    import scipy.sparse
-
     graph, memory = reduced.graph, reduced.memory
     num_values, num_rows = reduced.unary.size, reduced.num_rows
     owner = np.repeat(np.arange(reduced.num_classes), graph.sizes)
@@ -151,19 +151,27 @@ def _program(highspy: Any, reduced: Reduced, pairs: Integers, objective: NDArray
         parts.count = int(first[-1])
     _add_memory(parts, memory, graph.start, num_values + pairs.size, unit)
     num_columns = num_values + pairs.size + num_rows
-    shape = (parts.count, num_columns)
-    triplets = (np.concatenate(parts.entries), (np.concatenate(parts.rows), np.concatenate(parts.columns)))
-    matrix = scipy.sparse.csc_matrix(triplets, shape=shape)
+    start, index, value = _by_column(parts, num_columns)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_, lp.col_cost_ = num_columns, parts.count, objective
     lp.col_lower_ = np.zeros(num_columns)
     lp.col_upper_ = np.concatenate([np.ones(num_values + pairs.size), memory.slack / unit])
     lp.row_lower_ = lp.row_upper_ = np.concatenate(parts.right)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = start, index, value
     kinds = highspy.HighsVarType
     lp.integrality_ = [kinds.kInteger] * num_values + [kinds.kContinuous] * (num_columns - num_values)
     return lp
+
+
+def _by_column(parts: Columns, num_columns: int) -> tuple[Indices, Indices, NDArray[np.float64]]:
+    """Compressed columns: where each begins, its rows, its values.  Entries of one place add up."""
+    rows, columns, entries = (np.concatenate(each) for each in (parts.rows, parts.columns, parts.entries))
+    order = np.lexsort((rows, columns))
+    rows, columns, entries = rows[order], columns[order], entries[order]
+    first = np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(columns, prepend=-1))
+    start = np.searchsorted(columns[first], np.arange(num_columns + 1))
+    return start.astype(np.int32), rows[first].astype(np.int32), np.add.reduceat(entries, first)
 
 
 def _add_memory(parts: Columns, memory: Memory, start: Integers, first_left: int, unit: float) -> None:
