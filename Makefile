@@ -14,6 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 TARGETS := .targets
+EXTENSIONS := $(abspath .cache/torch-extensions)
 DEEPSPEED_VERSION := 0.19.8
 WORKERS ?= 2
 OUT ?= out
@@ -69,7 +70,7 @@ $(TARGETS)/.deepspeed: $(VENV)/.dev Makefile
 	@echo "targets: DeepSpeed $(DEEPSPEED_VERSION)"
 	DS_BUILD_OPS=0 $(PIP) install --quiet -c constraints.txt --no-build-isolation deepspeed==$(DEEPSPEED_VERSION)
 	@echo "targets: the library that DeepSpeed compiles on first use, here and not inside a test's time limit"
-	PATH="$(abspath $(BIN)):$$PATH" DS_ACCELERATOR=cpu $(BIN)/python -c \
+	PATH="$(abspath $(BIN)):$$PATH" TORCH_EXTENSIONS_DIR=$(EXTENSIONS) DS_ACCELERATOR=cpu $(BIN)/python -c \
 	    'from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder; ShareMemCommBuilder().load(verbose=False)' >/dev/null
 	mkdir -p $(TARGETS) && touch $@
 
@@ -96,7 +97,7 @@ postgres:
 
 # One thread a process: the workers and the ranks that tests start share the cores.
 test: setup targets postgres style
-	OMP_NUM_THREADS=1 MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+	OMP_NUM_THREADS=1 TORCH_EXTENSIONS_DIR=$(EXTENSIONS) MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 $(BIN)/python -m pytest -q -n $(WORKERS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
