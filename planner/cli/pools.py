@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.cli.options import ObjectiveChoice, TargetChoice
 from planner.cli.output import OutputFormat, talk, to_json, write_answer
-from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, read_constraints, read_workload
+from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, read_constraints, read_workload, whole_number
 from planner.errors import Conflict, DocumentInvalid, TargetRefused
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from planner.pools.plan import PoolsPlan
     from planner.pools.problem import PoolsProblem
     from profiles.cluster import Cluster
+
+LONGEST_COUNT = 30
+"""Digits: what is longer is no number of devices, and Python refuses to read some thousands of them."""
 
 
 def named_pools(pool: list[str] | None, cluster: str | None, devices: int | None) -> tuple[Cluster, ...] | None:
@@ -38,6 +41,7 @@ def named_pools(pool: list[str] | None, cluster: str | None, devices: int | None
         )
     from profiles.catalogue import load_cluster
 
+    whole_number(devices, "--devices")
     # A cluster of several pools cannot be scaled by one number: with --devices its own message says so.
     whole = load_cluster(cluster) if devices is None else load_cluster(cluster, devices)
     if len(whole.pools) == 1:
@@ -52,12 +56,13 @@ def _pool(text: str) -> Cluster:
     from profiles.catalogue import load_cluster
 
     name, colon, count = text.rpartition(":")
-    if not colon or not name or not (count.isascii() and count.isdigit()) or int(count) < 1:
+    if not colon or not name or not (count.isascii() and count.isdigit() and len(count) <= LONGEST_COUNT):
         raise DocumentInvalid(
             f"cannot read {text!r}: a pool is a cluster and its number of devices",
             where="--pool",
             hint="write --pool NAME:COUNT, for example --pool dgx-h100:256",
         )
+    whole_number(int(count), "--pool")
     cluster = load_cluster(name, int(count))
     if len(cluster.pools) != 1:
         raise DocumentInvalid(
