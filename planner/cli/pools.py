@@ -56,7 +56,7 @@ def _pool(text: str) -> Cluster:
     from profiles.catalogue import load_cluster
 
     name, colon, count = text.rpartition(":")
-    if not colon or not name or not (count.isascii() and count.isdigit() and len(count) <= LONGEST_COUNT):
+    if not colon or not name or not (count.isascii() and count.isdigit() and 0 < len(count) <= LONGEST_COUNT):
         raise DocumentInvalid(
             f"cannot read {text!r}: a pool is a cluster and its number of devices",
             where="--pool",

@@ -52,7 +52,7 @@ def test_a_cluster_file_with_two_pools_is_planned_as_two_pools(tmp_path: Path) -
     ("words", "exit_code", "said"),
     [
         (("--pool", "dgx-h100"), 2, "NAME:COUNT"),
-        (("--pool", "dgx-h100:0"), 2, "NAME:COUNT"),
+        (("--pool", "dgx-h100:0"), 2, "0 is out of range"),
         (("--pool", "dgx-h100:12"), 2, "--devices 8 or 16"),
         (("--pool", "dgx-h1000:8"), 3, "no cluster"),
         ((*POOLS, "--cluster", "dgx-h100"), 4, "--cluster"),
