@@ -11,6 +11,7 @@ same names, so a plan is executed by walking that graph, bringing every input of
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 from pydantic import Field
@@ -161,6 +162,11 @@ class ShardingPlan(Document):
     repeated: tuple[RepeatedBlocks, ...] = ()
     provenance: dict[str, int] = Field(default_factory=dict, description="operators by where their time comes from")
     assumptions: tuple[str, ...] = ()
+
+    @property
+    def num_devices(self) -> int:
+        """Devices of the mesh, one rank each."""
+        return math.prod(axis.size for axis in self.mesh)
 
     @property
     def plan_id(self) -> str:

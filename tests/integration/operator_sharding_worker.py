@@ -31,7 +31,7 @@ from planner.native.operator_sharding.reference import single_process_losses
 from planner.native.operator_sharding.settings import RunSettings
 from planner.native.operator_sharding.sharded_step import ShardedStep
 from planner.native.operator_sharding.traced_module import Retraced, load_sharding_plan, retrace, whole_batch
-from planner.native.operator_sharding.train import build_mesh, num_ranks
+from planner.native.operator_sharding.train import build_mesh
 from planner.shard.sharding_plan import ShardingPlan
 from tests.recorded_collectives import RecordedCollectives
 
@@ -113,7 +113,7 @@ def main(folder: Path) -> int:
     plans: dict[str, int] = {}
     for path in sorted(folder.glob("*.json")):
         plan = load_sharding_plan(path)
-        plans[path.stem] = num_ranks(plan)
+        plans[path.stem] = plan.num_devices
         retraced_of(plan)
     fork = multiprocessing.get_context("fork")
     for world_size in sorted(set(plans.values())):

@@ -76,7 +76,7 @@ def emit_sharding(
         PARALLELIZE_SCRIPT: parallelize_script(plan),
     }
     name = job_name(plan.traced.module.rpartition(":")[2], plan.plan_id)
-    spec = spec_on_cluster(cluster, num_ranks(plan), name, TRAIN_SCRIPT, ENVIRONMENT, files=files, settings=settings)
+    spec = spec_on_cluster(cluster, plan.num_devices, name, TRAIN_SCRIPT, ENVIRONMENT, files=files, settings=settings)
     launch = launch_files(spec, launcher)
     made = assumptions(plan)
     words = sharding_markdown(plan, launch, made)
@@ -111,14 +111,6 @@ def manifest(emission: ShardingEmission) -> dict[str, Any]:
 def plan_text(plan: ShardingPlan) -> str:
     """The whole plan, readable and loadable, with the same ``plan_id``."""
     return json.dumps(plan.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
-
-
-def num_ranks(plan: ShardingPlan) -> int:
-    """Devices of the mesh."""
-    size = 1
-    for axis in plan.mesh:
-        size *= axis.size
-    return size
 
 
 def assumptions(plan: ShardingPlan) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from planner.emit.launch.torchrun import LAUNCH_SCRIPT, read_world_size
-from planner.emit.operator_sharding.emit import PLAN_FILE, num_ranks
+from planner.emit.operator_sharding.emit import PLAN_FILE
 from planner.errors import DocumentInvalid
 from planner.shard.sharding_plan import ShardingPlan
 
@@ -25,9 +25,9 @@ def read_back(files: Mapping[str, str]) -> ShardingPlan:
             f"not a sharding plan: {str(error).splitlines()[0]}", where=PLAN_FILE, hint="emit the plan again"
         ) from error
     started = read_world_size(files[LAUNCH_SCRIPT])
-    if started != num_ranks(plan):
+    if started != plan.num_devices:
         raise DocumentInvalid(
-            f"{LAUNCH_SCRIPT} starts {started} ranks, the plan has {num_ranks(plan)}",
+            f"{LAUNCH_SCRIPT} starts {started} ranks, the plan has {plan.num_devices}",
             where=LAUNCH_SCRIPT,
             hint="emit the plan again",
         )

@@ -55,21 +55,13 @@ def build_mesh(plan: ShardingPlan, device: DeviceKind) -> DeviceMesh:
 
 def check_world_size(plan: ShardingPlan, world_size: int) -> None:
     """Raise DocumentInvalid unless exactly as many processes run as the mesh has devices."""
-    wanted = num_ranks(plan)
+    wanted = plan.num_devices
     if world_size != wanted:
         raise DocumentInvalid(
             f"the plan is for {wanted} ranks, and {world_size} {'was' if world_size == 1 else 'were'} started",
             where="WORLD_SIZE",
             hint=f"start {wanted} ranks with torchrun, or plan for a mesh of {world_size} devices",
         )
-
-
-def num_ranks(plan: ShardingPlan) -> int:
-    """Devices of the mesh."""
-    size = 1
-    for axis in plan.mesh:
-        size *= axis.size
-    return size
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
