@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.options import TargetChoice
 from planner.cli.output import talk
-from planner.cli.spelling import did_you_mean
 from planner.errors import DocumentInvalid
+from planner.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from planner.emit.for_target import TargetEmission

@@ -1,10 +1,10 @@
 """What does ``meshwright`` do?  Reads a command line, runs one command, turns every failure into an exit code.
 
-    options, problem_inputs, strategy_text   flags -> checked documents
-    reading, plan_reference                  files and stored plans -> documents
-    commands/                                one command a file, each with ``register(app)``
-    render/                                  documents -> tables, bars, timelines
-    output, progress, failure                stdout, stderr, exit codes
+    options, problem_inputs      flags -> checked documents
+    reading, plan_reference      files and stored plans -> documents
+    commands/                    one command a file, each with ``register(app)``
+    render/                      documents -> tables, bars, timelines
+    output, progress, failure    stdout, stderr, exit codes
 
 Nothing heavy is imported here: pydantic, numpy, SQLAlchemy and the solvers load inside the commands that need them.
 """
@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -44,6 +45,9 @@ COMMANDS = (
 )
 """Modules of ``planner.cli.commands`` in the order of ``--help``."""
 
+SERVICE_COMMANDS = ("api.commands.serve", "api.commands.token", "api.commands.worker")
+"""Modules of the floor above, by name only: nothing here imports it, and an installation may lack them."""
+
 INTERRUPTED_EXIT_CODE = 130
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
@@ -65,6 +69,9 @@ def build_app() -> typer.Typer:
     app.callback()(_root)
     for name in COMMANDS:
         import_module(f"planner.cli.commands.{name}").register(app)
+    for module in SERVICE_COMMANDS:
+        if _is_installed(module):
+            import_module(module).register(app)
     return app
 
 
@@ -93,6 +100,13 @@ def _run(arguments: list[str]) -> int:
     if result == INTERRUPTED_EXIT_CODE:
         raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _print_version(wanted: bool) -> None:

@@ -170,22 +170,22 @@ def _other_plan(against: str, proved: ProvedStep, source: ModuleSource, asked: S
     if name is not None:
         baseline = prove_baseline(name, proved.question, solver(asked.seed), asked.time_limit_s)
         return sharding_plan(baseline, source, asked.cluster)
-    return read_sharding_plan(Path(against))
+    return saved_plan(Path(against))
 
 
-def read_sharding_plan(path: Path) -> ShardingPlan:
+def saved_plan(path: Path) -> ShardingPlan:
     """A plan that ``--out`` wrote: the file or its folder.  Raises NotFound or DocumentInvalid."""
-    from planner.shard.sharding_plan import ShardingPlan
-    from profiles.validation import read_document
+    from planner.shard.read_sharding_plan import read_sharding_plan
 
     file = path / PLAN_FILE if path.is_dir() else path
-    if not file.is_file():
-        raise NotFound(f"no sharding plan at {file}", where="--against", hint="give megatron, fsdp, or a saved plan")
     try:
-        data = json.loads(file.read_text("utf-8"))
-    except ValueError as error:
-        raise DocumentInvalid(f"no JSON: {error}", where=str(file), hint="give a file that --out wrote") from error
-    return read_document(ShardingPlan, data, str(file))
+        return read_sharding_plan(file.read_text("utf-8"), str(file))
+    except FileNotFoundError as error:
+        raise NotFound(
+            f"no sharding plan at {file}", where="--against", hint="give megatron, fsdp, or a saved plan"
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DocumentInvalid(f"cannot be read: {error}", where=str(file), hint="give a file of JSON") from error
 
 
 def _write(plan: ShardingPlan, asked: ShardingFlags, folder: Path) -> dict[str, Any]:

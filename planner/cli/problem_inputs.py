@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.options import ObjectiveChoice, PrecisionName, TargetChoice
-from planner.cli.spelling import did_you_mean
-from planner.cli.strategy_text import Value, pinnable_keys
 from planner.errors import DocumentInvalid
+from planner.spelling import did_you_mean
+from planner.strategy_text import Value, pinnable_keys
 
 if TYPE_CHECKING:
     from planner.problem import Constraints, Objective, Problem, Workload

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from planner.cli.spelling import did_you_mean
 from planner.errors import DocumentInvalid, NotFound
+from planner.spelling import did_you_mean
 
 LARGEST_FILE_BYTES = 16 * 1024 * 1024
 

@@ -15,6 +15,7 @@ beyond them.  Shape letters: R rows, P stages, N layer kinds.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,12 +46,18 @@ class StageMemory:
 def in_flight(rows: StrategyRows, num_stages: int) -> Array:
     """Micro-batches in flight on each stage, in units of a device's whole share of the layers: [R, P]."""
     distinct, index = distinct_rows([rows.schedule, rows.vpp, rows.num_microbatches, rows.group])
-    stages = np.arange(num_stages)
     table = np.empty((len(distinct), num_stages))
     for position, (schedule, vpp, microbatches, group) in enumerate(distinct.tolist()):
-        chunks = in_flight_chunks(SCHEDULES[schedule], num_stages, vpp, microbatches, group, stages)
-        table[position] = np.asarray(chunks, dtype=np.float64) / vpp
+        table[position] = _of_schedule(schedule, vpp, microbatches, group, num_stages)
     return table[index]
+
+
+@lru_cache(maxsize=16_384)
+def _of_schedule(schedule: int, vpp: int, num_microbatches: int, group: int, num_stages: int) -> tuple[float, ...]:
+    """One row of ``in_flight``: a search asks for the same few thousand again and again."""
+    stages = np.arange(num_stages)
+    chunks = in_flight_chunks(SCHEDULES[schedule], num_stages, vpp, num_microbatches, group, stages)
+    return tuple((np.broadcast_to(chunks, num_stages) / vpp).tolist())
 
 
 def head_stage(rows: StrategyRows, num_stages: int) -> Ints:
@@ -108,6 +115,22 @@ def _summed(rows: StrategyRows, cost: RowCost, replay: Array, num_stages: int) -
         expert_state=cost.expert_state,
         fixed_bytes=fixed,
     )
+
+
+def leanest_fixed_bytes(rows: StrategyRows, cost: RowCost, num_stages: int, dense: Array, expert: Array) -> Array:
+    """What the stages hold beside layers at least, with ``dense`` / ``expert`` bytes a parameter on the device: [R, P].
+
+    Where moments are billed apart, the ends keep their activations at different ones, so only states are counted.
+    """
+    every, last = np.arange(len(rows)), head_stage(rows, num_stages)
+    first_bytes, last_bytes = cost.embedding_dense * dense, cost.head_dense * dense + cost.head_expert * expert
+    if cost.apart is None:
+        first_bytes = first_bytes + cost.embedding_saved * in_flight(rows, num_stages)[:, 0]
+        last_bytes = last_bytes + cost.head_saved * _waiting(rows) + cost.head_transient
+    fixed = np.repeat(cost.fixed_bytes[:, None], num_stages, axis=1)
+    fixed[:, 0] += first_bytes
+    fixed[every, last] += last_bytes
+    return fixed
 
 
 def _apart(rows: StrategyRows, cost: RowCost, terms: MomentTerms, replay: Array, num_stages: int) -> tuple[Moment, ...]:

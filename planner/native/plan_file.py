@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from planner.emit.native.rules import violations
 from planner.emit.rule_input import rule_input
 from planner.errors import DocumentInvalid, NotFound, TargetRefused
+from planner.native.world_size import require_world_size
 from planner.plan import Plan
 
 
@@ -31,13 +32,7 @@ def load_plan(path: Path) -> Plan:
 
 def check_world_size(plan: Plan, world_size: int) -> None:
     """Raise DocumentInvalid unless exactly as many processes run as the plan has ranks."""
-    wanted = plan.chosen().world_size
-    if world_size != wanted:
-        raise DocumentInvalid(
-            f"the plan is for {wanted} ranks, and {world_size} {'was' if world_size == 1 else 'were'} started",
-            where="WORLD_SIZE",
-            hint=f"start {wanted} ranks with torchrun, or plan for {world_size} devices",
-        )
+    require_world_size(plan.chosen().world_size, world_size, f"{world_size} devices")
 
 
 def refuse_unrunnable(plan: Plan) -> None:

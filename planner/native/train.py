@@ -7,7 +7,6 @@ launch, 8 = the trainer cannot run the plan).
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,25 +15,20 @@ from typing import get_args
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import HashStore
 
-from planner.errors import DocumentInvalid, MeshwrightError, TargetRefused
 from planner.native.assemble import LocalModel, assemble
 from planner.native.data import check_tokens, sample_indices, token_source
 from planner.native.gradients import clip_gradients, gradient_norm
 from planner.native.mesh import Meshes, build_meshes
 from planner.native.optimizer import build_optimizer
+from planner.native.parity import NORM_TOLERANCE, PARITY_TOLERANCE, Difference, require_parity
 from planner.native.plan_file import check_world_size, load_plan, refuse_unrunnable
+from planner.native.rank_command import require_at_least, run_on_rank, start_process_group
 from planner.native.reference import reference_records, worst_differences
 from planner.native.report import StepRecord, Stopwatch, peak_memory_by_stage, write_record
 from planner.native.settings import ComputePrecision, DeviceKind, TrainSettings
+from planner.native.world_size import started_world_size
 from planner.plan import Plan
-
-PARITY_TOLERANCE = 1e-5
-"""Largest relative difference of a loss to the single process that ``--single-process-check`` accepts, in fp32."""
-NORM_TOLERANCE = 1e-4
-"""The same for gradient norms: summed in another order on every mesh, and from the second step on of weights that Adam
-moved by its learning rate whatever the size of their gradients."""
 
 
 def train(
@@ -97,46 +91,18 @@ def _step(
     return loss.item() / (strategy.dp * strategy.cp * strategy.tp), norm.item()
 
 
-def start_process_group(kind: DeviceKind) -> torch.device:
-    """Join the group that torchrun describes (a group of one without torchrun) and pick this rank's device."""
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise DocumentInvalid(
-            "this machine has no CUDA device", where="--device", hint="use --device cpu to try the plan on processes"
-        )
-    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    device = torch.device(kind, local_rank) if kind == "cuda" else torch.device("cpu")
-    if kind == "cuda":
-        torch.cuda.set_device(device)
-    backend = "nccl" if kind == "cuda" else "gloo"
-    if "WORLD_SIZE" in os.environ:
-        dist.init_process_group(backend)
-    else:
-        dist.init_process_group(backend, store=HashStore(), rank=0, world_size=1)
-    return device
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     options = _parser().parse_args(arguments)
     # The logits are a view of a DTensor; nothing writes into them in place.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
-    rank = int(os.environ.get("RANK", "0"))
-    try:
-        return _run(options)
-    except MeshwrightError as error:
-        # Every rank fails alike, so one of them speaks.
-        if rank == 0:
-            print(f"error: {error}", file=sys.stderr, flush=True)
-        return error.exit_code
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
+    return run_on_rank(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:
     settings = _settings(options)
     plan = load_plan(Path(options.plan))
-    check_world_size(plan, int(os.environ.get("WORLD_SIZE", "1")))
+    check_world_size(plan, started_world_size())
     refuse_unrunnable(plan)
     device = start_process_group(settings.device)
     first = dist.get_rank() == 0
@@ -151,29 +117,17 @@ def _run(options: argparse.Namespace) -> int:
         if options.record:
             write_record(Path(options.record), records, expected)
         if options.single_process_check:
-            _check_parity(records, expected, options.plan)
+            loss, norm = worst_differences(records, expected)
+            differences = (
+                Difference("losses", loss, PARITY_TOLERANCE),
+                Difference("gradient norms", norm, NORM_TOLERANCE),
+            )
+            require_parity(differences, options.plan)
     return 0
 
 
-def _check_parity(records: list[StepRecord], expected: list[StepRecord], where: str) -> None:
-    """Say how far the run is from a single process.  Raises TargetRefused when that is too far."""
-    found = worst_differences(records, expected)
-    print(f"largest relative difference to a single process: {found[0]:.2e}", file=sys.stderr, flush=True)
-    for name, difference, limit in zip(
-        ("losses", "gradient norms"), found, (PARITY_TOLERANCE, NORM_TOLERANCE), strict=True
-    ):
-        if not difference <= limit:
-            raise TargetRefused(
-                f"{name} differ by {difference:.2e} from a single process, more than {limit:.0e}", where=where
-            )
-
-
 def _settings(options: argparse.Namespace) -> TrainSettings:
-    for name, lowest in (("steps", 1), ("learning_rate", 0), ("weight_decay", 0), ("clip_gradient_norm", 0)):
-        value = getattr(options, name)
-        if not value >= lowest:
-            flag = "--" + name.replace("_", "-")
-            raise DocumentInvalid(f"{flag} is {value}, must be at least {lowest}", where=flag)
+    require_at_least(options, {"steps": 1, "learning_rate": 0, "weight_decay": 0, "clip_gradient_norm": 0})
     return TrainSettings(
         steps=options.steps,
         device=options.device,

@@ -5,25 +5,18 @@ Lower bound of the step time of a strategy, over every way to deal its layers to
     step >= makespan(sum, bottleneck, ...) + tail(mean parameters of a stage)
 
 * ``sum``: all layers and ends once, without relief: relief only adds time.
-* ``bottleneck``: the smallest tau for which the stages together can hold all layers, where stage r holds at most
-
-      N_r(tau) = floor min( (tau - e_r) / t,   room_r / (S + f_r a),
-                            (tau - e_r + rho room_r / (f_r d)) / (t + rho (S + f_r A) / (f_r d)) )
-
-  (time without relief; memory with every layer relieved; time with as many relieved layers as memory forces, a
-  fraction allowed), ``d = A - a``.  Without a relief the second term uses A and the third falls away.
+* ``bottleneck``: the smallest tau in which the stages together can hold all layers (``planner.search.stage_capacity``).
 * ``makespan`` and ``tail`` never fall when an argument grows (tested), and the busiest stage has at least the mean
   number of parameters.
 
-With several layer kinds, N_r counts the most frequent kind only: dropping the others loosens the bound and keeps it a
-bound; the mean stage time still counts all of them.  Shape letters: R rows, P stages.
+The mean stage time counts all kinds of layers, the bottleneck the most frequent one.  Shape letters: R rows, P stages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +25,11 @@ from planner.cost.data_parallel import optimizer_places_s
 from planner.cost.model_cost import LayerTable
 from planner.cost.row_cost import CostModel, RowCost
 from planner.cost.step_payload import DataParallelism
-from planner.memory.stage import end_seconds, stage_memory
+from planner.memory.stage import end_seconds, in_flight, leanest_fixed_bytes, stage_memory
 from planner.memory.states import state_bytes
 from planner.schedule.closed_form import pipeline_makespan_s
 from planner.search.row_context import take
+from planner.search.stage_capacity import Capacity, MemoryLimits, ReliefOffer, StageRoom
 from planner.strategy_rows import SCHEDULES, StrategyRows
 
 Array = NDArray[np.float64]
@@ -44,8 +38,6 @@ Rows = NDArray[np.int64] | slice
 
 BISECTIONS = 14
 """Halvings of the bottleneck interval: the bound is within 2**-14 of the interval of its limit."""
-ROUNDING = 1e-9
-"""Relative slack that keeps floating-point rounding from cutting off a feasible split."""
 
 
 def makespan_s(
@@ -70,9 +62,9 @@ def makespan_s(
 
 
 class BoundTerms:
-    """The pieces of the bound for one batch of rows."""
+    """The pieces of the bound for one batch of rows; ``leanest_tail``: the least of all leaves of cores or layouts."""
 
-    def __init__(self, costs: CostModel, rows: StrategyRows, cost: RowCost, *, with_tail: bool = True) -> None:
+    def __init__(self, costs: CostModel, rows: StrategyRows, cost: RowCost, *, leanest_tail: bool = False) -> None:
         self.rows = rows
         self.cost = cost
         self.costs = costs
@@ -86,10 +78,11 @@ class BoundTerms:
         self.major_count = float(counts[self.major])
         self.mean_dense = (cost.layer_dense @ counts + cost.embedding_dense + cost.head_dense) / stages
         self.mean_expert = (cost.layer_expert @ counts + cost.head_expert) / stages
-        self.tail_s = np.zeros(len(rows))
-        if with_tail:
-            tails = costs.tail_parts_s(cost, self.mean_dense, self.mean_expert)
-            self.tail_s = tails[0] + tails[1]
+        if leanest_tail:
+            self.tail_s = self._leanest_tail_s()
+        else:
+            dense_s, expert_s = costs.tail_parts_s(cost, self.mean_dense, self.mean_expert)
+            self.tail_s = dense_s + expert_s
 
     def take(self, at: NDArray[np.int64]) -> BoundTerms:
         """The terms of some rows."""
@@ -105,7 +98,7 @@ class BoundTerms:
         bottleneck = self.total_s / self.rows.pp
         return makespan_s(self.rows, self.total_s, bottleneck, self.weight_gradient_s, self.cost.hop_s) + self.tail_s
 
-    def leanest_tail_s(self) -> Array:
+    def _leanest_tail_s(self) -> Array:
         """What no leaf of a layout can go below once a step: the optimizer on fully sharded states: [R]."""
         seconds = np.zeros(len(self.rows))
         for parameters, parallel in (
@@ -149,6 +142,13 @@ class BoundTerms:
         leanest: Array = cost.fixed_bytes + kept + np.maximum(mean, head)
         return leanest
 
+    def leanest_state_bytes(self, at: Rows) -> tuple[Array, Array]:
+        """Bytes a dense and an expert parameter on the device of the rows ``at`` under every leaf of theirs."""
+        dense, expert = (
+            self._leanest_state_bytes(parallel) for parallel in (self.cost.dense_parallel, self.cost.expert_parallel)
+        )
+        return dense[at], expert[at]
+
     def _leanest_state_bytes(self, parallel: DataParallelism) -> Array:
         """Bytes a parameter on the device under ZeRO-3 over all ranks with the optimizer on the host: [R].
 
@@ -179,14 +179,15 @@ def lower_bounds_s(terms: BoundTerms, limit_bytes: float, cutoff_s: float = np.i
     """Lower bound of every row; infinity where no split fits the memory, or where ``cutoff_s`` is surely exceeded."""
     result = np.full(len(terms.rows), np.inf)
     for stages, at in _by_stages(terms.rows.pp):
-        room = _StageRoom(terms, at, stages, limit_bytes)
+        room = _room(terms, at, stages, limit_bytes)
         relieved, relief_s = terms.cost.relieved_bytes[at, terms.major], terms.cost.relief_s[at, terms.major]
-        result[at] = _bounds_of_relief(terms, at, room, relieved, relief_s, cutoff_s)
+        relief = room.relief(relieved, relief_s)
+        result[at] = _bounds_of_capacity(terms, at, Capacity(room, relief), cutoff_s)
     return result
 
 
 def relief_bounds_s(
-    terms: BoundTerms, layers: LayerTable, reliefs: Sequence[int], limit_bytes: float, cutoff_s: float = np.inf
+    terms: BoundTerms, layers: LayerTable, reliefs: Sequence[int], limits: MemoryLimits, cutoff_s: float = np.inf
 ) -> Array:
     """``lower_bounds_s`` of every row under each of some memory reliefs, without writing them out: [len(reliefs), R].
 
@@ -194,13 +195,70 @@ def relief_bounds_s(
     """
     result = np.full((len(reliefs), len(terms.rows)), np.inf)
     for stages, at in _by_stages(terms.rows.pp):
-        room = _StageRoom(terms, at, stages, limit_bytes)
-        key = terms.cost.key[at]
-        for position, relief in enumerate(reliefs):
-            relieved = layers.saved_bytes[relief, key, terms.major]
-            relief_s = layers.relief_s[relief, key, terms.major]
-            result[position, at] = _bounds_of_relief(terms, at, room, relieved, relief_s, cutoff_s)
+        room = _room(terms, at, stages, limits.device_bytes)
+        for position, code in enumerate(reliefs):
+            relief = _relief_of(room, terms, at, layers, code, limits)
+            result[position, at] = _bounds_of_capacity(terms, at, Capacity(room, relief), cutoff_s)
     return result
+
+
+def layout_bounds_s(
+    terms: BoundTerms, layers: LayerTable, reliefs: Sequence[int], limits: MemoryLimits, cutoff_s: float = np.inf
+) -> Array:
+    """Lower bound of every layout over all its leaves: [R].
+
+    The states as ``leanest_bytes`` takes them and the terms with the leanest tail; of the reliefs that move bytes
+    to the host, and of the others, the least that any of them keeps and the least that any of them asks for a byte.
+    """
+    result = np.full(len(terms.rows), np.inf)
+    for stages, at in _by_stages(terms.rows.pp):
+        room = _room(terms, at, stages, limits.device_bytes, leanest=True)
+        found = {code: _relief_of(room, terms, at, layers, code, limits) for code in reliefs}
+        for relief in _cheapest_by_kind(terms, found):
+            bounds = _bounds_of_capacity(terms, at, Capacity(room, relief), cutoff_s)
+            result[at] = np.minimum(result[at], bounds)
+    return result
+
+
+def _cheapest_by_kind(terms: BoundTerms, found: dict[int, ReliefOffer]) -> list[ReliefOffer]:
+    """The best that the reliefs on the device, and those that move bytes to the host, could do together."""
+    kinds = (
+        [relief for code, relief in found.items() if terms.costs.reliefs[code].offload == moves] for moves in (0, 1)
+    )
+    return [reduce(ReliefOffer.cheapest, kind) for kind in kinds if kind]
+
+
+def _room(terms: BoundTerms, at: Rows, stages: int, limit_bytes: float, *, leanest: bool = False) -> StageRoom:
+    """What the rows ``at`` offer; ``leanest``: for layouts, all that any of their leaves offers."""
+    rows, cost, major = take(terms.rows, at), take(terms.cost, at), terms.major
+    if leanest:
+        dense, expert = terms.leanest_state_bytes(at)
+        fixed = leanest_fixed_bytes(rows, cost, stages, dense, expert)
+        flight = in_flight(rows, stages)
+        state = cost.layer_dense[:, major] * dense + cost.layer_expert[:, major] * expert
+    else:
+        # Every moment of a stage must fit: the one with every activation in it serves as the bound.
+        passes = stage_memory(rows, cost, terms.costs.reliefs, stages).passes
+        fixed, flight, state = passes.fixed_bytes, passes.in_flight, passes.layer_state_bytes[:, major]
+    return StageRoom(
+        stages=stages,
+        needed=terms.major_count,
+        layer_s=cost.layer_s[:, major, None],
+        ends_s=end_seconds(rows, cost, stages),
+        kept_bytes=cost.saved_bytes[:, major, None],
+        state_bytes=state[:, None],
+        in_flight=flight,
+        free_bytes=limit_bytes - fixed,
+    )
+
+
+def _relief_of(
+    room: StageRoom, terms: BoundTerms, at: Rows, layers: LayerTable, code: int, limits: MemoryLimits
+) -> ReliefOffer:
+    """One relief on the rows ``at``."""
+    key = terms.cost.key[at]
+    relieved, seconds = layers.saved_bytes[code, key, terms.major], layers.relief_s[code, key, terms.major]
+    return room.relief(relieved, seconds, limits.host_bytes if terms.costs.reliefs[code].offload else np.inf)
 
 
 def _by_stages(pp: NDArray[np.int64]) -> list[tuple[int, Rows]]:
@@ -212,13 +270,10 @@ def _by_stages(pp: NDArray[np.int64]) -> list[tuple[int, Rows]]:
     return [(value, np.flatnonzero(pp == value)) for value in np.unique(pp).tolist()]
 
 
-def _bounds_of_relief(
-    terms: BoundTerms, at: Rows, room: _StageRoom, relieved_bytes: Array, relief_s: Array, cutoff_s: float
-) -> Array:
-    """Bounds of the rows ``at`` under one relief a row."""
-    capacity = _Capacity(room, relieved_bytes[:, None], relief_s[:, None])
+def _bounds_of_capacity(terms: BoundTerms, at: Rows, capacity: Capacity, cutoff_s: float) -> Array:
+    """Bounds of the rows ``at``."""
     loose_s = terms.loose_s[at]
-    low = terms.total_s[at] / room.stages
+    low = terms.total_s[at] / capacity.stages
     high = np.maximum(low, capacity.seconds_of_everything())
     result = np.full(len(low), np.inf)
     # One test at the cutoff's own bottleneck discards most rows: makespan >= microbatches * bottleneck.
@@ -241,53 +296,3 @@ def _bounds_of_relief(
     positions = index + at.start if isinstance(at, slice) else at[index]
     result[index] = np.maximum(terms.step_s(bottleneck, positions), loose_s[index])
     return result
-
-
-class _StageRoom:
-    """What the stages of rows with the same number of stages offer, whatever is relieved: [R, P] and [R, 1]."""
-
-    def __init__(self, terms: BoundTerms, at: Rows, stages: int, limit_bytes: float) -> None:
-        rows, sub, major = take(terms.rows, at), take(terms.cost, at), terms.major
-        memory = stage_memory(rows, sub, terms.costs.reliefs, stages)
-        self.stages = stages
-        self.needed = terms.major_count
-        self.layer_s = sub.layer_s[:, major, None]
-        self.ends_s = end_seconds(rows, sub, stages)
-        # Every moment of a stage must fit: the one with every activation in it serves as the bound.
-        self.free_bytes = limit_bytes - memory.passes.fixed_bytes
-        self.in_flight = memory.passes.in_flight
-        self.state_bytes = memory.passes.layer_state_bytes[:, major, None]
-        self.kept_bytes = sub.saved_bytes[:, major, None]
-
-
-class _Capacity:
-    """N_r(tau) of the module docstring for rows with the same number of stages under one relief a row."""
-
-    def __init__(self, room: _StageRoom, relieved_bytes: Array, relief_s: Array) -> None:
-        self.needed, self.layer_s, self.ends_s = room.needed, room.layer_s, room.ends_s
-        flight, free, state = room.in_flight, room.free_bytes, room.state_bytes
-        saving = flight * (room.kept_bytes - relieved_bytes)
-        layer = state + flight * relieved_bytes
-        # Everything of a layer may be on the host.
-        held = np.divide(free, layer, out=np.full(layer.shape, np.inf), where=layer > 0)
-        self.by_memory = np.where(free > 0, held, -1.0)
-        useful = saving > 0
-        price = np.divide(relief_s, saving, out=np.zeros_like(saving), where=useful)
-        self.credit_s = np.where(useful, price * free, np.inf)
-        self.unit_s = self.layer_s + price * (state + flight * room.kept_bytes)
-
-    def holds_all(self, tau: Array, index: NDArray[np.int64] | slice) -> Mask:
-        """Whether the stages together can hold every layer within ``tau`` seconds each."""
-        left = (tau[:, None] - self.ends_s[index]) * (1 + ROUNDING) + ROUNDING * self.layer_s[index]
-        count = np.minimum(left / self.layer_s[index], self.by_memory[index] * (1 + ROUNDING))
-        count = np.minimum(count, (left + self.credit_s[index]) / self.unit_s[index])
-        enough = np.asarray(np.floor(np.maximum(count, 0.0)).sum(axis=1) >= self.needed)
-        # A stage may be empty of this kind of layer, but its ends and its buffers must fit all the same.
-        possible = np.asarray((self.by_memory[index] >= 0).all(axis=1))
-        return enough & possible
-
-    def seconds_of_everything(self) -> Array:
-        """A bottleneck at which time no longer limits anything: [R]."""
-        relief_bound = np.where(np.isfinite(self.credit_s), self.unit_s * self.needed - self.credit_s, 0.0)
-        everything: Array = (self.ends_s + np.maximum(self.layer_s * self.needed, relief_bound)).max(axis=1)
-        return everything

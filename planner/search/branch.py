@@ -1,7 +1,7 @@
 """Which strategy is best, with proof?  Best-bound-first over columns of strategies, for one number of devices.
 
 1. Bound every core (``planner.search.space``) by what everything under it shares.
-2. In order of that bound, write out layouts, bound them, then their leaves, and bound each leaf with memory.
+2. In order of that bound, write out layouts, bound them with memory, then their leaves, and bound each leaf.
 3. In order of the leaf bounds, solve the inner problem exactly (``planner.search.split``).
 4. Stop when the next bound is not below the incumbent: nothing left can be faster.
 
@@ -23,13 +23,14 @@ from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel, RowCost
 from planner.problem import Problem
-from planner.search.bound import BoundTerms, relief_bounds_s
+from planner.search.bound import BoundTerms, layout_bounds_s, relief_bounds_s
 from planner.search.choices import TARGET_SPACES
 from planner.search.options import Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context, take
 from planner.search.space import Space
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
+from planner.search.stage_capacity import MemoryLimits
 from planner.search.target_rules import TargetRules
 from planner.strategy_rows import StrategyRows, distinct_rows
 
@@ -112,6 +113,7 @@ class Search:
         self.space = Space(problem, hardware.num_devices)
         self.costs = CostModel(problem.model, problem.workload, hardware, self.space.reliefs)
         self.rules = split_rules(problem, hardware)
+        self.limits = MemoryLimits(self.rules.limit_bytes, self.rules.host_limit_bytes)
         self.target = TargetRules(problem)
         self.result = SearchResult()
         self.deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
@@ -171,8 +173,8 @@ class Search:
         for start in range(0, len(cores), CORE_BATCH):
             rows = cores.slice(start, start + CORE_BATCH)
             cost = self.costs.rows(rows, (table, key[start : start + CORE_BATCH]))
-            terms = BoundTerms(self.costs, rows, cost, with_tail=False)
-            busy_s = rows.num_microbatches * terms.total_s / rows.pp + terms.leanest_tail_s()
+            terms = BoundTerms(self.costs, rows, cost, leanest_tail=True)
+            busy_s = rows.num_microbatches * terms.total_s / rows.pp + terms.tail_s
             parts.append(np.where(terms.leanest_bytes() <= self.rules.limit_bytes, busy_s, np.inf))
         return np.concatenate(parts)
 
@@ -209,8 +211,10 @@ class Search:
         if len(layouts) == 0:
             return True
         cost = self.costs.rows(layouts, (table, key))
-        terms = BoundTerms(self.costs, layouts, cost, with_tail=False)
-        bounds = terms.loose_s + terms.leanest_tail_s()
+        terms = BoundTerms(self.costs, layouts, cost, leanest_tail=True)
+        bounds = layout_bounds_s(
+            terms, table.layers, self.space.relief_codes, self.limits, self._worth_a_look(cutoff_s)
+        )
         order = np.argsort(bounds, kind="stable")
         start, size = 0, FIRST_LAYOUTS
         while start < len(order):
@@ -251,7 +255,7 @@ class Search:
         if not hopeful.any():
             return True
         terms = terms.take(np.flatnonzero(hopeful))
-        bounds = relief_bounds_s(terms, table.layers, reliefs, self.rules.limit_bytes, worth_s)
+        bounds = relief_bounds_s(terms, table.layers, reliefs, self.limits, worth_s)
         self.result.pruned[NO_FAST_FIT] += int(np.isinf(bounds).sum())
         return self._solve_in_order(_Leaves(terms, reliefs, table, bounds), cutoff_s)
 
@@ -320,6 +324,8 @@ class Search:
         return min(cutoff_s, self._incumbent_s)
 
     def _late(self) -> bool:
+        if self.options.stop is not None and self.options.stop():
+            return True
         return self.deadline is not None and time.monotonic() > self.deadline
 
     def _tell(self, phase: str) -> None:

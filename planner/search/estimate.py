@@ -81,6 +81,15 @@ def strategy_context(problem: Problem, hardware: Hardware, strategy: Strategy) -
 
 
 def _check(problem: Problem, context: RowContext, strategy: Strategy, chunk_layers: tuple[int, ...] | None) -> None:
+    findings = strategy_findings(problem, context, strategy, chunk_layers)
+    if findings:
+        raise DocumentInvalid("; ".join(findings), where="--strategy", hint="change the fields named above")
+
+
+def strategy_findings(
+    problem: Problem, context: RowContext, strategy: Strategy, chunk_layers: tuple[int, ...] | None
+) -> list[str]:
+    """Every rule of legality or of the problem's target that a strategy with this dealing of layers breaks."""
     shape = model_shape(problem.model, problem.workload, problem.cluster.num_devices)
     findings = [rule.message for rule, broken in broken_rules(context.row, shape) if broken[0]]
     if not findings:
@@ -93,8 +102,7 @@ def _check(problem: Problem, context: RowContext, strategy: Strategy, chunk_laye
             )
         elif min(chunk_layers) < 0:
             findings.append("a chunk cannot hold a negative number of layers")
-    if findings:
-        raise DocumentInvalid("; ".join(findings), where="--strategy", hint="change the fields named above")
+    return findings
 
 
 def _given(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> Candidate | None:

@@ -11,11 +11,13 @@ class SearchOptions:
     """``top_k`` alternatives that differ in their degrees; ``time_limit_s`` None = until proved.
 
     ``seed`` is part of the contract of reproducibility; the search uses no randomness.
+    ``stop``: asked often while searching; True ends the search as an expired time limit does, best plan and bound kept.
     """
 
     top_k: int = 3
     time_limit_s: float | None = None
     seed: int = 0
+    stop: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,10 @@ def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
 
 def random_plans(problem: Problem, seed: int, tries: int) -> Iterator[Plan]:
     """Plans of those of ``tries`` random strategies that the problem's target runs and that fit in memory."""
-    rules, drawn = TargetRules(problem), random_strategies(problem, seed)
+    rules = TargetRules(problem)
+    if rules.always():
+        return
+    drawn = random_strategies(problem, seed)
     # A target's rules cost little beside a prediction, and may refuse most draws.
     runnable = (
         strategy for _, strategy in zip(range(DRAWS_A_TRY * tries), drawn, strict=False) if not rules.refuses(strategy)

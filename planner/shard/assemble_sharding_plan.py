@@ -136,10 +136,18 @@ def _parameter(proved: ProvedStep, index: int) -> ParameterPlacement:
         state_placements=words_of(layout if state is None else state),
         gradient_producer=None if gradient is None else gradient.name,
         gradient_resharding_s=bill.gradient_ps.get(index, 0) / PICOSECONDS,
+        gradient_collectives=() if state is None else _gradient_collectives(proved, index, state),
         update_resharding_s=bill.gather_ps.get(index, 0) / PICOSECONDS,
+        update_collectives=() if state is None else collectives(proved, state, layout),
         memory_bytes=int(output_bytes(node, placed.options(index), proved.question.mesh)[0]),
         state_bytes=0 if state is None else _state_bytes(proved, index, state),
     )
+
+
+def _gradient_collectives(proved: ProvedStep, index: int, state: Layout) -> tuple[str, ...]:
+    graph = proved.question.graph
+    read = graph.gradients[graph.names[index]]
+    return collectives(proved, proved.placed.outputs[read.producer][read.output], state)
 
 
 def _state_bytes(proved: ProvedStep, index: int, state: Layout) -> int:
@@ -177,6 +185,7 @@ def _outputs(proved: ProvedStep) -> tuple[OutputPlacement, ...]:
                 held=words_of(held),
                 placements=words_of(goal),
                 resharding_s=next(costs) / PICOSECONDS,
+                collectives=collectives(proved, held, goal),
             )
         )
     return tuple(rows)

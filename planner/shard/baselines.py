@@ -12,6 +12,7 @@ a baseline here is never slower than what a person would write.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -27,15 +28,38 @@ from planner.shard.prove import ProvedStep, Solve, StepQuestion, prove, table_bu
 Baseline = Literal["megatron", "fsdp"]
 Mask = NDArray[np.bool_]
 BASELINES: tuple[Baseline, ...] = ("megatron", "fsdp")
-COLUMN = re.compile(r"(^|\.)(wq|wk|wv|w1|w3|q_proj|k_proj|v_proj|gate_proj|up_proj|c_fc|fc1)\.weight$")
-ROW = re.compile(r"(^|\.)(wo|w2|o_proj|down_proj|c_proj|fc2)\.weight$")
 NORM = re.compile(r"(^|\.)\w*norm\w*$")
 
 
-def prove_baseline(name: Baseline, question: StepQuestion, solve: Solve, time_limit_s: float = 60.0) -> ProvedStep:
-    """The best step that the scheme allows.  Raises NoFeasiblePlan, or DocumentInvalid for a step it does not fit."""
+@dataclass(frozen=True, slots=True)
+class SplitWeights:
+    """Which weights a person splits over the last axis: names of parameters, as regular expressions.
+
+    ``column``: by rows of the matrix (output features), or by experts; ``row``: by its columns (input features).
+    """
+
+    column: str = r"(^|\.)(wq|wk|wv|w1|w3|q_proj|k_proj|v_proj|gate_proj|up_proj|c_fc|fc1)\.(weight|bias)$"
+    row: str = r"(^|\.)(wo|w2|o_proj|down_proj|c_proj|fc2)\.weight$"
+
+
+COMMON_NAMES = SplitWeights()
+"""Of Llama, GPT and their kin."""
+
+
+def prove_baseline(
+    name: Baseline,
+    question: StepQuestion,
+    solve: Solve,
+    time_limit_s: float = 60.0,
+    split: SplitWeights = COMMON_NAMES,
+) -> ProvedStep:
+    """The best step that the scheme allows.
+
+    ``split`` says which weights ``megatron`` splits.  Raises NoFeasiblePlan, or DocumentInvalid for a step that the
+    scheme does not fit, such as ``megatron`` for a network without any of these weights.
+    """
     builder = table_builder(question)
-    fix = _Megatron(question) if name == "megatron" else _FullySharded(question)
+    fix = _Megatron(question, split) if name == "megatron" else _FullySharded(question)
     for index, node in enumerate(question.graph.nodes):
         if builder.folded.representative[index] != index:
             continue
@@ -94,8 +118,10 @@ class _Scheme:
             if parameter is not None:
                 other = 1 - place
                 mask = (options.inputs[:, place] == np.array(self.read(parameter))).all(axis=-1)
+                # Where the batch is not the first dim (experts come first), how it is split is left open.
+                matrix = len(node.input_shapes[place].sizes) == 2
                 for axis, code in enumerate(self.data):
-                    if code:
+                    if code and matrix:
                         mask &= options.inputs[:, other, axis] == code
         return mask
 
@@ -125,15 +151,27 @@ class _Scheme:
 class _Megatron(_Scheme):
     """Columns, rows and sequence over the last axis."""
 
+    def __init__(self, question: StepQuestion, split: SplitWeights) -> None:
+        super().__init__(question)
+        self.column, self.row = re.compile(split.column), re.compile(split.row)
+        if not any(self._split(name) for name in self.graph.gradients):
+            raise DocumentInvalid(
+                "megatron does not fit this step: no weight is called like one that it splits by columns or rows",
+                where="--against",
+                hint="compare with fsdp, or with a saved plan",
+            )
+
+    def _split(self, name: str) -> int:
+        """The code of a weight on the last axis."""
+        return shard(0) if self.column.search(name) else shard(1) if self.row.search(name) else REPLICATE
+
     def _data_layout(self) -> Layout:
         outer = self.mesh.sizes[:-1]
         fits = self._batch() % int(np.prod(outer)) == 0
         return (*((shard(0) if fits else REPLICATE) for _ in outer), REPLICATE)
 
     def held(self, index: int) -> Layout:
-        name = self.graph.names[index]
-        code = shard(0) if COLUMN.search(name) else shard(1) if ROW.search(name) else REPLICATE
-        return (*(REPLICATE for _ in self.mesh.sizes[:-1]), code)
+        return (*(REPLICATE for _ in self.mesh.sizes[:-1]), self._split(self.graph.names[index]))
 
     def read(self, index: int) -> Layout:
         return self.held(index)

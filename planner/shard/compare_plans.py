@@ -45,7 +45,7 @@ def compare_plans(first: ShardingPlan, second: ShardingPlan) -> ShardingDifferen
     """Compare two plans of the same traced step.  Raises Conflict when they are of different steps."""
     if first.traced.graph_hash != second.traced.graph_hash:
         raise Conflict(
-            f"the plans are of different steps: {first.traced.module} and {second.traced.module}",
+            f"the plans are of different steps: {first.traced.title} and {second.traced.title}",
             where="graph_hash",
             hint="compare plans of one module, traced with the same inputs",
         )

@@ -84,8 +84,13 @@ def bill(graph: OperatorGraph, placed: PlacedStep, builder: TableBuilder) -> Ste
     times, redistribution = builder.times, builder.redistribution
     compute: list[int] = []
     edges: list[tuple[int, ...]] = []
+    # Copies of a block do the same on the same parts.
+    known: dict[tuple[object, ...], int] = {}
     for index, node in enumerate(graph.nodes):
-        compute.append(int(times.times_ps(node, placed.options(index))[0]))
+        key = (node.signature, placed.inputs[index], placed.outputs[index])
+        if key not in known:
+            known[key] = int(times.times_ps(node, placed.options(index))[0])
+        compute.append(known[key])
         edges.append(
             tuple(
                 redistribution.time_ps(

@@ -140,9 +140,11 @@ class RedistributionTimes:
     def __init__(self, mesh: MeshShape, hardware: Hardware) -> None:
         self.mesh, self.hardware = mesh, hardware
         self._kinds: dict[tuple[str, int, int], int] = {}
+        self._prices: dict[int, Integers] = {}
         self._tables: dict[tuple[int, bytes, bytes], Integers] = {}
         self._paths: dict[tuple[bytes, bytes], NDArray[np.int32]] = {}
         self._steps = lru_cache(maxsize=None)(lambda held, needed: redistribution_steps(held, needed, mesh.sizes))
+        self.time_ps = lru_cache(maxsize=None)(self._time_ps)
 
     def steps(self, held: Layout, needed: Layout) -> tuple[Step, ...] | None:
         """The steps between two layouts."""
@@ -150,18 +152,21 @@ class RedistributionTimes:
 
     def table_ps(self, size_bytes: int, held: NDArray[np.int8], needed: NDArray[np.int8]) -> Integers:
         """Picoseconds from each layout of ``held`` [H, A] to each of ``needed`` [N, A]: [H, N]."""
-        held_rows, held_index = np.unique(held, axis=0, return_inverse=True)
-        needed_rows, needed_index = np.unique(needed, axis=0, return_inverse=True)
+        held_rows, held_index = _distinct(held)
+        needed_rows, needed_index = _distinct(needed)
         key = (size_bytes, held_rows.tobytes(), needed_rows.tobytes())
         if key not in self._tables:
             paths = self._path_kinds(held_rows, needed_rows)
             self._tables[key] = self._kinds_ps(size_bytes)[paths].sum(axis=-1)
-        return self._tables[key][np.ix_(held_index.reshape(-1), needed_index.reshape(-1))]
+        return self._tables[key][np.ix_(held_index, needed_index)]
 
-    def time_ps(self, size_bytes: int, held: Layout, needed: Layout) -> int:
-        """Picoseconds between two layouts."""
-        one, other = np.array([held], dtype=np.int8), np.array([needed], dtype=np.int8)
-        return int(self.table_ps(size_bytes, one, other)[0, 0])
+    def _time_ps(self, size_bytes: int, held: Layout, needed: Layout) -> int:
+        """Picoseconds between two layouts, step by step."""
+        steps = self.steps(held, needed)
+        if steps is None:
+            return FORBIDDEN
+        numbers = [self._kind_number(step.kind, step.axis, step.parts) for step in steps if step.kind != "slice"]
+        return int(self._kinds_ps(size_bytes)[numbers].sum()) if numbers else 0
 
     def _path_kinds(self, held: NDArray[np.int8], needed: NDArray[np.int8]) -> NDArray[np.int32]:
         """Numbers of the kinds of step from each held to each needed layout: [H, N, steps]; 0 = none, 1 = never."""
@@ -174,19 +179,42 @@ class RedistributionTimes:
         return self._paths[key]
 
     def _number(self, key: int) -> int:
-        if key <= NEVER:
-            return key
-        kind, axis, parts = _read_key(key, self.mesh.sizes)
+        return key if key <= NEVER else self._kind_number(*_read_key(key, self.mesh.sizes))
+
+    def _kind_number(self, kind: str, axis: int, parts: int) -> int:
         return self._kinds.setdefault((kind, axis, parts), len(self._kinds) + 2)
 
     def _kinds_ps(self, size_bytes: int) -> Integers:
         """Picoseconds of every kind of step known so far for a tensor of ``size_bytes``."""
-        times = np.zeros(len(self._kinds) + 2, dtype=np.int64)
-        times[1] = FORBIDDEN
-        for (kind, axis, parts), number in self._kinds.items():
+        priced = self._prices.get(size_bytes)
+        if priced is None:
+            priced = np.array([0, FORBIDDEN], dtype=np.int64)
+        if len(priced) < len(self._kinds) + 2:
+            new = list(self._kinds)[len(priced) - 2 :]
+            priced = self._prices[size_bytes] = np.concatenate([priced, self._priced_ps(new, size_bytes)])
+        return priced
+
+    def _priced_ps(self, kinds: Sequence[tuple[str, int, int]], size_bytes: int) -> Integers:
+        """Picoseconds of some kinds, asked of the collective model once for each collective and axis."""
+        times = np.zeros(len(kinds), dtype=np.int64)
+        for kind, axis in dict.fromkeys((kind, axis) for kind, axis, _ in kinds):
+            places = [place for place, each in enumerate(kinds) if each[:2] == (kind, axis)]
+            parts = np.array([kinds[place][2] for place in places], dtype=np.float64)
             group, stride = self.mesh.sizes[axis], self.mesh.strides[axis]
             # The collective model counts a gather by what comes out of it, all others by what goes in.
             moved = size_bytes / parts * (group if kind == "all_gather" else 1)
-            seconds = self.hardware.collective_s(kind, np.array([moved]), np.array([group]), np.array([stride]))  # type: ignore[arg-type]
-            times[number] = round(float(seconds[0]) * PICOSECONDS)
+            groups, strides = np.full(len(places), group), np.full(len(places), stride)
+            seconds = self.hardware.collective_s(kind, moved, groups, strides)  # type: ignore[arg-type]
+            times[places] = np.rint(seconds * PICOSECONDS)
         return times
+
+
+_LAYOUT_BASE = 64
+
+
+def _distinct(layouts: NDArray[np.int8]) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+    """The different rows of [K, A], and which of them each row is: [K]."""
+    weights = _LAYOUT_BASE ** np.arange(layouts.shape[1], dtype=np.int64)
+    numbers = (layouts.astype(np.int64) + _LAYOUT_BASE // 2) @ weights
+    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    return layouts[first], inverse.reshape(-1)

@@ -45,11 +45,20 @@ class TracedInput(Document):
 class TracedModule(Document):
     """What was traced: enough to trace it again."""
 
-    module: str = Field(description="pkg:Class, or the path of a transformers config.json")
-    arguments: dict[str, Any] = Field(default_factory=dict, description="constructor arguments")
+    module: str = Field(description="pkg:Class")
+    arguments: dict[str, Any] = Field(
+        default_factory=dict, description="constructor arguments; of a transformers model, its whole config"
+    )
     inputs: tuple[TracedInput, ...]
     dtype: str = Field(default="bfloat16", description="of parameters and floating inputs")
     graph_hash: str = Field(description="SHA-256 of the traced graph: names, targets, edges and shapes")
+
+    @property
+    def title(self) -> str:
+        """What people call it: the class, or the kind of a transformers model."""
+        config = self.arguments.get("config")
+        kind = config.get("model_type") if isinstance(config, dict) else None
+        return self.module if kind is None else f"transformers {kind}"
 
 
 class TensorEdge(Document):
@@ -95,7 +104,9 @@ class ParameterPlacement(Document):
     )
     gradient_producer: str | None = Field(default=None, description="node whose output is the gradient")
     gradient_resharding_s: float = Field(default=0.0, ge=0)
+    gradient_collectives: tuple[str, ...] = Field(default=(), description="that bring the gradient to its state")
     update_resharding_s: float = Field(default=0.0, ge=0)
+    update_collectives: tuple[str, ...] = Field(default=(), description="that bring the new value to where it is read")
     memory_bytes: int = Field(ge=0, description="on one device")
     state_bytes: int = Field(default=0, ge=0, description="gradient, master copy and optimizer states on one device")
 
@@ -118,6 +129,7 @@ class OutputPlacement(Document):
     held: Placements
     placements: Placements = Field(description="as it is handed out")
     resharding_s: float = Field(default=0.0, ge=0)
+    collectives: tuple[str, ...] = ()
 
 
 class ShardingCosts(Document):

@@ -10,6 +10,7 @@
     records      what comes back from the repository
     saving       writes, inside a transaction
     finding      reads
+    backup       an SQLite database copied while in use, and brought back
     repository   the ``Store``: save, find, list, label
 
 Importing this package imports no SQLAlchemy; ``open_store`` does.

@@ -60,6 +60,11 @@ def sqlite_path(url: str) -> Path | None:
     return None if name == ":memory:" else Path(name)
 
 
+def jobs_path(path: Path) -> Path:
+    """The file of a service's jobs beside a file of plans: ``plans.db`` -> ``plans.jobs.db``."""
+    return path.with_name(f"{path.stem}.jobs{path.suffix or '.db'}")
+
+
 def prepare_directory(url: str) -> None:
     """Create the folder of an SQLite file.  Raises StoreUnavailable when that is impossible."""
     path = sqlite_path(url)

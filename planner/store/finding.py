@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, func, select, tuple_
 
 from planner.plan import Plan
 from planner.store.errors import AmbiguousPlan, PlanUnreadable, StoreCorrupt
-from planner.store.records import EmissionRecord, LabelRecord, PlanRecord
+from planner.store.records import EmissionRecord, LabelRecord, PlanRecord, PlanText
 from planner.store.tables import DocumentRow, EmissionRow, LabelRow, PlanRow, SearchRow
 from profiles.errors import NotFound
 
@@ -74,6 +74,19 @@ def read_plan(connection: Connection, plan_id: str) -> Plan:
         ) from error
 
 
+def read_text(connection: Connection, plan_id: str) -> PlanText:
+    """The stored text of a plan.  Raises StoreCorrupt when it does not hash to its id."""
+    query = select(PlanRow.problem_id, PlanRow.status, DocumentRow.body).join(
+        DocumentRow, DocumentRow.sha == PlanRow.plan_id
+    )
+    row = connection.execute(query.where(PlanRow.plan_id == plan_id)).first()
+    if row is None or hashlib.sha256(row.body.encode()).hexdigest() != plan_id:
+        raise StoreCorrupt(
+            "the stored plan is damaged: its text does not hash to its id", where=plan_id, hint="restore a backup"
+        )
+    return PlanText(plan_id, row.problem_id, row.status, row.body)
+
+
 def find_answer(connection: Connection, problem_id: str, software_signature: str) -> str | None:
     """The best plan that this very software found for this very problem: proved before unproved, then smallest gap."""
     query = (
@@ -87,7 +100,13 @@ def find_answer(connection: Connection, problem_id: str, software_signature: str
 
 
 def list_plans(
-    connection: Connection, *, model: str | None, cluster: str | None, limit: int, after: str | None
+    connection: Connection,
+    model: str | None = None,
+    cluster: str | None = None,
+    *,
+    problem_id: str | None = None,
+    limit: int,
+    after: str | None,
 ) -> tuple[PlanRecord, ...]:
     """Newest first; ``after`` is the last plan id of the page before."""
     query: Select[tuple[PlanRow]] = select(PlanRow)
@@ -95,6 +114,8 @@ def list_plans(
         query = query.where(PlanRow.model_name == model)
     if cluster is not None:
         query = query.where(PlanRow.cluster_name == cluster)
+    if problem_id is not None:
+        query = query.where(PlanRow.problem_id == problem_id)
     if after is not None:
         last = connection.execute(select(PlanRow.created_at, PlanRow.plan_id).where(PlanRow.plan_id == after)).one()
         query = query.where(tuple_(PlanRow.created_at, PlanRow.plan_id) < tuple_(last.created_at, last.plan_id))

@@ -25,6 +25,16 @@ class PlanRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanText:
+    """A stored plan as its canonical JSON: ``sha256(body) == plan_id``."""
+
+    plan_id: str
+    problem_id: str
+    status: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
 class LabelRecord:
     """One version of a label."""
 
@@ -44,3 +54,44 @@ class EmissionRecord:
     launcher: str
     manifest: Mapping[str, Any]
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRecord:
+    """One version of a document under a name; ``sha`` is the document's id."""
+
+    name: str
+    version: int
+    sha: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKeyRecord:
+    """A key of the service, without its secret."""
+
+    prefix: str
+    secret_sha256: str
+    name: str
+    scopes: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyRecord:
+    """A request under a client's key; with no plan, job or problem it is still being answered."""
+
+    owner: str
+    key: str
+    request_sha: str
+    plan_id: str | None
+    job_id: str | None
+    problem: str | None
+    created_at: datetime
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is something to replay."""
+        return self.plan_id is not None or self.job_id is not None or self.problem is not None

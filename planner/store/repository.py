@@ -17,8 +17,9 @@ from sqlalchemy import Engine
 from planner.plan import Plan
 from planner.store import finding, saving
 from planner.store.engine import make_engine, reading, shown, writing
-from planner.store.records import EmissionRecord, LabelRecord, PlanRecord
+from planner.store.records import EmissionRecord, LabelRecord, PlanRecord, PlanText
 from planner.store.schema import ensure_schema
+from planner.store.service import ServiceStore
 from planner.store.signature import software_signature
 from profiles.errors import DocumentInvalid
 
@@ -62,6 +63,10 @@ class Store:
         """The database's path or URL, without a password."""
         return shown(self._engine)
 
+    def service(self) -> ServiceStore:
+        """The tables of the service, on the same connections."""
+        return ServiceStore(self._engine, self._clock)
+
     def save_plan(self, plan: Plan, wall_s: float | None = None, *, signature: str | None = None) -> str:
         """Store a plan and return its id.  Storing it again changes nothing.
 
@@ -94,6 +99,17 @@ class Store:
             plan_id = finding.find_answer(connection, problem_id, signature or software_signature())
             return None if plan_id is None else finding.read_plan(connection, plan_id)
 
+    def find_answer(self, problem_id: str, signature: str | None = None) -> PlanText | None:
+        """The same as text, without building the plan: what a service hands on."""
+        with reading(self._engine) as connection:
+            plan_id = finding.find_answer(connection, problem_id, signature or software_signature())
+            return None if plan_id is None else finding.read_text(connection, plan_id)
+
+    def plan_text(self, reference: str) -> PlanText:
+        """The text of an id, a unique prefix or a label.  Raises NotFound, AmbiguousPlan."""
+        with reading(self._engine) as connection:
+            return finding.read_text(connection, finding.resolve(connection, reference))
+
     def get_plan(self, reference: str) -> Plan:
         """The plan of an id, a unique prefix (four digits or more) or a label.  Raises NotFound, AmbiguousPlan."""
         with reading(self._engine) as connection:
@@ -105,14 +121,20 @@ class Store:
             return finding.resolve(connection, reference)
 
     def list_plans(
-        self, model: str | None = None, cluster: str | None = None, *, limit: int = 50, after: str | None = None
+        self,
+        model: str | None = None,
+        cluster: str | None = None,
+        *,
+        problem_id: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
     ) -> tuple[PlanRecord, ...]:
         """Stored plans, newest first.  ``after``: the last id of the page before; pages stay stable under inserts."""
         if not 1 <= limit <= MAX_PAGE:
             raise DocumentInvalid(f"a page has 1 to {MAX_PAGE} plans, not {limit}", where="--limit")
         with reading(self._engine) as connection:
             last = None if after is None else finding.resolve(connection, after)
-            return finding.list_plans(connection, model=model, cluster=cluster, limit=limit, after=last)
+            return finding.list_plans(connection, model, cluster, problem_id=problem_id, limit=limit, after=last)
 
     def label_plan(self, name: str, reference: str) -> int:
         """Point a label at a plan; returns the label's version, 1 for a new label.  Its history stays."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, inspect, select, text
 from sqlalchemy.dialects import sqlite
 
 from planner.plan import Plan
@@ -30,9 +30,9 @@ def insert_plan(connection: Connection, plan: Plan, now: datetime) -> str:
         "objective": problem.objective,
         "plan": plan,
     }
-    shas = _insert_documents(connection, parts)
+    shas = insert_documents(connection, parts)
     problem_id = problem.problem_id
-    _insert_absent(
+    insert_absent(
         connection,
         ProblemRow,
         [
@@ -43,7 +43,7 @@ def insert_plan(connection: Connection, plan: Plan, now: datetime) -> str:
             }
         ],
     )
-    _insert_absent(
+    insert_absent(
         connection,
         PlanRow,
         [
@@ -74,7 +74,7 @@ def insert_search(
         "wall_s": wall_s,
         "created_at": now,
     }
-    _insert_absent(connection, SearchRow, [row])
+    insert_absent(connection, SearchRow, [row])
 
 
 def insert_label(connection: Connection, name: str, plan_id: str, now: datetime) -> int:
@@ -92,7 +92,7 @@ def insert_label(connection: Connection, name: str, plan_id: str, now: datetime)
         return int(newest.version)
     version = 1 if newest is None else int(newest.version) + 1
     row = {"name": name, "version": version, "plan_id": plan_id, "created_at": now}
-    _insert_absent(connection, LabelRow, [row])
+    insert_absent(connection, LabelRow, [row])
     return version
 
 
@@ -111,11 +111,11 @@ def insert_emission(
         "manifest": body,
         "created_at": now,
     }
-    _insert_absent(connection, EmissionRow, [row])
+    insert_absent(connection, EmissionRow, [row])
     return emission_id
 
 
-def _insert_documents(connection: Connection, parts: Mapping[str, Document]) -> dict[str, str]:
+def insert_documents(connection: Connection, parts: Mapping[str, Document]) -> dict[str, str]:
     """Insert the absent ones and compare all.  Raises Conflict when an id already has another body."""
     bodies = {kind: part.canonical_json() for kind, part in parts.items()}
     shas = {kind: hashlib.sha256(body.encode()).hexdigest() for kind, body in bodies.items()}
@@ -129,7 +129,7 @@ def _insert_documents(connection: Connection, parts: Mapping[str, Document]) -> 
         for kind, part in parts.items()
     ]
     # One order for all writers: two transactions that insert the same rows in different orders could wait in a circle.
-    _insert_absent(connection, DocumentRow, sorted(rows, key=lambda row: str(row["sha"])))
+    insert_absent(connection, DocumentRow, sorted(rows, key=lambda row: str(row["sha"])))
     stored = connection.execute(select(DocumentRow.sha, DocumentRow.body).where(DocumentRow.sha.in_(shas.values())))
     expected = {sha: bodies[kind] for kind, sha in shas.items()}
     for sha, body in stored:
@@ -142,12 +142,18 @@ def _insert_documents(connection: Connection, parts: Mapping[str, Document]) -> 
     return shas
 
 
-def _insert_absent(connection: Connection, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
+def insert_absent(connection: Connection, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> int:
+    """Insert the rows whose key is not there yet; returns how many."""
+    inserted = 0
+    # The returned row says whether one was inserted; a driver's row count may say nothing.
+    key = inspect(table).primary_key
     for row in rows:
         if connection.dialect.name == "postgresql":
             # Here, because the import costs 20 ms, which SQLite users need not pay.
             from sqlalchemy.dialects import postgresql
 
-            connection.execute(postgresql.insert(table).values(**row).on_conflict_do_nothing())
+            done = connection.execute(postgresql.insert(table).values(**row).on_conflict_do_nothing().returning(*key))
         else:
-            connection.execute(sqlite.insert(table).values(**row).on_conflict_do_nothing())
+            done = connection.execute(sqlite.insert(table).values(**row).on_conflict_do_nothing().returning(*key))
+        inserted += len(done.all())
+    return inserted

@@ -6,6 +6,9 @@
     searches    which software found which plan for which problem, and how long that took
     labels      names for plans, versioned: a label moves, its history stays
     emissions   what was written for which target
+    named_documents   models, clusters and profiles under names of their own, versioned like labels
+    api_keys          who may ask the service: hashes, scopes, expiry
+    idempotency_keys  requests that a client may repeat, and what they were answered
 
 Rows of ``documents``, ``problems``, ``plans`` and ``emissions`` are content-addressed and never change.
 """
@@ -140,4 +143,48 @@ class EmissionRow(Base):
     target: Mapped[str] = mapped_column(String(32))
     launcher: Mapped[str] = mapped_column(String(32))
     manifest: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class NamedDocumentRow(Base):
+    """One version of a document under a name; the highest version is what the name means now."""
+
+    __tablename__ = "named_documents"
+
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    sha: Mapped[str] = mapped_column(Sha, ForeignKey("documents.sha"))
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class ApiKeyRow(Base):
+    """A key of the service.  The secret itself is nowhere; ``scopes`` is a comma-separated list."""
+
+    __tablename__ = "api_keys"
+
+    prefix: Mapped[str] = mapped_column(String(16), primary_key=True)
+    secret_sha256: Mapped[str] = mapped_column(String(64))
+    name: Mapped[str] = mapped_column(String(64))
+    scopes: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class IdempotencyKeyRow(Base):
+    """A request under a client's own key: its content, and what it was answered once it is.
+
+    Neither plan nor job nor problem: it is still being answered.  Jobs live elsewhere, so there are no foreign keys.
+    """
+
+    __tablename__ = "idempotency_keys"
+    __table_args__ = (Index(None, "created_at"),)
+
+    owner: Mapped[str] = mapped_column(String(64), primary_key=True)
+    key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    request_sha: Mapped[str] = mapped_column(String(64))
+    plan_id: Mapped[str | None] = mapped_column(Sha)
+    job_id: Mapped[str | None] = mapped_column(String(64))
+    problem: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)

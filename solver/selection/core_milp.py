@@ -47,9 +47,10 @@ class CoreAnswer:
 
 @dataclass(frozen=True)
 class CoreLimits:
-    """When to give up: a clock and a flag for ``interrupted``, a count of nodes for the same path every time."""
+    """When to give up: a flag, wall seconds (HiGHS looks at them more often), a count of nodes for the same path."""
 
     interrupted: Callable[[], bool]
+    left_s: float
     max_nodes: int | None = None
     threads: int = 1
 
@@ -71,9 +72,7 @@ class Columns:
         self.entries.append(entries)
 
 
-def solve_core(
-    reduced: Reduced, costs: ReducedCosts, cost_limit: int | None, hint: Integers | None, limits: CoreLimits
-) -> CoreAnswer:
+def solve_core(reduced: Reduced, costs: ReducedCosts, cost_limit: int | None, limits: CoreLimits) -> CoreAnswer:
     """The best selection cheaper than ``cost_limit``, or proof that there is none."""
     import highspy
 
@@ -85,13 +84,12 @@ def solve_core(
     scale = max(1.0, float(np.abs(coefficients).max(initial=0.0)) / LARGEST_COEFFICIENT)
     lp = _program(highspy, reduced, pairs, coefficients / scale, unit)
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for name, value in _options(limits).items():
+    options = _options(limits)
+    if cost_limit is not None:
+        options["objective_bound"] = gap / scale + _margin(reduced)
+    for name, value in options.items():
         highs.setOptionValue(name, value)
     highs.passModel(lp)
-    if hint is not None:
-        chosen = np.zeros(reduced.unary.size)
-        chosen[reduced.graph.start[:-1] + hint] = 1.0
-        highs.setSolution(chosen.size, np.arange(chosen.size, dtype=np.int32), chosen)
 
     def stop(event: Any) -> None:
         if limits.interrupted():
@@ -106,6 +104,8 @@ def solve_core(
 def _options(limits: CoreLimits) -> dict[str, object]:
     options: dict[str, object] = {
         "output_flag": False,
+        "presolve": "off",  # what it would find is gone already, and it looks at no limit while it runs
+        "time_limit": max(0.0, limits.left_s),
         "threads": limits.threads,
         "parallel": "on" if limits.threads > 1 else "off",
         "mip_rel_gap": 0.0,
@@ -117,6 +117,11 @@ def _options(limits: CoreLimits) -> dict[str, object]:
     if limits.max_nodes is not None:
         options["mip_max_nodes"] = limits.max_nodes
     return options
+
+
+def _margin(reduced: Reduced) -> float:
+    """How far the scaled objective of a selection may be off, twice over."""
+    return 2 * TOLERANCE * (reduced.num_classes + reduced.graph.edge_a.size + reduced.num_rows)
 
 
 def _pairs(reduced: Reduced, costs: ReducedCosts, gap: float) -> Integers:
@@ -205,7 +210,6 @@ def _answer(highspy: Any, highs: Any, reduced: Reduced, costs: ReducedCosts, sca
         values = np.array([int(np.argmax(solution[a:b])) for a, b in pairwise(start)], np.int64)
     bound = None
     if np.isfinite(info.mip_dual_bound):
-        columns = reduced.num_classes + reduced.graph.edge_a.size + reduced.num_rows
-        margin = 2 * TOLERANCE * columns + 1e-12 * abs(info.mip_dual_bound)
+        margin = _margin(reduced) + 1e-12 * abs(info.mip_dual_bound)
         bound = costs.lift((info.mip_dual_bound - margin) * scale)
     return CoreAnswer(values, bound, proved=model_status == status.kOptimal, infeasible=False)

@@ -73,7 +73,7 @@ def _solve(pool: Pool, alive: NDArray[np.bool_]) -> None:
     incumbent = pool.incumbent
     incumbent.spend(4 * pool.reduced.num_cells)
     try:
-        core = simplified(restrict(pool.reduced, alive))
+        core = simplified(restrict(pool.reduced, alive), incumbent.stopped)
     except (Contradiction, CapacityExceeded):
         return
     own = Pool(core, incumbent)
@@ -94,8 +94,8 @@ def _solve(pool: Pool, alive: NDArray[np.bool_]) -> None:
     def interrupted() -> bool:
         return incumbent.stopped() or (not limited and incumbent.left_s() < until)
 
-    limits = CoreLimits(interrupted, MOST_NODES if limited else None)
-    answer = solve_core(core, dual.reduced_costs(), None, None, limits)
+    limits = CoreLimits(interrupted, incumbent.left_s(), MOST_NODES if limited else None)
+    answer = solve_core(core, dual.reduced_costs(), None, limits)
     incumbent.spend(200 * core.num_cells)
     if answer.values is not None:
         pool.offer(core.values_in(answer.values, pool.reduced), "crossover")

@@ -13,17 +13,29 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from solver.selection.exact_bound import ProvenBound, ReducedCosts, proven_bound, reduced_costs, table_below
+from solver.selection.exact_bound import (
+    Improving,
+    ProvenBound,
+    ReducedCosts,
+    improving,
+    proven_bound,
+    reduced_costs,
+)
 from solver.selection.incumbent import Pool
+from solver.selection.inheritance import carried_messages, carried_prices
 from solver.selection.messages import diffuse, message_start, shares_from_messages, sweep
-from solver.selection.prices import Costs, Reals, add_prices, fill_usage, fits, real_costs
-from solver.selection.problem import Integers
+from solver.selection.prices import NEVER_REAL, Costs, Reals, add_prices, fill_usage, fits, real_costs
 from solver.selection.reduced import Reduced
 
 MEMORY_OF_DIRECTION = 0.7
 PATIENCE = 20
+PATIENCE_INHERITED = 8
 ROUNDS_PER_STEP = 4
+FIRST_ROUNDS = 20
+DIFFUSION_STEP = 2
+"""Rounds of evening out between two looks at the clock: there and back."""
 SMALLEST_ALPHA = 1e-3
 
 
@@ -43,14 +55,25 @@ class Dual:
         self.priced = self.costs.unary.copy()
         self.direction: np.ndarray[tuple[int], np.dtype[np.float64]] | None = None
         self.alpha, self.reach, self.now, self.stalled, self.steps = 1.0, 0.1, -math.inf, 0, 0
+        self.first_rounds, self.patience = FIRST_ROUNDS, PATIENCE
         self.finished = reduced.num_classes == 0
         self.best, self.best_price, self.best_messages = -math.inf, self.price.copy(), self.messages.copy()
 
     def inherit(self, other: Dual) -> None:
-        """Begin with the best prices of another dual whose rows include these."""
-        position = {row: r for r, row in enumerate(other.reduced.row_begin.tolist())}
-        known = [position.get(row) for row in self.reduced.row_begin.tolist()]
-        self.price[:] = [0.0 if r is None else other.best_price[r] for r in known]
+        """Begin with the best prices and messages of the dual of a problem that this one was made from."""
+        self.price[:] = carried_prices(other.reduced, other.best_price, self.reduced)
+        self.first_rounds = ROUNDS_PER_STEP
+        self.messages[:] = carried_messages(other.reduced, other.best_messages, self.reduced)
+        self.alpha, self.patience = min(1.0, 4 * other.alpha), PATIENCE_INHERITED
+
+    def without(self, alive: NDArray[np.bool_]) -> Dual:
+        """A dual of the same tables that begins where this one is best, and in which only values alive are cheap."""
+        other = Dual(self.reduced, self.pool)
+        other.costs = Costs(np.where(alive, self.costs.unary, NEVER_REAL), self.costs.table)
+        other.price[:], other.messages[:] = self.best_price, self.best_messages
+        other.first_rounds, other.patience = ROUNDS_PER_STEP, PATIENCE_INHERITED
+        other.alpha = min(1.0, 4 * self.alpha)
+        return other
 
     def evaluate(self, rounds: int) -> float:
         """Sweep at the present prices and look at the decoded selection; the bound without the constant."""
@@ -66,15 +89,16 @@ class Dual:
     def step(self) -> None:
         """One change of prices; sets ``finished`` when nothing more is to be gained."""
         if self.steps == 0:
-            self.keep(self.evaluate(20))
+            for _ in range(0, self.first_rounds, ROUNDS_PER_STEP):
+                self.keep(self.evaluate(ROUNDS_PER_STEP))
+                if self.pool.incumbent.stopped():
+                    break
             self.now = self.best
             if self.reduced.num_rows == 0:
-                self.finished = self.stalled > PATIENCE
+                self.finished = self.stalled > self.patience
             return
         if self.reduced.num_rows == 0:
-            bound = self.evaluate(20)
-            self.finished = bound <= self.best + 1e-9 * abs(self.best)
-            self.keep(bound)
+            self._settle()
             return
         cost = self.pool.relative_cost()
         if cost - self.best <= max(0.5, 1e-9 * abs(self.best)):
@@ -87,7 +111,7 @@ class Dual:
         move = np.where((self.price > 0) | (self.direction > 0), self.direction, 0.0)
         norm = float(move @ move)
         if norm < 1e-20:
-            self.finished = True
+            self._settle()
             return
         size = self.alpha * max(target - self.now, 1e-4 * abs(self.now)) / norm
         self.price = np.maximum(0.0, self.price + size * move / self.unit)
@@ -97,8 +121,16 @@ class Dual:
             self.stalled = 0
         else:
             self.stalled += 1
-            if self.stalled >= PATIENCE:
+            if self.stalled >= self.patience:
                 self._return_to_best()
+
+    def _settle(self) -> None:
+        """No price is to be changed: messages alone, until they gain no more."""
+        bound = self.evaluate(FIRST_ROUNDS)
+        overflowing = bool((self.usage > self.reduced.memory.slack).any())
+        self.finished = bound <= self.best + 1e-6 * abs(self.best) and not overflowing
+        self.now = bound
+        self.keep(bound)
 
     def _return_to_best(self) -> None:
         self.alpha *= 0.7
@@ -120,13 +152,13 @@ class Dual:
         """The exact bound at the best prices, after ``rounds`` of evening out min-marginals over all edges."""
         return proven_bound(self.reduced, self.best_price, self._shares(rounds), self.start)
 
-    def table_below(self, cost: int, rounds: int) -> Integers:
-        """The tables without the pairs that no selection cheaper than ``cost`` can contain."""
-        return table_below(self.reduced, self.best_price, self._shares(rounds), self.start, cost)
+    def improving(self, cost: int, rounds: int) -> Improving:
+        """What a selection cheaper than ``cost`` may contain, as far as these prices say."""
+        return improving(self.reduced, self.best_price, self._shares(rounds), self.start, cost)
 
-    def reduced_costs(self) -> ReducedCosts:
+    def reduced_costs(self, rounds: int = 0) -> ReducedCosts:
         """What every part of a selection costs above the exact bound at the best prices."""
-        return reduced_costs(self.reduced, self.best_price, self._shares(0), self.start)
+        return reduced_costs(self.reduced, self.best_price, self._shares(rounds), self.start)
 
     def _shares(self, rounds: int) -> Reals:
         graph = self.reduced.graph
@@ -134,6 +166,8 @@ class Dual:
         add_prices(graph, self.reduced.memory, self.costs.unary, self.best_price, priced)
         shares = np.zeros_like(self.messages)
         shares_from_messages(graph, priced, self.start, self.best_messages, shares)
-        if rounds:
-            diffuse(graph, priced, self.costs.table, self.start, shares, rounds)
+        for _ in range(0, rounds, DIFFUSION_STEP):
+            if self.pool.incumbent.stopped():
+                break
+            diffuse(graph, priced, self.costs.table, self.start, shares, DIFFUSION_STEP)
         return shares

@@ -41,6 +41,12 @@ class ProvenBound:
     value_bound: Integers
     shift: int
     constant: int
+    scaled: int
+
+    def excess(self) -> Reals:
+        """real[U]: what each value costs above the bound at least; infinite where it has no permitted partner."""
+        above = self.value_bound - max(-(2**61), min(2**61, self.scaled))
+        return np.where(above >= 2**61, np.inf, above * 2.0**-self.shift)
 
     def improving(self, cost: int) -> NDArray[np.bool_]:
         """bool[U]: the values that a selection cheaper than ``cost`` may still take."""
@@ -214,15 +220,25 @@ def forbid_pairs(graph: Graph, unary: Integers, cells: Integers, limit: int, tab
                 cell += 1
 
 
-def table_below(reduced: Reduced, price: Reals, shares: Reals, share_start: Integers, cost: int) -> Integers:
-    """The tables with every pair forbidden that no selection cheaper than ``cost`` can contain."""
+@dataclass(frozen=True)
+class Improving:
+    """``bound``, and what a selection cheaper than a given cost may contain: values (bool[U]) and pairs (tables)."""
+
+    bound: int
+    alive: NDArray[np.bool_]
+    table: Integers
+
+
+def improving(reduced: Reduced, price: Reals, shares: Reals, share_start: Integers, cost: int) -> Improving:
+    """The values left by their bounds, and the tables with every pair forbidden that costs too much."""
     parts = _rounded(reduced, price, shares, share_start)
+    proof = _proof(reduced, parts)
     unary, cells = _integer_costs(reduced, parts, share_start)
     limit = ((cost - reduced.constant) << parts.shift) - parts.scaled
     table = reduced.table.copy()
     if limit < 2**60:
         forbid_pairs(reduced.graph, unary, cells, max(limit, -(2**60)), table)
-    return table
+    return Improving(proof.bound, proof.improving(cost), table)
 
 
 def _integer_costs(reduced: Reduced, parts: Rounded, share_start: Integers) -> tuple[Integers, Integers]:
@@ -241,11 +257,14 @@ def _integer_costs(reduced: Reduced, parts: Rounded, share_start: Integers) -> t
 
 def proven_bound(reduced: Reduced, price: Reals, shares: Reals, share_start: Integers) -> ProvenBound:
     """The bound that these prices and shares prove."""
-    parts = _rounded(reduced, price, shares, share_start)
+    return _proof(reduced, _rounded(reduced, price, shares, share_start))
+
+
+def _proof(reduced: Reduced, parts: Rounded) -> ProvenBound:
     bound = -((-parts.scaled) >> parts.shift) + reduced.constant
     base = max(-(2**61), min(2**61, parts.scaled))
     value_bound = np.minimum(parts.marginal, 2**61) + base
-    return ProvenBound(bound, value_bound, parts.shift, reduced.constant)
+    return ProvenBound(bound, value_bound, parts.shift, reduced.constant, parts.scaled)
 
 
 def reduced_costs(reduced: Reduced, price: Reals, shares: Reals, share_start: Integers) -> ReducedCosts:

@@ -3,34 +3,36 @@
 (1) ``dual``     prices of memory, the bound, and selections decoded on the way
 (2) ``descent``  independent descents from them, on a second thread while the first goes on
 (3) ``cut``      values and pairs that no better selection can contain are taken out; what is left is presolved again
-(4) ``core``     when that is small: HiGHS, to the proof or its share of the time
+(4) ``branch``   when that is small: a tree over it, to the proof or its share of the time; HiGHS finishes its leaves
 (5) ``cross``    a restricted problem of the values that the best local optima use, solved exactly, between descents
-(3)-(5) repeat while they gain.  With a work limit everything runs on one thread in this order.
+(3)-(5) repeat while they gain; a tree whose gap shrinks much is cut and begun anew.  A second thread whose descents
+gain no more helps with the tree.  With a work limit everything runs on one thread in this order.
 """
 
 from __future__ import annotations
 
 import threading
 
-import numpy as np
-
-from solver.selection.core_milp import CoreLimits, solve_core
+from solver.selection.branch import Tree
 from solver.selection.crossover import cross, neighbourhood
+from solver.selection.cutting import Part, cut
 from solver.selection.descent import Descents
 from solver.selection.dual import Dual
 from solver.selection.incumbent import Incumbent, Pool
 from solver.selection.presolve.merge import Contradiction
-from solver.selection.presolve.presolve import CapacityExceeded, restrict, simplified
+from solver.selection.presolve.presolve import CapacityExceeded
 from solver.selection.reduced import Reduced
 from solver.selection.repair import repair
 
-CORE_CELLS = 150_000
+TREE_CELLS = 400_000
 SMALL_CORE_CELLS = 20_000
+"""Up to here a tree ends soon, and descents before it are time lost."""
+TREE_SHARE = 0.25
 DUAL_SHARE = 0.4
+CUT_SHARE = 0.1
 DESCENTS_BEFORE_CROSSING = 4
-DIFFUSION_ROUNDS = 10
-WORK_NODES = 200
-"""HiGHS's nodes an attempt where work is limited instead of time."""
+IDLE_ROUNDS = 2
+"""Rounds of descents without a gain, after which a thread turns to the tree."""
 
 
 class Search:
@@ -42,6 +44,7 @@ class Search:
         self.pool = Pool(reduced, incumbent)
         self.dual = Dual(reduced, self.pool)
         self.streams = [Descents(self.pool, self.dual.costs, seed * 1000 + k) for k in range(self.threads)]
+        self.tree: Tree | None = None
         self.finished = threading.Event()
         self.failure: BaseException | None = None
 
@@ -61,19 +64,31 @@ class Search:
         return feasible
 
     def _help(self, stream: Descents) -> None:
-        """Descents and crossings until the solve ends."""
+        """Descents and crossings, and the tree when they gain no more, until the solve ends."""
+        idle = 0
         try:
             while not self.finished.is_set() and not self.incumbent.stopped():
                 if not self.pool.members:
                     self.finished.wait(0.01)
                     continue
-                self._descend(stream)
+                before = self.incumbent.cost
+                self._descend(stream, DESCENTS_BEFORE_CROSSING)
+                idle = idle + 1 if self.incumbent.cost == before else 0
+                tree = self.tree
+                if tree is not None and idle >= IDLE_ROUNDS:
+                    self._help_branch(tree)
+                    idle = 0
         except BaseException as error:
             self.failure = error
             self.incumbent.halted = True
 
-    def _descend(self, stream: Descents) -> None:
-        for _ in range(DESCENTS_BEFORE_CROSSING):
+    def _help_branch(self, tree: Tree) -> None:
+        """Explore nodes until the tree is done or another one has taken its place."""
+        tree.work(lambda: self.finished.is_set() or self.incumbent.stopped() or tree is not self.tree)
+
+    def _descend(self, stream: Descents, descents: int) -> None:
+        self._adopt()
+        for _ in range(descents):
             if self.incumbent.stopped() or self.finished.is_set():
                 return
             stream.run(lambda: self.dual.best_price)
@@ -82,27 +97,39 @@ class Search:
         cross(self.pool, stream, self.dual)
         neighbourhood(self.pool, stream, self.dual)
 
+    def _adopt(self) -> None:
+        """What the tree found becomes a start for descents."""
+        with self.incumbent.lock:
+            cost, choice = self.incumbent.cost, self.incumbent.choice
+            known = min((member for member, _ in self.pool.members), default=None)
+        if cost is not None and choice is not None and (known is None or cost < known):
+            values = self.reduced.values_of(choice())
+            if values is not None:
+                self.pool.offer(values, "branching")
+
     def _lead(self) -> bool:
         self._ascend(self.dual, DUAL_SHARE)
-        self.incumbent.raise_bound(self.dual.prove().bound, "relaxation")
+        whole = Part(self.reduced, self.dual, self.dual.prove().bound)
+        self.incumbent.raise_bound(whole.bound, "relaxation")
         if self.incumbent.cost is None:
             repair(self.dual)
-        core, dual, attempt, seen = self.reduced, self.dual, 0, None
+        attempt, seen, part = 0, None, whole
         while not self.incumbent.stopped():
-            if self.incumbent.cost != seen or self.incumbent.cost is None:
-                seen = self.incumbent.cost
+            cost = self.incumbent.cost
+            if seen is None or self._overtaken(seen) or (self.tree is None and cost != seen):
                 try:
-                    core, dual = self._cut(self.reduced, self.dual)
+                    part = cut(part, lambda dual: self._ascend(dual, CUT_SHARE))
                 except (Contradiction, CapacityExceeded):
-                    if self.incumbent.cost is None:
+                    if cost is None:
                         return False
-                    self.incumbent.raise_bound(seen or 0, "elimination")
+                    self.incumbent.raise_bound(cost, "elimination")
                     return True
-            small = core.num_cells <= SMALL_CORE_CELLS
-            if not small:
-                self._descend(self.streams[0])
-            stale = seen is not None and self.incumbent.cost != seen
-            if (small or (core.num_cells <= CORE_CELLS and not stale)) and not self._finish(core, dual, attempt):
+                self.incumbent.raise_bound(part.bound, "elimination")
+                seen, attempt = cost, 0
+                self.tree = Tree(part, self.incumbent) if part.core.num_cells <= TREE_CELLS else None
+            if self.tree is None or (self.threads == 1 and part.core.num_cells > SMALL_CORE_CELLS):
+                self._descend(self.streams[0], DESCENTS_BEFORE_CROSSING if self.tree is None else 1)
+            if self.tree is not None and not self._overtaken(seen) and not self._branch(self.tree, seen, attempt):
                 return False
             attempt += 1
         return True
@@ -114,65 +141,22 @@ class Search:
             dual.step()
             self.incumbent.spend(16 * dual.reduced.num_cells)
 
-    def _cut(self, reduced: Reduced, dual: Dual) -> tuple[Reduced, Dual]:
-        """What a better selection may still contain, as long as cutting again with a new bound shrinks it."""
-        core = reduced
-        while not self.incumbent.stopped():
-            cost = self.incumbent.cost
-            if cost is None:
-                return core, dual
-            proof = dual.prove(DIFFUSION_ROUNDS)
-            self.incumbent.raise_bound(min(proof.bound, cost), "elimination")
-            smaller = simplified(restrict(core, proof.improving(cost), dual.table_below(cost, DIFFUSION_ROUNDS)))
-            shrunk = smaller.num_cells + smaller.unary.size < 0.7 * (core.num_cells + core.unary.size)
-            core, before = smaller, dual
-            dual = Dual(core, Pool(core, self.incumbent))
-            dual.inherit(before)
-            if core.num_classes == 0:
-                self._settled(core)
-                return core, dual
-            self._ascend(dual, 0.1)
-            if not shrunk:
-                break
-        return core, dual
+    def _branch(self, tree: Tree, cost_before: int | None, attempt: int) -> bool:
+        """A tree over what is left, for its share of the time; False where it is proved that nothing fits at all."""
+        incumbent = self.incumbent
+        small = tree.root.core.num_cells <= SMALL_CORE_CELLS or cost_before is None
+        share = 1.0 if small else min(1.0, TREE_SHARE * 2**attempt)
+        until = incumbent.share_spent() + share * (1.0 - incumbent.share_spent())
+        tree.work(lambda: incumbent.stopped() or incumbent.share_spent() >= until or self._overtaken(cost_before))
+        if tree.done and incumbent.cost is None:
+            return False
+        if tree.done:
+            incumbent.raise_bound(incumbent.cost or 0, "branching")
+        return True
 
     def _overtaken(self, cost_before: int | None) -> bool:
         """Whether the gap that a core was cut for has shrunk so much in the meantime that cutting pays again."""
         cost, bound = self.incumbent.cost, self.incumbent.bound
-        if cost is None or bound is None or self.incumbent.work_limit is not None:
+        if cost is None or bound is None:
             return False
         return cost_before is None or cost_before - cost > 0.2 * (cost_before - bound)
-
-    def _settled(self, core: Reduced) -> None:
-        """Nothing is left to decide: the one selection left, or the incumbent, is the optimum."""
-        Pool(core, self.incumbent).offer(np.zeros(0, np.int64), "elimination")
-        if self.incumbent.cost is not None:
-            self.incumbent.raise_bound(min(core.constant, self.incumbent.cost), "elimination")
-
-    def _finish(self, core: Reduced, dual: Dual, attempt: int) -> bool:
-        """HiGHS on the core; False where it is proved that nothing fits at all."""
-        if core.num_classes == 0:
-            self._settled(core)
-            return True
-        small = core.num_cells <= SMALL_CORE_CELLS
-        share = 1.0 if small or self.incumbent.cost is None else min(1.0, 0.25 * 2**attempt)
-        until = self.incumbent.left_s() * (1.0 - share)
-        cost_before = self.incumbent.cost
-
-        def interrupted() -> bool:
-            return self.incumbent.stopped() or self.incumbent.left_s() < until or self._overtaken(cost_before)
-
-        nodes = WORK_NODES * 4**attempt if self.incumbent.work_limit is not None else None
-        limits = CoreLimits(interrupted, nodes, self.threads if small else 1)
-        answer = solve_core(core, dual.reduced_costs(), cost_before, None, limits)
-        self.incumbent.spend(1000 * core.num_cells)
-        if answer.values is not None:
-            dual.pool.offer(answer.values, "core")
-            self.pool.offer(core.values_in(answer.values, self.reduced), "core")
-        if answer.infeasible:
-            if cost_before is None:
-                return False
-            self.incumbent.raise_bound(cost_before, "core")
-        elif answer.bound is not None:
-            self.incumbent.raise_bound(answer.bound if cost_before is None else min(answer.bound, cost_before), "core")
-        return True

@@ -15,10 +15,12 @@ import numpy as np
 from solver.selection.answer import Answer, BindingWindow, Status, TracePoint
 from solver.selection.check import check_selection
 from solver.selection.incumbent import Incumbent, Pool
+from solver.selection.presolve.memory_rows import node_memory
 from solver.selection.presolve.merge import Contradiction
 from solver.selection.presolve.presolve import CapacityExceeded, presolve
 from solver.selection.problem import SelectionProblem
 from solver.selection.search import Search
+from solver.selection.shortage import explained, open_nodes
 
 RESERVE_S = 0.05
 """Kept back from the time limit for ending threads and building the answer."""
@@ -49,18 +51,17 @@ def solve(
     started = time.monotonic()
     incumbent = Incumbent(problem, started, max(0.0, time_limit_s - RESERVE_S), work_limit, should_stop, on_progress)
     try:
-        reduced = presolve(problem)
+        reduced = presolve(problem, incumbent.stopped)
     except Contradiction as contradiction:
-        return _infeasible(incumbent, forbidden_nodes=contradiction.nodes)
+        return _infeasible(incumbent, *explained(incumbent, contradiction.nodes, node_memory(problem)[1:]))
     except CapacityExceeded as exceeded:
         return _infeasible(incumbent, window=exceeded.window)
     if reduced.num_classes == 0:
         Pool(reduced, incumbent).offer(np.zeros(0, np.int64), "presolve")
         incumbent.raise_bound(reduced.constant, "presolve")
     elif not Search(reduced, incumbent, seed, threads).run():
-        capacity = problem.capacity or 0
-        window = BindingWindow(int(reduced.row_begin[0]), int(reduced.row_end[-1]), capacity + 1, capacity)
-        return _infeasible(incumbent, window=window)
+        rows = (reduced.row_begin, reduced.row_end)
+        return _infeasible(incumbent, *explained(incumbent, open_nodes(reduced), rows))
     return _answer(incumbent)
 
 

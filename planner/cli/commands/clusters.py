@@ -9,6 +9,7 @@ import typer
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
 from planner.cli.problem_inputs import whole_number
+from planner.summaries import cluster_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,7 +32,7 @@ def list_builtin(output: flags.Output = OutputFormat.TABLE) -> None:
     """Built-in clusters; `--devices N` of the other commands scales them."""
     from profiles.catalogue import builtin_clusters, load_cluster
 
-    rows = [summary(load_cluster(name)) for name in builtin_clusters()]
+    rows = [cluster_summary(load_cluster(name)) for name in builtin_clusters()]
     write_answer(rows, output, lambda: _list_table(rows))
 
 
@@ -43,23 +44,6 @@ def show(cluster: Reference, devices: flags.Devices = None, output: flags.Output
     the_cluster = load_cluster(cluster, devices)
     data = {"num_devices": the_cluster.num_devices, **the_cluster.model_dump(mode="json")}
     write_answer(data, output, lambda: _show_tables(the_cluster))
-
-
-def summary(cluster: Cluster) -> dict[str, Any]:
-    """What a person asks first about a cluster."""
-    pool = cluster.pools[0]
-    return {
-        "name": cluster.name,
-        "num_devices": cluster.num_devices,
-        "device": pool.device.name,
-        "devices_per_node": pool.devices_per_node,
-        "memory_bytes": pool.device.memory_bytes,
-        "scale_up": pool.scale_up.name or pool.scale_up.kind,
-        "scale_up_domain_size": pool.scale_up.domain_size,
-        "scale_up_bandwidth_bytes_per_s": pool.scale_up.bandwidth_bytes_per_s,
-        "nics_per_node": pool.nics_per_node,
-        "nic_bandwidth_bytes_per_s": pool.nic_bandwidth_bytes_per_s,
-    }
 
 
 def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:

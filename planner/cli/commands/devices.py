@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
+from planner.summaries import device_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,7 +32,7 @@ def list_builtin(output: flags.Output = OutputFormat.TABLE) -> None:
     from profiles.catalogue import builtin_devices, load_device
 
     devices = [load_device(name) for name in builtin_devices()]
-    write_answer([summary(device) for device in devices], output, lambda: _list_table(devices))
+    write_answer([device_summary(device) for device in devices], output, lambda: _list_table(devices))
 
 
 def show(device: Name, output: flags.Output = OutputFormat.TABLE) -> None:
@@ -40,18 +41,6 @@ def show(device: Name, output: flags.Output = OutputFormat.TABLE) -> None:
 
     the_device = load_device(device, "devices show")
     write_answer(the_device.model_dump(mode="json"), output, lambda: _show_tables(the_device))
-
-
-def summary(device: Device) -> dict[str, Any]:
-    """What a person asks first about an accelerator."""
-    return {
-        "name": device.name,
-        "vendor": device.vendor,
-        "architecture": device.architecture,
-        "memory_bytes": device.memory_bytes,
-        "memory_bandwidth_bytes_per_s": device.memory_bandwidth_bytes_per_s,
-        "peak_flops_per_s": dict(device.peak_flops_per_s),
-    }
 
 
 def _list_table(devices: list[Device]) -> list[RenderableType]:

@@ -12,8 +12,8 @@ from planner.cli.megatron_script import megatron_script, script_strategy
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.cli.planning import announce, write_plan, write_trace
 from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, build_problem
-from planner.cli.strategy_text import complete_strategy, parse_assignments
 from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.strategy_text import complete_strategy, parse_assignments
 
 StrategyText = Annotated[
     list[str] | None,

@@ -8,7 +8,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
-from planner.cli.strategy_text import parse_assignments, pinnable_keys
+from planner.strategy_text import parse_assignments, pinnable_keys
 
 WhyNot = Annotated[
     list[str] | None,

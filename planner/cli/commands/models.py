@@ -8,6 +8,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
+from planner.summaries import model_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,7 +31,7 @@ def list_builtin(output: flags.Output = OutputFormat.TABLE) -> None:
     from planner.model.builtin import builtin_models
     from planner.model.load import load_model
 
-    rows = [summary(name, load_model(name)) for name in builtin_models()]
+    rows = [model_summary(name, load_model(name)) for name in builtin_models()]
     write_answer(rows, output, lambda: _list_table(rows))
 
 
@@ -40,26 +41,9 @@ def show(model: Reference, output: flags.Output = OutputFormat.TABLE) -> None:
     from planner.model.parameters import parameters_by_module
 
     spec = load_model(model)
-    facts = summary(spec.name, spec)
+    facts = model_summary(spec.name, spec)
     data = {**facts, "parameters_by_module": parameters_by_module(spec), "spec": spec.model_dump(mode="json")}
     write_answer(data, output, lambda: _show_tables(spec, data))
-
-
-def summary(name: str, spec: ModelSpec) -> dict[str, Any]:
-    """What a person asks first about a model."""
-    from planner.model.parameters import active_parameters, total_parameters
-
-    return {
-        "name": name,
-        "family": spec.family,
-        "parameters": total_parameters(spec),
-        "active_parameters": active_parameters(spec),
-        "num_layers": spec.num_layers,
-        "hidden_size": spec.hidden_size,
-        "vocab_size": spec.vocab_size,
-        "max_sequence_length": spec.max_sequence_length,
-        "num_experts": max((kind.moe.num_experts for kind in spec.layer_kinds if kind.moe), default=0),
-    }
 
 
 def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:

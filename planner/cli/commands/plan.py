@@ -14,7 +14,7 @@ from planner.cli.output import OutputFormat
 from planner.cli.planning import Place, Wanted, answer, search_options, search_target
 from planner.cli.pools import answer_pools, named_pools, pools_problem, refuse_flags
 from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, build_problem, parse_forbids
-from planner.cli.strategy_text import parse_assignments, pinnable_keys
+from planner.strategy_text import parse_assignments, pinnable_keys
 
 Emit = Annotated[
     str | None,

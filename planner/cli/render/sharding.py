@@ -28,7 +28,7 @@ def plan_report(plan: ShardingPlan, outcomes: Sequence[MeshOutcome]) -> Iterator
     """The whole plan."""
     costs = plan.costs
     mesh = " x ".join(f"{axis.name} {axis.size}" for axis in plan.mesh)
-    yield Text(f"{plan.traced.module} on {plan.cluster}, mesh {mesh}", style="bold")
+    yield Text(f"{plan.traced.title} on {plan.cluster}, mesh {mesh}", style="bold")
     total = max(costs.total_s, 1e-30)
     split = (
         f"compute {seconds(costs.compute_s)} ({percent(costs.compute_s / total)}), resharding "
@@ -83,12 +83,13 @@ def _resharding_rows(plan: ShardingPlan) -> list[tuple[str, str, str, str, str, 
         if edge.resharding_s > 0
     ]
     for row in plan.parameters:
-        if row.gradient_resharding_s > 0:
-            state = row.state_placements
-            edges.append((row.gradient_resharding_s, "gradient", row.parameter, (), state, "reduced into its state"))
-        if row.update_resharding_s > 0:
-            held = row.state_placements
-            edges.append((row.update_resharding_s, "update", row.parameter, held, row.placements, "gathered back"))
+        state, name = row.state_placements, row.parameter
+        for time, what, held, needed, how in (
+            (row.gradient_resharding_s, "gradient", (), state, row.gradient_collectives),
+            (row.update_resharding_s, "update", state, row.placements, row.update_collectives),
+        ):
+            if time > 0:
+                edges.append((time, what, name, held, needed, " + ".join(how)))
     edges.sort(key=lambda each: -each[0])
     return [
         (seconds(time), name, module, short(layout_of(held)), short(layout_of(needed)), how)

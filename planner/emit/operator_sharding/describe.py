@@ -39,7 +39,7 @@ def _what(plan: ShardingPlan) -> str:
         ("expected time of a step", f"{plan.costs.total_s * 1e3:.3f} ms"),
         ("peak memory", f"{plan.costs.peak_memory_bytes / _GIB:.2f} GiB{of_limit} a device"),
     )
-    return f"# {plan.traced.module} on a mesh of {mesh} on {plan.cluster}\n\n" + _table(("", ""), rows)
+    return f"# {plan.traced.title} on a mesh of {mesh} on {plan.cluster}\n\n" + _table(("", ""), rows)
 
 
 def _why(plan: ShardingPlan) -> str:
@@ -64,17 +64,22 @@ def _modules(plan: ShardingPlan) -> str:
 
 
 def _edges(plan: ShardingPlan) -> str:
-    """The dearest reshardings."""
-    edges = [(edge, row) for row in plan.operators for edge in row.inputs if edge.resharding_s > 0]
-    edges.sort(key=lambda each: -each[0].resharding_s)
+    """The dearest reshardings, of operators and of the optimizer's step."""
     rows = [
-        (edge.producer, row.name, row.module_path, ", ".join(edge.collectives), f"{edge.resharding_s * 1e6:.1f}")
-        for edge, row in edges[:_MOST_EDGES]
+        (edge.resharding_s, (edge.producer, row.name, row.module_path, ", ".join(edge.collectives)))
+        for row in plan.operators
+        for edge in row.inputs
     ]
+    for each in plan.parameters:
+        gradient, update = ", ".join(each.gradient_collectives), ", ".join(each.update_collectives)
+        rows.append((each.gradient_resharding_s, (f"gradient of {each.parameter}", "optimizer", "", gradient)))
+        rows.append((each.update_resharding_s, (f"update of {each.parameter}", "the next step", "", update)))
+    rows = sorted((row for row in rows if row[0] > 0), key=lambda row: -row[0])
     if not rows:
         return ""
     head = ("tensor", "read by", "in module", "collectives", "µs")
-    return f"## What is sent\n\nThe dearest of {len(edges)} reshardings inside the graph.\n\n" + _table(head, rows)
+    shown = [(*words, f"{time * 1e6:.1f}") for time, words in rows[:_MOST_EDGES]]
+    return f"## What is sent\n\nThe dearest of {len(rows)} reshardings.\n\n" + _table(head, shown)
 
 
 def _list(title: str, lines: tuple[str, ...]) -> str:

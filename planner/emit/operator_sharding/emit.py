@@ -17,6 +17,7 @@ from planner.emit.launch.settings import LaunchSettings
 from planner.emit.launch.spec import LaunchFiles, job_name, launch_files, spec_on_cluster
 from planner.emit.operator_sharding.describe import sharding_markdown
 from planner.emit.operator_sharding.parallelize import parallelize_script
+from planner.emit.operator_sharding.plan_parts import part_digests
 from planner.emit.write import KIND, SCHEMA_VERSION, file_digests, write_folder
 from planner.native.capabilities import TORCH_VERSION
 from planner.shard.sharding_plan import ShardingPlan
@@ -75,7 +76,7 @@ def emit_sharding(
         TRAIN_SCRIPT: _TRAIN,
         PARALLELIZE_SCRIPT: parallelize_script(plan),
     }
-    name = job_name(plan.traced.module.rpartition(":")[2], plan.plan_id)
+    name = job_name(plan.traced.title.rpartition(":")[2], plan.plan_id)
     spec = spec_on_cluster(cluster, plan.num_devices, name, TRAIN_SCRIPT, ENVIRONMENT, files=files, settings=settings)
     launch = launch_files(spec, launcher)
     made = assumptions(plan)
@@ -104,6 +105,7 @@ def manifest(emission: ShardingEmission) -> dict[str, Any]:
         "process_drives_node": False,
         "assumptions": list(emission.assumptions),
         "projections": [],
+        "plan_parts": part_digests(emission.plan.model_dump(mode="json")),
         "files": file_digests(emission.files, emission.launch.executables),
     }
 
@@ -116,7 +118,7 @@ def plan_text(plan: ShardingPlan) -> str:
 def assumptions(plan: ShardingPlan) -> tuple[str, ...]:
     """What must hold for the files to do what the plan says."""
     return (
-        f"meshwright[torch] with torch {TORCH_VERSION} and the package of {plan.traced.module} are on every node.",
+        f"meshwright[torch] with torch {TORCH_VERSION} and the package of {plan.traced.title} are on every node.",
         "The module is traced again when it starts; another torch or a changed module is refused.",
         "Every rank builds the whole module once in host memory before it keeps its parts; weights start at random and"
         " no checkpoint is written.",

@@ -26,7 +26,7 @@ def _mesh_lines(plan: ShardingPlan) -> str:
 
 def _head(plan: ShardingPlan, title: str) -> str:
     weights = "\n".join(f"  {each.module_path}: {each.in_words}" for each in module_summaries(plan))
-    return f'"""{title}\n\nWritten by Meshwright for {plan.traced.module}, plan {plan.plan_id[:12]}.\n\n{weights}\n'
+    return f'"""{title}\n\nWritten by Meshwright for {plan.traced.title}, plan {plan.plan_id[:12]}.\n\n{weights}\n'
 
 
 def _module_script(plan: ShardingPlan, form: ModuleForm) -> str:

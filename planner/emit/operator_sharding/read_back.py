@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-
-from pydantic import ValidationError
 
 from planner.emit.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.emit.operator_sharding.emit import PLAN_FILE
 from planner.errors import DocumentInvalid
+from planner.shard.read_sharding_plan import read_sharding_plan
 from planner.shard.sharding_plan import ShardingPlan
 
 
@@ -18,12 +16,7 @@ def read_back(files: Mapping[str, str]) -> ShardingPlan:
     for name in (PLAN_FILE, LAUNCH_SCRIPT):
         if name not in files:
             raise DocumentInvalid(f"{name} is missing", where=name, hint="emit the plan again")
-    try:
-        plan = ShardingPlan.model_validate(json.loads(files[PLAN_FILE]))
-    except (ValueError, ValidationError, TypeError, RecursionError) as error:
-        raise DocumentInvalid(
-            f"not a sharding plan: {str(error).splitlines()[0]}", where=PLAN_FILE, hint="emit the plan again"
-        ) from error
+    plan = read_sharding_plan(files[PLAN_FILE], PLAN_FILE)
     started = read_world_size(files[LAUNCH_SCRIPT])
     if started != plan.num_devices:
         raise DocumentInvalid(

@@ -8,7 +8,8 @@ terms of the result.
 In torch 2.13 the handlers of the convolutions take one sharded axis only (``tensor/_tp_conv.py``, ``dim_map``), and
 ``native_group_norm_backward`` is given the sizes of the whole tensor (``tensor/_ops/_math_ops.py`` adjusts those of the
 forward alone).  Samples, and the groups of a group norm, are independent, so that each rank runs the plain operator on
-its own.  The attention kernels of CPUs have no rule at all; samples and heads are independent in them.
+its own.  The attention kernels of CPUs have no rule at all (DTensor tries every combination of placements on their
+decomposition, which takes minutes for the seven tensors of the backward pass); samples and heads are independent there.
 """
 
 from __future__ import annotations
@@ -47,6 +48,15 @@ def _independent(dim: int, tensors: int, outputs: int) -> AxisRule:
     return AxisRule((f"shard:{dim}",) * tensors, (f"shard:{dim}",) * outputs)
 
 
+def _attention(dim: int, tensors: int, outputs: int) -> tuple[AxisRule, AxisRule]:
+    """Samples (dim 0) or heads (dim 1) are cut; a mask, the last input where there is one, is cut or is for all."""
+    cut = _independent(dim, tensors, outputs)
+    return (
+        AxisRule((*cut.inputs, f"shard:{dim}"), cut.outputs),
+        AxisRule((*cut.inputs, "replicate"), cut.outputs),
+    )
+
+
 def _group_norm_sizes(arguments: Arguments) -> Arguments:
     """(grad, input, mean, rstd, weight, N, C, HxW, group, mask): local samples, channels and groups."""
     samples, channels = arguments[0].shape[:2]
@@ -68,10 +78,10 @@ LOCAL_RULES: Mapping[Any, LocalRule] = {
     ),
     # [batch, heads, sequence, head_dim] and a log-sum-exp of [batch, heads, sequence]
     aten._scaled_dot_product_flash_attention_for_cpu.default: LocalRule(
-        (_independent(0, 3, 2), _independent(1, 3, 2)), _unchanged
+        (*_attention(0, 3, 2), *_attention(1, 3, 2)), _unchanged
     ),
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default: LocalRule(
-        (_independent(0, 6, 3), _independent(1, 6, 3)), _unchanged
+        (*_attention(0, 6, 3), *_attention(1, 6, 3)), _unchanged
     ),
 }
 

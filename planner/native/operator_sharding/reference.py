@@ -37,3 +37,8 @@ def single_process_losses(plan: ShardingPlan, settings: RunSettings, retraced: R
                 parameter.copy_(master)
         losses.append(float(loss.detach()))
     return losses
+
+
+def worst_difference(losses: Sequence[float], expected: Sequence[float]) -> float:
+    """Largest relative difference of a loss over all steps."""
+    return max(abs(loss - wanted) / abs(wanted or 1.0) for loss, wanted in zip(losses, expected, strict=True))

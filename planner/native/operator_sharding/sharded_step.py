@@ -4,7 +4,7 @@ Every rank keeps, of each parameter, its part at ``placements`` (what the graph 
 ``state_placements`` (what the optimizer steps on; fp32 where the module computes in fewer bits).  One step:
 
 1. the graph of forward and backward runs (``graph_run``) -> loss, gradients, changed buffers;
-2. each gradient goes to its parameter's state placements;
+2. each gradient goes to its parameter's state placements, that of an input to where the plan hands it out;
 3. the optimizer steps on the master parts, element by element;
 4. the new values go back to the placements that the graph reads.
 """
@@ -26,7 +26,7 @@ from planner.native.operator_sharding.optimizer import build_optimizer
 from planner.native.operator_sharding.placements import as_placed, from_whole, placed, words_of
 from planner.native.operator_sharding.settings import RunSettings
 from planner.native.operator_sharding.traced_module import Retraced
-from planner.shard.sharding_plan import ParameterPlacement, ShardingPlan
+from planner.shard.sharding_plan import ParameterPlacement, Placements, ShardingPlan
 
 
 @dataclass(slots=True)
@@ -59,6 +59,8 @@ class ShardedStep:
     settings: RunSettings
     parameters: dict[str, ShardedParameter] = field(init=False)
     buffers: dict[str, DTensor] = field(init=False)
+    input_gradients: dict[str, DTensor] = field(init=False, default_factory=dict)
+    """Of the last step, for those inputs whose gradient was traced."""
     optimizer: Optimizer = field(init=False)
     _graph: PlacedGraph = field(init=False)
 
@@ -89,6 +91,8 @@ class ShardedStep:
                 self.parameters[what].take_gradient(tensor)
             elif kind == "buffer":
                 self.buffers[what] = placed(tensor, words_of(self.buffers[what]))
+            elif kind == "input":
+                self.input_gradients[what] = placed(tensor, self._handed_out(f"gradient:{what}", tensor))
         loss = self._loss(results["loss"])
         self.optimizer.step()
         self.optimizer.zero_grad()
@@ -110,9 +114,11 @@ class ShardedStep:
         return dict(zip(self.retraced.results, found, strict=True))
 
     def _loss(self, loss: DTensor) -> float:
-        at_output = next((row.placements for row in self.plan.outputs if row.name == "loss"), words_of(loss))
-        whole = placed(placed(loss, at_output), ("replicate",) * self.mesh.ndim)
+        whole = placed(placed(loss, self._handed_out("loss", loss)), ("replicate",) * self.mesh.ndim)
         return float(whole.to_local())
+
+    def _handed_out(self, name: str, tensor: DTensor) -> Placements:
+        return next((row.placements for row in self.plan.outputs if row.name == name), words_of(tensor))
 
 
 def _sharded(row: ParameterPlacement, whole: Tensor, mesh: DeviceMesh) -> ShardedParameter:

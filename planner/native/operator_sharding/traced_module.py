@@ -8,20 +8,19 @@ seed: every rank builds the whole module once and keeps its parts.
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ValidationError
 from torch import Tensor, fx, nn
 
 from planner.errors import DocumentInvalid, NotFound, TargetRefused
 from planner.native.operator_sharding.settings import RunSettings
+from planner.shard.read_sharding_plan import HINT, read_sharding_plan
 from planner.shard.sharding_plan import ShardingPlan, TracedInput, TracedModule
-from planner.shard.torch_graph.module_source import ModuleSource, load_module, load_transformers_module
+from planner.shard.torch_graph.module_source import ModuleSource, load_module
 from planner.shard.torch_graph.read_graph import operator_graph, traced_step
 
 
@@ -46,15 +45,12 @@ class Retraced:
 def load_sharding_plan(path: Path) -> ShardingPlan:
     """Read one sharding plan.  Raises NotFound or DocumentInvalid."""
     try:
-        return ShardingPlan.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise NotFound(f"no sharding plan {path}", where=str(path)) from error
-    except (OSError, ValueError, ValidationError, KeyError, TypeError, RecursionError) as error:
-        raise DocumentInvalid(
-            f"not a sharding plan: {str(error).splitlines()[0]}",
-            where=str(path),
-            hint="use the sharding.json that `meshwright shard --out` wrote",
-        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DocumentInvalid(f"not a sharding plan: {error}", where=str(path), hint=HINT) from error
+    return read_sharding_plan(text, str(path))
 
 
 def retrace(plan: ShardingPlan, seed: int) -> Retraced:
@@ -66,7 +62,7 @@ def retrace(plan: ShardingPlan, seed: int) -> Retraced:
     step = traced_step(module_source(plan.traced))
     if operator_graph(step, ()).graph_hash != plan.traced.graph_hash:
         raise DocumentInvalid(
-            f"{plan.traced.module} is not the module that was planned: its graph has changed",
+            f"{plan.traced.title} is not the module that was planned: its graph has changed",
             where="sharding.json#/traced/graph_hash",
             hint="plan the module again with `meshwright shard`, with the torch that will run it",
         )
@@ -85,10 +81,7 @@ def retrace(plan: ShardingPlan, seed: int) -> Retraced:
 def module_source(traced: TracedModule) -> ModuleSource:
     """What the planner traced: the module on the meta device, with the plan's inputs."""
     texts = [f"{each.name}={each.dtype}[{','.join(map(str, each.shape))}]" for each in traced.inputs]
-    if traced.module.endswith(".json"):
-        source = load_transformers_module(traced.module, 1, 1, texts, dtype=traced.dtype)
-    else:
-        source = load_module(traced.module, traced.arguments, texts, dtype=traced.dtype)
+    source = load_module(traced.module, traced.arguments, texts, dtype=traced.dtype)
     inputs = tuple(given.requires_grad_(row.gradient) for given, row in zip(source.inputs, traced.inputs, strict=True))
     return replace(source, inputs=inputs)
 
@@ -114,10 +107,6 @@ def _drops_nothing(node: fx.Node) -> bool:
 def built_module(traced: TracedModule, seed: int) -> nn.Module:
     """The module on the CPU with its own initial weights."""
     torch.manual_seed(seed)
-    if traced.module.endswith(".json"):
-        from planner.shard.torch_graph.transformers_model import LanguageModelLoss
-
-        return LanguageModelLoss.from_config(traced.module).to(_dtype(traced.dtype))
     made: nn.Module = _attribute(traced.module)(**traced.arguments)
     return made.to(_dtype(traced.dtype))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,13 +18,14 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
-from planner.errors import DocumentInvalid, MeshwrightError, TargetRefused
-from planner.native.operator_sharding.reference import single_process_losses
+from planner.native.operator_sharding.reference import single_process_losses, worst_difference
 from planner.native.operator_sharding.settings import RunSettings
 from planner.native.operator_sharding.sharded_step import ShardedStep
 from planner.native.operator_sharding.traced_module import load_sharding_plan, retrace, whole_batch
+from planner.native.parity import PARITY_TOLERANCE, Difference, require_parity
+from planner.native.rank_command import require_at_least, run_on_rank, start_process_group
 from planner.native.settings import DeviceKind
-from planner.native.train import PARITY_TOLERANCE, start_process_group
+from planner.native.world_size import require_world_size, started_world_size
 from planner.shard.sharding_plan import ShardingPlan
 
 
@@ -55,13 +55,7 @@ def build_mesh(plan: ShardingPlan, device: DeviceKind) -> DeviceMesh:
 
 def check_world_size(plan: ShardingPlan, world_size: int) -> None:
     """Raise DocumentInvalid unless exactly as many processes run as the mesh has devices."""
-    wanted = plan.num_devices
-    if world_size != wanted:
-        raise DocumentInvalid(
-            f"the plan is for {wanted} ranks, and {world_size} {'was' if world_size == 1 else 'were'} started",
-            where="WORLD_SIZE",
-            hint=f"start {wanted} ranks with torchrun, or plan for a mesh of {world_size} devices",
-        )
+    require_world_size(plan.num_devices, world_size, f"a mesh of {world_size} devices")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,22 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     # That gathers over two axes are two collectives is what the plan has priced.
     logging.getLogger("torch.distributed.tensor").setLevel(logging.ERROR)
-    try:
-        return _run(options)
-    except MeshwrightError as error:
-        # Every rank fails alike, so one of them speaks.
-        if os.environ.get("RANK", "0") == "0":
-            print(f"error: {error}", file=sys.stderr, flush=True)
-        return error.exit_code
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
+    return run_on_rank(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:
     settings = _settings(options)
     plan = load_sharding_plan(Path(options.plan))
-    check_world_size(plan, int(os.environ.get("WORLD_SIZE", "1")))
+    check_world_size(plan, started_world_size())
     start_process_group(settings.device)
     first = dist.get_rank() == 0
 
@@ -99,28 +84,13 @@ def _run(options: argparse.Namespace) -> int:
             said = {"ranks": losses, "single_process": expected}
             Path(options.record).write_text(json.dumps(said), encoding="utf-8")
         if options.single_process_check:
-            _check_parity(losses, expected, options.plan)
+            found = [Difference("losses", worst_difference(losses, expected), PARITY_TOLERANCE)]
+            require_parity(found, options.plan, "bfloat16 rounds differently in parts; check a plan of --dtype float32")
     return 0
 
 
-def _check_parity(losses: list[float], expected: list[float], where: str) -> None:
-    """Say how far the run is from a single process.  Raises TargetRefused when that is too far."""
-    worst = max(abs(loss - wanted) / abs(wanted or 1.0) for loss, wanted in zip(losses, expected, strict=True))
-    print(f"largest relative difference to a single process: {worst:.2e}", file=sys.stderr, flush=True)
-    if not worst <= PARITY_TOLERANCE:
-        raise TargetRefused(
-            f"losses differ by {worst:.2e} from a single process, more than {PARITY_TOLERANCE:.0e}",
-            where=where,
-            hint="bfloat16 rounds differently in parts; check a plan of --dtype float32",
-        )
-
-
 def _settings(options: argparse.Namespace) -> RunSettings:
-    for name, lowest in (("steps", 1), ("learning_rate", 0), ("weight_decay", 0)):
-        value = getattr(options, name)
-        if not value >= lowest:
-            flag = "--" + name.replace("_", "-")
-            raise DocumentInvalid(f"{flag} is {value}, must be at least {lowest}", where=flag)
+    require_at_least(options, {"steps": 1, "learning_rate": 0, "weight_decay": 0})
     return RunSettings(
         steps=options.steps,
         device=options.device,

@@ -5,7 +5,6 @@ Repeated expressions are merged within a phase only: what the backward pass make
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -105,24 +104,19 @@ def _frozen(value: Any) -> Any:
 
 def insert_relays(graph: GraphModule) -> None:
     """Give tensors with several heavy readers in one phase a relay: gathered once for all of them."""
+    order = {node: index for index, node in enumerate(graph.graph.nodes)}
     for node in list(graph.graph.nodes):
         if shape_of(node) is None:
             continue
         for phase in ("forward", "backward"):
             readers = [user for user in node.users if user.target in HEAVY and phase_of(user) == phase]
             if len(readers) > 1:
-                _relay(graph.graph, node, readers, phase)
+                _relay(graph.graph, node, readers, min(readers, key=order.__getitem__))
 
 
-def _relay(graph: Graph, node: Node, readers: list[Node], phase: str) -> None:
-    first = min(readers, key=_position(graph))
+def _relay(graph: Graph, node: Node, readers: list[Node], first: Node) -> None:
     with graph.inserting_before(first):
         relay = graph.call_function(RELAY, (node,))
     relay.meta = {"val": node.meta["val"], "custom": dict(first.meta.get("custom", {}))}
     for reader in readers:
         reader.replace_input_with(node, relay)
-
-
-def _position(graph: Graph) -> Callable[[Node], int]:
-    order = {node: index for index, node in enumerate(graph.nodes)}
-    return lambda node: order[node]

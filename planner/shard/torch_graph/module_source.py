@@ -52,13 +52,20 @@ def load_module(
 def load_transformers_module(
     config: str, batch: int, sequence: int, inputs: Sequence[str] = (), dtype: str = "bfloat16"
 ) -> ModuleSource:
-    """The causal language model of a transformers ``config.json`` with its next-token loss, on the meta device."""
-    from planner.shard.torch_graph.transformers_model import LanguageModelLoss
+    """The causal language model of a transformers ``config.json`` with its next-token loss, on the meta device.
 
-    width = torch_dtype(dtype, "--dtype")
-    module = LanguageModelLoss.from_config(config)
+    Raises NotFound or DocumentInvalid that names the file.
+    """
+    from planner.shard.torch_graph.transformers_model import REFERENCE, LanguageModelLoss, read_config
+
+    width, arguments = torch_dtype(dtype, "--dtype"), {"config": read_config(config)}
+    try:
+        with torch.device("meta"):
+            module = LanguageModelLoss(**arguments)
+    except DocumentInvalid as error:
+        raise DocumentInvalid(error.what, where=config, hint=error.hint) from error
     given = _given_inputs(module, inputs, None) if inputs else module.example_inputs(batch, sequence)
-    return _source(config, {}, module, given, width)
+    return _source(REFERENCE, arguments, module, given, width)
 
 
 def torch_dtype(name: str, where: str) -> torch.dtype:

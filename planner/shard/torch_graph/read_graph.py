@@ -49,7 +49,6 @@ def traced_step(source: ModuleSource) -> JointStep:
     contract(step.graph)
     clean(step.graph)
     insert_relays(step.graph)
-    step.graph.recompile()
     return step
 
 

@@ -9,6 +9,7 @@ Both keep at least one optimum and every cost difference of what is left; ``Redu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,18 +49,22 @@ class Limits:
     end: Integers
 
 
-def presolve(problem: SelectionProblem) -> Reduced:
+def presolve(problem: SelectionProblem, stopped: Callable[[], bool]) -> Reduced:
     """What is left to decide.  Raises Contradiction or CapacityExceeded where nothing is feasible."""
     classes = merged_classes(problem)
     reduced = _reduced(classes, Limits(*node_memory(problem)), problem.capacity or 0)
-    return simplified(reduced)
+    return simplified(reduced, stopped)
 
 
-def simplified(reduced: Reduced) -> Reduced:
-    """Without dominated values and without classes that can answer to their neighbours."""
+def simplified(reduced: Reduced, stopped: Callable[[], bool]) -> Reduced:
+    """Without dominated values and without classes that can answer to their neighbours; less of that once stopped."""
     for _ in range(MOST_ROUNDS):
         before = reduced.num_cells + reduced.unary.size
+        if stopped():
+            break
         reduced = _without_dominated(reduced)
+        if stopped():
+            break
         classes, steps = eliminate_small_degrees(reduced)
         if steps:
             reduced = _below(reduced, shrink_classes(classes), steps)

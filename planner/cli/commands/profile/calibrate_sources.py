@@ -108,8 +108,8 @@ def user_words(
 ) -> Said:
     """What the user says about the logs.  Raises DocumentInvalid, NotFound."""
     from planner.calibration.log_runs import Said
-    from planner.cli.strategy_text import parse_assignments
     from planner.model.load import load_model
+    from planner.strategy_text import parse_assignments
     from profiles.catalogue import load_cluster
 
     if model is None or cluster is None:

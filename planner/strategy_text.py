@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from planner.cli.spelling import did_you_mean
 from planner.errors import DocumentInvalid
+from planner.spelling import did_you_mean
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, RecomputeModule, Strategy
+from profiles.validation import Finding, pointer_to, require
 
 Value = int | str | bool
 
@@ -52,6 +53,24 @@ def parse_assignments(texts: Iterable[str], where: str, known: tuple[str, ...] =
         hints = list(dict.fromkeys(hint for _, hint in problems if hint))
         raise DocumentInvalid("; ".join(what for what, _ in problems), where=where, hint="; ".join(hints) or None)
     return values
+
+
+def checked_fields(values: Mapping[str, Any], where: str, known: tuple[str, ...] = ()) -> dict[str, Value]:
+    """Plain data (``{"tp": 8, "mbs": "1"}``) as strategy fields.  Raises FindingsInvalid with a pointer to each."""
+    checked: dict[str, Value] = {}
+    findings: list[Finding] = []
+    for name, value in values.items():
+        words = ("true" if value else "false") if isinstance(value, bool) else str(value)
+        try:
+            key, read = _parse_assignment(f"{name}={words}", known or strategy_keys())
+        except _BadAssignmentError as error:
+            findings.append(Finding(pointer_to(name), error.what, error.hint or ""))
+            continue
+        if checked.get(key, read) != read:
+            findings.append(Finding(pointer_to(name), f"{key} is given twice", "keep one of them"))
+        checked[key] = read
+    require(findings, where)
+    return checked
 
 
 def complete_strategy(

@@ -1,0 +1,34 @@
+"""How far may a run on ranks be from one process?  In fp32, summed in another order: not further than this."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from planner.errors import TargetRefused
+
+PARITY_TOLERANCE = 1e-5
+"""Largest relative difference of a loss to the single process that ``--single-process-check`` accepts, in fp32."""
+NORM_TOLERANCE = 1e-4
+"""The same for gradient norms: summed in another order on every mesh, and from the second step on of weights that Adam
+moved by its learning rate whatever the size of their gradients."""
+
+
+class Difference(NamedTuple):
+    """Largest relative difference of one quantity over all steps, and the most that is accepted."""
+
+    name: str
+    found: float
+    limit: float
+
+
+def require_parity(differences: Sequence[Difference], where: str, hint: str | None = None) -> None:
+    """Say how far the run is from a single process, the first quantity's.  Raises TargetRefused when one is too far."""
+    print(f"largest relative difference to a single process: {differences[0].found:.2e}", file=sys.stderr, flush=True)
+    for name, found, limit in differences:
+        # Not a number is too far as well.
+        if not found <= limit:
+            raise TargetRefused(
+                f"{name} differ by {found:.2e} from a single process, more than {limit:.0e}", where=where, hint=hint
+            )

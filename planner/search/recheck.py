@@ -1,0 +1,137 @@
+"""Is a plan what it claims to be?  Recomputed from its own decisions, trusting no search.
+
+A plan names a strategy, the layers of every chunk and the layers that each stage recomputes or offloads.  From these
+and the problem alone follow legality, memory, step time and every other number; all of them must come out again.
+What cannot be recomputed without a search is whether the bound is one: it is only held against the plan itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from planner.assemble_plan import assemble_plan
+from planner.candidate import Candidate, Split
+from planner.cost.hardware import Hardware, problem_hardware
+from planner.plan import Plan, StagePlan
+from planner.problem import Problem
+from planner.search.branch import memory_limit_bytes, split_rules
+from planner.search.choices import checked_pins
+from planner.search.device_counts import cut_to, slowest_allowed_s
+from planner.search.estimate import strategy_context, strategy_findings
+from planner.search.evaluate import evaluate_split
+from solver.check import CheckFailed
+
+TOLERANCE = 1e-9
+"""Largest relative difference of a number; sums over many strategies at once may be rounded differently."""
+OF_THE_SEARCH = frozenset({"status", "lower_bound_s", "gap", "search", "alternatives"})
+"""Fields that say what the search did; everything else follows from the problem and the decisions."""
+OF_RELIEF = frozenset({"recompute", "activation_offload"})
+"""Pins that allow a relief where it is needed: a plan in which no stage needs it does not name it."""
+
+
+def recheck_plan(plan: Plan, asked: Problem) -> None:
+    """Recompute ``plan`` as an answer to ``asked``.  Raises CheckFailed with everything that does not hold."""
+    findings = list(_question(plan, asked))
+    if not findings:
+        try:
+            findings = list(_decisions(plan))
+        except Exception as error:
+            # Decisions that the cost model cannot even read are a finding about the plan, whatever it stumbled over.
+            findings = [f"its decisions cannot be evaluated: {error}"]
+    if findings:
+        raise CheckFailed("; ".join(findings))
+
+
+def _question(plan: Plan, asked: Problem) -> Iterator[str]:
+    """Is it the question that was asked?  Fewer devices are an answer only where devices or cost are minimised."""
+    answered = plan.problem
+    if answered == asked:
+        return
+    count = answered.cluster.num_devices
+    if asked.objective.minimize == "step_time" or count > asked.cluster.num_devices:
+        yield "it answers another problem"
+    elif answered != cut_to(asked, count):
+        yield f"it answers another problem than the one asked, cut to {count} devices"
+
+
+def _decisions(plan: Plan) -> Iterator[str]:
+    problem, hardware = plan.problem, problem_hardware(plan.problem)
+    strategy = plan.chosen()
+    if strategy.world_size != problem.cluster.num_devices:
+        yield f"its degrees make {strategy.world_size} devices of {problem.cluster.num_devices}"
+        return
+    split = _split(plan)
+    context = strategy_context(problem, hardware, strategy)
+    yield from strategy_findings(problem, context, strategy, split.chunk_layers)
+    for name, value in checked_pins(problem.constraints).items():
+        unneeded = name in OF_RELIEF and not any(split.relieved)
+        if getattr(strategy, name) != value and not unneeded:
+            yield f"{name} is {getattr(strategy, name)}, pinned to {value}"
+    candidate = evaluate_split(context, split)
+    yield from _room(problem, hardware, candidate)
+    if candidate.step_time_s > slowest_allowed_s(problem) * (1 + TOLERANCE):
+        yield f"a step takes {candidate.step_time_s:.6g} s, {slowest_allowed_s(problem):.6g} s are allowed"
+    again = assemble_plan(
+        problem, hardware, candidate, status=plan.status, lower_bound_s=plan.lower_bound_s, report=plan.search
+    )
+    claimed, computed = (made.model_dump(mode="json", exclude=set(OF_THE_SEARCH)) for made in (plan, again))
+    yield from _differences(claimed, computed, "")
+    yield from _bound(plan)
+
+
+def _split(plan: Plan) -> Split:
+    chunks = sorted((chunk for stage in plan.stages for chunk in stage.chunks), key=lambda chunk: chunk.chunk)
+    return Split(
+        chunk_layers=tuple(chunk.num_layers for chunk in chunks),
+        relieved=tuple(_relieved(stage) for stage in plan.stages),
+    )
+
+
+def _relieved(stage: StagePlan) -> int:
+    """Relieved layers a chunk: the same number on every chunk that has so many layers."""
+    if stage.recompute.num_layers_per_chunk:
+        return max(stage.recompute.num_layers_per_chunk)
+    wanted, counts = stage.offload.activation_layers, [chunk.num_layers for chunk in stage.chunks]
+    for relieved in range(max(counts, default=0) + 1):
+        if sum(min(relieved, count) for count in counts) >= wanted:
+            return relieved
+    return max(counts, default=0)
+
+
+def _room(problem: Problem, hardware: Hardware, candidate: Candidate) -> Iterator[str]:
+    limit, rules = memory_limit_bytes(problem, hardware), split_rules(problem, hardware)
+    for index, stage in enumerate(candidate.stages):
+        if stage.total_bytes > limit * (1 + TOLERANCE):
+            yield f"stage {index} needs {stage.total_bytes:.0f} bytes of {limit:.0f}"
+        if stage.host_bytes > rules.host_limit_bytes * (1 + TOLERANCE):
+            yield f"stage {index} needs {stage.host_bytes:.0f} bytes of host memory of {rules.host_limit_bytes:.0f}"
+
+
+def _bound(plan: Plan) -> Iterator[str]:
+    bound, step_s = plan.lower_bound_s, plan.step_time_s
+    if not 0 <= bound <= step_s * (1 + TOLERANCE):
+        yield f"its lower bound of {bound} s is not one of {step_s} s"
+    gap = max(0.0, 1.0 - bound / step_s)
+    if not math.isclose(gap, plan.gap, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+        yield f"gap is {plan.gap}, its bound gives {gap}"
+    if plan.status == "infeasible" or (plan.status == "optimal" and gap > TOLERANCE):
+        yield f"it is called {plan.status} with a gap of {gap}"
+
+
+def _differences(claimed: Any, computed: Any, where: str) -> Iterator[str]:
+    """Every place in which two JSON values differ by more than rounding."""
+    if isinstance(claimed, dict) and isinstance(computed, dict) and claimed.keys() == computed.keys():
+        for name in claimed:
+            yield from _differences(claimed[name], computed[name], f"{where}/{name}")
+    elif isinstance(claimed, list) and isinstance(computed, list) and len(claimed) == len(computed):
+        for index, (left, right) in enumerate(zip(claimed, computed, strict=True)):
+            yield from _differences(left, right, f"{where}/{index}")
+    elif isinstance(claimed, float | int) and isinstance(computed, float | int):
+        # One byte is rounding too.  Written so that a NaN differs.
+        slack = 1.0 if isinstance(claimed, int) and isinstance(computed, int) else TOLERANCE
+        if not math.isclose(claimed, computed, rel_tol=TOLERANCE, abs_tol=slack):
+            yield f"{where} is {claimed}, recomputed {computed}"
+    elif claimed != computed:
+        yield f"{where} is {claimed!r}, recomputed {computed!r}"

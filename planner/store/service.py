@@ -1,0 +1,134 @@
+"""What does the service keep beside plans?  Named documents, API keys, and requests under a client's own key.
+
+Each method is one transaction.  Safe to share between threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Engine, delete, insert, select, text, update
+
+from planner.store import named
+from planner.store.engine import reading, writing
+from planner.store.records import ApiKeyRecord, IdempotencyRecord, NamedRecord
+from planner.store.saving import insert_absent
+from planner.store.schema import HEAD_REVISION, current_revision
+from planner.store.tables import ApiKeyRow, IdempotencyKeyRow
+from profiles.document import Document
+
+ABANDONED = timedelta(minutes=2)
+"""A request still unanswered after this long died with its server: the next one with its key takes over."""
+
+
+class ServiceStore:
+    """The service's own tables, on the engine of a ``Store``."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    def is_ready(self) -> bool:
+        """Whether the database answers and has this release's schema.  Raises StoreError when it is away."""
+        with reading(self._engine) as connection:
+            connection.execute(text("SELECT 1"))
+            return current_revision(connection) == HEAD_REVISION
+
+    # --- Named documents ---------------------------------------------------------------------------------------------
+
+    def named(self, kind: str, name: str) -> tuple[NamedRecord, Any] | None:
+        """What a name means now, with the document's plain data; None for an unknown name."""
+        with reading(self._engine) as connection:
+            record = named.current(connection, kind, name)
+            return None if record is None else (record, named.body(connection, record.sha))
+
+    def list_named(self, kind: str) -> tuple[NamedRecord, ...]:
+        """Every name of a kind."""
+        with reading(self._engine) as connection:
+            return named.list_current(connection, kind)
+
+    def put_named(self, kind: str, name: str, document: Document, expected: str | None) -> NamedRecord:
+        """A new version of a name.  Raises Conflict when ``expected`` is not what it means now."""
+        with writing(self._engine) as connection:
+            return named.put(connection, kind, name, document, expected, self._clock())
+
+    # --- API keys ----------------------------------------------------------------------------------------------------
+
+    def add_api_key(self, record: ApiKeyRecord) -> None:
+        """Keep a new key (its hash)."""
+        row = {name: getattr(record, name) for name in ApiKeyRecord.__slots__}
+        row["scopes"] = ",".join(record.scopes)
+        with writing(self._engine) as connection:
+            connection.execute(insert(ApiKeyRow).values(**row))
+
+    def api_key(self, prefix: str) -> ApiKeyRecord | None:
+        """The key of a prefix, expired and revoked ones included."""
+        return next(iter(self.api_keys(prefix)), None)
+
+    def api_keys(self, prefix: str | None = None) -> tuple[ApiKeyRecord, ...]:
+        """Every key, oldest first."""
+        query = select(ApiKeyRow.__table__).order_by(ApiKeyRow.created_at, ApiKeyRow.prefix)
+        if prefix is not None:
+            query = query.where(ApiKeyRow.prefix == prefix)
+        with reading(self._engine) as connection:
+            rows = connection.execute(query).mappings().all()
+        return tuple(ApiKeyRecord(**{**row, "scopes": tuple(row["scopes"].split(","))}) for row in rows)
+
+    def revoke_api_key(self, prefix: str) -> bool:
+        """End a key; False for an unknown one."""
+        change = update(ApiKeyRow).where(ApiKeyRow.prefix == prefix, ApiKeyRow.revoked_at.is_(None))
+        with writing(self._engine) as connection:
+            connection.execute(change.values(revoked_at=self._clock()))
+        return self.api_key(prefix) is not None
+
+    # --- Idempotency -------------------------------------------------------------------------------------------------
+
+    def claim_key(self, owner: str, key: str, request_sha: str) -> IdempotencyRecord | None:
+        """Take a key for a request; None = it is ours now, else the record of who has it.
+
+        A record that was never answered and is older than ``ABANDONED`` is taken over.
+        """
+        now = self._clock()
+        row = {"owner": owner, "key": key, "request_sha": request_sha, "created_at": now}
+        here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
+        with writing(self._engine) as connection:
+            abandoned = (
+                IdempotencyKeyRow.plan_id.is_(None),
+                IdempotencyKeyRow.job_id.is_(None),
+                IdempotencyKeyRow.problem.is_(None),
+                IdempotencyKeyRow.created_at < now - ABANDONED,
+            )
+            connection.execute(delete(IdempotencyKeyRow).where(*here, *abandoned))
+            if insert_absent(connection, IdempotencyKeyRow, [row]):
+                return None
+            found = connection.execute(select(IdempotencyKeyRow.__table__).where(*here)).mappings().one()
+        return IdempotencyRecord(**found)
+
+    def keyed_request(self, owner: str, key: str) -> IdempotencyRecord | None:
+        """What is known about a request under a key."""
+        here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
+        with reading(self._engine) as connection:
+            found = connection.execute(select(IdempotencyKeyRow.__table__).where(*here)).mappings().first()
+        return None if found is None else IdempotencyRecord(**found)
+
+    def answer_key(
+        self, owner: str, key: str, *, plan_id: str | None = None, job_id: str | None = None, problem: str | None = None
+    ) -> None:
+        """Keep what a request under a key was answered."""
+        here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
+        change = update(IdempotencyKeyRow).where(*here).values(plan_id=plan_id, job_id=job_id, problem=problem)
+        with writing(self._engine) as connection:
+            connection.execute(change)
+
+    def release_key(self, owner: str, key: str) -> None:
+        """Forget a request that could not be answered, so that it can be repeated."""
+        here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
+        with writing(self._engine) as connection:
+            connection.execute(delete(IdempotencyKeyRow).where(*here))
+
+    def forget_keys(self, before: datetime) -> int:
+        """Retention: forget answered and abandoned requests older than ``before``; returns how many."""
+        with writing(self._engine) as connection:
+            return connection.execute(delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < before)).rowcount
