@@ -1,0 +1,76 @@
+"""What is the application?  ``create_app(settings)``: wires the parts together, and does nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+
+from api.envelope import Envelope
+from api.jobs.board import JobBoard
+from api.metrics import Metrics
+from api.openapi import describe
+from api.problem_responses import add_handlers
+from api.routes import catalogue, elastic, estimates, health, jobs, labels, plans, requests, views
+from api.service import running
+from api.settings import Settings
+from planner.store import open_store
+from planner.version import __version__
+
+ROUTERS = (
+    plans.router,
+    views.router,
+    labels.router,
+    estimates.router,
+    elastic.router,
+    requests.router,
+    jobs.router,
+    catalogue.router,
+    health.router,
+)
+
+
+def create_app(settings: Settings, board: JobBoard | None = None) -> FastAPI:
+    """The service for ``settings``; opens its database and starts its processes with the ASGI lifespan.
+
+    ``board``: where long searches go; None = a search that takes too long is refused.
+    """
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        with open_store(settings.database) as store:
+            async with running(settings, metrics, store, board) as service:
+                app.state.service = service
+                yield
+
+    app = FastAPI(
+        title="Meshwright",
+        version=__version__,
+        lifespan=lifespan,
+        # The document is ours (api.openapi); pages that load scripts from elsewhere are not served.
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    for router in ROUTERS:
+        app.include_router(router)
+    app.state.api_routes = [route for router in ROUTERS for route in router.routes]
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi_document() -> JSONResponse:
+        return JSONResponse(describe(app))
+
+    add_handlers(app)
+    app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    app.add_middleware(Envelope, metrics=metrics)
+    return app
+
+
+def openapi_document() -> dict[str, Any]:
+    """The OpenAPI document of this release, without starting anything."""
+    return describe(create_app(Settings()))

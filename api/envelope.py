@@ -1,0 +1,96 @@
+"""What surrounds every request?  An id, a clock, counters, safe headers, and a problem document for whatever breaks.
+
+Outermost of all layers, in plain ASGI: it sees requests that match no route and errors that no handler caught.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+import uuid
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.metrics import Metrics
+from api.problem_details import MEDIA_TYPE, plain_problem
+
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+"""A client's own id is kept if it is harmless in a log line."""
+
+SAFE_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+"""The API serves data, never pages; the web UI sets its own policy for its own paths."""
+
+log = logging.getLogger("meshwright.api")
+
+
+class Envelope:
+    """ASGI middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        scope.setdefault("state", {})["request_id"] = request_id
+        start_s = time.perf_counter()
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = _with_headers(message.get("headers", ()), request_id)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception:
+            log.exception("request %s failed", request_id)
+            if status:
+                raise
+            await _send_internal(send_with_headers, request_id)
+        finally:
+            self.metrics.observe_request(scope["method"], _route(scope), status or 499, time.perf_counter() - start_s)
+
+
+def _request_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            text: str = value.decode("latin-1")
+            if REQUEST_ID.fullmatch(text):
+                return text
+    return uuid.uuid4().hex
+
+
+def _with_headers(headers: Any, request_id: str) -> list[tuple[bytes, bytes]]:
+    given = [(name.lower(), value) for name, value in headers]
+    known = {name for name, _ in given}
+    ours = [*SAFE_HEADERS, (b"cache-control", b"no-store"), (b"x-request-id", request_id.encode("latin-1"))]
+    return [*given, *((name, value) for name, value in ours if name not in known)]
+
+
+def _route(scope: Scope) -> str:
+    """The route's pattern, never the path: a label per path would grow without end."""
+    route = scope.get("route")
+    return str(getattr(route, "path", "unmatched"))
+
+
+async def _send_internal(send: Send, request_id: str) -> None:
+    problem = plain_problem(500, "a mistake of the service; its log has the details", request_id)
+    body = json.dumps(problem.model_dump(mode="json", exclude_none=True)).encode()
+    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 500, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,71 @@
+"""What has to be read from DBOS's table of workflow states by hand?  Counts and pages, which its client lacks.
+
+Reads only; the columns are those that DBOS documents (https://docs.dbos.dev/explanations/system-tables).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from api.jobs.system_database import PROGRAM, QUEUE, status_table
+
+_STATES = {
+    "queued": "status IN ('ENQUEUED', 'DELAYED')",
+    "running": "status = 'PENDING'",
+    # Failed and cancelled jobs may have ended inside the program; which, only its outcome says.
+    "succeeded": "status = 'SUCCESS'",
+    "failed": "status IN ('SUCCESS', 'ERROR', 'MAX_RECOVERY_ATTEMPTS_EXCEEDED')",
+    "cancelled": "status IN ('SUCCESS', 'CANCELLED')",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Jobs waiting and running."""
+
+    queued: int
+    running: int
+    queued_of_owner: int
+    oldest_queued_s: float
+
+
+def read_load(connection: Connection, owner: str | None = None) -> Load:
+    """Counts of the whole queue, and of one owner's waiting jobs."""
+    row = connection.execute(
+        text(
+            "SELECT count(CASE WHEN status = 'ENQUEUED' THEN 1 END),"
+            " count(CASE WHEN status = 'PENDING' THEN 1 END),"
+            " count(CASE WHEN status = 'ENQUEUED' AND authenticated_user = :owner THEN 1 END),"
+            " min(CASE WHEN status = 'ENQUEUED' THEN created_at END)"
+            f" FROM {status_table(connection.engine)} WHERE queue_name = :queue AND status IN ('ENQUEUED', 'PENDING')"
+        ),
+        {"queue": QUEUE, "owner": owner},
+    ).one()
+    oldest_s = 0.0 if row[3] is None else max(0.0, time.time() - int(row[3]) / 1000)
+    return Load(queued=int(row[0]), running=int(row[1]), queued_of_owner=int(row[2]), oldest_queued_s=oldest_s)
+
+
+def read_page(
+    connection: Connection, *, owner: str | None, status: str | None, before: tuple[int, str] | None, limit: int
+) -> list[tuple[int, str]]:
+    """(created_at, id) of jobs that may have ``status``, newest first; ``before``: the last one already seen."""
+    conditions, values = ["name = :program"], {"program": PROGRAM, "limit": limit}
+    if owner is not None:
+        conditions.append("authenticated_user = :owner")
+        values["owner"] = owner
+    if status is not None:
+        conditions.append(_STATES[status])
+    if before is not None:
+        conditions.append("(created_at < :at OR (created_at = :at AND workflow_uuid < :id))")
+        values |= {"at": before[0], "id": before[1]}
+    rows = connection.execute(
+        text(
+            f"SELECT created_at, workflow_uuid FROM {status_table(connection.engine)} WHERE {' AND '.join(conditions)}"
+            " ORDER BY created_at DESC, workflow_uuid DESC LIMIT :limit"
+        ),
+        values,
+    )
+    return [(int(row[0]), str(row[1])) for row in rows]

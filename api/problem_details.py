@@ -1,0 +1,135 @@
+"""What does an error look like on the wire?  RFC 9457 ``application/problem+json``, with one finding per fault.
+
+``type`` is a stable address made of the error's slug; programs branch on ``slug``, people read ``title``, ``detail``
+and ``errors[]``.  ``pointer`` is a JSON pointer (RFC 6901) into the request body, or a header or parameter's name.
+"""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+
+from pydantic import Field
+
+from profiles.document import Document
+from profiles.errors import MeshwrightError
+from profiles.validation import FindingsInvalid
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "https://meshwright.dev/errors/"
+"""An identifier, not a page to fetch; the pages are docs/reference/errors.md#<slug>."""
+
+FLAG_POINTERS = {
+    "--model": "/model",
+    "--cluster": "/cluster",
+    "--devices": "/devices",
+    "--pool": "/devices",
+    "--workload": "/workload",
+    "--global-batch-size": "/workload/global_batch_size",
+    "--sequence-length": "/workload/sequence_length",
+    "--precision": "/workload/precision",
+    "--strategy": "/strategy",
+    "--layers": "/chunk_layers",
+    "--pin": "/constraints/pins",
+    "--forbid": "/constraints/forbids",
+    "--target": "/constraints/target",
+    "--memory-margin": "/constraints/memory_margin_fraction",
+    "--max-step-time": "/constraints/max_step_time_s",
+    "--min-tokens-per-s": "/constraints/min_tokens_per_s",
+    "--objective": "/objective/minimize",
+    "--price": "/objective/price_per_device_hour",
+    "--profile": "/profile",
+    "--framework": "/framework",
+    "--time-limit": "/time_limit_s",
+    "--top": "/top_k",
+    "--seed": "/seed",
+    "--limit": "limit",
+    "--changes": "changes",
+    "--label": "name",
+    "--launcher": "launcher",
+}
+"""What the planner calls a part of a question (by its flag) -> where that part is in a request."""
+
+_FLAG = re.compile(r"--[a-z][a-z-]*")
+
+
+class Finding(Document):
+    """One fault: where it is, what it is, what would repair it."""
+
+    pointer: str = Field(description="JSON pointer into the body, or the header or parameter that is at fault")
+    detail: str
+    hint: str | None = None
+
+
+class ProblemDetails(Document):
+    """An error, in full."""
+
+    type: str = Field(description="stable address of the kind of error")
+    slug: str = Field(description="the last part of type: what programs branch on")
+    title: str = Field(description="the kind of error in words; the same for every error of this kind")
+    status: int = Field(description="HTTP status")
+    detail: str = Field(description="this error in words")
+    request_id: str | None = Field(default=None, description="the request's id in logs; also the X-Request-Id header")
+    errors: tuple[Finding, ...] = Field(default=(), description="every fault that was found")
+    binding: str | None = Field(default=None, description="no-feasible-plan: the constraint that rules out every plan")
+    pruned: dict[str, int] = Field(default_factory=dict, description="no-feasible-plan: strategies by why they fell")
+
+
+def problem_details(error: MeshwrightError, request_id: str | None = None) -> ProblemDetails:
+    """The wire form of one of our errors."""
+    kind = next(each for each in type(error).__mro__ if "slug" in vars(each))
+    title = (kind.__doc__ or error.slug).splitlines()[0].rstrip(".")
+    many = isinstance(error, FindingsInvalid) and len(error.findings) > 1
+    return ProblemDetails(
+        type=TYPE_PREFIX + error.slug,
+        slug=error.slug,
+        title=title,
+        status=error.http_status,
+        detail="several things are wrong; see errors" if many else _in_fields(error.what),
+        request_id=request_id,
+        errors=_findings(error),
+        binding=getattr(error, "binding", None),
+        pruned=dict(getattr(error, "pruned", {})),
+    )
+
+
+def plain_problem(status: int, detail: str, request_id: str | None = None) -> ProblemDetails:
+    """An error of HTTP itself (404, 405, 500): its slug is the status's own phrase."""
+    phrase = HTTPStatus(status).phrase
+    slug = re.sub(r"[^a-z]+", "-", phrase.lower())
+    return ProblemDetails(
+        type=TYPE_PREFIX + slug, slug=slug, title=phrase, status=status, detail=detail, request_id=request_id
+    )
+
+
+def _findings(error: MeshwrightError) -> tuple[Finding, ...]:
+    if isinstance(error, FindingsInvalid):
+        head = (error.where or "").partition("#")[0]
+        base = head if head.startswith("/") else ""
+        return tuple(
+            Finding(pointer=base + each.pointer, detail=_in_fields(each.what), hint=_in_fields(each.hint) or None)
+            for each in error.findings
+        )
+    if error.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        # Where the service itself fails, the place is a path or an address of the host: nothing for a client.
+        return ()
+    if error.where is None and error.hint is None:
+        return ()
+    detail, hint = _in_fields(error.what), _in_fields(error.hint or "") or None
+    return (Finding(pointer=_pointer(error.where or ""), detail=detail, hint=hint),)
+
+
+def _pointer(where: str) -> str:
+    """``--devices`` and ``body#/pools/0`` as a pointer; anything else as it is."""
+    flag = where.split(" ", maxsplit=1)[0]
+    if flag in FLAG_POINTERS:
+        return FLAG_POINTERS[flag]
+    head, hash_sign, pointer = where.partition("#")
+    if hash_sign:
+        return (head if head.startswith("/") else "") + pointer
+    return "" if where == "body" else where
+
+
+def _in_fields(text: str) -> str:
+    """The planner's words with the names of request fields in place of flags."""
+    return _FLAG.sub(lambda match: FLAG_POINTERS.get(match[0], match[0]).removeprefix("/").replace("/", "."), text)

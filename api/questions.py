@@ -1,0 +1,107 @@
+"""What may a client ask?  Planning questions as they come over the wire, before names become documents."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from planner.problem import Constraints, Objective, Workload
+from profiles.document import Document
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+"""Models, clusters and profiles are named like labels; a name is never a path or an address."""
+MOST_DEVICES = 10_000_000
+
+ModelPart = Annotated[
+    Name | dict[str, Any],
+    Field(description="a built-in or stored name; or a Hugging Face config, a model description or a whole ModelSpec"),
+]
+ClusterPart = Annotated[
+    Name | dict[str, Any],
+    Field(description="a built-in or stored name; or a cluster document (units may be spelt)"),
+]
+Devices = Annotated[int, Field(gt=0, le=MOST_DEVICES)]
+StrategyPart = Annotated[
+    dict[str, int | str | bool],
+    Field(description="strategy fields, for example tp, pp, micro_batch_size; short words as on the command line"),
+]
+
+
+class Question(Document):
+    """Which problem is meant: the parts of ``planner.problem.Problem``, by name or in full."""
+
+    model: ModelPart
+    cluster: ClusterPart
+    devices: Devices | None = Field(default=None, description="scale the cluster to so many devices")
+    workload: Workload
+    constraints: Constraints = Constraints()
+    objective: Objective = Objective()
+    profile: Name = Field(default="none", description="measurements: none, auto (what is stored), or a name")
+    framework: str = Field(default="tuned", max_length=64, description="whose software runs the plan")
+
+
+class PlanQuestion(Question):
+    """``POST /v1/plans``: the best plan."""
+
+    top_k: int = Field(default=3, ge=0, le=100, description="runners-up to report")
+    time_limit_s: float | None = Field(default=None, gt=0, le=86_400, description="None = until proved")
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    priority: int = Field(default=0, ge=-100, le=100, description="of the job, if it becomes one; higher is earlier")
+
+
+class EstimateQuestion(Question):
+    """``POST /v1/estimates``: the numbers of one strategy, without any search."""
+
+    strategy: StrategyPart = Field(default_factory=dict)
+    chunk_layers: tuple[int, ...] | None = Field(
+        default=None, max_length=10_000, description="layers of each model chunk; None = the best split"
+    )
+
+
+class PoolPart(Document):
+    """Some devices of one kind."""
+
+    name: str = Field(max_length=64, description="how the answer calls it")
+    cluster: ClusterPart
+    devices: Devices
+
+
+class ThroughputQuestion(Document):
+    """``POST /v1/throughput``: how fast on each of these device counts or pools?"""
+
+    model: ModelPart
+    cluster: ClusterPart | None = Field(default=None, description="with device_counts: what is cut to each count")
+    device_counts: tuple[Devices, ...] = Field(default=(), max_length=1_000)
+    pools: tuple[PoolPart, ...] = Field(default=(), max_length=1_000, description="device kinds to compare, one by one")
+    workload: Workload
+    constraints: Constraints = Constraints()
+    profile: Name = "none"
+    framework: str = Field(default="tuned", max_length=64)
+    price_per_device_hour: float | None = Field(default=None, gt=0, description="else the cluster's own price")
+    budget_s: float = Field(default=2.0, gt=0, le=60, description="wall time for the whole answer")
+
+
+class ReplanQuestion(Document):
+    """``POST /v1/plans/{id}:replan``: devices came or went; exactly one of the two says how many."""
+
+    devices: Devices | None = Field(default=None, description="devices from now on")
+    lost_nodes: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        default=(), max_length=100_000, description="nodes of the old plan that are gone, counted from 0"
+    )
+    top_k: int = Field(default=0, ge=0, le=100)
+
+
+class LabelQuestion(Document):
+    """``PUT /v1/labels/{name}``: which plan the label means from now on."""
+
+    plan: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")] = Field(
+        description="id, unique prefix or label"
+    )
+
+
+class ProfileName(Document):
+    """``PUT /v1/profiles/{name}``: which measured profile of this server the name means."""
+
+    schema_version: Literal[1] = 1
+    profile_id: str = Field(pattern="^[0-9a-f]{4,64}$", description="id or unique prefix of a profile kept here")

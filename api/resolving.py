@@ -1,0 +1,178 @@
+"""Which documents does a question mean?  Names become documents, limits are checked, and the problem is complete.
+
+A name is looked up among stored documents, then in the catalogue: never on disk, never on the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from api.jobs.board import PlanRequest
+from api.questions import EstimateQuestion, PlanQuestion, Question
+from api.settings import Settings
+from planner.errors import NotFound
+from planner.framework.known import framework_traits
+from planner.model.builtin import builtin_model, builtin_models
+from planner.model.load import model_from_data
+from planner.model.spec import ModelSpec
+from planner.problem import Constraints, Objective, Problem, Workload
+from planner.spelling import did_you_mean
+from planner.store.service import ServiceStore
+from planner.strategy_text import checked_fields, pinnable_keys
+from profiles.catalogue import builtin_clusters, load_cluster, read_cluster
+from profiles.cluster import Cluster
+from profiles.device import Device
+from profiles.prediction.reference import ProfileReference
+from profiles.scaling import scale_cluster
+from profiles.validation import Finding, FindingsInvalid, require
+
+LARGEST_COUNT = 10**12
+INLINE_NAME = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Resolves the names of one service; every method may ask the database."""
+
+    store: ServiceStore
+    settings: Settings
+
+    def plan_request(self, question: PlanQuestion) -> PlanRequest:
+        """The complete request of a planning question.  Raises FindingsInvalid, NotFound, DocumentInvalid."""
+        return PlanRequest(
+            problem=self.problem(question),
+            top_k=question.top_k,
+            time_limit_s=question.time_limit_s,
+            seed=question.seed,
+            priority=question.priority,
+        )
+
+    def estimate_payload(self, question: EstimateQuestion) -> dict[str, Any]:
+        """The problem and checked strategy of a what-if."""
+        problem = self.problem(question)
+        strategy = checked_fields(question.strategy, "/strategy")
+        return {
+            "problem": problem.model_dump(mode="json"),
+            "strategy": strategy,
+            "chunk_layers": question.chunk_layers,
+        }
+
+    def problem(self, question: Question) -> Problem:
+        """The problem that a question means."""
+        cluster = self.cluster(question.cluster, question.devices)
+        return Problem(
+            model=self.model(question.model),
+            cluster=cluster,
+            workload=checked_workload(question.workload),
+            constraints=checked_constraints(question.constraints),
+            objective=_checked_objective(question.objective, question.constraints),
+            profile=self.profile(question.profile, cluster.pools[0].device),
+            framework=framework_traits(question.framework).name,
+        )
+
+    def model(self, part: str | Mapping[str, Any]) -> ModelSpec:
+        """A model by name, or from its document."""
+        if isinstance(part, str):
+            # Built-in names cannot be stored, so they need no query.
+            stored = None if part.lower() in builtin_models() else self.store.named("model", part)
+            model = catalogue_model(part) if stored is None else ModelSpec.model_validate(stored[1])
+        else:
+            model = model_from_data(dict(part), str(part.get("name") or INLINE_NAME)[:64], "/model")
+        most = self.settings.most_layers
+        if model.num_layers > most:
+            require([Finding("", f"{model.num_layers:,} layers; this service plans up to {most:,}", "")], "/model")
+        return model
+
+    def cluster(self, part: str | Mapping[str, Any], devices: int | None) -> Cluster:
+        """A cluster by name or from its document, scaled."""
+        if isinstance(part, str):
+            stored = None if part.lower() in builtin_clusters() else self.store.named("cluster", part)
+            cluster = catalogue_cluster(part) if stored is None else Cluster.model_validate(stored[1])
+        else:
+            cluster = read_cluster(dict(part), "/cluster")
+        most = self.settings.most_devices
+        if (devices or cluster.num_devices) > most:
+            too_many = f"{devices or cluster.num_devices:,} devices; this service plans up to {most:,}"
+            require([Finding("", too_many, "ask for fewer devices")], "/devices")
+        return cluster if devices is None else scale_cluster(cluster, devices, "--devices")
+
+    def profile(self, name: str, device: Device) -> ProfileReference | None:
+        """The measurements that a question leans on; None = datasheet predictions."""
+        if name == "none":
+            return None
+        from profiles.prediction.profile_folder import find_profile, profile_of_device, reference_of
+
+        if name == "auto":
+            found = profile_of_device(device)
+            return None if found is None else reference_of(found)
+        stored = self.store.named("profile", name)
+        if stored is not None:
+            reference = ProfileReference.model_validate(stored[1])
+        else:
+            reference = reference_of(find_profile(name))
+        if reference.device != device.name:
+            wrong = f"the profile is of {reference.device}, the cluster has {device.name}"
+            raise FindingsInvalid([Finding("", wrong, "name a profile of the cluster's device")], "/profile")
+        return reference
+
+
+def checked_workload(workload: Workload) -> Workload:
+    """Refuse counts that no machine reaches."""
+    counts = {"global_batch_size": workload.global_batch_size, "sequence_length": workload.sequence_length}
+    counts["images_per_sample"] = workload.images_per_sample
+    require(
+        [
+            Finding(f"/{name}", "is out of range", f"give a whole number up to {LARGEST_COUNT}")
+            for name, value in counts.items()
+            if value > LARGEST_COUNT
+        ],
+        "/workload",
+    )
+    return workload
+
+
+def checked_constraints(constraints: Constraints) -> Constraints:
+    """Pins and forbids in the planner's own words.  Raises FindingsInvalid."""
+    from planner.search.choices import ALIASES, NEVER_FORBIDDEN
+
+    pins = checked_fields(constraints.pins, "/constraints/pins", pinnable_keys())
+    known = tuple(key for key in pinnable_keys() if key not in NEVER_FORBIDDEN)
+    forbids = [ALIASES.get(word, word) for word in constraints.forbids]
+    require(
+        [
+            Finding(f"/{index}", "cannot be forbidden", did_you_mean(name[:64], known))
+            for index, name in enumerate(forbids[:100])
+            if name not in known
+        ],
+        "/constraints/forbids",
+    )
+    return constraints.model_copy(update={"pins": pins, "forbids": tuple(sorted(set(forbids)))})
+
+
+def _checked_objective(objective: Objective, constraints: Constraints) -> Objective:
+    wishes = (constraints.max_step_time_s, constraints.min_tokens_per_s)
+    if objective.minimize == "devices" and wishes == (None, None):
+        hint = "add max_step_time_s or min_tokens_per_s to the constraints"
+        raise FindingsInvalid([Finding("/minimize", "the fewest devices for which speed?", hint)], "/objective")
+    return objective
+
+
+@lru_cache(maxsize=128)
+def catalogue_model(name: str) -> ModelSpec:
+    """A built-in model.  Raises NotFound with the nearest name."""
+    if name.lower() not in builtin_models():
+        hint = did_you_mean(name, builtin_models())
+        raise NotFound(f"there is no model {name!r}", where="--model", hint=hint)
+    return builtin_model(name)
+
+
+@lru_cache(maxsize=128)
+def catalogue_cluster(name: str) -> Cluster:
+    """A built-in cluster.  Raises NotFound with the nearest name."""
+    if name.lower() not in builtin_clusters():
+        hint = did_you_mean(name, builtin_clusters())
+        raise NotFound(f"there is no cluster {name!r}", where="--cluster", hint=hint)
+    return load_cluster(name.lower())

@@ -1,0 +1,82 @@
+"""``/v1/throughput`` and ``/v1/plans/{plan}:replan``: what an elastic scheduler asks."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Request, Response
+
+from api.auth import Caller, demands
+from api.errors import ServiceBusy
+from api.openapi import problems, reads
+from api.questions import ReplanQuestion, ThroughputQuestion
+from api.request_body import read_document
+from api.routes.plans import EXAMPLE, PlanReference
+from api.service import service_of
+from api.solving.pool import TooLong
+from api.throughput import throughput
+from api.wire import Throughput
+from planner.plan import Plan
+from planner.replan.replan import Replan
+from profiles.document import canonical_json
+
+router = APIRouter(prefix="/v1", tags=["elastic"])
+Planner = Annotated[Caller, Depends(demands("plan"))]
+EXAMPLE_CURVE = {
+    **{key: value for key, value in EXAMPLE.items() if key != "devices"},
+    "device_counts": [8, 16, 32, 64],
+    "price_per_device_hour": 2.5,
+}
+
+
+@router.post(
+    "/throughput",
+    summary="How fast on each of these device counts or pools?",
+    responses=problems(404, 409, body=True),
+    openapi_extra=reads(ThroughputQuestion, EXAMPLE_CURVE),
+)
+async def create_throughput(request: Request, caller: Planner) -> Throughput:
+    """Fits or not, step time, tokens a second and cost of each, in one call.
+
+    A stored proof answers first; else a narrow search does, and the gap to the bound of the whole space says how much
+    better another plan could be.  What the budget does not decide has `fits: null`.
+    """
+    service = service_of(request)
+    question = await read_document(request, ThroughputQuestion, service.settings.body_limit_bytes)
+    return await throughput(service, caller, question)
+
+
+@router.post(
+    "/plans/{plan}:replan",
+    summary="Devices were lost or gained: the new plan, and what must move",
+    response_model=Replan,
+    responses=problems(404, 409, 504, body=True),
+    openapi_extra=reads(ReplanQuestion, {"lost_nodes": [1]}),
+)
+async def replan_plan(request: Request, plan: PlanReference, caller: Planner) -> Response:
+    """Which axes keep their layout, the bytes that must cross the network, and how long that takes at the least.
+
+    The new plan is stored.
+    """
+    service = service_of(request)
+    question = await read_document(request, ReplanQuestion, service.settings.body_limit_bytes)
+    text = await to_thread.run_sync(service.store.plan_text, plan)
+    payload = {
+        "plan": text.body,
+        "devices": question.devices,
+        "lost_nodes": question.lost_nodes,
+        "top_k": question.top_k,
+        "most_devices": service.settings.most_devices,
+    }
+    limit_s = service.settings.synchronous_s
+    try:
+        content = await service.searches.run("replan", payload, limit_s)
+    except TooLong:
+        raise ServiceBusy(
+            f"the search takes longer than {limit_s:g} s", hint="ask POST /v1/plans with Prefer: respond-async first"
+        ) from None
+    new = Plan.model_validate_json(canonical_json(json.loads(content)["plan"]))
+    await to_thread.run_sync(service.store.save_plan, new)
+    return Response(content, media_type="application/json")

@@ -1,0 +1,108 @@
+"""``/v1/estimates`` and ``/v1/problems:check``: numbers of one strategy, and what is wrong with a question."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Request, Response
+
+from api.auth import Caller, demands
+from api.document_check import checked_document
+from api.errors import ServiceBusy
+from api.openapi import problems, reads
+from api.problem_details import Finding, problem_details
+from api.questions import EstimateQuestion, Question
+from api.request_body import read_document, read_json
+from api.resolving import Resolver
+from api.routes.plans import EXAMPLE
+from api.service import service_of
+from api.solving.pool import TooLong
+from api.wire import Estimate, ProblemCheck
+from planner.model.parameters import total_parameters
+from planner.problem import Problem
+from profiles.document import canonical_json
+from profiles.errors import MeshwrightError
+
+router = APIRouter(prefix="/v1", tags=["questions"])
+
+
+@router.post(
+    "/estimates",
+    summary="Predict one strategy, without any search",
+    response_model=Estimate,
+    responses=problems(404, 409, body=True),
+    openapi_extra=reads(EstimateQuestion, {**EXAMPLE, "strategy": {"tp": 2, "micro_batch_size": 1}}),
+)
+async def create_estimate(request: Request, caller: Annotated[Caller, Depends(demands("plan"))]) -> Response:
+    """Time, memory, whether it fits.  Fields that are left out are filled in as a framework would, and named."""
+    service = service_of(request)
+    question = await read_document(request, EstimateQuestion, service.settings.body_limit_bytes)
+    payload = await to_thread.run_sync(service.resolver.estimate_payload, question)
+    key = hashlib.sha256(canonical_json(payload).encode()).hexdigest()
+    content = service.views.get(key)
+    if content is None:
+        try:
+            content = await service.quick.run("estimate", payload, service.settings.quick_s)
+        except TooLong:
+            raise ServiceBusy("the estimate takes too long", hint="ask for a smaller model or cluster") from None
+        service.views.keep(key, content)
+    return Response(content, media_type="application/json")
+
+
+@router.post(
+    "/problems:check",
+    summary="What is wrong with a question?  All findings at once; nothing is searched or stored",
+    response_model=ProblemCheck,
+    responses=problems(body=True),
+    openapi_extra=reads(Question, EXAMPLE),
+)
+async def check_problem(request: Request, caller: Annotated[Caller, Depends(demands("read"))]) -> ProblemCheck:
+    """200 with `ok: false` and the findings for a question that cannot be planned; 4xx for a body that is no JSON."""
+    service = service_of(request)
+    data = await read_json(request, service.settings.body_limit_bytes)
+    return await to_thread.run_sync(lambda: checked(service.resolver, data))
+
+
+def checked(resolver: Resolver, data: Any) -> ProblemCheck:
+    """Every finding that can be made without a search."""
+    findings: list[Finding] = []
+
+    def attempt(step: Callable[[], Any]) -> Any:
+        try:
+            return step()
+        except MeshwrightError as error:
+            if error.http_status >= 500:
+                raise
+            found = problem_details(error)
+            findings.extend(found.errors or (Finding(pointer="", detail=found.detail),))
+            return None
+
+    question = attempt(lambda: checked_document(Question, data))
+    if question is None:
+        return ProblemCheck(ok=False, findings=tuple(findings))
+    attempt(lambda: resolver.model(question.model))
+    attempt(lambda: resolver.cluster(question.cluster, question.devices))
+    known = list(findings)
+    # The parts together: constraints, objective, profile; what the parts alone said is not said again.
+    problem: Problem | None = attempt(lambda: resolver.problem(question))
+    findings = list(dict.fromkeys([*known, *findings]))
+    if problem is not None:
+        findings += _rules_of_target(problem)
+    if findings or problem is None:
+        return ProblemCheck(ok=False, findings=tuple(findings))
+    return ProblemCheck(
+        ok=True,
+        problem_id=problem.problem_id,
+        num_devices=problem.cluster.num_devices,
+        parameters=total_parameters(problem.model),
+    )
+
+
+def _rules_of_target(problem: Problem) -> list[Finding]:
+    """What the target can never run, whatever the strategy."""
+    from planner.search.target_rules import TargetRules
+
+    return [Finding(pointer="/constraints/target", detail=each) for each in TargetRules(problem).always()]

@@ -1,0 +1,170 @@
+"""``/v1/plans``: ask for a plan, read plans, list and compare them."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+
+from api.auth import Caller, demands
+from api.conditional import FOR_EVER, REVALIDATE, etag, not_modified
+from api.document_check import checked_document
+from api.idempotency import KeyedRequest, checked_key
+from api.jobs.board import JobRecord
+from api.json_body import parse_json
+from api.openapi import problems, reads
+from api.planning import answer, plan_response, wants_job
+from api.questions import PlanQuestion
+from api.request_body import read_body
+from api.service import Service, service_of
+from api.wire import PlanAnswer, PlanPage, PlanSummary
+from planner.diff import PlanDiff, diff_plans
+from planner.store.records import PlanRecord
+from profiles.catalogue import builtin_clusters
+from profiles.document import canonical_json
+
+router = APIRouter(prefix="/v1", tags=["plans"])
+
+PlanReference = Annotated[
+    str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="id, unique prefix (4 digits or more) or label")
+]
+IdempotencyKey = Annotated[
+    str | None, Header(description="the same key and content again replays the first answer", max_length=200)
+]
+Prefer = Annotated[str | None, Header(description="respond-async: answer 202 with a job", max_length=200)]
+FULL_ID = 64
+HEADER_SPACE = "key/"
+"""Keeps these keys apart from the ids of ``/v1/requests``."""
+EXAMPLE: dict[str, Any] = {
+    "model": "llama-3.1-8b",
+    "cluster": "dgx-h100",
+    "devices": 8,
+    "workload": {"global_batch_size": 64, "sequence_length": 4096},
+}
+PLANNED: dict[int | str, dict[str, Any]] = {
+    202: {"model": JobRecord, "description": "A job: it was asked for, or the search takes longer"},
+    **problems(404, 409, 504, body=True),
+}
+"""What else a planning question can be answered with."""
+
+
+@router.post(
+    "/plans",
+    summary="Find the fastest way to train a model on a cluster, and prove it",
+    response_model=PlanAnswer,
+    responses=PLANNED,
+    openapi_extra=reads(PlanQuestion, EXAMPLE),
+)
+async def create_plan(
+    request: Request,
+    caller: Annotated[Caller, Depends(demands("plan"))],
+    idempotency_key: IdempotencyKey = None,
+    prefer: Prefer = None,
+) -> Response:
+    """Equal questions get the stored plan.  A search that outlasts the synchronous budget becomes a job (202)."""
+    service, key, as_job = service_of(request), checked_key(idempotency_key), wants_job(prefer)
+    body = await read_body(request, service.settings.body_limit_bytes)
+    spelling = f"body {hashlib.sha256(body).hexdigest()}"
+    if key is None and (known := service.answers.spelt(spelling)) is not None:
+        return plan_response(known)
+    question = checked_document(PlanQuestion, parse_json(body))
+    keyed = None if key is None else keyed_request(service, caller, HEADER_SPACE + key, question)
+    resolved = await to_thread.run_sync(service.resolver.plan_request, question)
+    response = await answer(service, caller, resolved, keyed, as_job=as_job, join=False)
+    if means_the_same_for_ever(question):
+        service.answers.spell(spelling, resolved)
+    return response
+
+
+def keyed_request(service: Service, caller: Caller, key: str, question: PlanQuestion) -> KeyedRequest:
+    """The question under a key of its owner; its content is what was asked, not what names meant at the time."""
+    sha = hashlib.sha256(canonical_json(question.model_dump(mode="json")).encode()).hexdigest()
+    return KeyedRequest(service.records, caller.owner, key, sha)
+
+
+def means_the_same_for_ever(question: PlanQuestion) -> bool:
+    """Whether no name of the question can come to mean something else."""
+    from planner.model.builtin import builtin_models
+
+    model, cluster = question.model, question.cluster
+    fixed_model = not isinstance(model, str) or model.lower() in builtin_models()
+    fixed_cluster = not isinstance(cluster, str) or cluster.lower() in builtin_clusters()
+    return fixed_model and fixed_cluster and question.profile == "none"
+
+
+@router.get("/plans", summary="List stored plans, newest first", response_model=PlanPage, responses=problems(404, 409))
+async def list_plans(  # noqa: PLR0917  # a query parameter is an argument
+    request: Request,
+    caller: Annotated[Caller, Depends(demands("read"))],
+    model: Annotated[str | None, Query(max_length=200, description="only plans of this model")] = None,
+    cluster: Annotated[str | None, Query(max_length=200, description="only plans for this cluster")] = None,
+    problem_id: Annotated[str | None, Query(pattern="^[0-9a-f]{64}$", description="only answers to this")] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    after: Annotated[str | None, Query(pattern="^[0-9a-f]{64}$", description="`next` of the page before")] = None,
+) -> PlanPage:
+    """Pages are stable while plans arrive: each continues after the last plan of the page before."""
+    service = service_of(request)
+    records = await to_thread.run_sync(
+        lambda: service.store.list_plans(
+            harmless(model), harmless(cluster), problem_id=problem_id, limit=limit + 1, after=after
+        )
+    )
+    shown = records[:limit]
+    more = shown[-1].plan_id if len(records) > limit else None
+    return PlanPage(plans=tuple(_summary(record) for record in shown), next=more)
+
+
+@router.get(
+    "/plans/{plan}",
+    summary="Read one plan",
+    response_model=PlanAnswer,
+    responses={304: {"description": "The client's copy is good"}, **problems(404, 409)},
+)
+async def get_plan(
+    request: Request, plan: PlanReference, caller: Annotated[Caller, Depends(demands("read"))]
+) -> Response:
+    """A full id may be cached for ever; what a label or a prefix means may change."""
+    service = service_of(request)
+    caching = FOR_EVER if len(plan) == FULL_ID else REVALIDATE
+    found = await service.answers.stored(plan)
+    same = not_modified(request, found.plan_id, caching)
+    if same is not None:
+        return same
+    headers = {"ETag": etag(found.plan_id), "Cache-Control": caching, "Content-Location": f"/v1/plans/{found.plan_id}"}
+    return Response(found.content, media_type="application/json", headers=headers)
+
+
+@router.get(
+    "/plans/{a}/diff/{b}",
+    summary="How two plans differ: question, strategy, stages, time and memory",
+    response_model=PlanDiff,
+    responses=problems(404, 409),
+)
+async def get_diff(
+    request: Request, a: PlanReference, b: PlanReference, caller: Annotated[Caller, Depends(demands("read"))]
+) -> PlanDiff:
+    """Changes are b - a: positive means that plan b takes more."""
+    store = service_of(request).store
+    return await to_thread.run_sync(lambda: diff_plans(store.get_plan(a), store.get_plan(b)))
+
+
+def harmless(text: str | None) -> str | None:
+    """A query parameter as the database may see it: U+0000 is no text there, and fits nothing."""
+    return None if text is None else text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
+def _summary(record: PlanRecord) -> PlanSummary:
+    return PlanSummary(
+        plan_id=record.plan_id,
+        problem_id=record.problem_id,
+        status=record.status,
+        step_time_s=record.step_time_s,
+        gap=record.gap,
+        num_devices=record.num_devices,
+        model=record.model_name,
+        cluster=record.cluster_name,
+        created_at=record.created_at,
+        labels=record.labels,
+    )

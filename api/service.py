@@ -1,0 +1,84 @@
+"""What does a running service consist of?  Its parts, made once, reached by routes through ``service_of``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from fastapi import Request
+
+from api.answers import Answers
+from api.auth import Authenticator
+from api.errors import ServiceBusy
+from api.jobs.board import JobBoard
+from api.metrics import Metrics
+from api.rates import Rates
+from api.resolving import Resolver
+from api.settings import Settings
+from api.solving.flights import Flights, RecentAnswers
+from api.solving.pool import SolverPool
+from planner.store.repository import Store
+from planner.store.service import ServiceStore
+
+
+@dataclass(slots=True)
+class Service:
+    """Everything that routes need."""
+
+    settings: Settings
+    metrics: Metrics
+    store: Store
+    records: ServiceStore
+    resolver: Resolver
+    authenticator: Authenticator
+    searches: SolverPool
+    quick: SolverPool
+    answers: Answers
+    views: RecentAnswers[bytes]
+    view_flights: Flights[bytes]
+    jobs: JobBoard | None
+    draining: bool = False
+
+    def board(self) -> JobBoard:
+        """The jobs.  Raises ServiceBusy where this service runs none."""
+        if self.jobs is None:
+            raise ServiceBusy("this service runs no jobs", hint="ask for less, or start it with a job worker")
+        return self.jobs
+
+
+@asynccontextmanager
+async def running(settings: Settings, metrics: Metrics, store: Store, jobs: JobBoard | None) -> AsyncIterator[Service]:
+    """A started service; its processes end with the block.  The store stays the caller's."""
+    records = store.service()
+    searches = SolverPool(settings.solver_processes, settings.solver_memory_bytes, metrics)
+    quick = SolverPool(settings.quick_processes, settings.solver_memory_bytes, metrics)
+    rates = Rates(settings.requests_per_s, settings.burst)
+    service = Service(
+        settings=settings,
+        metrics=metrics,
+        store=store,
+        records=records,
+        resolver=Resolver(records, settings),
+        authenticator=Authenticator(records, rates, required=settings.authentication),
+        searches=searches,
+        quick=quick,
+        answers=Answers(store, searches, metrics, settings),
+        views=RecentAnswers(settings.cached_answers),
+        view_flights=Flights(),
+        jobs=jobs,
+    )
+    await searches.start()
+    await quick.start()
+    try:
+        yield service
+    finally:
+        service.draining = True
+        await searches.stop()
+        await quick.stop()
+
+
+def service_of(request: Request) -> Service:
+    """The service behind a request."""
+    service: Service = request.app.state.service
+    return service

@@ -1,0 +1,66 @@
+"""How is the service run?  uvicorn in this process, with the board of jobs around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+
+import uvicorn
+
+from api.app import create_app
+from api.jobs.board import JobBoard
+from api.settings import LOOPBACK_HOSTS, Settings
+from planner.errors import DocumentInvalid
+from planner.store import open_store
+from planner.store.address import database_url
+
+EMBEDDED = "api.jobs.embedded"
+KEEP_ALIVE_S = 30
+HEADER_BYTES = 16 * 1024
+DRAIN_S = 20
+
+
+def check_address(host: str, port: int, *, authentication: bool) -> None:
+    """Refuse to be reachable by others without authentication.  Raises DocumentInvalid."""
+    if not 0 <= port <= 65_535:
+        raise DocumentInvalid(f"there is no port {port}", where="--port", hint="give a number from 0 to 65535")
+    if host not in LOOPBACK_HOSTS and not authentication:
+        raise DocumentInvalid(
+            f"{host} can be reached by others, and nobody would have to say who they are",
+            where="--host",
+            hint="add --auth keys and create keys with `meshwright token create`, or stay on 127.0.0.1",
+        )
+
+
+def serve(settings: Settings, host: str, port: int) -> None:
+    """Serve until a signal says stop; running requests are finished first."""
+    check_address(host, port, authentication=settings.authentication)
+    # What is wrong with the database is said here, in one sentence, and not in a server's log.
+    open_store(settings.database).close()
+    with embedded_board(settings) as board:
+        config = uvicorn.Config(
+            create_app(settings, board),
+            host=host,
+            port=port,
+            log_level="info",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=DRAIN_S,
+            h11_max_incomplete_event_size=HEADER_BYTES,
+        )
+        uvicorn.Server(config).run()
+
+
+@contextmanager
+def embedded_board(settings: Settings) -> Iterator[JobBoard | None]:
+    """The durable board with its own worker; None for an installation without one."""
+    if find_spec(EMBEDDED) is None:
+        yield None
+        return
+    open_board = import_module(EMBEDDED).open_board
+    with open_board(database_url(settings.database), concurrency=settings.job_concurrency) as board:
+        yield board

@@ -1,0 +1,184 @@
+"""What is computed outside the event loop?  One function a question: plain data in, JSON bytes out.
+
+They run in processes of their own (``api.solving.child``): numpy work would hold up every other request.  Each imports
+what it needs, so that a process that only estimates never loads an emitter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from planner.plan import Plan
+from planner.problem import Problem
+from profiles.document import Document, canonical_json
+
+Payload = Mapping[str, Any]
+Task = Callable[[Payload, float], bytes]
+"""Payload and the moment (``time.monotonic``) after which nobody waits -> canonical JSON."""
+
+
+class DeadlineReached(Exception):  # an event, not an error of anybody
+    """The search was still running when its caller stopped waiting."""
+
+
+def plan(payload: Payload, deadline: float) -> bytes:
+    """The best plan of a ``PlanRequest``.  Raises NoFeasiblePlan, BudgetSpent, DocumentInvalid, DeadlineReached."""
+    from api.jobs.board import PlanRequest
+    from planner.search.find import find_plan
+
+    request = PlanRequest.model_validate(payload)
+    found = find_plan(request.problem, request.search_options(), _until(deadline))
+    return _document(_proved(found, request.problem))
+
+
+def estimate(payload: Payload, deadline: float) -> bytes:
+    """One strategy's plan, fitting or not."""
+    from planner.search.estimate import estimate as estimate_strategy
+    from planner.strategy_text import complete_strategy
+
+    problem = Problem.model_validate(payload["problem"])
+    batch = problem.workload.global_batch_size
+    chosen, notes = complete_strategy(payload["strategy"], problem.cluster.num_devices, batch)
+    layers = payload.get("chunk_layers")
+    answer = estimate_strategy(problem, chosen, None if layers is None else tuple(layers))
+    over_bytes = answer.peak_memory_bytes - answer.memory_limit_bytes
+    return _json(
+        {
+            "fits": answer.status != "infeasible",
+            "missing_bytes": max(over_bytes, 0),
+            "filled_in": notes,
+            "plan": answer.model_dump(mode="json", exclude={"problem"}),
+        }
+    )
+
+
+def explanation(payload: Payload, deadline: float) -> bytes:
+    """Why this plan."""
+    from planner.explain.why import explain
+
+    return _document(explain(_plan(payload), with_neighbours=not payload.get("brief", False)))
+
+
+def why_not(payload: Payload, deadline: float) -> bytes:
+    """Why not another choice."""
+    from planner.explain.why_not import why_not as ask
+    from planner.search.options import SearchOptions
+
+    return _document(ask(_plan(payload), payload["pins"], SearchOptions(top_k=0), _until(deadline)))
+
+
+def timeline(payload: Payload, deadline: float) -> bytes:
+    """The simulated step, in the trace-event format that Perfetto opens."""
+    from planner.schedule.trace import trace_json
+    from planner.timeline import plan_timeline
+
+    return trace_json(plan_timeline(_plan(payload))).encode()
+
+
+def sensitivity(payload: Payload, deadline: float) -> bytes:
+    """How much the plan depends on numbers that may be wrong."""
+    from planner.search.options import SearchOptions
+    from planner.sensitivity import sensitivity as analyse
+
+    def still_wanted(_done: int, _total: int) -> None:
+        _check(deadline)
+
+    replan = bool(payload.get("replan", False))
+    changes = tuple(payload["changes"])
+    return _document(
+        analyse(_plan(payload), changes, replan=replan, options=SearchOptions(top_k=0), progress=still_wanted)
+    )
+
+
+def emission(payload: Payload, deadline: float) -> bytes:
+    """The launch files of a plan for a target, with their manifest."""
+    from planner.emit.for_target import emit_for_target
+    from planner.emit.launch.settings import LaunchSettings
+    from planner.emit.write import manifest
+
+    made = emit_for_target(_plan(payload), payload["target"], payload["launcher"], LaunchSettings())
+    emission = made.emission
+    return _json(
+        {
+            "manifest": manifest(emission),
+            "slower_by": made.slower_by,
+            "step_time_s": emission.plan.step_time_s,
+            "launch_notes": list(emission.launch_notes),
+            "files": dict(emission.files),
+        }
+    )
+
+
+def quick_plan(payload: Payload, deadline: float) -> bytes:
+    """A good plan soon, with the bound of the whole space."""
+    from planner.throughput.quick_plan import quick_plan as plan_quickly
+
+    left_s = max(deadline - time.monotonic(), 0.01)
+    problem = Problem.model_validate(payload["problem"])
+    return _document(_proved(plan_quickly(problem, min(left_s, payload["most_s"])), problem))
+
+
+def replan(payload: Payload, deadline: float) -> bytes:
+    """The plan on other devices, and what must move."""
+    from planner.errors import DocumentInvalid
+    from planner.replan.replan import replan as plan_again
+    from planner.search.options import SearchOptions
+
+    devices = payload["devices"]
+    if devices is not None and devices > payload["most_devices"]:
+        raise DocumentInvalid(f"this service plans up to {payload['most_devices']:,} devices", where="/devices")
+    options = SearchOptions(top_k=payload["top_k"])
+    lost = payload["lost_nodes"]
+    made = plan_again(_plan(payload), num_devices=devices, lost_nodes=lost, options=options, progress=_until(deadline))
+    _proved(made.plan, made.plan.problem)
+    return _document(made)
+
+
+TASKS: dict[str, Task] = {
+    "plan": plan,
+    "estimate": estimate,
+    "explanation": explanation,
+    "why_not": why_not,
+    "timeline": timeline,
+    "sensitivity": sensitivity,
+    "emission": emission,
+    "quick_plan": quick_plan,
+    "replan": replan,
+}
+"""Name -> task; what is not here is never called."""
+
+
+def _proved(found: Plan, asked: Problem) -> Plan:
+    """The plan, recomputed from its own decisions.  Raises SolverInconsistent: what is refused is never stored."""
+    from api.errors import refused_by_checker
+    from planner.search.recheck import recheck_plan
+    from solver.check import CheckFailed
+
+    try:
+        recheck_plan(found, asked)
+    except CheckFailed as error:
+        raise refused_by_checker(error) from None
+    return found
+
+
+def _plan(payload: Payload) -> Plan:
+    return Plan.model_validate_json(payload["plan"])
+
+
+def _until(deadline: float) -> Callable[[object], None]:
+    return lambda _state: _check(deadline)
+
+
+def _check(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise DeadlineReached
+
+
+def _document(document: Document) -> bytes:
+    return document.canonical_json().encode()
+
+
+def _json(data: Any) -> bytes:
+    return canonical_json(data).encode()

@@ -1,0 +1,198 @@
+"""What do answers look like?  Wire documents that are no documents of the planner."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field, create_model
+
+from api.jobs.board import JobRecord
+from api.problem_details import Finding, ProblemDetails
+from planner.plan import Plan
+from profiles.document import Document
+
+_plan_fields: Any = {name: (field.annotation, field) for name, field in Plan.model_fields.items()}
+_short_fields: Any = {name: field for name, field in _plan_fields.items() if name != "problem"}
+PlanAnswer: Any = create_model(
+    "PlanAnswer",
+    __base__=Document,
+    __doc__="A stored plan: its ids, then the document itself.",
+    plan_id=(str, Field(description="SHA-256 of the document's canonical JSON")),
+    problem_id=(str, Field(description="SHA-256 of the problem's canonical JSON")),
+    **_plan_fields,
+)
+EstimatedPlan: Any = create_model(
+    "EstimatedPlan",
+    __base__=Document,
+    __doc__="A plan document without its problem; its status may be infeasible.",
+    **_short_fields,
+)
+
+
+class PlanSummary(Document):
+    """One line of a list of plans."""
+
+    plan_id: str
+    problem_id: str
+    status: str
+    step_time_s: float
+    gap: float
+    num_devices: int
+    model: str
+    cluster: str
+    created_at: datetime
+    labels: tuple[str, ...] = ()
+
+
+class PlanPage(Document):
+    """A page of plans, newest first."""
+
+    plans: tuple[PlanSummary, ...]
+    next: str | None = Field(default=None, description="give it as `after` for the next page; null = the last page")
+
+
+class JobPage(Document):
+    """A page of jobs, newest first."""
+
+    jobs: tuple[JobRecord, ...]
+    next: str | None = Field(default=None, description="give it as `before` for the next page; null = the last page")
+
+
+class LabelVersion(Document):
+    """Where a label pointed."""
+
+    version: int
+    plan_id: str
+    created_at: datetime
+
+
+class LabelView(Document):
+    """A label: the plan it means now, and its history, newest first."""
+
+    name: str
+    plan_id: str
+    version: int
+    history: tuple[LabelVersion, ...]
+
+
+class Estimate(Document):
+    """The numbers of one strategy."""
+
+    fits: bool
+    missing_bytes: int = Field(description="what the worst device lacks; 0 = it fits, or another limit is broken")
+    filled_in: tuple[str, ...] = Field(description="strategy fields that were left out, as they were filled in")
+    plan: EstimatedPlan
+
+
+class ThroughputPoint(Document):
+    """One allocation."""
+
+    name: str
+    num_devices: int
+    fits: bool | None = Field(description="null: not decided in time, or not a possible number of devices")
+    reason: str | None = Field(default=None, description="why it does not fit, or why nobody knows")
+    meets_target: bool | None = Field(default=None, description="max_step_time_s and min_tokens_per_s are kept")
+    proved: bool = Field(default=False, description="no plan of the declared space is faster")
+    plan_id: str | None = None
+    step_time_s: float | None = None
+    step_time_interval_s: tuple[float, float] | None = None
+    lower_bound_s: float | None = None
+    gap: float | None = Field(default=None, description="how much faster another plan could be, at most")
+    tokens_per_s: float | None = None
+    tokens_per_s_per_device: float | None = None
+    model_flops_utilization: float | None = None
+    peak_memory_bytes: int | None = None
+    cost_per_million_tokens: float | None = Field(default=None, description="null without a price")
+    strategy: dict[str, Any] | None = None
+
+
+class Throughput(Document):
+    """The curve, in the order that was asked."""
+
+    points: tuple[ThroughputPoint, ...]
+    undecided: int = Field(description="rows with fits: null")
+
+
+class ProblemCheck(Document):
+    """Whether a question can be planned, with every finding."""
+
+    ok: bool
+    problem_id: str | None = None
+    num_devices: int | None = None
+    parameters: int | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+class MemoryStage(Document):
+    """What fills one pipeline stage's worst device."""
+
+    stage: int
+    layers: int
+    peak_memory_bytes: dict[str, int]
+    spare_bytes: int
+    recompute: dict[str, Any]
+    offload: dict[str, Any]
+
+
+class MemoryView(Document):
+    """Memory of every stage against the limit."""
+
+    plan_id: str
+    device_memory_bytes: int
+    limit_bytes: int = Field(description="device memory less the margin of the constraints")
+    worst_stage: int
+    stages: tuple[MemoryStage, ...]
+
+
+class EmissionView(Document):
+    """Launch files of a plan."""
+
+    manifest: dict[str, Any]
+    slower_by: float = Field(description="step time of what the target runs over the plan's, minus one")
+    step_time_s: float
+    launch_notes: tuple[str, ...]
+    files: dict[str, str] = Field(description="relative path -> text")
+
+
+class NamedView(Document):
+    """A named document and its version."""
+
+    name: str
+    version: int
+    sha: str = Field(description="the document's id: the ETag to send with If-Match")
+    created_at: datetime | None = Field(default=None, description="null = built in")
+    builtin: bool
+    document: dict[str, Any]
+
+
+class Listing(Document):
+    """Names with what a person asks first about each."""
+
+    items: tuple[dict[str, Any], ...]
+
+
+class RequestView(Document):
+    """A scheduler's own request: what became of it."""
+
+    request_id: str
+    state: Literal["answering", "answered", "queued", "running", "failed", "cancelled"]
+    plan_id: str | None = None
+    job_id: str | None = None
+    problem: ProblemDetails | None = None
+    created_at: datetime
+
+
+class Health(Document):
+    """Whether the service can work."""
+
+    status: Literal["ok", "unavailable"]
+    checks: dict[str, str] = Field(default_factory=dict)
+
+
+class Version(Document):
+    """Which software answers."""
+
+    version: str
+    software_signature: str = Field(description="plans are found again only under the same signature")
+    schema_revision: str

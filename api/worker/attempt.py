@@ -1,0 +1,208 @@
+"""How does one attempt at a job go?  Watch a child solve, tell the world how far it is, prove and store its answer.
+
+The attempt runs inside a step of the durable program.  Everything that it writes to the job goes through the
+program's stream, which refuses an execution that no longer owns the job: a worker that was stopped for longer than
+its lease is thrown out of this function by ``write_event``, and writes no result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from api.errors import JobFailure, SolverCrashed, SolverOutOfMemory, refused_by_checker
+from api.jobs.board import JobProgress, PlanRequest
+from api.jobs.outcome import Outcome, failed
+from api.problem_details import ProblemDetails
+from api.worker.job_notes import JobNotes
+from api.worker.settings import WorkerSettings
+from api.worker.solver_pool import SolverPool
+from api.worker.solver_process import SolverProcess
+from planner.errors import BudgetSpent
+from planner.plan import Plan
+from planner.search.recheck import recheck_plan
+from planner.store.errors import StoreUnavailable
+from planner.store.repository import Store
+from solver.check import CheckFailed
+
+TICK_S = 0.5
+"""Events of a job come at most so often."""
+LOOK_S = 1.0
+"""How often the job's row is read: was it cancelled, is it still ours?"""
+SILENCE_S = 10.0
+"""An event at least so often, because writing one is what finds out that the job belongs to somebody else."""
+STORE_RETRY_S = 2.0
+
+T = TypeVar("T")
+WriteEvent = Callable[[dict[str, Any]], None]
+
+
+class Lost(BaseException):
+    """The job was given back: end without an outcome.  No ``Exception``, because DBOS would record one as the end."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt at one job."""
+
+    job: str
+    number: int
+    request: PlanRequest
+    settings: WorkerSettings
+    pool: SolverPool
+    notes: JobNotes
+    store: Store
+    write_event: WriteEvent
+    draining: Callable[[], bool]
+    progress: JobProgress = field(default_factory=lambda: JobProgress(phase="starting"))
+    cancelled: bool = False
+    _published: JobProgress | None = None
+    _event_s: float = float("-inf")
+    _look_s: float = float("-inf")
+    _stop_s: float | None = None
+
+    def run(self) -> Outcome:
+        """How it ended.  Raises Lost."""
+        stored = self._patiently(lambda: self.store.find_plan(self.request.problem.problem_id))
+        if stored is not None and stored.status == "optimal":
+            return Outcome(status="succeeded", attempt=self.number, result_kind="plan", plan_id=stored.plan_id)
+        self._look()
+        if self.cancelled:
+            return Outcome(status="cancelled", attempt=self.number)
+        self._publish()
+        child = self.pool.take()
+        healthy = False
+        try:
+            child.solve(self.request.canonical_json())
+            outcome, healthy = self._watch(child)
+            return outcome
+        finally:
+            self.pool.give_back(child, healthy=healthy)
+
+    def _watch(self, child: SolverProcess) -> tuple[Outcome, bool]:
+        start_s = time.monotonic()
+        limit_s = min(self.request.time_limit_s or self.settings.longest_solve_s, self.settings.longest_solve_s)
+        # The search ends itself at its own limit; what it does after that is assembling the plan.
+        own = self.settings.grace_s if self.request.time_limit_s == limit_s else 0.0
+        while True:
+            message = child.next_message(TICK_S)
+            if message is not None and "progress" in message:
+                self.progress = JobProgress.model_validate(message["progress"])
+            elif message is not None and "ready" not in message:
+                return self._ended(message, child)
+            self._look()
+            self._publish()
+            if self._stop_s is None and (self.cancelled or time.monotonic() - start_s > limit_s + own):
+                child.stop()
+                self._stop_s = time.monotonic()
+            if self._stop_s is not None and time.monotonic() - self._stop_s > self.settings.grace_s:
+                return self._hung(), False
+            self._leave_when_draining()
+
+    def _ended(self, message: dict[str, Any], child: SolverProcess) -> tuple[Outcome, bool]:
+        """What the child's last message means, and whether the child can be used again."""
+        if "plan" in message:
+            return self._keep(message["plan"], float(message["wall_s"])), True
+        if "infeasible" in message:
+            details = ProblemDetails.model_validate(message["infeasible"])
+            status = "cancelled" if self.cancelled else "succeeded"
+            kind = "none" if self.cancelled else "infeasible"
+            return Outcome.model_validate(
+                {"status": status, "attempt": self.number, "result_kind": kind, "error": details}
+            ), True
+        if "refused" in message:
+            if self.cancelled:
+                return Outcome(status="cancelled", attempt=self.number), True
+            details = ProblemDetails.model_validate(message["refused"])
+            return Outcome(status="failed", attempt=self.number, error=details), True
+        if self.cancelled:
+            return Outcome(status="cancelled", attempt=self.number), False
+        return failed(_failure(message, child), self.number, again=True), False
+
+    def _hung(self) -> Outcome:
+        """It was told to end and did not."""
+        if self.cancelled:
+            return Outcome(status="cancelled", attempt=self.number)
+        error = BudgetSpent(
+            f"the search did not end within {self.settings.grace_s:g} s of its time limit",
+            where="/time_limit_s",
+            hint="pin degrees to make the space smaller, or ask for fewer devices",
+        )
+        return failed(error, self.number)
+
+    def _keep(self, text: str, wall_s: float) -> Outcome:
+        """Prove the answer and store it; a cancelled job keeps it too."""
+        self.progress = self.progress.model_copy(update={"phase": "checking"})
+        try:
+            plan = Plan.model_validate_json(text)
+            recheck_plan(plan, self.request.problem)
+        except (CheckFailed, ValueError) as error:
+            return failed(refused_by_checker(error), self.number)
+        self.progress = JobProgress(
+            phase="storing",
+            bounded=plan.search.bounded,
+            evaluated=plan.search.evaluated,
+            incumbent_s=plan.step_time_s,
+            bound_s=plan.lower_bound_s,
+            gap=plan.gap,
+        )
+        # Before the plan is stored: whoever lost the job while it solved stores nothing.
+        self._write()
+        plan_id = self._patiently(lambda: self.store.save_plan(plan, wall_s))
+        status = "cancelled" if self.cancelled else "succeeded"
+        return Outcome.model_validate(
+            {"status": status, "attempt": self.number, "result_kind": "plan", "plan_id": plan_id}
+        )
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """Wait for a database that is away: an answer is worth more than the wait."""
+        while True:
+            try:
+                return ask()
+            except StoreUnavailable:
+                self._leave_when_draining()
+                time.sleep(STORE_RETRY_S)
+
+    def _leave_when_draining(self) -> None:
+        if self.draining():
+            self.notes.give_back(self.job)
+            raise Lost(self.job)
+
+    def _look(self) -> None:
+        """Read the job's row now and then; a database that is away is no reason to stop."""
+        if time.monotonic() - self._look_s < LOOK_S:
+            return
+        self._look_s = time.monotonic()
+        note = self.notes.read(self.job)
+        if note is not None:
+            self.cancelled = self.cancelled or note.cancel_requested
+            if not note.ours:
+                # Refused when it is true; otherwise only an event more.
+                self._write()
+
+    def _publish(self) -> None:
+        """Write progress where it changed, at most every ``TICK_S``, and a sign of life otherwise."""
+        since_s = time.monotonic() - self._event_s
+        changed = self.progress != self._published
+        if (changed and since_s >= TICK_S) or since_s >= SILENCE_S:
+            self._write()
+
+    def _write(self) -> None:
+        self._event_s, self._published = time.monotonic(), self.progress
+        data = self.progress.model_dump(mode="json")
+        self.write_event({"at": datetime.now(UTC).isoformat(), "status": "running", "progress": data})
+        self.notes.write(self.job, {"progress": data, "attempt": self.number})
+
+
+def _failure(message: dict[str, Any], child: SolverProcess) -> JobFailure:
+    if "out_of_memory" in message:
+        return SolverOutOfMemory(
+            "the solving process reached its memory limit",
+            hint="raise the worker's --memory-limit, or ask a smaller question",
+        )
+    if "crashed" in message:
+        return SolverCrashed(f"the solver failed: {message['crashed'][:500]}", hint="this is a bug: please report it")
+    return child.why_it_died()

@@ -1,0 +1,35 @@
+"""What can be set on a worker?"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """How a worker works.  Times in seconds.
+
+    ``lease_s``: a worker whose heartbeat has not moved for so long is taken for dead, and its jobs run elsewhere.
+    ``longest_solve_s``: a search that asks for no time limit, or a longer one, is ended then with its best plan.
+    ``grace_s``: how long a solve that was told to end may take for it before its process is killed.
+    ``solver_module``: what the solving process runs (``api.worker.solver_child`` says what it must understand).
+    ``drain_s``: how long running solves may go on when the worker is asked to end; then other workers get them.
+    """
+
+    database_url: str | None = None
+    concurrency: int = 1
+    memory_limit_bytes: int = 0
+    lease_s: float = 20.0
+    heartbeat_s: float = 4.0
+    longest_solve_s: float = 3600.0
+    grace_s: float = 10.0
+    drain_s: float = 20.0
+    poll_s: float = 0.1
+    solver_module: str = "api.worker.solver_child"
+
+
+def default_memory_limit_bytes(concurrency: int) -> int:
+    """Three quarters of the machine's memory, shared by the solves that may run at once."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return int(total * 0.75) // max(1, concurrency)
