@@ -29,7 +29,7 @@ from planner.check.worker import Worker
 from planner.emit.catalogue import named_release, target_module
 from planner.emit.emission import Emission, LauncherName
 from planner.emit.write import manifest
-from planner.errors import DocumentInvalid, TargetRefused
+from planner.errors import DocumentInvalid, TargetRefused, ValidatorUnavailable
 from planner.model.builtin import builtin_models
 from planner.model.load import load_model
 from planner.plan import Plan
@@ -41,6 +41,7 @@ RESULTS = Path(__file__).parent / "results"
 NUM_NODES = (1, 2, 4, 8, 16, 32, 128)
 TRIES_A_PROBLEM = 60
 PLANS_A_PROBLEM = 15
+ANSWER_TIMEOUT_S = 60.0
 
 
 @dataclass(slots=True)
@@ -54,6 +55,8 @@ class Tally:
     asked: Counter[str] = field(default_factory=Counter)
     wall_s: dict[str, list[float]] = field(default_factory=dict)
     refused: list[dict[str, Any]] = field(default_factory=list)
+    unanswered: list[dict[str, Any]] = field(default_factory=list)
+    """What a validator did not finish in time: torch builds tables of some pipelines for minutes."""
     largest_world: int = 0
 
 
@@ -108,7 +111,11 @@ def survey(target: str, count: int, seed: int, launchers: list[LauncherName]) ->
             if tally.plans >= count:
                 return tally
             if number % 20 == 0:
-                print(f"{target}: {tally.plans} plans, {len(tally.refused)} refused", file=sys.stderr, flush=True)
+                print(
+                    f"{target}: {tally.plans} plans, {len(tally.refused)} refused, {len(tally.unanswered)} unanswered",
+                    file=sys.stderr,
+                    flush=True,
+                )
     finally:
         for worker in workers.values():
             worker.close()
@@ -126,8 +133,13 @@ def _ask(emission: Emission, workers: dict[str, Worker], tally: Tally) -> None:
         version = release_of(validator, folder)
         if not is_ready(validator, version):
             continue
-        worker = workers.setdefault(validator.name, Worker(validator, version))
-        verdict = worker.ask(validator.request(folder))
+        worker = workers.setdefault(validator.name, Worker(validator, version, ANSWER_TIMEOUT_S))
+        try:
+            verdict = worker.ask(validator.request(folder))
+        except ValidatorUnavailable as error:
+            worker.close()
+            tally.unanswered.append(_refusal(emission.plan, validator.name, "no answer", error.what))
+            continue
         tally.asked[validator.name] += 1
         tally.wall_s.setdefault(validator.name, []).append(verdict.wall_s)
         if not verdict.accepted:
@@ -152,6 +164,7 @@ def summary(target: str, tally: Tally, seed: int, wall_s: float) -> dict[str, An
         "largest_world_size": tally.largest_world,
         "asked": dict(tally.asked),
         "refused": tally.refused,
+        "unanswered": tally.unanswered,
         # The first answer carries the worker's imports.
         "validator_wall_s": {
             name: {"median": round(median(times[1:]), 4), "p90": round(quantiles(times[1:], n=10)[-1], 4)}

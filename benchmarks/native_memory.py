@@ -90,7 +90,7 @@ def model(hidden_size: int = 2048, num_layers: int = 4, vocab_size: int = 32_000
 
 
 SELECTIVE: dict[str, Any] = {"recompute": "selective", "recompute_modules": ("norm", "activation")}
-PIPELINE: dict[str, Any] = {"zero_stage": 1, "dp_shard": 4, "num_microbatches": 4}
+PIPELINE: dict[str, Any] = {"zero_stage": 1, "dp_shard": 4, "num_microbatches": 3}
 CASES: dict[str, tuple[ModelSpec, Strategy]] = {
     "one device": (model(), Strategy(zero_stage=0, num_microbatches=2)),
     "zero 0, 8 ranks": (model(), Strategy(dp_shard=8, zero_stage=0, num_microbatches=2)),
@@ -114,11 +114,11 @@ CASES: dict[str, tuple[ModelSpec, Strategy]] = {
     ),
     "cp 2, gathered": (model(2048, 8), Strategy(cp=2, cp_kind="ring", dp_shard=16, zero_stage=3)),
     "cp 4, all-to-all": (model(2048, 8), Strategy(cp=4, cp_kind="all_to_all", dp_shard=16, zero_stage=3)),
-    "pp 2, 1f1b": (model(2048, 8), Strategy(pp=2, **PIPELINE)),
-    "pp 2, gpipe": (model(2048, 8), Strategy(pp=2, schedule="gpipe", **PIPELINE)),
+    "pp 2, 1f1b": (model(), Strategy(pp=2, **PIPELINE)),
+    "pp 2, gpipe": (model(), Strategy(pp=2, schedule="gpipe", **PIPELINE)),
     "pp 4, 1f1b, full recompute": (
-        model(2048, 16),
-        Strategy(pp=4, dp_shard=4, zero_stage=1, num_microbatches=8, recompute="full"),
+        model(2048, 8),
+        Strategy(pp=4, dp_shard=4, zero_stage=1, num_microbatches=5, recompute="full"),
     ),
 }
 

@@ -77,7 +77,7 @@ def _bound_leaves(problem: Problem, cutoff_s: float) -> int:
         rows, keys = search.space.shardings(layouts.take(picked), key[picked])
         terms = BoundTerms(search.costs, rows, search.costs.rows(rows, (table, keys)))
         reliefs = search.space.relief_codes
-        done += relief_bounds_s(terms, table.layers, reliefs, search.rules.limit_bytes, cutoff_s).size
+        done += relief_bounds_s(terms, table.layers, reliefs, search.limits, cutoff_s).size
         if done >= MOST_LEAVES:
             break
     return done

@@ -42,8 +42,8 @@ from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, Mode
 from planner.native.assemble import assemble
 from planner.native.mesh import build_meshes
 from planner.native.optimizer import build_optimizer
+from planner.native.rank_command import start_process_group
 from planner.native.settings import DeviceKind, TrainSettings
-from planner.native.train import start_process_group
 from planner.plan import Plan, SearchReport
 from planner.problem import Problem, Workload
 from planner.search.estimate import strategy_context

@@ -90,7 +90,13 @@ def _default(option: Any) -> str:
 
 # --- Errors ----------------------------------------------------------------------------------------------------------
 
-ERROR_MODULES = ("profiles.errors", "profiles.observation_store.errors", "planner.errors", "planner.store.errors")
+ERROR_MODULES = (
+    "profiles.errors",
+    "profiles.observation_store.errors",
+    "planner.errors",
+    "planner.store.errors",
+    "api.errors",
+)
 
 
 def error_classes() -> list[type[Any]]:
