@@ -1,5 +1,6 @@
 # make setup   the development environment in .venv
 # make plan    Llama-3.1-70B on 64 H100: plans, prints, writes launch files under out/, stores the plan
+# make serve   the REST service on http://127.0.0.1:8642
 # make test    sets up, lints, passes everything
 # make lint    style, types, layers, contracts
 # make bench   measured figures beside their targets
@@ -95,9 +96,10 @@ postgres:
 	    echo "postgres: install the PostgreSQL server programs (Debian: apt-get install postgresql)" >&2; exit 1; \
 	fi
 
-# One thread a process: the workers and the ranks that tests start share the cores.
+# One thread a process: the workers and the ranks that tests start share the cores.  A file stays on one worker, or the
+# launches that its tests share would run once a worker.
 test: setup targets postgres style
-	OMP_NUM_THREADS=1 TORCH_EXTENSIONS_DIR=$(EXTENSIONS) MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+	OMP_NUM_THREADS=1 TORCH_EXTENSIONS_DIR=$(EXTENSIONS) MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
@@ -109,8 +111,8 @@ accuracy: $(VENV)/.dev
 	    --plot docs/reference/accuracy --html $(OUT)/accuracy.html >$(OUT)/accuracy.txt
 	$(BIN)/python -m docs.generate
 
-serve:
-	@echo "make serve: the API and the web UI come with a later issue; until then: $(BIN)/meshwright --help"
+serve: $(VENV)/.light
+	$(BIN)/meshwright serve
 
 clean:
 	rm -rf $(VENV) $(TARGETS) .cache $(OUT) build dist

@@ -21,8 +21,8 @@ from planner.native.assemble import assemble
 from planner.native.mesh import Meshes, build_meshes
 from planner.native.optimizer import build_optimizer
 from planner.native.plan_file import load_plan
+from planner.native.rank_command import start_process_group
 from planner.native.settings import TrainSettings
-from planner.native.train import start_process_group
 from planner.plan import Plan
 from tests.recorded_collectives import Call, RecordedCollectives
 

@@ -25,11 +25,11 @@ def server_programs() -> Path | None:
 class PostgresServer:
     """A server that lives from ``start`` to ``stop``."""
 
-    def __init__(self, programs: Path) -> None:
-        self._programs = programs
+    def __init__(self, programs: Path, *, in_memory: bool = True, fsync: bool = False) -> None:
+        self._programs, self._fsync = programs, fsync
         # Short, because the path of a Unix socket has at most 107 bytes; pytest's temporary folders are too deep.
         # In memory where that is possible: every new database writes about a thousand small files.
-        self._folder = Path(tempfile.mkdtemp(prefix="mwpg", dir=_memory_folder()))
+        self._folder = Path(tempfile.mkdtemp(prefix="mwpg", dir=_memory_folder() if in_memory else None))
         self._data = str(self._folder / "data")
         self._user = _unprivileged_user() if os.geteuid() == 0 else None
 
@@ -43,7 +43,9 @@ class PostgresServer:
 
     def resume(self) -> None:
         """Start the server on its existing data; returns when it accepts connections."""
-        options = f"-k {self._folder} -c listen_addresses= -c fsync=off -c max_connections=60"
+        options = (
+            f"-k {self._folder} -c listen_addresses= -c fsync={'on' if self._fsync else 'off'} -c max_connections=60"
+        )
         self._call("pg_ctl", "-D", self._data, "-o", options, "-l", str(self._folder / "log"), "-w", "start")
 
     def halt(self) -> None:

@@ -10,20 +10,21 @@ import sys
 
 import pytest
 
+import api
 import planner
 import profiles
 import solver
 from profiles.errors import MeshwrightError
 
 EXIT_CODES = {1, 2, 3, 4, 5, 6, 7, 8}
-HTTP_STATUSES = {401, 403, 404, 409, 413, 422, 429, 500, 503, 504, 507}
+HTTP_STATUSES = {400, 401, 403, 404, 409, 412, 413, 415, 422, 428, 429, 500, 503, 504, 507}
 
 # Modules that need an extra or a running Alembic; they define no errors (checked below by name).
-NOT_IMPORTED = re.compile(r"planner\.native(\..*)?|planner\.store\.migrations(\..*)?")
+NOT_IMPORTED = re.compile(r"planner\.native(\..*)?|planner\.store\.migrations(\..*)?|api\.worker\.__main__")
 
 
 def error_classes() -> list[type[MeshwrightError]]:
-    for package in (planner, profiles, solver):
+    for package in (api, planner, profiles, solver):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not NOT_IMPORTED.fullmatch(module.name):
                 importlib.import_module(module.name)

@@ -15,10 +15,11 @@ import torch
 import torch.distributed as dist
 
 from planner.native.plan_file import load_plan
+from planner.native.rank_command import start_process_group
 from planner.native.reference import reference_records
 from planner.native.report import StepRecord
 from planner.native.settings import TrainSettings
-from planner.native.train import start_process_group, train
+from planner.native.train import train
 
 SETTINGS = TrainSettings(steps=3, device="cpu", precision="fp32", learning_rate=1e-2)
 BF16 = TrainSettings(steps=3, device="cpu", precision="plan", learning_rate=1e-2)

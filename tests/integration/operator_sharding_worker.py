@@ -1,4 +1,4 @@
-"""Train every sharding plan of a folder on forked gloo ranks; rank 0 writes losses and what every edge sent.
+"""Train every sharding plan of a folder on forked gloo ranks; rank 0 writes losses and what every resharding sent.
 
 python operator_sharding_worker.py FOLDER
 
@@ -23,36 +23,18 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore
-from torch.distributed.tensor import DTensor
 
-from planner.native.operator_sharding import operator_run
-from planner.native.operator_sharding.placements import placed, words_of
+from planner.native.operator_sharding.placements import words_of
 from planner.native.operator_sharding.reference import single_process_losses
 from planner.native.operator_sharding.settings import RunSettings
 from planner.native.operator_sharding.sharded_step import ShardedStep
 from planner.native.operator_sharding.traced_module import Retraced, load_sharding_plan, retrace, whole_batch
 from planner.native.operator_sharding.train import build_mesh
 from planner.shard.sharding_plan import ShardingPlan
-from tests.recorded_collectives import RecordedCollectives
+from tests.sharded_traffic import StepTraffic
 
 SETTINGS = RunSettings(steps=3, device="cpu", learning_rate=1e-2)
 LEARNING_RATES = {"adamw": 1e-2, "sgd": 1e-1}
-
-
-class RecordedEdges:
-    """Stands in for ``placed`` in the operators' runs: notes which collectives each edge takes."""
-
-    def __init__(self, recorder: RecordedCollectives, axes: dict[tuple[int, ...], str]) -> None:
-        self.recorder, self.axes = recorder, axes
-        self.edges: list[dict[str, Any]] = []
-
-    def __call__(self, tensor: DTensor, words: Sequence[str]) -> DTensor:
-        before = len(self.recorder.calls)
-        moved = placed(tensor, words)
-        calls = [[call.operation, self.axes[call.ranks], call.payload_bytes] for call in self.recorder.calls[before:]]
-        size = tensor.numel() * tensor.element_size()
-        self.edges.append({"held": words_of(tensor), "needed": list(words), "size_bytes": size, "calls": calls})
-        return moved
 
 
 @lru_cache
@@ -67,23 +49,16 @@ def retraced_of(plan: ShardingPlan) -> Retraced:
 
 
 def trained(plan: ShardingPlan) -> dict[str, Any]:
-    """Losses of the ranks; the edges of the first step, with what each of them sent."""
+    """Losses of the ranks; what each resharding of the first step sent."""
     settings = replace(SETTINGS, learning_rate=LEARNING_RATES[plan.optimizer])
     mesh = build_mesh(plan, "cpu")
     step = ShardedStep(plan, retraced_of(plan), mesh, settings)
-    groups = {
-        tuple(dist.get_process_group_ranks(mesh.get_group(number))): axis.name
-        for number, axis in enumerate(plan.mesh)
-        if axis.size > 1
-    }
-    with RecordedCollectives() as recorder:
-        edges = RecordedEdges(recorder, groups)
-        setattr(operator_run, "placed", edges)  # noqa: B010  # a module's own name
+    traffic = StepTraffic(plan, mesh)
+    with traffic.watched():
         losses = [step.run(whole_batch(step.retraced, settings, 0))]
-        setattr(operator_run, "placed", placed)  # noqa: B010
     losses += [step.run(whole_batch(step.retraced, settings, index)) for index in range(1, settings.steps)]
     buffers = {name: words_of(value) for name, value in step.buffers.items()}
-    return {"losses": losses, "edges": edges.edges, "buffers": buffers}
+    return {"losses": losses, "traffic": traffic.written(), "buffers": buffers}
 
 
 def rank_main(rank: int, world_size: int, folder: Path, names: Sequence[str]) -> None:

@@ -19,13 +19,12 @@ import pytest
 pytest.importorskip("torch", reason="sharding plans need the extra meshwright[torch]")
 
 from planner.native.operator_sharding.traced_module import module_source
-from planner.shard.placement import layout_of
-from planner.shard.redistribution import redistribution_steps
 from planner.shard.sharding_plan import ShardingPlan
 from planner.shard.torch_graph.read_graph import operator_graph, traced_step
 from tests import sharding_modules
 from tests.random_sharding import random_plan
 from tests.rank_launch import launched
+from tests.sharded_traffic import expected_calls
 from tests.sharding_modules import traced_module
 
 pytestmark = pytest.mark.slow
@@ -85,32 +84,32 @@ def test_losses_equal_one_process(name: str, results: dict[str, Any]) -> None:
 def test_every_edge_sends_what_the_plan_pays_for(
     name: str, plans: dict[str, ShardingPlan], results: dict[str, Any]
 ) -> None:
-    plan = plans[name]
-    sizes, names = tuple(axis.size for axis in plan.mesh), [axis.name for axis in plan.mesh]
+    plan, records = plans[name], results[name]["traffic"]["operators"]
     planned = [(list(edge.held), list(edge.needed)) for row in plan.operators for edge in row.inputs]
-    edges = results[name]["edges"]
-    assert [(edge["held"], edge["needed"]) for edge in edges] == planned
+    assert [(record["held"], record["needed"]) for record in records] == planned
     sent: Counter[str] = Counter()
-    for edge in edges:
-        steps = redistribution_steps(layout_of(edge["held"]), layout_of(edge["needed"]), sizes)
-        if steps is None:
-            continue
-        expected = [
-            _on_gloo(step.kind, names[step.axis], edge["size_bytes"], step.parts, sizes[step.axis])
-            for step in steps
-            if step.kind != "slice"
-        ]
-        assert edge["calls"] == expected, edge
-        sent.update(step.kind for step in steps)
-    assert len(sent) >= 3, sent
+    for record in records:
+        expected = expected_calls(record, plan)
+        if expected is not None:
+            assert record["calls"] == expected, record
+            sent.update(call[0] for call in expected)
+    assert len(sent) >= 2, sent
 
 
-def _on_gloo(kind: str, axis: str, size_bytes: int, parts: int, ranks: int) -> list[Any]:
-    """Operation, axis and payload (the larger side): DTensor's all-to-all is a gather and a cut where there is none."""
-    local_bytes = size_bytes // parts
-    if kind in ("all_gather", "all_to_all"):
-        return ["all_gather", axis, local_bytes * ranks]
-    return [kind, axis, local_bytes]
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_and_updates_send_what_the_plan_pays_for(
+    name: str, plans: dict[str, ShardingPlan], results: dict[str, Any]
+) -> None:
+    plan, traffic = plans[name], results[name]["traffic"]
+    states = [list(row.state_placements) for row in plan.parameters if row.gradient_producer is not None]
+    assert len(traffic["step"]) >= 2 * len(states)
+    updates = traffic["step"][-len(states) :]
+    assert Counter(map(str, states)) == Counter(str(record["held"]) for record in updates)
+    for record in traffic["step"]:
+        expected = expected_calls(record, plan)
+        assert expected is None or record["calls"] == expected, record
+    assert any(record["calls"] for record in traffic["step"])
+    assert traffic["unexplained"] == 0
 
 
 def test_the_plans_cut_most_operators(plans: dict[str, ShardingPlan]) -> None:

@@ -16,9 +16,12 @@ from planner.cost.hardware import problem_hardware
 from planner.framework.known import FRAMEWORKS
 from planner.model.load import load_model
 from planner.problem import Problem, Workload
-from planner.search.bound import BoundTerms, lower_bounds_s
+from planner.search.bound import BoundTerms, layout_bounds_s, lower_bounds_s
+from planner.search.branch import split_rules
 from planner.search.estimate import strategy_context
 from planner.search.evaluate import evaluate_split
+from planner.search.space import Space
+from planner.search.stage_capacity import MemoryLimits
 from planner.strategy import Strategy
 from planner.strategy_rows import SCHEDULES, StrategyRows
 from profiles.catalogue import load_cluster
@@ -47,12 +50,23 @@ def _levels(outcomes: Outcomes) -> tuple[NDArray[np.float64], NDArray[np.float64
     costs, rows = outcomes.costs, outcomes.rows
     cores = _plainest(rows, "relief", *SHARDING, *CORE)
     layouts, shardings = _plainest(rows, "relief", *SHARDING), _plainest(rows, "relief")
-    core = BoundTerms(costs, cores, costs.rows(cores), with_tail=False)
-    core_s = cores.num_microbatches * core.total_s / cores.pp + core.leanest_tail_s()
-    layout = BoundTerms(costs, layouts, costs.rows(layouts), with_tail=False)
-    layout_s = layout.loose_s + layout.leanest_tail_s()
+    core = BoundTerms(costs, cores, costs.rows(cores), leanest_tail=True)
+    core_s = cores.num_microbatches * core.total_s / cores.pp + core.tail_s
+    layout = BoundTerms(costs, layouts, costs.rows(layouts), leanest_tail=True)
+    layout_s = layout.loose_s
     sharding_s = BoundTerms(costs, shardings, costs.rows(shardings)).loose_s
     return core_s, layout_s, sharding_s
+
+
+def _layout_bounds_s(problem: Problem, outcomes: Outcomes, cutoff_s: float = np.inf) -> NDArray[np.float64]:
+    """Bound with memory of the layout of every strategy, as the search computes it."""
+    layouts = _plainest(outcomes.rows, "relief", *SHARDING)
+    table, key = outcomes.costs.keyed(layouts)
+    terms = BoundTerms(outcomes.costs, layouts, outcomes.costs.rows(layouts, (table, key)), leanest_tail=True)
+    rules = split_rules(problem, outcomes.costs.hardware)
+    limits = MemoryLimits(rules.limit_bytes, rules.host_limit_bytes)
+    codes = Space(problem, outcomes.costs.hardware.num_devices).relief_codes
+    return layout_bounds_s(terms, table.layers, codes, limits, cutoff_s)
 
 
 def _problem(seed: int, *, with_factors: bool = False) -> Problem:
@@ -74,6 +88,9 @@ def _check_time(problem: Problem) -> int:
     fits = np.isfinite(outcomes.fastest_s)
     assert np.isfinite(leaf_s[fits]).all(), "a strategy that fits was ruled out by the memory bound"
     assert (leaf_s[fits] * ROUNDING <= outcomes.fastest_s[fits]).all()
+    with_memory_s = _layout_bounds_s(problem, outcomes)
+    assert (layout_s * ROUNDING <= with_memory_s).all()
+    assert (with_memory_s[fits] * ROUNDING <= outcomes.fastest_s[fits]).all()
     return int(fits.sum())
 
 
@@ -89,6 +106,8 @@ def _check_cutoff(problem: Problem) -> None:
         bounds = lower_bounds_s(terms, limit, float(cutoff_s))
         faster = outcomes.fastest_s < cutoff_s * ROUNDING
         assert (bounds[faster] * ROUNDING <= outcomes.fastest_s[faster]).all()
+        bounds = _layout_bounds_s(problem, outcomes, float(cutoff_s))
+        assert (bounds[faster] * ROUNDING <= outcomes.fastest_s[faster]).all()
 
 
 def _check_memory(problem: Problem) -> None:
@@ -96,7 +115,7 @@ def _check_memory(problem: Problem) -> None:
     if len(outcomes.rows) == 0:
         return
     cores = _plainest(outcomes.rows, "relief", *SHARDING, *CORE)
-    leanest = BoundTerms(outcomes.costs, cores, outcomes.costs.rows(cores), with_tail=False).leanest_bytes()
+    leanest = BoundTerms(outcomes.costs, cores, outcomes.costs.rows(cores), leanest_tail=True).leanest_bytes()
     above = leanest * ROUNDING > outcomes.least_bytes
     assert not above.any(), _first(outcomes, leanest, above)
 
@@ -158,7 +177,7 @@ def test_a_deep_model_sharded_with_its_optimizer_on_the_host_is_not_ruled_out(fr
     layers = problem.model.num_layers
     leaf = evaluate_split(context, Split(chunk_layers=(layers,), relieved=(layers,)))
     core = _plainest(context.row, "relief", *SHARDING, *CORE)
-    terms = BoundTerms(context.costs, core, context.costs.rows(core), with_tail=False)
+    terms = BoundTerms(context.costs, core, context.costs.rows(core), leanest_tail=True)
     assert terms.leanest_bytes()[0] <= leaf.peak_memory_bytes
 
 

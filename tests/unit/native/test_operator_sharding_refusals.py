@@ -127,3 +127,28 @@ def test_two_axes_combine_and_a_stray_placement_is_refused() -> None:
     assert local_outputs(aten.convolution.default, (), [samples, whole, whole]) == (samples,)
     assert local_outputs(aten.convolution.default, (), [("shard:2", "replicate"), whole]) is None
     assert local_outputs(aten.relu.default, (), [samples]) is None
+
+
+def test_attention_is_cut_with_its_mask_or_beside_a_mask_for_all() -> None:
+    """Halves of batch or heads, joined, are what the whole kernel gives; the mask is cut where it has them."""
+    torch.manual_seed(0)
+    kernel = aten._scaled_dot_product_flash_attention_for_cpu.default
+    queries, keys, values = (torch.randn(2, 4, 8, 16) for _ in range(3))
+    for shape, mask_word in (((2, 1, 8, 8), "shard:0"), ((1, 1, 8, 8), "replicate"), ((2, 4, 8, 8), "shard:1")):
+        mask = torch.randn(shape)
+        dim = 1 if mask_word == "shard:1" else 0
+        words = [(f"shard:{dim}",)] * 3 + [(mask_word,)]
+        outputs = local_outputs(kernel, (), words)
+        assert outputs == ((f"shard:{dim}",),) * 2
+        halves = [
+            kernel(*(_half(each, word[0], rank) for each, word in zip((queries, keys, values), words, strict=False)),
+                   attn_mask=_half(mask, mask_word, rank) if mask_word != "replicate" else mask)
+            for rank in range(2)
+        ]  # fmt: skip
+        whole = kernel(queries, keys, values, attn_mask=mask)
+        for index in range(2):
+            torch.testing.assert_close(torch.cat([half[index] for half in halves], dim), whole[index])
+    backward = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+    assert local_outputs(backward, (), [("shard:0",)] * 7) == (("shard:0",),) * 3
+    assert local_outputs(backward, (), [*[("shard:1",)] * 6, ("replicate",)]) == (("shard:1",),) * 3
+    assert local_outputs(backward, (), [*[("shard:1",)] * 6, ("shard:2",)]) is None

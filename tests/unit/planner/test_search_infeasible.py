@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from planner.cli.strategy_text import parse_assignments
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.problem import Constraints, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
+from planner.strategy_text import parse_assignments
 from profiles.cluster import Cluster
 from tests.plan_factory import make_cluster, make_model
 from tests.search_problems import Size, random_problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
@@ -91,12 +91,31 @@ def test_a_case_ends_with_enough_repeats_or_enough_time(cpu: MeasuredDevice) -> 
     assert found["slow"].timing.num_samples == 3
 
 
-def test_warm_up_goes_on_until_medians_agree_and_says_when_they_do_not(cpu: MeasuredDevice) -> None:
-    durations_s = itertools.cycle((1e-4, 1e-3))
+def test_warm_up_goes_on_until_medians_agree_and_says_when_they_do_not(
+    cpu: MeasuredDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The clock is set by hand: on a busy machine two calls of any real length may take the same time, or ten times it.
     restless = Protocol(stable_within=0.01, warm_up_batch=1, longest_warm_up_s=0.03, min_repeats=2)
-    found = timed(cpu, {"restless": lambda: time.sleep(next(durations_s))}, restless)
-    assert found["restless"].detail["warm_up_stable"] is False
-    assert "warm_up_stable" not in timed(cpu, {"calm": lambda: time.sleep(1e-3)})["calm"].detail
+
+    def warmed_up(durations_s: Iterable[float]) -> tuple[Outcome, int]:
+        clock = iter(durations_s)
+        calls = itertools.count()
+
+        def seconds_of(_: MeasuredDevice, call: Callable[[], object]) -> float:
+            call()
+            return next(clock)
+
+        monkeypatch.setattr(protocol, "seconds_of", seconds_of)
+        return timed(cpu, {"a": lambda: next(calls)}, restless)["a"], next(calls)
+
+    unstable, _ = warmed_up(itertools.cycle((1e-4, 1e-3)))
+    assert unstable.detail["warm_up_stable"] is False
+    # One call to size the batch, then 1, 2, 3, 3 ms: the warm-up ends with the first pair that agrees; two samples.
+    calm, num_calls = warmed_up((1e-3, 1e-3, 2e-3, 3e-3, 3e-3, 5e-3, 7e-3))
+    assert "warm_up_stable" not in calm.detail
+    assert num_calls == 7
+    assert calm.timing is not None
+    assert (calm.timing.min_s, calm.timing.max_s) == (5e-3, 7e-3)
 
 
 def test_cases_after_the_deadline_are_not_begun(cpu: MeasuredDevice) -> None:

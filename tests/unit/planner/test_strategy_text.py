@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.cli.strategy_text import complete_strategy, parse_assignments, pinnable_keys, strategy_keys
 from planner.errors import DocumentInvalid
 from planner.strategy import Strategy
+from planner.strategy_text import complete_strategy, parse_assignments, pinnable_keys, strategy_keys
 
 
 def test_lists_and_repeated_flags_add_up() -> None:

@@ -1,0 +1,105 @@
+"""The real command, the real server, a real socket."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.command_line import REPOSITORY, shell_environment
+from tests.running_service import question
+
+START_S = 60
+
+
+@contextmanager
+def serving(*flags: str, folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "planner.cli.main", "serve", "--port", str(port), "--processes", "1", *flags]
+    log = (folder / "log").open("wb")
+    process = subprocess.Popen(
+        [*command, "--database", str(folder / "plans.db")],
+        cwd=REPOSITORY, env=shell_environment(), stdout=log, stderr=log,
+    )  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    try:
+        end_s = time.monotonic() + START_S
+        while True:
+            try:
+                httpx.get(f"{address}/livez", timeout=1)
+                break
+            except httpx.TransportError:
+                assert process.poll() is None, (folder / "log").read_text()
+                assert time.monotonic() < end_s, "the server did not start"
+                time.sleep(0.1)
+        yield address, process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        log.close()
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "planner.cli.main", *arguments],
+        cwd=REPOSITORY, env=shell_environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_key_a_server_a_plan_and_a_clean_end(tmp_path: Path) -> None:
+    database = str(tmp_path / "plans.db")
+    made = command("token", "create", "--name", "ci", "--days", "1", "--database", database, "-o", "json")
+    key = json.loads(made.stdout)["key"]
+    listed = json.loads(command("token", "list", "--database", database, "-o", "json").stdout)
+    assert [(row["name"], row["state"]) for row in listed] == [("ci", "good")]
+    assert key.partition(".")[2] not in json.dumps(listed)
+    with serving("--auth", "keys", "--jobs", "0", folder=tmp_path) as (address, process):
+        assert httpx.post(f"{address}/v1/plans", json=question()).status_code == 401
+        headers = {"authorization": f"Bearer {key}"}
+        answer = httpx.post(f"{address}/v1/plans", json=question(), headers=headers, timeout=60)
+        assert answer.status_code == 200, answer.text
+        plan_id = answer.json()["plan_id"]
+        assert "server" not in answer.headers
+        with socket.create_connection(("127.0.0.1", httpx.URL(address).port or 0)) as raw:
+            raw.sendall(b"GARBAGE\r\n\r\n")
+            assert b"400" in raw.recv(200)
+        process.send_signal(signal.SIGTERM)
+        # uvicorn ends by raising the signal again once everything is closed.
+        assert process.wait(timeout=30) in {0, -signal.SIGTERM}
+    shown = command("plans", "show", plan_id[:12], "--database", database, "-o", "json")
+    assert json.loads(shown.stdout)["plan_id"] == plan_id
+    log = (tmp_path / "log").read_text()
+    assert "Traceback" not in log
+    assert key.partition(".")[2] not in log
+    assert json.loads(command("token", "revoke", listed[0]["prefix"], "--database", database, "-o", "json").stdout)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.1"])
+def test_it_refuses_to_be_reachable_without_authentication(tmp_path: Path, host: str) -> None:
+    refused = command("serve", "--host", host, "--database", str(tmp_path / "plans.db"))
+    assert refused.returncode == 2
+    assert re.search(r"error\[document-invalid\].*reached by others", refused.stderr)
+    assert "--auth keys" in refused.stderr
+    assert not (tmp_path / "plans.db").exists()
+
+
+def test_a_database_that_cannot_be_used_is_one_error(tmp_path: Path) -> None:
+    broken = tmp_path / "plans.db"
+    broken.write_text("this is no database, and long enough to be looked at " * 20)
+    refused = command("serve", "--port", "0", "--database", str(broken))
+    assert refused.returncode == 2
+    assert "error[store-corrupt]" in refused.stderr
+    assert "Traceback" not in refused.stderr

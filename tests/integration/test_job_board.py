@@ -1,0 +1,161 @@
+"""What the board promises without any worker: durable, idempotent, listed in order, on both databases."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from api.errors import KeyReused
+from api.jobs.board import PlanRequest
+from api.jobs.dbos_board import DbosBoard
+from profiles.errors import DocumentInvalid, NotFound
+from tests.job_requests import small_request
+
+
+@pytest.fixture
+def board(database_url: str) -> Iterator[DbosBoard]:
+    """A board on each database in turn."""
+    with DbosBoard.open(database_url) as opened:
+        yield opened
+
+
+def test_a_submitted_job_is_there_for_another_process(board: DbosBoard, database_url: str) -> None:
+    request = small_request()
+    record = board.submit(request, key=None, owner="ann")
+    assert (record.status, record.owner, record.attempts) == ("queued", "ann", 0)
+    assert record.problem_id == request.problem.problem_id
+    with DbosBoard.open(database_url) as other:
+        assert other.get(record.id) == record
+
+
+def test_the_same_content_is_the_same_job(board: DbosBoard) -> None:
+    first = board.submit(small_request(), key=None, owner="ann")
+    assert board.submit(small_request(), key=None, owner="bob") == first
+    assert board.submit(small_request(priority=5), key="k", owner="bob") == first
+    assert board.submit(small_request(16), key=None, owner="ann").id != first.id
+    assert board.counts().queued == 2
+
+
+def test_a_cancelled_job_is_asked_anew_except_by_its_key(board: DbosBoard) -> None:
+    first = board.submit(small_request(), key="k", owner="ann")
+    assert board.cancel(first.id).status == "cancelled"
+    second = board.submit(small_request(), key=None, owner="ann")
+    assert second.id != first.id
+    assert board.submit(small_request(), key=None, owner="ann") == second
+    # The key stands for its request and what became of it, whatever others ask meanwhile.
+    assert board.submit(small_request(), key="k", owner="ann").id == first.id
+    assert board.submit(small_request(), key="k", owner="bob").id == second.id
+
+
+def test_a_content_can_be_cancelled_and_asked_many_times(board: DbosBoard) -> None:
+    ids = []
+    for _ in range(18):
+        record = board.submit(small_request(), key=None, owner="ann")
+        assert board.cancel(record.id).status == "cancelled"
+        ids.append(record.id)
+    assert len(set(ids)) == 18
+
+
+def test_a_key_belongs_to_one_request(board: DbosBoard) -> None:
+    first = board.submit(small_request(), key="k", owner="ann")
+    with pytest.raises(KeyReused):
+        board.submit(small_request(16), key="k", owner="ann")
+    assert board.counts().queued == 1
+    assert board.submit(small_request(16), key="k", owner="bob").id != first.id
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_hundred_equal_submissions_at_once_are_one_job(board: DbosBoard, key: str | None) -> None:
+    ids = at_once(board, [small_request()] * 100, key)
+    assert len(set(ids)) == 1
+    assert board.counts().queued == 1
+
+
+def test_one_key_with_two_contents_at_once_keeps_one(board: DbosBoard) -> None:
+    refused: list[KeyReused] = []
+    ids = at_once(board, [small_request(), small_request(16)] * 10, "k", refused)
+    assert len(set(ids)) == 1
+    assert len(refused) == 10
+    assert board.counts().queued == 1
+
+
+def at_once(
+    board: DbosBoard, requests: list[PlanRequest], key: str | None, refused: list[KeyReused] | None = None
+) -> list[str]:
+    ids: list[str] = []
+    together = threading.Barrier(len(requests))
+
+    def submit(request: PlanRequest) -> None:
+        together.wait()
+        try:
+            ids.append(board.submit(request, key=key, owner="ann").id)
+        except KeyReused as error:
+            if refused is None:
+                raise
+            refused.append(error)
+
+    threads = [threading.Thread(target=submit, args=(request,)) for request in requests]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return ids
+
+
+def test_pages_hold_every_job_once_newest_first(board: DbosBoard) -> None:
+    owners = ["ann", "bob"]
+    jobs = [board.submit(small_request(4 * (1 + n)), key=f"k{n}", owner=owners[n % 2]).id for n in range(11)]
+    board.cancel(jobs[0])
+    seen: list[str] = []
+    while True:
+        page = board.list_jobs(before=seen[-1] if seen else None, limit=4)
+        seen += [record.id for record in page]
+        if len(page) < 4:
+            break
+    assert sorted(seen) == sorted(jobs)
+    times = [board.get(job).created_at for job in seen]
+    assert times == sorted(times, reverse=True)
+    assert {record.id for record in board.list_jobs(owner="bob")} == set(jobs[1::2])
+    assert [record.id for record in board.list_jobs(status="cancelled")] == [jobs[0]]
+    assert len(board.list_jobs(status="queued", limit=5)) == 5
+    assert board.list_jobs(status="running") == ()
+
+
+def test_events_have_no_holes_and_can_be_resumed_anywhere(board: DbosBoard) -> None:
+    job = board.submit(small_request(), key=None, owner="ann").id
+    assert [(event.seq, event.status) for event in board.events(job)] == [(1, "queued")]
+    assert board.events(job, after=1) == ()
+    board.cancel(job)
+    events = board.events(job)
+    assert [(event.seq, event.status) for event in events] == [(1, "queued"), (2, "cancelled")]
+    for after in range(4):
+        assert board.events(job, after=after) == events[after:]
+
+
+def test_cancelling_twice_changes_nothing(board: DbosBoard) -> None:
+    job = board.submit(small_request(), key=None, owner="ann").id
+    cancelled = board.cancel(job)
+    assert (cancelled.status, cancelled.result_kind, cancelled.cancel_requested) == ("cancelled", "none", True)
+    assert cancelled.finished_at is not None
+    assert board.cancel(job) == cancelled
+
+
+@pytest.mark.parametrize("job", ["", "none", "a" * 32 + "-1", "key-1", "%-1", "0" * 400 + "-7"])
+def test_an_unknown_job_is_not_found(board: DbosBoard, job: str) -> None:
+    for ask in (board.get, board.cancel, board.events):
+        with pytest.raises(NotFound):
+            ask(job)
+    with pytest.raises(NotFound):
+        board.list_jobs(before=job)
+
+
+def test_a_key_is_no_job(board: DbosBoard) -> None:
+    board.submit(small_request(), key="k", owner="ann")
+    assert len(board.list_jobs()) == 1
+
+
+def test_a_page_has_a_size(board: DbosBoard) -> None:
+    with pytest.raises(DocumentInvalid):
+        board.list_jobs(limit=0)

@@ -1,0 +1,87 @@
+"""Real worker processes for tests and benchmarks of jobs: started, killed, stopped, continued."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Self
+
+from api.jobs.board import ENDED, JobBoard, JobRecord
+from api.worker.settings import WorkerSettings
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+def quick_settings(database_url: str, **changes: object) -> WorkerSettings:
+    """A worker with a short lease, so that its death is found in seconds."""
+    values = {"lease_s": 2.0, "heartbeat_s": 0.4, "grace_s": 2.0, "drain_s": 5.0, "memory_limit_bytes": 2**30}
+    return WorkerSettings(database_url=database_url, **{**values, **changes})  # type: ignore[arg-type]
+
+
+class WorkerProcess:
+    """One worker in a process of its own; its children are in sessions of their own."""
+
+    def __init__(self, settings: WorkerSettings, environment: dict[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "api.worker", json.dumps(asdict(settings))],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **(environment or {})},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def kill(self) -> None:
+        """kill -9, as a crash of the machine would look like."""
+        self.process.kill()
+        self._reap()
+
+    def stop(self) -> None:
+        """SIGSTOP: it is there, and does nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """SIGCONT."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def drain(self) -> None:
+        """SIGTERM."""
+        self.process.terminate()
+
+    def end(self) -> int:
+        """End it whatever its state; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.kill()
+        return self._reap()
+
+    def _reap(self) -> int:
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        return self.process.wait(30)
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+    """Poll until ``condition``; fails the test after ``timeout_s``."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {timeout_s:g} s: {what}")
+        time.sleep(0.05)
+
+
+def ended(board: JobBoard, jobs: Sequence[str], timeout_s: float) -> list[JobRecord]:
+    """The records of jobs once all have ended."""
+    wait_for(lambda: all(board.get(job).status in ENDED for job in jobs), timeout_s, "every job has ended")
+    return [board.get(job) for job in jobs]

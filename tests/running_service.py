@@ -1,0 +1,30 @@
+"""A service to send requests to, in this process: the real application, its real processes, a real database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fastapi.testclient import TestClient
+
+from api.app import create_app
+from api.jobs.board import JobBoard
+from api.settings import Settings
+from tests.plan_factory import make_model
+
+WORKLOAD = {"global_batch_size": 16, "sequence_length": 2048}
+SMALL_MODEL: dict[str, Any] = make_model(4).model_dump(mode="json")
+
+
+def question(**changes: Any) -> dict[str, Any]:
+    """A planning question that is answered in a fraction of a second."""
+    return {"model": SMALL_MODEL, "cluster": "dgx-a100-80g", "devices": 8, "workload": WORKLOAD, **changes}
+
+
+@contextmanager
+def service(database: str, jobs: JobBoard | None = None, **changes: Any) -> Iterator[TestClient]:
+    """A client of a running service."""
+    settings = Settings(database=database, solver_processes=1, quick_processes=1, **changes)
+    with TestClient(create_app(settings, jobs), raise_server_exceptions=False) as client:
+        yield client
