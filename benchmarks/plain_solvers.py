@@ -23,15 +23,16 @@ def alone(solver: Callable[[SelectionProblem, float], Found], path: Path, second
 
 
 def _read_and_solve(solver: Callable[[SelectionProblem, float], Found], path: Path, seconds: float) -> Found:
-    return solver(read_instance(path), seconds)
+    try:
+        return solver(read_instance(path), seconds)
+    except ModuleNotFoundError as error:
+        return f"{error.name} is not installed", None
 
 
 def plain_cp_sat(problem: SelectionProblem, seconds: float) -> Found:
     """CP-SAT on one Boolean an option and one a permitted pair, two workers, model building included."""
-    try:
-        from ortools.sat.python import cp_model
-    except ImportError:
-        return "not installed", None
+    from ortools.sat.python import cp_model
+
     begin = time.monotonic()
     model = cp_model.CpModel()
     chosen: list[list[Any]] = []
