@@ -43,6 +43,14 @@ PLAIN_WORDS = {
 """What the option parser says -> what a person says."""
 
 
+class Interrupted(Exception):  # a person's wish, not an error
+    """Stopped by Ctrl-C after a part was done; ``str`` says what is kept, ``hint`` how to go on."""
+
+    def __init__(self, what: str, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.hint = hint
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """What a door says about an error: the same words in text and JSON."""
@@ -78,6 +86,8 @@ def failure_of(error: BaseException, argv: Sequence[str] = ()) -> Failure:
         return _of_known_error(error)
     if isinstance(error, TyperException):
         return _of_usage_error(error)
+    if isinstance(error, Interrupted):
+        return Failure("interrupted", str(error), None, error.hint, 130)
     if isinstance(error, (KeyboardInterrupt, typer.Abort)):
         return Failure("interrupted", "interrupted; nothing was written", None, None, 130)
     if isinstance(error, OSError) and error.errno is not None:

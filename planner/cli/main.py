@@ -39,6 +39,7 @@ COMMANDS = (
     "clusters",
     "devices",
     "plans",
+    "sweep",
     "profile",
     "accuracy",
     "db",

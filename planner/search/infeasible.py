@@ -74,7 +74,9 @@ def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
 def _out_of_memory(problem: Problem) -> str:
     hardware = problem_hardware(problem)
     limit = memory_limit_bytes(problem, hardware)
-    factor = next((value for value in FACTORS if _feasible(problem, limit * value)), None)
+    terms = _sampled_terms(problem)
+    fitting = (value for value in FACTORS if terms is not None and _some_fit(terms, limit * value))
+    factor = next(fitting, None)
     need = "more than 100 x that" if factor is None else f"about {limit * factor / 2**30:.0f} GiB"
     return (
         f"nothing fits the memory: {problem.model.name} on {problem.cluster.num_devices} x {hardware.pool.device.name}"
@@ -85,8 +87,8 @@ def _out_of_memory(problem: Problem) -> str:
 
 def _helpful(problem: Problem) -> tuple[str, ...]:
     """Relaxations that give a plan; of several device counts the smallest only."""
-    found = [text for text, changed in _relaxations(problem) if _feasible(changed) and _has_plan(changed)]
-    larger = next((text for text, changed in _larger(problem) if _feasible(changed) and _has_plan(changed)), None)
+    found = [text for text, changed in _relaxations(problem) if _has_plan(changed)]
+    larger = next((text for text, changed in _larger(problem) if _has_plan(changed)), None)
     return tuple(found if larger is None else [*found, larger])
 
 
@@ -157,23 +159,31 @@ def _with(problem: Problem, **changes: dict[str, object]) -> Problem:
     return problem.model_copy(update=parts)
 
 
-def _feasible(problem: Problem, limit_bytes: float | None = None) -> bool:
+def _feasible(problem: Problem) -> bool:
     """Whether some strategy could fit, by the memory bound alone."""
+    terms = _sampled_terms(problem)
+    return terms is not None and _some_fit(terms, memory_limit_bytes(problem, problem_hardware(problem)))
+
+
+def _sampled_terms(problem: Problem) -> BoundTerms | None:
+    """What the bounds of a sample of the strategies are made of; None where there is no strategy."""
     try:
         hardware = problem_hardware(problem)
         space = Space(problem, problem.cluster.num_devices)
         cores = space.cores
     except MeshwrightError:
-        return False
+        return None
     if len(cores) == 0:
-        return False
+        return None
     rows = _sample(space)
     if len(rows) == 0:
-        return False
+        return None
     costs = CostModel(problem.model, problem.workload, hardware, space.reliefs)
-    limit = memory_limit_bytes(problem, hardware) if limit_bytes is None else limit_bytes
-    bounds = lower_bounds_s(BoundTerms(costs, rows, costs.rows(rows)), limit)
-    return bool(np.isfinite(bounds).any())
+    return BoundTerms(costs, rows, costs.rows(rows))
+
+
+def _some_fit(terms: BoundTerms, limit_bytes: float) -> bool:
+    return bool(np.isfinite(lower_bounds_s(terms, limit_bytes)).any())
 
 
 def _sample(space: Space) -> StrategyRows:

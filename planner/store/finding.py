@@ -99,6 +99,14 @@ def find_answer(connection: Connection, problem_id: str, software_signature: str
     return connection.execute(query).scalar()
 
 
+def longest_search_s(connection: Connection, problem_id: str, software_signature: str) -> float:
+    """For how long this software has searched this problem at most; 0 when it never did."""
+    query = select(func.max(SearchRow.wall_s)).where(
+        SearchRow.problem_id == problem_id, SearchRow.software_signature == software_signature
+    )
+    return float(connection.execute(query).scalar() or 0.0)
+
+
 def list_plans(
     connection: Connection,
     model: str | None = None,

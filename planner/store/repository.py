@@ -105,6 +105,16 @@ class Store:
             plan_id = finding.find_answer(connection, problem_id, signature or software_signature())
             return None if plan_id is None else finding.read_text(connection, plan_id)
 
+    def find_search(self, problem_id: str, signature: str | None = None) -> tuple[PlanText, float] | None:
+        """The best stored answer, and the seconds of the longest search that looked for one; None without answer."""
+        software = signature or software_signature()
+        with reading(self._engine) as connection:
+            plan_id = finding.find_answer(connection, problem_id, software)
+            if plan_id is None:
+                return None
+            longest_s = finding.longest_search_s(connection, problem_id, software)
+            return finding.read_text(connection, plan_id), longest_s
+
     def plan_text(self, reference: str) -> PlanText:
         """The text of an id, a unique prefix or a label.  Raises NotFound, AmbiguousPlan."""
         with reading(self._engine) as connection:

@@ -7,6 +7,7 @@ A profile is built again only when the active batches of its device (or of its s
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import lru_cache
 from pathlib import Path
 
@@ -61,6 +62,28 @@ def keep(profile: Profile, folder: Path | None = None) -> ProfileReference:
 def reference_of(profile: Profile) -> ProfileReference:
     """The identity of a profile that is saved."""
     return ProfileReference(profile_id=profile.profile_id, device=profile.device, num_points=profile.num_points)
+
+
+def file_content(profile_id: str, folder: Path | None = None) -> bytes:
+    """The file of a saved profile, to be kept on another machine.  Raises ProfileMissing."""
+    path = (folder or profiles_folder()) / FITS / f"{profile_id}{SUFFIX}"
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ProfileMissing(
+            f"profile {profile_id[:12]} is not here", where=str(path.parent), hint="import the same measurements again"
+        ) from None
+
+
+def keep_file(profile_id: str, content: bytes, folder: Path | None = None) -> None:
+    """Keep what ``file_content`` gave on this machine; what is there already stays.  Loading checks the content."""
+    path = (folder or profiles_folder()) / FITS / f"{profile_id}{SUFFIX}"
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial.write_bytes(content)
+    partial.replace(path)
 
 
 def referenced_profile(reference: ProfileReference, folder: Path | None = None) -> Profile:

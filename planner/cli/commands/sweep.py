@@ -1,0 +1,104 @@
+"""``meshwright sweep``: plan every combination of models, clusters, device counts, lengths and batches; one table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.cli import options as flags
+from planner.cli.planning import search_options
+from planner.cli.problem_inputs import positive
+from planner.cli.sweep_inputs import SweepFlags, read_cells, read_question
+from planner.cli.sweeping import SweepOutput, Wanted, answer_sweep
+
+EXECUTORS = "serial|processes|ray|ray://HOST:PORT"
+
+SweepFile = Annotated[
+    Path | None, typer.Argument(metavar="[FILE]", help="The sweep as YAML or JSON; flags replace its axes.")
+]
+Models = Annotated[
+    list[str] | None, typer.Option("--model", "-m", metavar="M,...", help="Models, as `plan` takes them. Repeatable.")
+]
+Clusters = Annotated[
+    list[str] | None,
+    typer.Option("--cluster", "-c", metavar="C,...", help="Clusters, as `plan` takes them. Repeatable."),
+]
+Devices = Annotated[
+    list[str] | None,
+    typer.Option("--devices", "-n", metavar="N,...", help="Device counts (default: clusters as they are described)."),
+]
+Lengths = Annotated[
+    list[str] | None, typer.Option("--sequence-length", metavar="S,...", help="Tokens a sample, one or more.")
+]
+Batches = Annotated[
+    list[str] | None, typer.Option("--global-batch-size", metavar="B,...", help="Samples a step, one or more.")
+]
+Framework = Annotated[
+    str | None, typer.Option("--framework", metavar="NAME", help="Whose software to assume (see plan --help).")
+]
+Price = Annotated[
+    float | None, typer.Option("--price", metavar="X", help="Price of a device hour (default: the cluster's own).")
+]
+TimeLimit = Annotated[
+    float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop each search and report its gap.")
+]
+ExecutorName = Annotated[
+    str, typer.Option("--executor", metavar="E", help=f"Who searches: {EXECUTORS}. The plans are the same.")
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", metavar="N", help="Processes of this machine (default: one a core).")
+]
+RayCode = Annotated[
+    Path | None,
+    typer.Option("--ray-code", metavar="FOLDER", help="Send Meshwright's sources in FOLDER to Ray's workers."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sweep")(sweep)
+
+
+def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
+    file: SweepFile = None,
+    model: Models = None,
+    cluster: Clusters = None,
+    devices: Devices = None,
+    sequence_length: Lengths = None,
+    global_batch_size: Batches = None,
+    precision: flags.Precision = None,
+    profile: flags.Profile = "auto",
+    framework: Framework = None,
+    price: Price = None,
+    pin: flags.Pin = None,
+    forbid: flags.Forbid = None,
+    target: flags.Target = flags.TargetChoice.ANY,
+    memory_margin: flags.MemoryMargin = None,
+    top: flags.TopK = 3,
+    time_limit: TimeLimit = None,
+    seed: flags.Seed = 0,
+    executor: ExecutorName = "processes",
+    workers: Workers = None,
+    ray_code: RayCode = None,
+    database: flags.Database = None,
+    quiet: flags.Quiet = False,
+    output: Annotated[SweepOutput, typer.Option("--output", "-o", help="How to print the answer.")] = SweepOutput.TABLE,
+) -> None:
+    """Plan every combination of models, clusters, device counts, sequence lengths and batch sizes."""
+    from planner.sweep.executor import executor as executor_of
+
+    axes = {
+        "models": model,
+        "clusters": cluster,
+        "device_counts": devices,
+        "sequence_lengths": sequence_length,
+        "global_batch_sizes": global_batch_size,
+    }
+    positive(price, "--price")
+    search = search_options(top, time_limit, seed)
+    chosen = executor_of(executor, workers, ray_code)
+    said = SweepFlags(file, axes, precision, framework, pin or [], forbid or [], target, memory_margin)
+    cells = read_cells(read_question(said), profile)
+    answer_sweep(cells, search, chosen, Wanted(database, price, quiet, output))

@@ -1,0 +1,130 @@
+"""What happens to the cells of a sweep?  Answered, stored one by one, printed whole, even when it was cut short."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from planner.cli.failure import Interrupted
+from planner.cli.output import OutputFormat, talk, write_answer, write_stdout
+from planner.cli.progress import counted_progress
+from planner.errors import BudgetSpent, DocumentInvalid, MeshwrightError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from planner.search.options import SearchOptions
+    from planner.store.repository import Store
+    from planner.sweep.answer import Answer
+    from planner.sweep.executor import Executor
+    from planner.sweep.grid import Cell
+
+GO_ON = "the same command goes on from the database"
+
+
+class SweepOutput(StrEnum):
+    """What every command prints, and csv for spreadsheets."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Where plans are kept, and the form of the answer."""
+
+    database: str | None
+    price_per_device_hour: float | None
+    quiet: bool
+    output: SweepOutput
+
+
+def answer_sweep(cells: Sequence[Cell], search: SearchOptions, executor: Executor, wanted: Wanted) -> None:
+    """Plan, keep and print.
+
+    Raises, after what is known was printed: Interrupted, what the executor and the database raise, BudgetSpent when no
+    cell could be decided, DocumentInvalid when none is a question, MeshwrightError when cells failed.
+    """
+    from planner.store import open_store
+    from planner.sweep.answer import missing
+
+    talk(f"checked: {len(cells):,} cells", quiet=wanted.quiet)
+    start_s = time.perf_counter()
+    done: dict[int, Answer] = {}
+    with open_store(wanted.database) as store:
+        ended = _collect(done, cells, search, executor, store, wanted.quiet)
+        address = store.address
+    answers = [done.get(cell.index) or missing(cell) for cell in cells]
+    _print(answers, time.perf_counter() - start_s, wanted)
+    talk(f"plans are stored in {address}; next: meshwright explain PLAN", quiet=wanted.quiet)
+    if isinstance(ended, KeyboardInterrupt):
+        raise Interrupted(f"interrupted; {len(done):,} of {len(cells):,} cells are answered", hint=GO_ON) from None
+    if ended is not None:
+        raise ended
+    _judge(answers)
+
+
+def _collect(
+    done: dict[int, Answer],
+    cells: Sequence[Cell],
+    search: SearchOptions,
+    executor: Executor,
+    store: Store,
+    quiet: bool,
+) -> MeshwrightError | KeyboardInterrupt | None:
+    """Fill ``done``; what ended the sweep early, if anything."""
+    from planner.sweep.walk import answers
+
+    try:
+        with (
+            counted_progress("planning", quiet=quiet) as progress,
+            closing(answers(cells, search, store, executor)) as found,
+        ):
+            for answer in found:
+                done[answer.cell.index] = answer
+                if progress is not None:
+                    progress(len(done), len(cells))
+    except (MeshwrightError, KeyboardInterrupt) as error:
+        return error
+    return None
+
+
+def _print(answers: Sequence[Answer], wall_s: float, wanted: Wanted) -> None:
+    from planner.sweep.table import csv_text, lines, summary
+
+    rows = lines(answers, wanted.price_per_device_hour)
+    if wanted.output is SweepOutput.CSV:
+        write_stdout(csv_text(rows))
+        return
+    data = {"cells": rows, "summary": {**summary(answers), "wall_s": wall_s}}
+    write_answer(data, OutputFormat(wanted.output.value), lambda: _tables(data))
+
+
+def _tables(data: dict[str, Any]) -> Iterator[RenderableType]:
+    from planner.cli.render.sweep import sweep_report
+
+    return sweep_report(data)
+
+
+def _judge(answers: Sequence[Answer]) -> None:
+    """Raise where the sweep as a whole is no answer."""
+    kinds = {answer.kind for answer in answers}
+    failed = [answer for answer in answers if answer.kind == "failed"]
+    first = failed[0] if failed else answers[0]
+    if failed:
+        where = f"{first.cell.model} on {first.cell.num_devices:,} x {first.cell.cluster}"
+        raise MeshwrightError(
+            f"{len(failed):,} of {len(answers):,} cells failed, the first: {first.what}", where=where, hint=first.hint
+        )
+    if kinds == {"refused"}:
+        raise DocumentInvalid(f"no cell can be planned: {first.what}", where=first.where, hint=first.hint)
+    if kinds <= {"refused", "undecided"}:
+        raise BudgetSpent(
+            "no cell was decided within its time limit", where="--time-limit", hint="allow more time for each"
+        )

@@ -1,0 +1,49 @@
+"""Which cells does a sweep have?  Its axes, and what all of them share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from planner.framework.known import FRAMEWORKS
+from planner.framework.traits import TUNED
+from planner.problem import Constraints, OptimizerName, Precision
+from profiles.document import Document
+
+Count = Annotated[int, Field(gt=0)]
+Name = Annotated[str, Field(min_length=1)]
+
+
+class SweepQuestion(Document):
+    """Every combination of the axes is one planning problem; the rest holds for all of them."""
+
+    schema_version: Literal[1] = 1
+    models: tuple[Name, ...] = Field(min_length=1, description="built-in names, or paths of descriptions")
+    clusters: tuple[Name, ...] = Field(min_length=1, description="catalogue names, or paths of cluster files")
+    device_counts: tuple[Count, ...] = Field(
+        default=(), description="each cluster is scaled to each; empty = every cluster as it is described"
+    )
+    sequence_lengths: tuple[Count, ...] = Field(min_length=1, description="tokens a sample")
+    global_batch_sizes: tuple[Count, ...] = Field(min_length=1, description="samples a step")
+    precision: Precision = "bf16"
+    optimizer: OptimizerName = "adam"
+    gradient_dtype: Literal["fp32", "bf16"] = "fp32"
+    images_per_sample: int = Field(default=0, ge=0)
+    dropout: bool = False
+    constraints: Constraints = Field(default_factory=Constraints)
+    framework: str = TUNED.name
+
+    @field_validator("framework")
+    @classmethod
+    def _known_framework(cls, name: str) -> str:
+        if name not in FRAMEWORKS:
+            raise ValueError(f"no framework is called {name!r}; choose among {', '.join(sorted(FRAMEWORKS))}")
+        return name
+
+    @property
+    def num_cells(self) -> int:
+        """Combinations of all axes, an axis value that is given twice counted once."""
+        devices = len(set(self.device_counts)) or 1
+        lengths, batches = len(set(self.sequence_lengths)), len(set(self.global_batch_sizes))
+        return len(set(self.models)) * len(set(self.clusters)) * devices * lengths * batches
