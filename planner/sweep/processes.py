@@ -12,6 +12,7 @@ import os
 import signal
 from collections import Counter, deque
 from collections.abc import Generator, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING
 
@@ -99,6 +100,8 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
         # A process inherits what is blocked: Ctrl-C at a terminal reaches all of us, and is the driver's to handle.
+        # The tracker that the first process starts would unblock it again.
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._process.start()

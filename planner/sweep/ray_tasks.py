@@ -7,11 +7,12 @@ installed (every task compares the signatures), or are sent it from a folder.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import astuple
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +34,8 @@ IN_FLIGHT_PER_CPU = 4
 SHIPPED = ("planner", "profiles", "solver")
 REPAIR = "install the same Meshwright on every node of the cluster, or send this one: --ray-code FOLDER"
 
+log = logging.getLogger("meshwright.sweep")
+
 
 class RayTasks:
     """Tasks on the cluster at ``address`` (``ray://host:port``); None = of $RAY_ADDRESS, else one started here."""
@@ -52,7 +55,7 @@ class RayTasks:
             )
         import ray
 
-        with self._connected(ray):
+        with redirect_stdout(_Chatter()), self._connected(ray):
             remote = ray.remote(num_cpus=1, max_retries=MOST_TRIES - 1)(_portable())
             profiles = {key: ray.put(content) for key, content in _profiles(tasks).items()}
             signature, waiting = software_signature(), deque(tasks)
@@ -81,12 +84,22 @@ class RayTasks:
             options["object_store_memory"] = OBJECT_STORE_BYTES
         try:
             ray.init(address=self._address, **options)
-        except (ConnectionError, TimeoutError, RuntimeError, ValueError, OSError) as error:
+        except Exception as error:
+            # Ray raises bare exceptions, and many kinds of its own, where nothing answers or a node is slow to start.
             raise _no_cluster(self._address, error) from None
         try:
             yield
         finally:
             ray.shutdown()
+
+
+class _Chatter(io.TextIOBase):
+    """What Ray prints about nodes that died: it would stand in the middle of an answer on stdout."""
+
+    def write(self, text: str) -> int:
+        """Into the log."""
+        log.debug("%s", text.rstrip())
+        return len(text)
 
 
 def _portable() -> Callable[..., dict[str, Any]]:
