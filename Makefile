@@ -39,9 +39,9 @@ $(VENV)/.light: pyproject.toml constraints.txt
 
 # torch comes first and alone, so that nothing that follows chooses another build of it.
 $(VENV)/.dev: $(VENV)/.light
-	@echo "setup: $(VENV) (torch, dev tools, PostgreSQL driver, measured tables, plots)"
+	@echo "setup: $(VENV) (torch, dev tools, PostgreSQL driver, measured tables, plots, Ray)"
 	$(PIP) install --quiet -c constraints.txt torch
-	$(PIP) install --quiet -c constraints.txt -e '.[dev,postgres,torch,aiconfigurator,plot]'
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,postgres,torch,aiconfigurator,plot,ray]'
 	@# Compiled once here, not in front of the first `meshwright shard`.
 	$(BIN)/python -m solver.selection.compile_kernels
 	touch $@

@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).parents[1]
 REQUIRED = {
     "MESHWRIGHT_REQUIRE_SHARED": re.compile(r"\bshared\b", re.IGNORECASE),
     "MESHWRIGHT_REQUIRE_TARGETS": re.compile(
-        r"megatron|deepspeed|torch|transformers|aiconfigurator|matplotlib|validator", re.IGNORECASE
+        r"megatron|deepspeed|torch|transformers|aiconfigurator|matplotlib|validator|\bray\b", re.IGNORECASE
     ),
     "MESHWRIGHT_REQUIRE_POSTGRES": re.compile(r"postgres", re.IGNORECASE),
 }

@@ -12,11 +12,12 @@ import logging
 import socket
 import sys
 import time
+from importlib import import_module
 from typing import Any
 
-import ray
-from ray._private.state import available_resources_per_node
-from ray.cluster_utils import Cluster
+ray: Any = import_module("ray")
+state: Any = import_module("ray._private.state")
+cluster_utils: Any = import_module("ray.cluster_utils")
 
 STORE_BYTES = 100 * 2**20
 
@@ -28,7 +29,7 @@ def say(**words: Any) -> None:
 def kill_busy(cluster: Any, nodes: list[Any]) -> str:
     """Kill a node beside the head as soon as a task runs on it; its id."""
     while True:
-        free = available_resources_per_node()
+        free = state.available_resources_per_node()
         for node in nodes:
             if node.node_id in free and free[node.node_id].get("CPU", 0) == 0:
                 cluster.remove_node(node, allow_graceful=False)
@@ -41,7 +42,7 @@ def main() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         client_port = free.getsockname()[1]
-    cluster = Cluster(
+    cluster = cluster_utils.Cluster(
         initialize_head=True,
         head_node_args={
             "num_cpus": 1,

@@ -55,28 +55,18 @@ def grid(question: SweepQuestion, sources: Sources) -> tuple[Cell, ...]:
     cells = []
     for index, (model, cluster, count, length, batch) in enumerate(product(models, clusters, counts, lengths, batches)):
         there = scaled[cluster, count]
-        fits = isinstance(there, Cluster)
-        cells.append(
-            Cell(
-                index=index,
-                model=model,
-                cluster=cluster,
-                num_devices=clusters[cluster].num_devices if count is None else count,
-                sequence_length=length,
-                global_batch_size=batch,
-                problem=Problem(
-                    model=models[model],
-                    cluster=there,
-                    workload=workloads[length, batch],
-                    constraints=question.constraints,
-                    profile=profiles[cluster],
-                    framework=question.framework,
-                )
-                if isinstance(there, Cluster)
-                else None,
-                refusal=None if fits else there,
+        problem, refusal = None, there if isinstance(there, DocumentInvalid) else None
+        if isinstance(there, Cluster):
+            problem = Problem(
+                model=models[model],
+                cluster=there,
+                workload=workloads[length, batch],
+                constraints=question.constraints,
+                profile=profiles[cluster],
+                framework=question.framework,
             )
-        )
+        devices = clusters[cluster].num_devices if count is None else count
+        cells.append(Cell(index, model, cluster, devices, length, batch, problem, refusal))
     return tuple(cells)
 
 

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import astuple
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,7 @@ class RayTasks:
                 where="--executor",
                 hint="pip install 'meshwright[ray]', or --executor processes",
             )
-        import ray
-
+        ray: Any = import_module("ray")
         with redirect_stdout(_Chatter()), self._connected(ray):
             remote = ray.remote(num_cpus=1, max_retries=MOST_TRIES - 1)(_portable())
             profiles = {key: ray.put(content) for key, content in _profiles(tasks).items()}

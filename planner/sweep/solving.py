@@ -36,9 +36,9 @@ def _without_plan(task: Task, error: MeshwrightError, wall_s: float, worker: str
     kind: OutcomeKind = "refused" if error.exit_code != MeshwrightError.exit_code else "failed"
     if isinstance(error, BudgetSpent):
         kind = "undecided"
-    binding, relaxations = None, ()
-    if isinstance(error, NoFeasiblePlan):
-        kind, binding, relaxations = "infeasible", error.binding, error.relaxations
+    nothing_fits = error if isinstance(error, NoFeasiblePlan) else None
+    if nothing_fits is not None:
+        kind = "infeasible"
     return Outcome(
         key=task.key,
         kind=kind,
@@ -46,7 +46,7 @@ def _without_plan(task: Task, error: MeshwrightError, wall_s: float, worker: str
         what=error.what,
         where=error.where,
         hint=error.hint,
-        binding=binding,
-        relaxations=relaxations,
+        binding=None if nothing_fits is None else nothing_fits.binding,
+        relaxations=() if nothing_fits is None else nothing_fits.relaxations,
         worker=worker,
     )

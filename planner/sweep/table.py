@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
-from planner.sweep.answer import FITS, Answer, Figures
+from planner.sweep.answer import FITS, Answer, AnswerKind, Figures
 from planner.sweep.task import OutcomeKind
 
 HOUR_S = 3600.0
-KINDS: tuple[str, ...] = (*get_args(OutcomeKind), "missing")
+KINDS: tuple[AnswerKind, ...] = (*get_args(OutcomeKind), "missing")
 NO_FIGURES: dict[str, Any] = dict.fromkeys(
     (
         "plan_id",
