@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import pytest
@@ -49,8 +50,13 @@ class RayCluster:
 
 @contextmanager
 def ray_cluster(num_nodes: int, sources: Path = REPOSITORY) -> Iterator[RayCluster]:
-    """Nodes of one CPU whose workers import Meshwright from ``sources``."""
-    process, said = _started(num_nodes, sources)
+    """Nodes of one CPU whose workers import Meshwright from ``sources`` and share a data folder of their own."""
+    with TemporaryDirectory(prefix="mwray") as home:
+        yield from _running(num_nodes, sources, home)
+
+
+def _running(num_nodes: int, sources: Path, home: str) -> Iterator[RayCluster]:
+    process, said = _started(num_nodes, sources, home)
     stdin, stdout = process.stdin, process.stdout
     if stdin is None or stdout is None:
         raise RuntimeError("the process has no pipes")
@@ -60,9 +66,10 @@ def ray_cluster(num_nodes: int, sources: Path = REPOSITORY) -> Iterator[RayClust
         _end(process)
 
 
-def _started(num_nodes: int, sources: Path) -> tuple[subprocess.Popen[str], Any]:
+def _started(num_nodes: int, sources: Path, home: str) -> tuple[subprocess.Popen[str], Any]:
     """The process and its first line.  Ray gives a node 30 s to come up, which a busy machine may not have: again."""
-    variables = {"PYTHONPATH": str(sources), "RAY_USAGE_STATS_ENABLED": "0", "RAY_agent_register_timeout_ms": "300000"}
+    variables = {"PYTHONPATH": str(sources), "XDG_DATA_HOME": home, "RAY_USAGE_STATS_ENABLED": "0"}
+    variables["RAY_agent_register_timeout_ms"] = "300000"
     for _ in range(MOST_STARTS):
         process = subprocess.Popen(
             [sys.executable, str(SCRIPT), str(num_nodes)],

@@ -158,6 +158,19 @@ def test_find_plan_prefers_the_proved_plan_then_the_smaller_gap(store: Store) ->
         assert store.find_plan(proved.problem.problem_id) == best
 
 
+def test_find_search_gives_the_best_plan_and_the_longest_search(store: Store) -> None:
+    proved = make_plan()
+    wide = proved.model_copy(update={"status": "feasible", "gap": 0.2})
+    key = proved.problem.problem_id
+    assert store.find_search(key) is None
+    store.save_plan(wide, 7.5)
+    store.save_plan(proved, 0.5)
+    store.save_plan(proved, 99.0, signature="0.0.9+0123456789abcdef")
+    found = store.find_search(key)
+    assert found is not None
+    assert (found[0].plan_id, found[0].status, found[1]) == (proved.plan_id, "optimal", 7.5)
+
+
 def test_prefixes_and_labels_resolve(store: Store) -> None:
     plan = make_plan()
     plan_id = store.save_plan(plan, 0.1)

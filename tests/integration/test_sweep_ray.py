@@ -19,6 +19,7 @@ from planner.store import open_store
 from planner.sweep.errors import ExecutorUnavailable
 from planner.sweep.executor import executor
 from tests.command_line import REPOSITORY, Ran, command, run_process, shell_environment
+from tests.measured_problems import random_profile
 from tests.ray_clusters import RayCluster, ray_cluster, require_ray
 from tests.sweep_cells import cells_of, small_question, tasks_of
 
@@ -144,6 +145,30 @@ def test_when_the_driver_is_killed_the_next_sweep_goes_on(
     ran = run_connected(*asked)
     assert_same(cells(ran), stored(database), serial)
     assert ran.json()["summary"]["stored"] >= len(before) >= 1
+
+
+def test_measurements_travel_to_nodes_that_do_not_have_them(cluster: RayCluster, tmp_path: Path) -> None:
+    (cell,) = cells_of(small_question(models=("llama-3.2-1b",), device_counts=(8,)))
+    assert cell.problem is not None
+    measured = random_profile(cell.problem, seed=3)
+    asked = (
+        *(
+            "sweep",
+            "--model",
+            "llama-3.2-1b",
+            "--cluster",
+            "dgx-h100",
+            "--devices",
+            "8,16",
+            "--sequence-length",
+            "2048",
+        ),
+        *("--global-batch-size", "64", "--profile", measured.profile_id, "-o", "json", "--database"),
+    )
+    here = cells(run_process(*asked, f"sqlite:///{tmp_path / 'here.db'}", "--executor", "serial", timeout_s=LONG_S))
+    there = run_connected(*asked, f"sqlite:///{tmp_path / 'there.db'}", "--executor", cluster.client)
+    assert_same(cells(there), stored(tmp_path / "there.db"), (here, stored(tmp_path / "here.db")))
+    assert [one["outcome"] for one in here] == ["planned", "planned"]
 
 
 def test_workers_with_other_software_are_refused_and_can_be_sent_ours(tmp_path: Path) -> None:
