@@ -95,6 +95,7 @@ ERROR_MODULES = (
     "profiles.observation_store.errors",
     "planner.errors",
     "planner.store.errors",
+    "planner.sweep.errors",
     "api.errors",
 )
 
