@@ -82,6 +82,8 @@ class RayTasks:
         if self._address == LOCAL:
             options |= {"num_cpus": self._num_cpus, "include_dashboard": False}
             options["object_store_memory"] = OBJECT_STORE_BYTES
+            # Ray's workers step back behind everything else (niceness 15); here they do what this process waits for.
+            os.environ.setdefault("RAY_worker_niceness", "0")
         try:
             ray.init(address=self._address, **options)
         except Exception as error:
