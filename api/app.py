@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from api.envelope import Envelope
 from api.jobs.board import JobBoard
 from api.metrics import Metrics
+from api.oidc.tokens import TokenVerifier
 from api.openapi import describe
 from api.problem_responses import add_handlers
 from api.routes import catalogue, elastic, estimates, health, jobs, labels, plans, requests, views
@@ -39,11 +40,13 @@ def create_app(settings: Settings, board: JobBoard | None = None) -> FastAPI:
     ``board``: where long searches go; None = a search that takes too long is refused.
     """
     metrics = Metrics()
+    # Here and not in the lifespan, so that keys that cannot be read are one error of the command.
+    tokens = None if settings.oidc is None else TokenVerifier(settings.oidc)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with open_store(settings.database) as store:
-            async with running(settings, metrics, store, board) as service:
+            async with running(settings, metrics, store, board, tokens) as service:
                 app.state.service = service
                 yield
 

@@ -13,6 +13,7 @@ from api.auth import Authenticator
 from api.errors import ServiceBusy
 from api.jobs.board import JobBoard
 from api.metrics import Metrics
+from api.oidc.tokens import TokenVerifier
 from api.rates import Rates
 from api.resolving import Resolver
 from api.settings import Settings
@@ -48,7 +49,9 @@ class Service:
 
 
 @asynccontextmanager
-async def running(settings: Settings, metrics: Metrics, store: Store, jobs: JobBoard | None) -> AsyncIterator[Service]:
+async def running(
+    settings: Settings, metrics: Metrics, store: Store, jobs: JobBoard | None, tokens: TokenVerifier | None
+) -> AsyncIterator[Service]:
     """A started service; its processes end with the block.  The store stays the caller's."""
     records = store.service()
     searches = SolverPool(settings.solver_processes, settings.solver_memory_bytes, metrics)
@@ -60,7 +63,7 @@ async def running(settings: Settings, metrics: Metrics, store: Store, jobs: JobB
         store=store,
         records=records,
         resolver=Resolver(records, settings),
-        authenticator=Authenticator(records, rates, required=settings.authentication),
+        authenticator=Authenticator(records, rates, required=settings.authentication, tokens=tokens),
         searches=searches,
         quick=quick,
         answers=Answers(store, searches, metrics, settings),

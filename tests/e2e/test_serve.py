@@ -18,6 +18,7 @@ import pytest
 
 from tests.command_line import REPOSITORY, shell_environment
 from tests.running_service import question
+from tests.token_issuer import AUDIENCE, ISSUER, Signer
 
 START_S = 60
 
@@ -103,3 +104,48 @@ def test_a_database_that_cannot_be_used_is_one_error(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert "error[store-corrupt]" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_file_of_settings_opens_the_door_for_tokens(tmp_path: Path) -> None:
+    signer = Signer("one")
+    (tmp_path / "keys.json").write_text(json.dumps({"keys": [signer.jwk]}))
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(
+        f"oidc:\n  issuer: {ISSUER}\n  audience: {AUDIENCE}\n  jwks_file: {tmp_path / 'keys.json'}\n"
+        "  scopes: {meshwright:admin: read}\n"
+    )
+    flags = ("--auth", "keys", "--jobs", "0", "--settings", str(settings))
+    with serving(*flags, folder=tmp_path) as (address, _):
+        assert httpx.get(f"{address}/v1/plans").status_code == 401
+        headers = {"authorization": f"Bearer {signer.token()}"}
+        assert httpx.get(f"{address}/v1/plans", headers=headers).status_code == 200
+        assert httpx.post(f"{address}/v1/plans", json=question(), headers=headers).status_code == 403
+    assert signer.token().rpartition(".")[2] not in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("oidc: {issuer: http://login.example.org, audience: a}\n", "https"),
+        ("oidc: {issuer: https://x, audience: a, jwks_file: /nowhere}\n", "cannot be read"),
+        ("oidc: {issuer: https://x, audience: a, algorithms: [HS256]}\n", "algorithms"),
+        ("burst: many\n", "burst"),
+        ("brust: 7\n", "brust"),
+        ("- 7\n", "mapping"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_one_error(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "settings.yaml").write_text(text)
+    refused = command(
+        "serve", "--auth", "keys", "--settings", str(tmp_path / "settings.yaml"), "--database", str(tmp_path / "p.db")
+    )
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_tokens_without_authentication_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("oidc: {issuer: https://x, audience: a}\n")
+    refused = command("serve", "--settings", str(tmp_path / "settings.yaml"))
+    assert refused.returncode == 2
+    assert "--auth keys" in refused.stderr
