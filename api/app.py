@@ -15,7 +15,7 @@ from api.metrics import Metrics
 from api.oidc.tokens import TokenVerifier
 from api.openapi import describe
 from api.problem_responses import add_handlers
-from api.routes import catalogue, elastic, estimates, health, jobs, labels, plans, requests, views
+from api.routes import audit, catalogue, elastic, estimates, health, jobs, labels, plans, requests, views
 from api.service import running
 from api.settings import Settings
 from planner.store import open_store
@@ -30,6 +30,7 @@ ROUTERS = (
     requests.router,
     jobs.router,
     catalogue.router,
+    audit.router,
     health.router,
 )
 

@@ -28,6 +28,8 @@ REMEMBERED_S = 5.0
 """A revoked key works at most this much longer; in return a busy client costs no query a request."""
 MOST_REMEMBERED = 10_000
 OWNER_DIGITS = 32
+STATE = "caller"
+"""Where a request's scope keeps who asks, for the log."""
 
 bearer = HTTPBearer(
     auto_error=False,
@@ -132,8 +134,14 @@ def demands(scope: Scope) -> Callable[..., Awaitable[Caller]]:
 
     async def caller(request: Request, _documented: object = Security(bearer)) -> Caller:
         authenticator: Authenticator = request.app.state.service.authenticator
-        found = await authenticator.caller(request.headers.getlist("authorization"))
-        found.demand(scope)
+        found: Caller | None = None
+        try:
+            found = await authenticator.caller(request.headers.getlist("authorization"))
+            request.scope["state"][STATE] = found
+            found.demand(scope)
+        except (NotAuthenticated, ScopeMissing) as error:
+            request.app.state.service.audit.refuse(request, error.http_status, found)
+            raise
         return found
 
     return caller

@@ -14,6 +14,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.audit import STATE as BEGUN
 from api.metrics import Metrics
 from api.problem_details import MEDIA_TYPE, plain_problem
 
@@ -46,13 +47,16 @@ class Envelope:
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
         start_s = time.perf_counter()
-        status = 0
+        status, location = 0, ""
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal status, location
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = _with_headers(message.get("headers", ()), request_id)
+                location = next(
+                    (value.decode("latin-1") for key, value in message["headers"] if key == b"location"), ""
+                )
             await send(message)
 
         try:
@@ -64,6 +68,10 @@ class Envelope:
             await _send_internal(send_with_headers, request_id)
         finally:
             self.metrics.observe_request(scope["method"], _route(scope), status or 499, time.perf_counter() - start_s)
+            begun = scope["state"].get(BEGUN)
+            if begun is not None:
+                audit, event = begun
+                audit.end(event, status or 499, location)
 
 
 def _request_id(scope: Scope) -> str:

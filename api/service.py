@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from anyio import to_thread
 from fastapi import Request
 
 from api.answers import Answers
+from api.audit import Audit
 from api.auth import Authenticator
 from api.errors import ServiceBusy
 from api.jobs.board import JobBoard
@@ -33,6 +35,7 @@ class Service:
     records: ServiceStore
     resolver: Resolver
     authenticator: Authenticator
+    audit: Audit
     searches: SolverPool
     quick: SolverPool
     answers: Answers
@@ -64,6 +67,7 @@ async def running(
         records=records,
         resolver=Resolver(records, settings),
         authenticator=Authenticator(records, rates, required=settings.authentication, tokens=tokens),
+        audit=Audit(store.audit(), metrics),
         searches=searches,
         quick=quick,
         answers=Answers(store, searches, metrics, settings),
@@ -71,6 +75,7 @@ async def running(
         view_flights=Flights(),
         jobs=jobs,
     )
+    service.audit.start()
     await searches.start()
     await quick.start()
     try:
@@ -79,6 +84,7 @@ async def running(
         service.draining = True
         await searches.stop()
         await quick.stop()
+        await to_thread.run_sync(service.audit.stop)
 
 
 def service_of(request: Request) -> Service:

@@ -11,6 +11,8 @@
     saving       writes, inside a transaction
     finding      reads
     backup       an SQLite database copied while in use, and brought back
+    audit        who changed what, append-only
+    service      what the service keeps: named documents, keys, requests
     repository   the ``Store``: save, find, list, label
 
 Importing this package imports no SQLAlchemy; ``open_store`` does.

@@ -16,6 +16,7 @@ from sqlalchemy import Engine
 
 from planner.plan import Plan
 from planner.store import finding, saving
+from planner.store.audit import AuditTrail
 from planner.store.engine import make_engine, reading, shown, writing
 from planner.store.records import EmissionRecord, LabelRecord, PlanRecord, PlanText
 from planner.store.schema import ensure_schema
@@ -66,6 +67,10 @@ class Store:
     def service(self) -> ServiceStore:
         """The tables of the service, on the same connections."""
         return ServiceStore(self._engine, self._clock)
+
+    def audit(self) -> AuditTrail:
+        """Who changed what, on the same connections."""
+        return AuditTrail(self._engine, self._clock)
 
     def save_plan(self, plan: Plan, wall_s: float | None = None, *, signature: str | None = None) -> str:
         """Store a plan and return its id.  Storing it again changes nothing.
