@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from anyio import to_thread
@@ -18,6 +19,7 @@ from api.metrics import Metrics
 from api.oidc.tokens import TokenVerifier
 from api.rates import Rates
 from api.resolving import Resolver
+from api.retention import prune_for_ever
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from api.solving.pool import SolverPool
@@ -76,12 +78,16 @@ async def running(
         jobs=jobs,
     )
     service.audit.start()
+    pruning = asyncio.create_task(prune_for_ever(store, jobs, settings.retention))
     await searches.start()
     await quick.start()
     try:
         yield service
     finally:
         service.draining = True
+        pruning.cancel()
+        with suppress(asyncio.CancelledError):
+            await pruning
         await searches.stop()
         await quick.stop()
         await to_thread.run_sync(service.audit.stop)

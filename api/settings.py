@@ -8,6 +8,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from api.oidc.settings import OidcSettings
+from api.retention import RetentionSettings
 from profiles.document import Document
 from profiles.safe_yaml import load_document_file
 from profiles.validation import read_document
@@ -22,6 +23,7 @@ class Settings(Document):
     database: str | None = Field(default=None, description="URL; None = $MESHWRIGHT_DATABASE, else the data folder")
     authentication: bool = Field(default=False, description="demand a key or a token with every request under /v1")
     oidc: OidcSettings | None = Field(default=None, description="whose bearer tokens count beside API keys")
+    retention: RetentionSettings = Field(default=RetentionSettings(), description="how long things are kept")
     body_limit_bytes: int = Field(default=2 * MIB, gt=0)
     profile_limit_bytes: int = Field(default=16 * MIB, gt=0, description="body limit of uploaded profiles")
     solver_processes: int = Field(default=2, ge=1, le=64, description="processes that search while a client waits")

@@ -11,6 +11,7 @@
     saving       writes, inside a transaction
     finding      reads
     backup       an SQLite database copied while in use, and brought back
+    retention    what is old enough to go
     audit        who changed what, append-only
     service      what the service keeps: named documents, keys, requests
     repository   the ``Store``: save, find, list, label

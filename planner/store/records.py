@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -115,6 +115,10 @@ class AuditEvent:
     client: str = ""
     status: int | None = None
     count: int = 1
+
+    def with_resource(self, resource: str) -> AuditEvent:
+        """The same about something else."""
+        return replace(self, resource=resource)
 
 
 @dataclass(frozen=True, slots=True)

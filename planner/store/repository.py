@@ -19,6 +19,7 @@ from planner.store import finding, saving
 from planner.store.audit import AuditTrail
 from planner.store.engine import make_engine, reading, shown, writing
 from planner.store.records import EmissionRecord, LabelRecord, PlanRecord, PlanText
+from planner.store.retention import Retention
 from planner.store.schema import ensure_schema
 from planner.store.service import ServiceStore
 from planner.store.signature import software_signature
@@ -67,6 +68,10 @@ class Store:
     def service(self) -> ServiceStore:
         """The tables of the service, on the same connections."""
         return ServiceStore(self._engine, self._clock)
+
+    def retention(self) -> Retention:
+        """What removes old rows of the service, on the same connections."""
+        return Retention(self._engine)
 
     def audit(self) -> AuditTrail:
         """Who changed what, on the same connections."""

@@ -133,8 +133,3 @@ class ServiceStore:
         here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
         with writing(self._engine) as connection:
             connection.execute(delete(IdempotencyKeyRow).where(*here))
-
-    def forget_keys(self, before: datetime) -> int:
-        """Retention: forget answered and abandoned requests older than ``before``; returns how many."""
-        with writing(self._engine) as connection:
-            return connection.execute(delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < before)).rowcount
