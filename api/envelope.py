@@ -15,6 +15,8 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.audit import STATE as BEGUN
+from api.auth import STATE as CALLER
+from api.logs import CONTEXT, FIELDS
 from api.metrics import Metrics
 from api.problem_details import MEDIA_TYPE, plain_problem
 
@@ -29,7 +31,14 @@ SAFE_HEADERS = (
 )
 """The API serves data, never pages; the web UI sets its own policy for its own paths."""
 
+CLIENT_GONE = 499
+"""Status of a request whose client left before the answer; never sent, only counted."""
+PROBES = frozenset({"/livez", "/readyz", "/metrics"})
+"""Asked every few seconds; in the log only at DEBUG."""
+JOBS = "/v1/jobs/"
+
 log = logging.getLogger("meshwright.api")
+access = logging.getLogger("meshwright.access")
 
 
 class Envelope:
@@ -46,6 +55,7 @@ class Envelope:
             return
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
+        context = CONTEXT.set({"request_id": request_id})
         start_s = time.perf_counter()
         status, location = 0, ""
 
@@ -62,16 +72,35 @@ class Envelope:
         try:
             await self.app(scope, receive, send_with_headers)
         except Exception:
-            log.exception("request %s failed", request_id)
+            log.exception("the request failed")
             if status:
                 raise
             await _send_internal(send_with_headers, request_id)
         finally:
-            self.metrics.observe_request(scope["method"], _route(scope), status or 499, time.perf_counter() - start_s)
-            begun = scope["state"].get(BEGUN)
-            if begun is not None:
-                audit, event = begun
-                audit.end(event, status or 499, location)
+            self._ended(scope, status or CLIENT_GONE, location, time.perf_counter() - start_s)
+            CONTEXT.reset(context)
+
+    def _ended(self, scope: Scope, status: int, location: str, duration_s: float) -> None:
+        """Count the request, end its entry of the audit trail, and say it in the log."""
+        route = _route(scope)
+        self.metrics.observe_request(scope["method"], route, status, duration_s)
+        begun = scope["state"].get(BEGUN)
+        if begun is not None:
+            audit, event = begun
+            audit.end(event, status, location)
+        level = logging.DEBUG if route in PROBES else logging.INFO
+        if not access.isEnabledFor(level):
+            return
+        caller = scope["state"].get(CALLER)
+        fields = {
+            "method": scope["method"],
+            "route": route,
+            "status": status,
+            "duration_s": round(duration_s, 6),
+            "principal": None if caller is None else caller.principal,
+            "job_id": scope.get("path_params", {}).get("job") or _job_of(location),
+        }
+        access.log(level, "request", extra={FIELDS: fields})
 
 
 def _request_id(scope: Scope) -> str:
@@ -88,6 +117,14 @@ def _with_headers(headers: Any, request_id: str) -> list[tuple[bytes, bytes]]:
     known = {name for name, _ in given}
     ours = [*SAFE_HEADERS, (b"cache-control", b"no-store"), (b"x-request-id", request_id.encode("latin-1"))]
     return [*given, *((name, value) for name, value in ours if name not in known)]
+
+
+def _header(headers: Any, name: bytes) -> str:
+    return next((str(value, "latin-1") for key, value in headers if key == name), "")
+
+
+def _job_of(location: str) -> str | None:
+    return location.removeprefix(JOBS) if location.startswith(JOBS) else None
 
 
 def _route(scope: Scope) -> str:

@@ -7,7 +7,9 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from api.logs import LogFormat
 from api.oidc.settings import OidcSettings
+from api.patience import ConnectionSettings
 from api.retention import RetentionSettings
 from profiles.document import Document
 from profiles.safe_yaml import load_document_file
@@ -23,6 +25,8 @@ class Settings(Document):
     database: str | None = Field(default=None, description="URL; None = $MESHWRIGHT_DATABASE, else the data folder")
     authentication: bool = Field(default=False, description="demand a key or a token with every request under /v1")
     oidc: OidcSettings | None = Field(default=None, description="whose bearer tokens count beside API keys")
+    log_format: LogFormat = Field(default="text", description="json: one object a line")
+    connections: ConnectionSettings = Field(default=ConnectionSettings(), description="patience with slow clients")
     retention: RetentionSettings = Field(default=RetentionSettings(), description="how long things are kept")
     body_limit_bytes: int = Field(default=2 * MIB, gt=0)
     profile_limit_bytes: int = Field(default=16 * MIB, gt=0, description="body limit of uploaded profiles")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from api.commands.options import SettingsFile
 from planner.cli.options import Database, Output
 from planner.cli.output import OutputFormat, write_answer
 from planner.errors import Conflict
@@ -15,9 +15,6 @@ from planner.errors import Conflict
 KeyDays = Annotated[int | None, typer.Option("--keys-days", metavar="N", help="Keep idempotency keys so long.")]
 JobDays = Annotated[int | None, typer.Option("--jobs-days", metavar="N", help="Keep jobs so long after their end.")]
 AuditDays = Annotated[int | None, typer.Option("--audit-days", metavar="N", help="Keep the audit trail so long.")]
-SettingsFile = Annotated[
-    Path | None, typer.Option("--settings", metavar="FILE", help="The service's settings; flags win.")
-]
 
 
 def register(app: typer.Typer) -> None:

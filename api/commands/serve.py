@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from api.commands.options import LogFormat, SettingsFile
 from planner.cli.options import Database
 
 
@@ -30,10 +30,6 @@ Processes = Annotated[
 Jobs = Annotated[
     int | None, typer.Option("--jobs", metavar="N", help="Long jobs run at once by this process (default 1); 0 = none.")
 ]
-SettingsFile = Annotated[
-    Path | None,
-    typer.Option("--settings", metavar="FILE", help="YAML with more settings: OIDC, limits, ...; flags win."),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -49,6 +45,7 @@ def serve(  # noqa: PLR0917  # a flag is an argument
     processes: Processes = None,
     jobs: Jobs = None,
     settings: SettingsFile = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Serve plans over HTTP: /v1, /openapi.json, /livez, /readyz, /metrics."""
     from api.serving import serve as run
@@ -60,5 +57,6 @@ def serve(  # noqa: PLR0917  # a flag is an argument
         authentication=None if auth is None else auth is Authentication.KEYS,
         solver_processes=processes,
         job_concurrency=jobs,
+        log_format=None if log_format is None else log_format.value,
     )
     run(found, host, port)
