@@ -11,6 +11,7 @@ from api.logs import LogFormat
 from api.oidc.settings import OidcSettings
 from api.patience import ConnectionSettings
 from api.retention import RetentionSettings
+from api.tracing import TracingSettings
 from profiles.document import Document
 from profiles.safe_yaml import load_document_file
 from profiles.validation import read_document
@@ -25,6 +26,7 @@ class Settings(Document):
     database: str | None = Field(default=None, description="URL; None = $MESHWRIGHT_DATABASE, else the data folder")
     authentication: bool = Field(default=False, description="demand a key or a token with every request under /v1")
     oidc: OidcSettings | None = Field(default=None, description="whose bearer tokens count beside API keys")
+    tracing: TracingSettings | None = Field(default=None, description="where spans go; None = nowhere")
     log_format: LogFormat = Field(default="text", description="json: one object a line")
     connections: ConnectionSettings = Field(default=ConnectionSettings(), description="patience with slow clients")
     retention: RetentionSettings = Field(default=RetentionSettings(), description="how long things are kept")

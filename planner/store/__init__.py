@@ -5,6 +5,7 @@
     migrations/  how an older database becomes a current one (Alembic)
     schema       create, upgrade, downgrade, refuse a newer schema
     engine       connections: WAL, foreign keys, time-outs, transactions
+    watching     who wants to know of every transaction
     faults       what a driver says -> one clear error (errors)
     signature    which software computed a plan
     records      what comes back from the repository
