@@ -5,17 +5,16 @@ Plans, labels and named documents stay.  Of several services on one PostgreSQL d
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
-from anyio import to_thread
 from pydantic import Field, model_validator
 
 from api.jobs.board import JobBoard
+from api.logs import FIELDS
 from planner.store.records import AuditEvent
 from planner.store.repository import Store
 from profiles.document import Document
@@ -24,6 +23,7 @@ from profiles.errors import MeshwrightError
 PORTION = 500
 """Rows removed in one transaction: others write in between."""
 FIRST_S = 60.0
+END_WAIT_S = 10.0
 
 log = logging.getLogger("meshwright.retention")
 
@@ -87,20 +87,34 @@ def prune(
     return removed
 
 
-async def prune_for_ever(store: Store, board: JobBoard | None, settings: RetentionSettings) -> None:
-    """Look every ``every_s`` until cancelled; a database that is away is tried again the next time."""
-    ended = threading.Event()
-    wait_s = min(FIRST_S, settings.every_s)
-    try:
-        while True:
-            await asyncio.sleep(wait_s)
-            wait_s = settings.every_s
+class Pruning:
+    """Looks every ``every_s``, in a thread of its own; a database that is away is tried again the next time."""
+
+    def __init__(self, store: Store, board: JobBoard | None, settings: RetentionSettings) -> None:
+        self._store, self._board, self._settings = store, board, settings
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+
+    def start(self) -> None:
+        """Begin; the first look is soon."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the portion that is being removed."""
+        self._end.set()
+        self._thread.join(END_WAIT_S)
+
+    def _run(self) -> None:
+        wait_s = min(FIRST_S, self._settings.every_s)
+        while not self._end.wait(wait_s):
+            wait_s = self._settings.every_s
             try:
-                removed = await to_thread.run_sync(lambda: prune(store, board, settings, stop=ended.is_set))
+                removed = prune(self._store, self._board, self._settings, stop=self._end.is_set)
             except MeshwrightError as error:
                 log.warning("what is too old could not be removed now: %s", error.slug)
                 continue
+            except Exception:  # a thread that dies here would be missed by nobody until the disk is full
+                log.exception("what is too old could not be removed")
+                continue
             if removed is not None and any(removed.model_dump().values()):
-                log.info("removed what was too old: %s", removed.model_dump())
-    finally:
-        ended.set()
+                log.info("removed what was too old", extra={FIELDS: removed.model_dump()})

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from anyio import to_thread
@@ -19,7 +18,7 @@ from api.metrics import Metrics
 from api.oidc.tokens import TokenVerifier
 from api.rates import Rates
 from api.resolving import Resolver
-from api.retention import prune_for_ever
+from api.retention import Pruning
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from api.solving.pool import SolverPool
@@ -78,18 +77,17 @@ async def running(
         jobs=jobs,
     )
     service.audit.start()
-    pruning = asyncio.create_task(prune_for_ever(store, jobs, settings.retention))
+    pruning = Pruning(store, jobs, settings.retention)
+    pruning.start()
     await searches.start()
     await quick.start()
     try:
         yield service
     finally:
         service.draining = True
-        pruning.cancel()
-        with suppress(asyncio.CancelledError):
-            await pruning
         await searches.stop()
         await quick.stop()
+        await to_thread.run_sync(pruning.stop)
         await to_thread.run_sync(service.audit.stop)
 
 
