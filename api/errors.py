@@ -44,7 +44,7 @@ class RequestRefused(MeshwrightError):
 
 
 class NotAuthenticated(RequestRefused):
-    """No key, or one that is unknown, revoked or expired."""
+    """No key or token, or one that does not count: unknown, revoked, expired, forged."""
 
     slug = "not-authenticated"
     http_status = 401
@@ -56,7 +56,7 @@ class NotAuthenticated(RequestRefused):
 
 
 class ScopeMissing(RequestRefused):
-    """The key is good, but may not do this."""
+    """The key or token is good, but may not do this."""
 
     slug = "scope-missing"
     http_status = 403

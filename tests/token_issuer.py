@@ -65,26 +65,31 @@ def unsigned(header: dict[str, Any], claims: dict[str, Any], signature: bytes = 
 
 def forgeries(signer: Signer) -> dict[str, list[str]]:
     """Name of an attack -> the Authorization headers that it sends.  Every one must be answered 401."""
-    now = int(time.time())
-    claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "eve", "exp": now + 600, "scope": "meshwright:admin"}
-    stranger = Signer(signer.kid)
     good = signer.token()
-    head, body, signature = good.split(".")
-    hs_input = unsigned({"alg": "HS256", "typ": "JWT", "kid": signer.kid}, claims).rpartition(".")[0]
-    with_public_key = hmac.new(signer.public_pem, hs_input.encode(), hashlib.sha256).digest()
-    evil = {"kid": signer.kid, "jku": "https://evil.example/keys", "x5u": "https://evil.example/cert"}
-    other_claims = unsigned({}, {**claims, "scope": "meshwright:admin"}).split(".")[1]
-    tokens = {
-        "alg none": unsigned({"alg": "none", "kid": signer.kid}, claims),
-        "alg None in capitals": unsigned({"alg": "nOnE", "kid": signer.kid}, claims),
-        "HS256 signed with the public key": unsigned(
-            {"alg": "HS256", "typ": "JWT", "kid": signer.kid}, claims, with_public_key
-        ),
-        "another algorithm of the same key": jwt.encode(claims, signer.private, "RS512", headers={"kid": signer.kid}),
+    tokens = {**_wrong_claims(signer), **_wrong_keys(signer), **_wrong_forms(signer, good)}
+    return {
+        **{name: [f"Bearer {token}"] for name, token in tokens.items()},
+        "two headers, both good": [f"Bearer {good}", f"Bearer {good}"],
+        "two headers, one good": ["Bearer x", f"Bearer {good}"],
+        "two tokens in one header": [f"Bearer {good}, Bearer {good}"],
+        "another scheme": [f"Basic {good}"],
+        "no scheme": [good],
+        "only the scheme": ["Bearer "],
+    }
+
+
+def _claims() -> dict[str, Any]:
+    return {"iss": ISSUER, "aud": AUDIENCE, "sub": "eve", "exp": int(time.time()) + 600, "scope": "meshwright:admin"}
+
+
+def _wrong_claims(signer: Signer) -> dict[str, str]:
+    """Signed by the issuer, but not for us, not now, or for nobody."""
+    now = int(time.time())
+    return {
         "expired": signer.token(exp=now - 3600, iat=now - 7200),
         "without exp": signer.token(drop=("exp",)),
         "exp is text": signer.token(exp="never"),
-        "exp is huge": unsigned({"alg": "RS256", "kid": signer.kid}, {**claims, "exp": 1e308}),
+        "exp is infinite": signer.token(exp=float("inf")),
         "not yet valid": signer.token(nbf=now + 3600),
         "issued in the future": signer.token(iat=now + 3600),
         "another audience": signer.token(aud="payroll"),
@@ -94,41 +99,57 @@ def forgeries(signer: Signer) -> dict[str, list[str]]:
         "issuer with a slash more": signer.token(iss=ISSUER + "/"),
         "without issuer": signer.token(drop=("iss",)),
         "without subject": signer.token(drop=("sub",)),
-        "subject is a number": unsigned({"alg": "RS256", "kid": signer.kid}, {**claims, "sub": 7}),
         "subject is empty": signer.token(sub=""),
         "subject with a line break": signer.token(sub="ann\nadmin"),
         "subject without end": signer.token(sub="a" * 300),
+        "a logout token": signer.token(headers={"typ": "logout+jwt"}),
+        "unknown critical header": signer.token(headers={"crit": ["x"], "x": 1}),
+        "huge": signer.token(padding="a" * 10_000),
+    }
+
+
+def _wrong_keys(signer: Signer) -> dict[str, str]:
+    """Signed by somebody else, by nobody, or in another way."""
+    stranger, claims = Signer(signer.kid), _claims()
+    hs_header = {"alg": "HS256", "typ": "JWT", "kid": signer.kid}
+    hs_input = unsigned(hs_header, claims).rpartition(".")[0]
+    with_public_key = hmac.new(signer.public_pem, hs_input.encode(), hashlib.sha256).digest()
+    with_jwk = hmac.new(json.dumps(signer.jwk).encode(), hs_input.encode(), hashlib.sha256).digest()
+    evil = {"kid": signer.kid, "jku": "https://evil.example/keys", "x5u": "https://evil.example/cert"}
+    return {
+        "alg none": unsigned({"alg": "none", "kid": signer.kid}, claims),
+        "alg None in capitals": unsigned({"alg": "nOnE", "kid": signer.kid}, claims),
+        "HS256 signed with the public key": unsigned(hs_header, claims, with_public_key),
+        "HS256 signed with the JWK": unsigned(hs_header, claims, with_jwk),
+        "another algorithm of the same key": jwt.encode(claims, signer.private, "RS512", headers={"kid": signer.kid}),
         "unknown kid": signer.token(headers={"kid": "nobody"}),
         "kid climbs": signer.token(headers={"kid": "../../../../dev/null"}),
         "kid injects": signer.token(headers={"kid": "' UNION SELECT 'x"}),
         "kid is a list": unsigned({"alg": "RS256", "kid": ["a"]}, claims, b"x"),
+        "without kid": jwt.encode(claims, signer.private, "RS256"),
         "signed by a stranger": stranger.token(),
         "jku and x5u of the stranger": stranger.token(headers=evil),
         "own key inside": stranger.token(headers={"jwk": stranger.jwk}),
-        "unknown critical header": signer.token(headers={"crit": ["x"], "x": 1}),
-        "detached payload": signer.token(headers={"b64": False, "crit": ["b64"]}),
-        "a logout token": signer.token(headers={"typ": "logout+jwt"}),
-        "claims exchanged": f"{head}.{other_claims}.{signature}",
+    }
+
+
+def _wrong_forms(signer: Signer, good: str) -> dict[str, str]:
+    """No token at all, or one that was changed."""
+    head, body, signature = good.split(".")
+    exchanged = unsigned({}, _claims()).split(".")[1]
+    return {
+        "claims exchanged": f"{head}.{exchanged}.{signature}",
         "signature cut": f"{head}.{body}.{signature[:-8]}",
         "no signature": f"{head}.{body}.",
         "two parts": f"{head}.{body}",
         "five parts": f"{good}.a.b",
+        "detached payload": signer.token(headers={"b64": False, "crit": ["b64"]}),
         "no base64": f"{head}.%%%.{signature}",
         "no JSON": ".".join(["bm90IGpzb24", body, signature]),
         "claims are a list": f"{head}.{base64.urlsafe_b64encode(b'[]').decode()}.{signature}",
         "deep header": f"{base64.urlsafe_b64encode(b'[' * 3000).decode()}.{body}.{signature}",
-        "huge": signer.token(padding="a" * 10_000),
         "empty parts": "..",
         "a word": "token",
-    }
-    return {
-        **{name: [f"Bearer {token}"] for name, token in tokens.items()},
-        "two headers, both good": [f"Bearer {good}", f"Bearer {good}"],
-        "two headers, one good": ["Bearer x", f"Bearer {good}"],
-        "two tokens in one header": [f"Bearer {good}, Bearer {good}"],
-        "another scheme": [f"Basic {good}"],
-        "no scheme": [good],
-        "only the scheme": ["Bearer "],
     }
 
 

@@ -84,6 +84,23 @@ def test_two_hundred_idle_connections_starve_nobody_and_end(server: tuple[str, i
             client.close()
 
 
+def test_two_hundred_slow_bodies_starve_nobody(server: tuple[str, int]) -> None:
+    address, process = server
+    before_bytes = resident_bytes(process)
+    clients = [connect(address) for _ in range(200)]
+    try:
+        for client in clients:
+            client.sendall(HEAD + b"Content-Length: 1000\r\n\r\n")
+        for _ in range(10):
+            for client in clients:
+                client.sendall(b" ")
+            assert httpx.get(f"{address}/v1/plans/stored", timeout=PATIENCE_S).status_code == 200
+    finally:
+        for client in clients:
+            client.close()
+    assert resident_bytes(process) - before_bytes < 32 * MIB
+
+
 def test_a_head_that_comes_in_drops_is_given_up(server: tuple[str, int]) -> None:
     address, _ = server
     with connect(address) as client:
