@@ -20,9 +20,10 @@ from sqlalchemy import Engine
 from api.jobs.board import ENDED, JobEvent, JobRecord, JobStatus, PlanRequest, QueueCounts
 from api.jobs.group_commit import GroupCommit
 from api.jobs.identity import generation_of
+from api.jobs.queue_gate import QueueGate, QueueLimits
 from api.jobs.queue_sql import read_load, read_old, read_old_keys, read_page
 from api.jobs.records import STREAM, job_events, job_record
-from api.jobs.submission import KEYS, QueueLimits, Submission
+from api.jobs.submission import KEYS, Submission
 from api.jobs.system_database import (
     PROGRAM,
     make_client,
@@ -41,7 +42,7 @@ class DbosBoard:
     """The ``JobBoard`` of a plan store."""
 
     def __init__(self, engine: Engine, url: str, limits: QueueLimits = DEFAULT_LIMITS) -> None:
-        self._engine, self._url, self._limits = engine, url, limits
+        self._engine, self._url, self._gate = engine, url, QueueGate(limits)
         self._client = make_client(engine)
         self._commits = GroupCommit(engine)
 
@@ -68,7 +69,7 @@ class DbosBoard:
 
     def submit(self, request: PlanRequest, *, key: str | None, owner: str) -> JobRecord:
         """The job for ``request``, on disk on return.  Raises KeyReused, QueueFull, StoreError."""
-        submission = Submission(request, key, owner, self._limits)
+        submission = Submission(request, key, owner, self._gate)
         with translated(self._url):
             placed = self._commits.run(lambda connection: submission.place(connection, self._client, self.get))
             return self.get(placed) if isinstance(placed, str) else placed

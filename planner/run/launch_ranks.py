@@ -19,8 +19,11 @@ from pathlib import Path
 
 from planner.emit.launch.torchrun import LAUNCH_SCRIPT
 from planner.errors import TargetRefused
+from planner.run.stop_signals import leave_if_asked
 
 LOG_FILE = "ranks.log"
+LOOK_UP_S = 1.0
+"""Between two looks whether somebody asked us to end."""
 GRACE_S = 5.0
 """Between asking processes to end and ending them."""
 RANK_ABORT = "terminate called without an active exception"
@@ -68,9 +71,10 @@ def _launch(folder: Path, variables: Mapping[str, str], deadline: float) -> tupl
         )
         code: int | None = None
         try:
-            code = process.wait(timeout=max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            code = None
+            while code is None and (left_s := deadline - time.monotonic()) > 0:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    code = process.wait(timeout=min(left_s, LOOK_UP_S))
+                leave_if_asked()
         finally:
             # Ctrl-C comes here too.
             end_tree(process)

@@ -16,6 +16,14 @@ from typing import NoReturn
 REQUESTS = (signal.SIGTERM, signal.SIGHUP)
 EXIT_BASE = 128
 """A shell reports a process that a signal ended as 128 + its number."""
+_asked: list[int] = []
+"""The request within ``exits_on_request``; Python drops an exception raised while it finalises an object."""
+
+
+def leave_if_asked() -> None:
+    """Raise SystemExit where a request came whose own exception was lost; for loops that wait."""
+    if _asked:
+        raise SystemExit(EXIT_BASE + _asked[0])
 
 
 @contextmanager
@@ -33,6 +41,7 @@ def exits_on_request() -> Iterator[None]:
     def leave(number: int, frame: FrameType | None) -> NoReturn:
         for each in taken:
             signal.signal(each, signal.SIG_IGN)
+        _asked.append(number)
         raise SystemExit(EXIT_BASE + number)
 
     for number in taken:
@@ -40,5 +49,6 @@ def exits_on_request() -> Iterator[None]:
     try:
         yield
     finally:
+        _asked.clear()
         for number in taken:
             signal.signal(number, before[number] or signal.SIG_DFL)

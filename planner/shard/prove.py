@@ -27,6 +27,7 @@ from solver.selection.problem import SelectionProblem
 
 Solve = Callable[[SelectionProblem, float], Answer]
 MOST_ATTEMPTS = 6
+_NODES_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def table_builder(question: StepQuestion) -> TableBuilder:
 def prove(
     question: StepQuestion, solve: Solve, time_limit_s: float = 60.0, builder: TableBuilder | None = None
 ) -> ProvedStep:
-    """Solve one question.  Raises NoFeasiblePlan (memory; says which steps bind) or BudgetSpent."""
+    """Solve one question.  Raises NoFeasiblePlan (names the operators that bind) or BudgetSpent."""
     builder = builder or table_builder(question)
     tables = builder.build()
     capacity, bound = question.capacity_bytes, None
@@ -124,19 +125,22 @@ def _no_answer(
             where="--time-limit",
             hint="allow more seconds",
         )
-    gib = 2.0**30
     window = answer.binding_window
     if window is None:
-        needs, where = "no placement fits the memory of a device", None
-    else:
-        kept = [node.name for node, stays in zip(question.graph.nodes, builder.folded.kept, strict=True) if stays]
-        first, last = kept[min(window.begin, len(kept) - 1)], kept[min(window.end, len(kept)) - 1]
-        needs = f"at least {window.least_usage / gib:.2f} GiB of {window.capacity / gib:.2f} GiB are needed at once"
-        where = f"operators {first} .. {last}"
-    del tables
+        names = ", ".join(tables.problem.name(node) for node in answer.forbidden_nodes[:_NODES_NAMED])
+        return NoFeasiblePlan(
+            f"no placements on {question.mesh.text} go together: none of {names} can be resharded as the others need",
+            binding=f"placements of {names}",
+            relaxations=("use another mesh shape",),
+            where=f"operators {names}",
+        )
+    gib = 2.0**30
+    kept = [node.name for node, stays in zip(question.graph.nodes, builder.folded.kept, strict=True) if stays]
+    first, last = kept[min(window.begin, len(kept) - 1)], kept[min(window.end, len(kept)) - 1]
     return NoFeasiblePlan(
-        f"{needs} on {question.mesh.text}",
+        f"at least {window.least_usage / gib:.2f} GiB of {window.capacity / gib:.2f} GiB are needed at once "
+        f"on {question.mesh.text}",
         binding="memory",
         relaxations=("use more devices", "lower --memory-margin", "trace a smaller batch"),
-        where=where,
+        where=f"operators {first} .. {last}",
     )

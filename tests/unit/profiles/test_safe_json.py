@@ -58,8 +58,8 @@ def test_refused_with_place_and_repair(text: str, what: str, where: str) -> None
 
 
 def test_hostile_text_costs_linear_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for text in ('["' + '\\"' * 300_000, "[" + '"' * 300_000, "-" * 300_000):
         with pytest.raises(DocumentInvalid):
             load_json_text(text, "f")
-    assert time.perf_counter() - started < 5.0
+    assert time.process_time() - started < 5.0

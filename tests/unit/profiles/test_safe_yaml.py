@@ -76,10 +76,10 @@ def test_the_deepest_allowed_nesting_is_read() -> None:
 
 
 def test_huge_documents_are_refused_before_they_are_parsed() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(DocumentInvalid, match="bytes; at most"):
         load_yaml_text("a: 1 #" + "x" * 5_000_001, "f")
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 def test_a_file_is_read_by_its_suffix(tmp_path: Path) -> None:

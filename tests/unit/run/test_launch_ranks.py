@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import time
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from planner.errors import TargetRefused
 from planner.run.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
 from planner.run.launch_ranks import LOG_FILE, descendants, run_ranks
+from planner.run.stop_signals import exits_on_request, leave_if_asked
 
 TREE = "setsid sleep 300 & echo $! > rank.pid\nsetsid bash -c 'sleep 301 & echo $! > below.pid; wait' &\n"
 
@@ -53,6 +56,29 @@ def test_nothing_is_left_after_a_timeout(tmp_path: Path) -> None:
     assert (folder / "below.pid").exists()
     assert not alive(folder / "rank.pid")
     assert not alive(folder / "below.pid")
+
+
+def test_a_request_whose_exception_was_lost_still_ends_the_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class AskedWhileFinalised:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGHUP)
+
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: lost.append(found.exc_type))
+    folder = script(tmp_path, f"{TREE}wait\n")
+
+    @exits_on_request()
+    def launch() -> None:
+        AskedWhileFinalised()
+        assert lost == [SystemExit]
+        run_ranks(folder, {}, time.monotonic() + 60)
+
+    with pytest.raises(SystemExit) as caught:
+        launch()
+    assert caught.value.code == 129
+    leave_if_asked()
 
 
 def test_an_abort_in_native_code_is_launched_once_more(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from planner.shard.selection_tables import SelectionTables
 from planner.shard.sharding_plan import ShardingPlan
 from planner.shard.torch_graph.module_source import ModuleSource, load_module
 from planner.shard.words import module_summaries
-from solver.selection.problem import FORBIDDEN
+from solver.selection.answer import Answer
+from solver.selection.problem import FORBIDDEN, SelectionProblem
 from tests.selection_milp import cost_of, solve_by_milp
 from tests.shard_questions import ENGINE, SMALL_BLOCK, SMALL_MODEL, question_of, source_of
 
@@ -168,6 +169,19 @@ def test_no_memory_is_an_answer_that_names_operators(question: StepQuestion) -> 
         prove(small, ENGINE)
     assert caught.value.binding == "memory"
     assert "more devices" in str(caught.value.hint)
+    assert "GiB are needed at once" in str(caught.value)
+    assert str(caught.value.where).startswith("operators ")
+
+
+def test_placements_that_exclude_each_other_are_not_called_memory(question: StepQuestion) -> None:
+    def without_one_edge(problem: SelectionProblem, time_limit_s: float) -> Answer:
+        costs = problem.edge_costs.copy()
+        costs[: problem.edge_start[1]] = FORBIDDEN
+        return ENGINE(replace(problem, edge_costs=costs), time_limit_s)
+
+    with pytest.raises(NoFeasiblePlan, match="go together") as caught:
+        prove(question, without_one_edge)
+    assert caught.value.binding.startswith("placements of ")
 
 
 @pytest.mark.parametrize("name", ["megatron", "fsdp"])
