@@ -183,6 +183,35 @@ class RequestView(Document):
     created_at: datetime
 
 
+AuditPhase = Literal["begun", "ended", "refused", "done"]
+
+
+class AuditEntry(Document):
+    """One thing that somebody did or tried."""
+
+    seq: int = Field(description="its number; a hole shows that entries were removed or a write was rolled back")
+    at: datetime
+    phase: AuditPhase = Field(
+        description="begun: before it is done; ended: its answer; refused: 401 or 403; done: by a command on the host"
+    )
+    request_id: str = Field(description="as in logs and in the X-Request-Id header")
+    kind: Literal["local", "key", "token", "command", "unknown"] = Field(description="how it is known who it was")
+    principal: str = Field(description="a key's prefix, a token's subject, a user of the host; claimed only if unknown")
+    client: str = Field(description="address of the connection; behind a proxy, the proxy's")
+    method: str
+    route: str
+    resource: str = Field(description="what it was done to; of an answer with a Location, that")
+    status: int | None = Field(default=None, description="HTTP status of the answer")
+    count: int = Field(default=1, ge=1, description="refusals that this entry stands for, when they come too fast")
+
+
+class AuditPage(Document):
+    """A page of the audit trail, newest first."""
+
+    events: tuple[AuditEntry, ...]
+    next: int | None = Field(default=None, description="give it as `before` for the next page; null = the last page")
+
+
 class Health(Document):
     """Whether the service can work."""
 

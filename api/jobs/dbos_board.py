@@ -9,6 +9,7 @@ second, ends the search and keeps the best plan.
 
 from __future__ import annotations
 
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,9 +21,9 @@ from api.jobs.board import ENDED, JobEvent, JobRecord, JobStatus, PlanRequest, Q
 from api.jobs.group_commit import GroupCommit
 from api.jobs.identity import generation_of
 from api.jobs.queue_gate import QueueGate, QueueLimits
-from api.jobs.queue_sql import read_load, read_page
+from api.jobs.queue_sql import read_load, read_old, read_old_keys, read_page
 from api.jobs.records import STREAM, job_events, job_record
-from api.jobs.submission import Submission
+from api.jobs.submission import KEYS, Submission
 from api.jobs.system_database import (
     PROGRAM,
     make_client,
@@ -121,6 +122,24 @@ class DbosBoard:
             total = start + len(values)
             new = [(start + index, value) for index, value in enumerate(values) if start + index + 2 > after]
             return tuple(job_events(record, new, total, after))
+
+    def forget(self, before: datetime, most: int) -> int:
+        """Remove at most so many jobs that ended before ``before``, with their events, and keys as old."""
+        with translated(self._url):
+            with self._engine.connect() as connection:
+                jobs = read_old(connection, before, most)
+            self._delete(jobs)
+            while keys := self._old_keys(before, most):
+                self._delete(keys)
+        return len(jobs)
+
+    def _old_keys(self, before: datetime, most: int) -> list[str]:
+        with self._engine.connect() as connection:
+            return read_old_keys(connection, KEYS, before, most)
+
+    def _delete(self, rows: list[str]) -> None:
+        if rows:
+            self._client.delete_workflows(rows)
 
     def counts(self) -> QueueCounts:
         """How many jobs wait and run."""

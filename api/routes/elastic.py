@@ -45,6 +45,7 @@ async def create_throughput(request: Request, caller: Planner) -> Throughput:
     """
     service = service_of(request)
     question = await read_document(request, ThroughputQuestion, service.settings.body_limit_bytes)
+    await service.audit.begin(request, caller)
     return await throughput(service, caller, question)
 
 
@@ -63,6 +64,7 @@ async def replan_plan(request: Request, plan: PlanReference, caller: Planner) ->
     service = service_of(request)
     question = await read_document(request, ReplanQuestion, service.settings.body_limit_bytes)
     text = await to_thread.run_sync(service.store.plan_text, plan)
+    await service.audit.begin(request, caller)
     payload = {
         "plan": text.body,
         "devices": question.devices,

@@ -45,7 +45,7 @@ COMMANDS = (
 )
 """Modules of ``planner.cli.commands`` in the order of ``--help``."""
 
-SERVICE_COMMANDS = ("api.commands.serve", "api.commands.token", "api.commands.worker")
+SERVICE_COMMANDS = ("api.commands.serve", "api.commands.token", "api.commands.worker", "api.commands.prune")
 """Modules of the floor above, by name only: nothing here imports it, and an installation may lack them."""
 
 INTERRUPTED_EXIT_CODE = 130
