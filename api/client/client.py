@@ -26,9 +26,10 @@ from api.client.question_body import Asked, body_of, new_key, path_part
 from api.client.stored_plans import check_plan, read_plan
 from api.client.transport import Transport, read_answer
 from api.jobs.board import JobRecord
-from api.wire import Estimate, Listing, NamedView, ProblemCheck, RequestView, Throughput, Version
+from api.wire import Estimate, Listing, NamedView, ProblemCheck, RequestView, Version
 from planner.plan import Plan
 from planner.replan.replan import Replan
+from planner.throughput.curve import Throughput
 
 ACCEPTED = 202
 

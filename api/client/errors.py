@@ -11,8 +11,30 @@ MeshwrightError
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+
 from api.problem_details import Finding, ProblemDetails
-from profiles.errors import MeshwrightError
+from planner.errors import (
+    BudgetSpent,
+    Conflict,
+    DocumentInvalid,
+    MeshwrightError,
+    NoFeasiblePlan,
+    NotFound,
+    ProfileMissing,
+    TargetRefused,
+)
+from planner.store.errors import AmbiguousPlan, PlanUnreadable
+
+EXIT_CODES = {
+    each.slug: each.exit_code
+    for each in (
+        *(DocumentInvalid, NotFound, Conflict, ProfileMissing, NoFeasiblePlan, BudgetSpent, TargetRefused),
+        *(AmbiguousPlan, PlanUnreadable),
+    )
+}
+"""What ends a command in the same way with a service and without."""
 
 
 class ServiceError(MeshwrightError):
@@ -41,12 +63,17 @@ class ProblemReported(ServiceError):
     slug = "problem-reported"
 
     def __init__(self, problem: ProblemDetails, retry_after_s: float | None = None) -> None:
-        first = problem.errors[0] if problem.errors else None
+        first = problem.errors[0] if len(problem.errors) == 1 else None
         super().__init__(
-            problem.detail, where=first.pointer or None if first else None, hint=first.hint if first else None
+            problem.detail if len(problem.errors) < 2 else "\n".join(_lines(problem.errors)),
+            where=(first.pointer or None) if first else None,
+            hint=first.hint if first else None,
         )
         self.problem = problem
         self.retry_after_s = retry_after_s
+        # A program that branches on the slug or on the exit code sees what it would see without a service.
+        self.slug = problem.slug  # type: ignore[misc]  # of this error, not of the class
+        self.exit_code = _exit_code(problem)  # type: ignore[misc]
 
     @property
     def status(self) -> int:
@@ -72,6 +99,19 @@ class ProblemReported(ServiceError):
     def errors(self) -> tuple[Finding, ...]:
         """Every fault, each with a JSON pointer into what was sent and a hint."""
         return self.problem.errors
+
+
+def _lines(errors: Sequence[Finding]) -> Iterator[str]:
+    yield f"{len(errors)} problems"
+    for each in errors:
+        yield f"  #{each.pointer or '/'}: {each.detail}{f' ({each.hint})' if each.hint else ''}"
+
+
+def _exit_code(problem: ProblemDetails) -> int:
+    """The exit code of the same error without a service; 1 for a mistake of the service itself."""
+    if problem.slug in EXIT_CODES:
+        return EXIT_CODES[problem.slug]
+    return 1 if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR else ServiceError.exit_code
 
 
 class JobUnfinished(ServiceError):
