@@ -17,7 +17,7 @@ from api.solving.pool import TooLong
 from planner.errors import MeshwrightError
 from planner.plan import Plan
 from planner.problem import Problem
-from planner.throughput.curve import UNDECIDED, Throughput, ThroughputPoint, measured_point
+from planner.throughput.curve import UNDECIDED, Throughput, ThroughputPoint, measured_point, untargeted
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def _rows(question: ThroughputQuestion, most: int) -> list[_Row]:
 async def _point(service: Service, question: ThroughputQuestion, row: _Row, end_s: float) -> ThroughputPoint:
     try:
         problem = await to_thread.run_sync(_problem, service, question, row)
-        plan = await _plan(service, problem, question.budget_s, end_s)
+        plan = await _plan(service, untargeted(problem), question.budget_s, end_s)
     except (TooLong, ServiceBusy):
         return ThroughputPoint(name=row.name, num_devices=row.devices, fits=None, reason=UNDECIDED)
     except AnswerRefused as error:
@@ -67,7 +67,7 @@ async def _point(service: Service, question: ThroughputQuestion, row: _Row, end_
         if error.http_status >= 500:
             raise
         return ThroughputPoint(name=row.name, num_devices=row.devices, fits=None, reason=error.what)
-    return measured_point(row.name, row.devices, plan, question.price_per_device_hour)
+    return measured_point(row.name, problem, plan, question.price_per_device_hour)
 
 
 def _problem(service: Service, question: ThroughputQuestion, row: _Row) -> Problem:

@@ -51,8 +51,15 @@ class Throughput(Document):
     undecided: int = Field(description="rows with fits: null")
 
 
-def measured_point(name: str, num_devices: int, plan: Plan, price_per_device_hour: float | None) -> ThroughputPoint:
-    """The row of a plan; without a price of its own the cluster's counts."""
+def untargeted(problem: Problem) -> Problem:
+    """The same without a target of time or rate: whether a plan keeps it is part of the row, and no reason for none."""
+    free = problem.constraints.model_copy(update={"max_step_time_s": None, "min_tokens_per_s": None})
+    return problem.model_copy(update={"constraints": free})
+
+
+def measured_point(name: str, asked: Problem, plan: Plan, price_per_device_hour: float | None) -> ThroughputPoint:
+    """The row of a plan of ``untargeted(asked)``; without a price of its own the cluster's counts."""
+    num_devices = asked.cluster.num_devices
     hourly = price_per_device_hour if price_per_device_hour is not None else plan.problem.cluster.price_per_device_hour
     per_token = None if hourly is None else hourly * num_devices / HOUR_S / plan.tokens_per_s
     low_s, high_s = plan.step_time_interval_s
@@ -60,7 +67,7 @@ def measured_point(name: str, num_devices: int, plan: Plan, price_per_device_hou
         name=name,
         num_devices=num_devices,
         fits=True,
-        meets_target=plan.step_time_s <= slowest_allowed_s(plan.problem),
+        meets_target=plan.step_time_s <= slowest_allowed_s(asked),
         proved=plan.status == "optimal",
         plan_id=plan.plan_id,
         step_time_s=plan.step_time_s,
@@ -96,11 +103,12 @@ def throughput_curve(
         point: ThroughputPoint
         try:
             part = problem.model_copy(update={"cluster": scale_cluster(problem.cluster, count)})
-            plan = known(part)
+            free = untargeted(part)
+            plan = known(free)
             if plan is None:
-                plan = quick_plan(part, min(max(end_s - time.monotonic(), 0.01), budget_s / 2))
+                plan = quick_plan(free, min(max(end_s - time.monotonic(), 0.01), budget_s / 2))
                 keep(plan)
-            point = measured_point(f"{count}", count, plan, price_per_device_hour)
+            point = measured_point(f"{count}", part, plan, price_per_device_hour)
         except BudgetSpent:
             point = ThroughputPoint(name=f"{count}", num_devices=count, fits=None, reason=UNDECIDED)
         except NoFeasiblePlan as error:

@@ -271,3 +271,14 @@ def test_nobody_there_is_one_error(tmp_path: Path) -> None:
 def test_answers_are_plain_json_too(client: Client, plan: Plan) -> None:
     """What a client reads can be kept and read again."""
     assert Plan.model_validate(json.loads(plan.model_dump_json())) == plan
+
+
+def test_a_target_is_part_of_the_answer_and_no_reason_for_none(client: Client) -> None:
+    asked_curve = {
+        **{"model": SMALL_MODEL, "cluster": "dgx-a100-80g", "device_counts": [8], "workload": WORKLOAD},
+        "budget_s": 60,
+    }
+    (kept,) = client.throughput(asked_curve).points
+    (missed,) = client.throughput({**asked_curve, "constraints": {"min_tokens_per_s": 1e15}}).points
+    assert (kept.fits, kept.meets_target) == (True, True)
+    assert (missed.fits, missed.meets_target, missed.plan_id) == (True, False, kept.plan_id)
