@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import httpx
 
-from api.client.jobs import Jobs, Progress
+from api.client.jobs import Jobs, Progress, Started
 from api.client.patience import Patience
 from api.client.question_body import Asked, body_of, new_key, path_part
 from api.client.stored_plans import check_plan, read_plan
@@ -74,6 +74,7 @@ class Client(Jobs):
         *,
         idempotency_key: str | None = None,
         as_job: bool = False,
+        started: Started | None = None,
         progress: Progress | None = None,
         wait_s: float | None = None,
     ) -> Plan:
@@ -84,19 +85,20 @@ class Client(Jobs):
         """
         headers = {"Idempotency-Key": idempotency_key or new_key(), **({"Prefer": "respond-async"} if as_job else {})}
         answer = self._transport.send("POST", "/v1/plans", body=body_of(question), headers=headers)
-        return self._awaited(answer, progress, wait_s)
+        return self._awaited(answer, started, progress, wait_s)
 
     def put_request(
         self,
         request_id: str,
         question: Asked,
         *,
+        started: Started | None = None,
         progress: Progress | None = None,
         wait_s: float | None = None,
     ) -> Plan:
         """The same under an id of your own: the first time it plans, every further time it gives that answer."""
         answer = self._transport.send("PUT", _request(request_id), body=body_of(question))
-        return self._awaited(answer, progress, wait_s)
+        return self._awaited(answer, started, progress, wait_s)
 
     def get_request(self, request_id: str) -> RequestView:
         """What became of it: its plan, its job, or why there is no plan."""
@@ -161,9 +163,13 @@ class Client(Jobs):
         """Which software answers."""
         return self._transport.ask(Version, "GET", "/version")
 
-    def _awaited(self, answer: httpx.Response, progress: Progress | None, wait_s: float | None) -> Plan:
+    def _awaited(
+        self, answer: httpx.Response, started: Started | None, progress: Progress | None, wait_s: float | None
+    ) -> Plan:
         if answer.status_code == ACCEPTED:
             job = read_answer(JobRecord, answer.content)
+            if started is not None:
+                started(job.id)
             return self.wait_for_job(job.id, progress=progress, wait_s=wait_s)
         return read_plan(answer.content)
 

@@ -53,10 +53,10 @@ class RemoteService:
         """See ``PlanService``."""
         return self._client.address
 
-    def plan(self, question: Mapping[str, Any], progress: Progress | None) -> Plan:
+    def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
         """See ``PlanService``."""
         heard = None if progress is None else _heard(progress)
-        return _said(lambda: self._client.plan(question, progress=heard))
+        return _said(lambda: self._client.plan(question, started=started, progress=heard))
 
     def estimate(self, question: Mapping[str, Any]) -> tuple[Plan, tuple[str, ...]]:
         """See ``PlanService``."""

@@ -15,6 +15,8 @@ from planner.plan import Plan
 
 Progress = Callable[[JobProgress], None]
 """Hears how far a search is.  May raise to stop waiting; the job goes on."""
+Started = Callable[[str], None]
+"""Hears the id of the job that a search became: with it the job is found again, whatever happens to the caller."""
 MOST_ROWS = 500
 FIRST_POLL_S, LONGEST_POLL_S = 0.1, 2.0
 

@@ -20,10 +20,14 @@ def answer_remotely(service: PlanService, question: Mapping[str, Any], search: S
     """Ask, write and print.  Raises what the service says: NoFeasiblePlan, BudgetSpent, ..."""
     from planner.cli.progress import search_progress
 
+    def started(job: str) -> None:
+        watch = f"meshwright jobs watch {job} --server {service.address}"
+        talk(f"a long search: job {job} goes on without this command ({watch})", quiet=wanted.quiet)
+
     options = {"top_k": search.top_k, "time_limit_s": search.time_limit_s, "seed": search.seed}
     try:
         with search_progress(quiet=wanted.quiet) as progress:
-            plan = service.plan({**question, **options}, progress)
+            plan = service.plan({**question, **options}, started, progress)
     except NoFeasiblePlan as error:
         error.where = error.where or _place(question)
         raise

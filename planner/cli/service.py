@@ -6,7 +6,7 @@ Nothing here knows HTTP: ``api.client.command_line`` is loaded by its name, and 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -37,8 +37,8 @@ class PlanService(Protocol):
         """Where it is."""
         ...
 
-    def plan(self, question: Mapping[str, Any], progress: Progress | None) -> Plan:
-        """The best plan; long searches are waited for."""
+    def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
+        """The best plan; a long search becomes a job, whose id ``started`` hears, and is waited for."""
         ...
 
     def estimate(self, question: Mapping[str, Any]) -> tuple[Plan, tuple[str, ...]]:

@@ -92,6 +92,9 @@ def test_plan_and_what_is_asked_about_it(address: str, model: str, tmp_path: Pat
     ):
         same(address, *words)
         same(address, *words, output="table")
+    larger = same(address, "replan", identity, "--devices", "16")["new_plan_id"]
+    fewer = same(address, "replan", larger, "--lost-nodes", "0")
+    assert (fewer["devices_before"], fewer["devices_after"], fewer["devices_kept"]) == (16, 8, 8)
     ok(run_here("plans", "export", other, "--server", address, "--out", str(tmp_path / "other.json")))
     assert same(address, "diff", identity, str(tmp_path / "other.json"))["b"] == other
     labelled = ok(run_here("plans", "label", identity, "production", "--server", address, "-o", "json")).json()
@@ -220,6 +223,8 @@ def test_what_a_service_cannot_do_is_said(address: str, model: str, tmp_path: Pa
         assert (ran.exit_code, ran.stdout) == (2, "")
         assert "a service answers: plan, estimate" in ran.stderr
     assert run_here("jobs", "list").exit_code == 2
+    gone = run_here("plans", "list", "--server", "http://127.0.0.1:9", "-o", "json")
+    assert (gone.exit_code, gone.error()["slug"]) == (2, "service-unreachable")
 
 
 @pytest.mark.parametrize("url", ["localhost:1", "ftp://x", "http://user:pw@host"])

@@ -71,7 +71,8 @@ def replan(  # noqa: PLR0917  # a flag is an argument
             if not no_store:
                 _keep(made, database)
     write_plan(made.plan, plan_out)
-    talk(f"next: meshwright plans show {made.new_plan_id[:12]}", quiet=quiet)
+    if not no_store:
+        talk(f"stored; next: meshwright plans show {made.new_plan_id[:12]}", quiet=quiet)
     write_answer(answer_data(made), output, lambda: _tables(made))
 
 
