@@ -96,6 +96,7 @@ ERROR_MODULES = (
     "planner.errors",
     "planner.store.errors",
     "api.errors",
+    "api.client.errors",
 )
 
 

@@ -34,7 +34,9 @@ settings.load_profile("meshwright")
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each test an empty data folder, so that no test sees or changes anybody's plans; no inherited width."""
-    for name in ("MESHWRIGHT_DATABASE", "MESHWRIGHT_PROFILES", "COLUMNS", "LINES"):
+    for name in (
+        *("MESHWRIGHT_DATABASE", "MESHWRIGHT_PROFILES", "MESHWRIGHT_SERVER", "MESHWRIGHT_API_KEY", "COLUMNS", "LINES"),
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / f"data-{os.urandom(6).hex()}"))
 

@@ -17,9 +17,9 @@ from api.routes.plans import EXAMPLE, PlanReference
 from api.service import service_of
 from api.solving.pool import TooLong
 from api.throughput import throughput
-from api.wire import Throughput
 from planner.plan import Plan
 from planner.replan.replan import Replan
+from planner.throughput.curve import Throughput
 from profiles.document import canonical_json
 
 router = APIRouter(prefix="/v1", tags=["elastic"])
