@@ -28,7 +28,7 @@ def listening(
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind(("127.0.0.1", port or 0))
         config = uvicorn.Config(
-            create_app(settings, jobs), log_level="warning", lifespan="on", timeout_graceful_shutdown=5
+            create_app(settings, jobs), log_level="warning", lifespan="on", timeout_graceful_shutdown=1
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [door]}, daemon=True)

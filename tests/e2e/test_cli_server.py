@@ -72,6 +72,7 @@ def same(address: str, *words: str, output: str = "json") -> Any:
     return there.json()
 
 
+@pytest.mark.slow
 def test_plan_and_what_is_asked_about_it(address: str, model: str, tmp_path: Path) -> None:
     plan = same(address, "plan", *small(model))
     words = ("plan", *small(model))
@@ -110,6 +111,7 @@ def test_plan_and_what_is_asked_about_it(address: str, model: str, tmp_path: Pat
     assert "production" in ok(run_here("plans", "list", "--server", address)).stdout
 
 
+@pytest.mark.slow
 def test_estimate_and_throughput(address: str, model: str) -> None:
     for words in (("--strategy", "tp=2,mbs=1"), ("--strategy", "pp=2", "--layers", "3,1", "--full")):
         same(address, "estimate", *small(model), *words)
@@ -148,6 +150,7 @@ def test_launch_files_and_documents_are_the_same(address: str, model: str, tmp_p
         assert ok(run_here(*words, "-o", "json")).json() == there
 
 
+@pytest.mark.slow
 def test_the_catalogue(address: str, model: str) -> None:
     for words in (
         *(("models", "list"), ("clusters", "list"), ("devices", "list")),

@@ -44,6 +44,7 @@ def question(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_a_job_gets_the_nodes_that_it_is_worth(address: str, question: Path) -> None:
     words = ("nodes", str(question), "--nodes", "1,2,4", "--budget", "60")
     answers = {}
@@ -77,6 +78,7 @@ def test_what_cannot_be_is_one_error(
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.slow
 def test_an_allocation_gets_launch_files_once(address: str, database: str, question: Path, tmp_path: Path) -> None:
     words = ("launch", str(question), "--out", str(tmp_path / "plan"))
     inside = {"SLURM_JOB_ID": "4711", "SLURM_JOB_NUM_NODES": "2"}
