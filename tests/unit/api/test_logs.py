@@ -75,6 +75,8 @@ TOKEN = Signer("one", curve=True).token()
         ("postgresql+psycopg://meshwright:hunter2@db:5432/x", "hunter2"),
         ("could not connect to postgresql://u:hunter2@db/x?sslmode=require", "hunter2"),
     ],
+    # Keys and tokens are new in every process, and the names of tests must not be.
+    ids=["key", "header of a dict", "header", "assignment", "basic", "address", "address with options"],
 )
 def test_secrets_are_blotted_out_wherever_they_stand(text: str, secret: str) -> None:
     assert secret in text
