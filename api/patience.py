@@ -61,6 +61,13 @@ class PatientProtocol(H11Protocol):
         super().on_response_complete()
         self._stop(head=True)
         self._idle_since_s = self.loop.time()
+        if self.transport.is_closing():
+            self._watch_answer()
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is no HTTP."""
+        super().send_400_response(msg)
+        self._watch_answer()
 
     def pause_writing(self) -> None:
         """The client does not read."""
