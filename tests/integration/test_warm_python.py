@@ -15,8 +15,8 @@ import pytest
 
 from tests.rank_launch import cpu_environment
 from tests.warm_python.client import SERVER_LOST
+from tests.warm_python.imported import FREE
 from tests.warm_python.interpreters import DEEPSPEED, NATIVE, WarmPython, WarmPythons
-from tests.warm_python.request import FREE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forking a server needs Linux")
 
@@ -67,7 +67,9 @@ def ran(python: str, *words: str, folder: Path | None = None, **variables: str) 
     )
 
 
-@pytest.mark.parametrize("words", [("-c", SAYS, "a", "-b"), ("-u", "-m", "says", "a"), ("./says.py", "-a"), ("below/up.py",)])
+@pytest.mark.parametrize(
+    "words", [("-c", SAYS, "a", "-b"), ("-u", "-m", "says", "a"), ("./says.py", "-a"), ("below/up.py",)]
+)
 def test_a_command_sees_what_it_sees_in_the_real_interpreter(
     words: tuple[str, ...], warm: WarmPython, tmp_path: Path
 ) -> None:
@@ -90,12 +92,22 @@ def test_a_command_ends_as_in_the_real_interpreter(name: str, warm: WarmPython) 
 HAS_MODULE = ("-c", f"import sys; print({MODULE!r} in sys.modules, sys.executable)")
 
 
-def test_a_command_starts_warm_only_where_the_imports_would_have_gone_the_same_way(warm: WarmPython) -> None:
+def test_a_command_starts_warm_only_where_the_imports_would_have_gone_the_same_way(
+    warm: WarmPython, tmp_path: Path
+) -> None:
     real, forked = f"False {sys.executable}\n", f"True {warm.executable}\n"
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     assert ran(warm.executable, *HAS_MODULE).stdout == forked
     assert ran(warm.executable, *HAS_MODULE, RANK="3", PATH="/usr/bin").stdout == forked
     assert ran(warm.executable, *HAS_MODULE, DS_ACCELERATOR="other").stdout == real
-    assert ran(warm.executable, *HAS_MODULE, PYTHONPATH="/nowhere").stdout == real
+    (tmp_path / "other_module.py").touch()
+    assert ran(warm.executable, *HAS_MODULE, PYTHONPATH=path).stdout == forked
+    assert (
+        ran(warm.executable, "-c", "import other_module, sys; print(sys.path[1])", PYTHONPATH=path).stdout
+        == f"{tmp_path}\n"
+    )
+    (tmp_path / f"{MODULE}.py").touch()
+    assert ran(warm.executable, *HAS_MODULE, PYTHONPATH=path).stdout == real
     assert ran(warm.executable, "-X", "dev", *HAS_MODULE).stdout == real
     assert ran(warm.executable, "-I", *HAS_MODULE).stdout == real
 

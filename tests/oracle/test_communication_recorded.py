@@ -81,9 +81,7 @@ PLANS = EXACT | OTHER
 
 
 @pytest.fixture(scope="module")
-def recorded(
-    tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons
-) -> dict[str, list[dict[str, Any]]]:
+def recorded(tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons) -> dict[str, list[dict[str, Any]]]:
     """What each rank of each plan sent in one step."""
     found: dict[str, list[dict[str, Any]]] = {}
     for world_size in sorted({plan.chosen().world_size for plan in PLANS.values()}):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.warm_python.request import FREE, significant
+from tests.warm_python.imported import FREE, SEARCHED, folders
 
 REPOSITORY = Path(__file__).parents[2]
 END_TIMEOUT_S = 60.0
@@ -77,8 +77,8 @@ class WarmPythons:
         """
         if sys.platform != "linux":
             return WarmPython(Path(sys.executable).parent)
-        own = {name: value for name, value in environment.items() if name not in FREE}
-        key = (modules, tuple(sorted((name, significant(name, value)) for name, value in own.items())))
+        own = {name: value for name, value in environment.items() if name not in FREE | {SEARCHED}}
+        key = (modules, folders(environment), tuple(sorted(own.items())))
         if key not in self._servers:
             self._servers[key] = _started(modules, environment)
         return WarmPython(self._servers[key][0])

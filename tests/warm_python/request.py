@@ -1,4 +1,4 @@
-"""What may a forked process run as if the interpreter had just started?  A request, and when it must be refused."""
+"""How does a forked process run a command as if the interpreter had just started?"""
 
 from __future__ import annotations
 
@@ -9,22 +9,9 @@ import runpy
 import signal
 import sys
 import types
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-FREE = {
-    *("RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME", "NODE_RANK"),
-    *("WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
-    *("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID"),
-    *("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_SIGNALS_TO_HANDLE", "TORCHELASTIC_ERROR_FILE"),
-    *("TORCH_NCCL_ASYNC_ERROR_HANDLING", "STEPS", "TRAIN_ARGS", "MEGATRON_PATH"),
-    *("PATH", "PWD", "OLDPWD", "SHLVL", "_", "PYTHON", "PYTHONDONTWRITEBYTECODE"),
-    *("PYTEST_CURRENT_TEST", "XDG_DATA_HOME"),
-    # Read with the first memory, or the first context, of a device.
-    *("PYTORCH_ALLOC_CONF", "CUDA_DEVICE_MAX_CONNECTIONS"),
-}
-"""Variables that a command may have otherwise than the server: none of them is read while modules are imported, which
-``tests/integration/test_warm_python.py`` watches.  With any other difference the real interpreter is asked."""
+from tests.warm_python.imported import Imported
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,38 +31,6 @@ class Request:
         return ("script", words) if words and not words[0].startswith("-") else None
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """The environment, and search path, before and after the modules were imported."""
-
-    before: Mapping[str, str]
-    after: Mapping[str, str]
-    path: tuple[str, ...]
-
-    def fits(self, environment: Mapping[str, str]) -> bool:
-        """Whether the imports would have gone the same way with this environment."""
-        return not any(self._differences(environment))
-
-    def _differences(self, environment: Mapping[str, str]) -> Iterator[str]:
-        for name in {*self.before, *self.after, *environment} - FREE:
-            mine = {significant(name, each.get(name)) for each in (self.before, self.after)}
-            if significant(name, environment.get(name)) not in mine:
-                yield name
-
-    def completed(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """``environment`` with what the imports changed in it."""
-        changed = {name: value for name, value in self.after.items() if self.before.get(name) != value}
-        gone = self.before.keys() - self.after.keys()
-        return {name: value for name, value in {**environment, **changed}.items() if name not in gone}
-
-
-def significant(name: str, value: str | None) -> str | None:
-    """A second mention of a folder in PYTHONPATH changes nothing."""
-    if name == "PYTHONPATH" and value is not None:
-        return os.pathsep.join(dict.fromkeys(value.split(os.pathsep)))
-    return value
-
-
 def become(request: Request, imported: Imported) -> None:
     """Make this forked process what the interpreter would be: folder, environment, search path, randomness."""
     os.chdir(request.folder)
@@ -85,7 +40,7 @@ def become(request: Request, imported: Imported) -> None:
     sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
     sys.executable = request.executable
     sys.orig_argv = [request.executable, *request.words]
-    sys.path[:] = imported.path
+    sys.path[:] = imported.search_path(request.environment)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     random.seed()
     if "numpy" in sys.modules:

@@ -1,6 +1,6 @@
 """Imports once, then forks a process for every command that a client brings.
 
-``main`` says ``ready`` on stdout and ends when its stdin does.
+``main`` says ``ready`` on stdout and ends when its stdin does; on stderr it says what it left to the real interpreter.
 
 A fork copies one thread only and whatever locks the others held, so no import may have started a thread; and it happens
 before any operator ran.  The forked process leads a session of its own, as a rank does.  It is ended when its client is
@@ -10,6 +10,7 @@ gone, which nobody could tell it otherwise after a SIGKILL, and by the kernel wh
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -23,7 +24,8 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.warm_python.request import Ending, Imported, Request, become
+from tests.warm_python.imported import Imported
+from tests.warm_python.request import Ending, Request, become
 
 PR_SET_PDEATHSIG = 1
 READ_TIMEOUT_S = 10.0
@@ -63,7 +65,8 @@ class Server:
         try:
             header, streams, _, _ = socket.recv_fds(connection, 8, 3)
             request = Request(**json.loads(_received(connection, int.from_bytes(header, "little"))))
-            if len(streams) == 3 and request.command() and self.imported.fits(request.environment):
+            different = sorted(self.imported.differences(request.environment))
+            if len(streams) == 3 and request.command() and not different:
                 process = os.fork()
                 if process == 0:
                     self._leave(connection, streams)
@@ -71,6 +74,7 @@ class Server:
                 self._watch(process, connection)
                 connection.sendall(b"W")
             else:
+                print("real interpreter:", request.words, *different, file=sys.stderr)
                 connection.sendall(b"C")
                 connection.close()
         except OSError:
@@ -124,10 +128,8 @@ class Server:
         os.close(descriptor)
         if connection in self.selector.get_map():
             self.selector.unregister(connection)
-        try:
+        with contextlib.suppress(OSError):
             connection.sendall(status.to_bytes(4, "little"))
-        except OSError:
-            pass
         connection.close()
 
     def _end_all(self) -> None:
@@ -194,4 +196,3 @@ def main(address: str, modules: list[str]) -> None:
     if request is not None:
         become(request, found)
         ending.of(request)
-
