@@ -29,7 +29,7 @@ from tests.command_line import REPOSITORY, run_process, shell_environment
 from tests.plan_factory import make_plan
 from tests.rank_launch import cpu_environment
 from tests.validators import worker_or_skip
-from tests.warm_python.interpreters import DEEPSPEED, NATIVE, TORCH, WarmPython, WarmPythons
+from tests.warm_python.interpreters import DEEPSPEED, NATIVE, WarmPython, WarmPythons
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")
@@ -88,7 +88,7 @@ def test_deepspeed_zero_3(tmp_path: Path, warm_pythons: WarmPythons) -> None:
 def test_megatron_tp(tmp_path: Path, warm_pythons: WarmPythons) -> None:
     worker_or_skip("megatron-core").close()
     path = plan_file(tmp_path, Strategy(tp=2, sp=True, num_microbatches=8))
-    data = answer(path, "--target", "megatron", python=warm_pythons.python(TORCH, cpu_environment()))
+    data = answer(path, "--target", "megatron", python=warm_pythons.python(NATIVE, cpu_environment()))
     assert (data["target"], data["mesh"]["ranks"], data["mesh"]["tp"]) == ("megatron", 2, 2)
     assert "--transformer-impl" in data["notes"][0]
 

@@ -14,7 +14,7 @@ from profiles.importing.imported import Imported
 from profiles.importing.source_file import SourceFile
 from tests.importing import read
 from tests.rank_launch import cpu_environment, launched, torchrun
-from tests.warm_python.interpreters import TORCH, WarmPythons
+from tests.warm_python.interpreters import NATIVE, WarmPythons
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ WORKER = ROOT / "tests" / "measure_ranks_worker.py"
 def folder(tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons) -> Path:
     folder = tmp_path_factory.mktemp("ranks")
     environment = cpu_environment()
-    python = warm_pythons.python(TORCH, environment).executable
+    python = warm_pythons.python(NATIVE, environment).executable
     done = launched([*torchrun(python, 4), str(WORKER), str(folder)], environment, cwd=ROOT, timeout_s=240)
     assert done.returncode == 0, done.stderr[-4000:]
     return folder

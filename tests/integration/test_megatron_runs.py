@@ -22,7 +22,7 @@ from planner.strategy import Strategy
 from tests.plan_factory import make_plan
 from tests.rank_launch import cpu_environment, launched, torchrun
 from tests.validators import worker_or_skip
-from tests.warm_python.interpreters import TORCH, WarmPythons
+from tests.warm_python.interpreters import NATIVE, WarmPythons
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parents[2] / "planner" / "run" / "workers" / "megatron_train.py"
@@ -102,7 +102,7 @@ def trained(runs: dict[str, Run], folder: Path, warm_pythons: WarmPythons) -> di
     ranks = {run.strategy.world_size for run in runs.values()}.pop()
     paths = {str(emitted(run, folder / str(index))): name for index, (name, run) in enumerate(runs.items())}
     environment = cpu_environment()
-    python = warm_pythons.python(TORCH, environment).executable
+    python = warm_pythons.python(NATIVE, environment).executable
     command = [*torchrun(python, ranks), str(SCRIPT), str(megatron), str(STEPS), *paths]
     done = launched(command, environment, timeout_s=280)
     losses: dict[str, list[float]] = {}

@@ -25,9 +25,11 @@ MODULE = "colorsys"
 """Nothing else imports it: a process that has it was forked."""
 SAYS = """
 import json, os, sys, threading
+def annotated(word: str): pass
 said = {
     "argv": sys.argv, "name": __name__, "file": globals().get("__file__"), "path": sys.path[:2], "here": os.getcwd(),
     "stdin": sys.stdin.read(), "word": os.environ.get("STEPS"), "same": sys.modules["__main__"].__dict__ is globals(),
+    "annotations": str(annotated.__annotations__),
     "session": os.getsid(0) == os.getpid(), "threads": threading.active_count(),
 }
 print(json.dumps(said))

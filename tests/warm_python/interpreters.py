@@ -20,7 +20,7 @@ SERVER = """import sys; sys.path.insert(0, sys.argv[1])
 from tests.warm_python.server import main; del sys.path[0]
 main(sys.argv[2], sys.argv[3:])"""
 
-TORCH = (
+_TORCH = (
     "torch.distributed.run",
     "torch.distributed.elastic.agent.server.local_elastic_agent",
     "torch.distributed.elastic.rendezvous.c10d_rendezvous_backend",
@@ -32,9 +32,9 @@ TORCH = (
     "torch._inductor",
     "torch.utils.cpp_extension",
 )
-NATIVE = (*TORCH, "planner.native.train", "planner.native.operator_sharding.train")
+NATIVE = (*_TORCH, "planner.native.train", "planner.native.operator_sharding.train")
 DEEPSPEED = (
-    *TORCH,
+    *_TORCH,
     "deepspeed",
     "deepspeed.pipe",
     "deepspeed.module_inject.auto_ep_config",
@@ -60,8 +60,8 @@ class WarmPython:
 
     def found_by(self, environment: Mapping[str, str]) -> dict[str, str]:
         """``environment`` in which scripts find this interpreter, then what else is installed beside the real one."""
-        folders = (str(self.folder), str(Path(sys.executable).parent), environment.get("PATH", os.defpath))
-        return {**environment, "PATH": os.pathsep.join(folders), "PYTHON": self.executable}
+        path = (str(self.folder), str(Path(sys.executable).parent), environment.get("PATH", os.defpath))
+        return {**environment, "PATH": os.pathsep.join(path), "PYTHON": self.executable}
 
 
 @dataclass(slots=True)
@@ -85,9 +85,9 @@ class WarmPythons:
 
     def close(self) -> None:
         """End all servers, and with them what they still run."""
-        for folder, server in self._servers.values():
+        for _, server in self._servers.values():
+            # The end of its stdin.
             server.communicate(timeout=END_TIMEOUT_S)
-            shutil.rmtree(folder, ignore_errors=True)
         self._servers.clear()
 
 
@@ -110,5 +110,7 @@ def _started(modules: tuple[str, ...], environment: Mapping[str, str]) -> tuple[
     if server.stdout is None or server.stdout.readline() != b"ready\n":
         server.kill()
         server.communicate()
-        raise RuntimeError(f"no warm interpreter: {(folder / 'log').read_text(errors='replace')[-4000:]}")
+        said = (folder / "log").read_text(encoding="utf-8", errors="replace")
+        shutil.rmtree(folder)
+        raise RuntimeError(f"no warm interpreter: {said[-4000:]}")
     return folder, server

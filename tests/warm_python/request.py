@@ -103,9 +103,9 @@ def run(request: Request) -> None:
     if kind == "-c":
         sys.path.insert(0, "")
         sys.argv = ["-c", *words[1:]]
-        exec(compile(words[0], "<string>", "exec"), main.__dict__)
+        exec(compile(words[0], "<string>", "exec", dont_inherit=True), main.__dict__)
         return
     main.__file__ = os.path.join(request.folder, words[0])
     sys.path.insert(0, os.path.dirname(os.path.realpath(main.__file__)))
     with open(main.__file__, "rb") as script:
-        exec(compile(script.read(), main.__file__, "exec"), main.__dict__)
+        exec(compile(script.read(), main.__file__, "exec", dont_inherit=True), main.__dict__)

@@ -17,6 +17,7 @@ import importlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -62,27 +63,26 @@ class Server:
         connection, _ = self.listener.accept()
         connection.settimeout(READ_TIMEOUT_S)
         streams: list[int] = []
-        try:
+        process = -1
+        # A client that does not wait closes the connection, and that ends what was forked for it.
+        with contextlib.suppress(OSError):
             header, streams, _, _ = socket.recv_fds(connection, 8, 3)
             request = Request(**json.loads(_received(connection, int.from_bytes(header, "little"))))
             different = sorted(self.imported.differences(request.environment))
             if len(streams) == 3 and request.command() and not different:
                 process = os.fork()
-                if process == 0:
-                    self._leave(connection, streams)
-                    return request
-                self._watch(process, connection)
-                connection.sendall(b"W")
             else:
                 print("real interpreter:", request.words, *different, file=sys.stderr)
                 connection.sendall(b"C")
-                connection.close()
-        except OSError:
-            # The client did not wait; if its process was forked, the closed connection will end it.
-            pass
-        finally:
-            for stream in streams:
-                os.close(stream)
+        if process == 0:
+            self._leave(connection, streams)
+            return request
+        for stream in streams:
+            os.close(stream)
+        if process > 0:
+            self._watch(process, connection)
+        else:
+            connection.close()
         return None
 
     def _leave(self, connection: socket.socket, streams: list[int]) -> None:
@@ -91,6 +91,7 @@ class Server:
         os.setsid()
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
+            os.close(stream)
         for descriptor, other in self.clients.values():
             os.close(descriptor)
             other.close()
@@ -104,6 +105,8 @@ class Server:
         self.clients[process] = descriptor, connection
         self.selector.register(descriptor, selectors.EVENT_READ, process)
         self.selector.register(connection, selectors.EVENT_READ, process)
+        with contextlib.suppress(OSError):
+            connection.sendall(b"W")
 
     def _heard(self, process: int, ready: int) -> None:
         """The process has ended, or its client forwards a signal or has gone."""
@@ -141,16 +144,13 @@ class Server:
 
 def end_tree(process: int) -> None:
     """End a process and all below it; clients among them end what the server runs for them."""
-    try:
-        below = [
-            int(child)
-            for thread in os.listdir(f"/proc/{process}/task")
-            for child in Path(f"/proc/{process}/task/{thread}/children").read_text("ascii").split()
-        ]
+    below: list[int] = []
+    # It may have ended meanwhile.
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{process}/task"):
+            below += map(int, Path(f"/proc/{process}/task/{thread}/children").read_text("ascii").split())
+    with contextlib.suppress(OSError):
         os.kill(process, signal.SIGKILL)
-    except OSError:
-        # It ended meanwhile.
-        return
     for child in below:
         end_tree(child)
 
@@ -169,8 +169,8 @@ def _received(connection: socket.socket, size: int) -> bytes:
 
 def imported(modules: list[str]) -> Imported:
     """Import the modules.  Raises RuntimeError when that started a thread."""
-    # Without the folder of ``-c``: every command brings its own.
-    del sys.path[0]
+    # The folder of ``-c``: every command brings its own.
+    sys.path.remove("")
     before, path = dict(os.environ), tuple(sys.path)
     for name in modules:
         importlib.import_module(name)
@@ -181,7 +181,7 @@ def imported(modules: list[str]) -> Imported:
 
 
 def main(address: str, modules: list[str]) -> None:
-    """Import, say so, serve; in a forked process, run what was asked for."""
+    """Import, say so, serve, remove the socket's folder; in a forked process, run what was asked for."""
     ending = Ending()
     atexit.register(ending.leave)
     found = imported(modules)
@@ -193,6 +193,8 @@ def main(address: str, modules: list[str]) -> None:
         listener.listen(128)
         os.write(1, b"ready\n")
         request = Server(listener, found).serve()
-    if request is not None:
+    if request is None:
+        shutil.rmtree(Path(address).parent, ignore_errors=True)
+    else:
         become(request, found)
         ending.of(request)
