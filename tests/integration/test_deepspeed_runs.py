@@ -120,7 +120,7 @@ def printed_losses(path: Path, environment: dict[str, str]) -> tuple[float, ...]
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     launch = {"STEPS": str(STEPS), "MASTER_PORT": str(port)}
-    done = launched(["bash", "launch.sh"], environment | launch, cwd=path, timeout_s=300)
+    done = launched(["bash", "launch.sh"], environment | launch, cwd=path, timeout_s=600)
     assert done.returncode == 0, done.stderr[-4000:]
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("step ")]
     assert [line[:2] for line in lines] == [["step", str(step + 1)] for step in range(STEPS)]

@@ -92,7 +92,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons)
     worker = Path(__file__).parents[1] / "deepspeed_stage_worker.py"
     environment = cpu_environment(DS_ACCELERATOR="cpu")
     command = [warm_pythons.python(DEEPSPEED, environment).executable, str(worker), *map(str, paths)]
-    done = launched(command, environment, timeout_s=300)
+    done = launched(command, environment, timeout_s=600)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, done.stderr[-3000:]
     return {name: json.loads(line) for name, line in zip(MODELS, lines, strict=True)}

@@ -104,7 +104,7 @@ def trained(runs: dict[str, Run], folder: Path, warm_pythons: WarmPythons) -> di
     environment = cpu_environment()
     python = warm_pythons.python(NATIVE, environment).executable
     command = [*torchrun(python, ranks), str(SCRIPT), str(megatron), str(STEPS), *paths]
-    done = launched(command, environment, timeout_s=280)
+    done = launched(command, environment, timeout_s=600)
     losses: dict[str, list[float]] = {}
     for line in done.stdout.splitlines():
         said = json.loads(line)

@@ -163,7 +163,7 @@ def _launch(folder: Path, world_size: int, warm_pythons: WarmPythons) -> None:
     worker = str(ROOT / "tests" / "integration" / "native_parity_worker.py")
     environment = cpu_environment()
     python = warm_pythons.python(NATIVE, environment).executable
-    done = launched([*torchrun(python, world_size), worker, str(folder)], environment, timeout_s=300)
+    done = launched([*torchrun(python, world_size), worker, str(folder)], environment, timeout_s=600)
     if done.returncode:
         pytest.fail(f"world size {world_size}:\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}")
 

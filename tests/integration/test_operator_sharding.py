@@ -68,7 +68,7 @@ def results(
     worker = str(ROOT / "tests" / "integration" / "operator_sharding_worker.py")
     environment = cpu_environment()
     python = warm_pythons.python(NATIVE, environment).executable
-    done = launched([python, worker, str(folder)], environment, timeout_s=300)
+    done = launched([python, worker, str(folder)], environment, timeout_s=600)
     if done.returncode:
         pytest.fail(f"{done.stdout[-2000:]}\n{done.stderr[-8000:]}")
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.result")}

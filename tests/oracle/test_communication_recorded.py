@@ -92,7 +92,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons
         worker = str(ROOT / "tests" / "communication_worker.py")
         environment = cpu_environment()
         python = warm_pythons.python(NATIVE, environment).executable
-        done = launched([*torchrun(python, world_size), worker, str(folder)], environment, timeout_s=300)
+        done = launched([*torchrun(python, world_size), worker, str(folder)], environment, timeout_s=600)
         if done.returncode:
             pytest.fail(f"world size {world_size}:\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}")
         for path in folder.glob("*.result"):

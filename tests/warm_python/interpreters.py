@@ -39,6 +39,8 @@ DEEPSPEED = (
     "deepspeed.pipe",
     "deepspeed.module_inject.auto_ep_config",
     "deepspeed.runtime.pipe.engine",
+    # Imported with the first ZeRO optimizer, and with it the compiler.
+    "deepspeed.runtime.zero.muon.original_muon",
     "transformers",
     "transformers.modeling_utils",
     "transformers.models.llama.modeling_llama",
