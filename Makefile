@@ -41,7 +41,7 @@ $(VENV)/.light: pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.light
 	@echo "setup: $(VENV) (torch, dev tools, PostgreSQL driver, measured tables, plots, Ray)"
 	$(PIP) install --quiet -c constraints.txt torch
-	$(PIP) install --quiet -c constraints.txt -e '.[dev,postgres,torch,aiconfigurator,plot,ray]'
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,oidc,otel,postgres,torch,aiconfigurator,plot,ray]'
 	@# Compiled once here, not in front of the first `meshwright shard`.
 	$(BIN)/python -m solver.selection.compile_kernels
 	touch $@

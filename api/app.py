@@ -6,17 +6,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from anyio import to_thread
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 from api.envelope import Envelope
 from api.jobs.board import JobBoard
 from api.metrics import Metrics
+from api.oidc.tokens import TokenVerifier
 from api.openapi import describe
 from api.problem_responses import add_handlers
-from api.routes import catalogue, elastic, estimates, health, jobs, labels, plans, requests, views
+from api.routes import audit, catalogue, elastic, estimates, health, jobs, labels, plans, requests, views
 from api.service import running
 from api.settings import Settings
+from api.tracing import Tracing
 from planner.store import open_store
 from planner.version import __version__
 
@@ -29,23 +32,30 @@ ROUTERS = (
     requests.router,
     jobs.router,
     catalogue.router,
+    audit.router,
     health.router,
 )
 
 
-def create_app(settings: Settings, board: JobBoard | None = None) -> FastAPI:
+def create_app(settings: Settings, board: JobBoard | None = None, tracing: Tracing | None = None) -> FastAPI:
     """The service for ``settings``; opens its database and starts its processes with the ASGI lifespan.
 
-    ``board``: where long searches go; None = a search that takes too long is refused.
+    ``board``: where long searches go; None = a search that takes too long is refused.  ``tracing``: who makes spans;
+    None = as the settings say.
     """
     metrics = Metrics()
+    # Here and not in the lifespan, so that keys that cannot be read are one error of the command.
+    tokens = None if settings.oidc is None else TokenVerifier(settings.oidc)
+    traces = tracing or Tracing.of(settings.tracing)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with open_store(settings.database) as store:
-            async with running(settings, metrics, store, board) as service:
+            async with running(settings, metrics, store, board, tokens) as service:
                 app.state.service = service
                 yield
+        if traces is not None:
+            await to_thread.run_sync(traces.close)
 
     app = FastAPI(
         title="Meshwright",
@@ -67,7 +77,7 @@ def create_app(settings: Settings, board: JobBoard | None = None) -> FastAPI:
 
     add_handlers(app)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
-    app.add_middleware(Envelope, metrics=metrics)
+    app.add_middleware(Envelope, metrics=metrics, tracing=traces)
     return app
 
 

@@ -14,8 +14,12 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.audit import STATE as BEGUN
+from api.auth import STATE as CALLER
+from api.logs import CONTEXT, FIELDS
 from api.metrics import Metrics
 from api.problem_details import MEDIA_TYPE, plain_problem
+from api.tracing import Tracing
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 """A client's own id is kept if it is harmless in a log line."""
@@ -24,19 +28,33 @@ SAFE_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
 )
-"""The API serves data, never pages; the web UI sets its own policy for its own paths."""
+DATA_POLICY = b"default-src 'none'; frame-ancestors 'none'"
+PAGE_POLICY = (
+    b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    b" img-src 'self' data:"
+)
+"""Content-Security-Policy of answers that are data, and of pages: their own scripts, styles and API, nothing else."""
+
+CLIENT_GONE = 499
+"""Status of a request whose client left before the answer; never sent, only counted."""
+PROBES = frozenset({"/livez", "/readyz", "/metrics"})
+"""Asked every few seconds; in the log only at DEBUG."""
+JOBS = "/v1/jobs/"
 
 log = logging.getLogger("meshwright.api")
+access = logging.getLogger("meshwright.access")
 
 
 class Envelope:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, tracing: Tracing | None = None) -> None:
         self.app = app
         self.metrics = metrics
+        self.tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -45,25 +63,61 @@ class Envelope:
             return
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
-        start_s = time.perf_counter()
-        status = 0
+        if self.tracing is None:
+            await self._serve(scope, receive, send, {"request_id": request_id})
+            return
+        parent = {"traceparent": _header(scope["headers"], b"traceparent")}
+        with self.tracing.request(scope["method"], parent) as traced:
+            said = {"request_id": request_id, "trace_id": traced.trace_id}
+            status = await self._serve(scope, receive, send, said)
+            traced.ended(scope["method"], _route(scope), status, request_id)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, said: dict[str, str]) -> int:
+        """The status of the answer; ``said`` is what every line of the log says meanwhile."""
+        context, start_s = CONTEXT.set(said), time.perf_counter()
+        status, location = 0, ""
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal status, location
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = _with_headers(message.get("headers", ()), request_id)
+                message["headers"] = _with_headers(message.get("headers", ()), said["request_id"])
+                location = _header(message["headers"], b"location")
             await send(message)
 
         try:
             await self.app(scope, receive, send_with_headers)
         except Exception:
-            log.exception("request %s failed", request_id)
+            log.exception("the request failed")
             if status:
                 raise
-            await _send_internal(send_with_headers, request_id)
+            await _send_internal(send_with_headers, said["request_id"])
         finally:
-            self.metrics.observe_request(scope["method"], _route(scope), status or 499, time.perf_counter() - start_s)
+            self._ended(scope, status or CLIENT_GONE, location, time.perf_counter() - start_s)
+            CONTEXT.reset(context)
+        return status or CLIENT_GONE
+
+    def _ended(self, scope: Scope, status: int, location: str, duration_s: float) -> None:
+        """Count the request, end its entry of the audit trail, and say it in the log."""
+        route = _route(scope)
+        self.metrics.observe_request(scope["method"], route, status, duration_s)
+        begun = scope["state"].get(BEGUN)
+        if begun is not None:
+            audit, event = begun
+            audit.end(event, status, location)
+        level = logging.DEBUG if route in PROBES else logging.INFO
+        if not access.isEnabledFor(level):
+            return
+        caller = scope["state"].get(CALLER)
+        fields = {
+            "method": scope["method"],
+            "route": route,
+            "status": status,
+            "duration_s": round(duration_s, 6),
+            "principal": None if caller is None else caller.principal,
+            "job_id": scope.get("path_params", {}).get("job") or _job_of(location),
+        }
+        access.log(level, "request", extra={FIELDS: fields})
 
 
 def _request_id(scope: Scope) -> str:
@@ -78,8 +132,18 @@ def _request_id(scope: Scope) -> str:
 def _with_headers(headers: Any, request_id: str) -> list[tuple[bytes, bytes]]:
     given = [(name.lower(), value) for name, value in headers]
     known = {name for name, _ in given}
-    ours = [*SAFE_HEADERS, (b"cache-control", b"no-store"), (b"x-request-id", request_id.encode("latin-1"))]
+    page = dict(given).get(b"content-type", b"").startswith(b"text/html")
+    policy = (b"content-security-policy", PAGE_POLICY if page else DATA_POLICY)
+    ours = [*SAFE_HEADERS, policy, (b"cache-control", b"no-store"), (b"x-request-id", request_id.encode("latin-1"))]
     return [*given, *((name, value) for name, value in ours if name not in known)]
+
+
+def _header(headers: Any, name: bytes) -> str:
+    return next((str(value, "latin-1") for key, value in headers if key == name), "")
+
+
+def _job_of(location: str) -> str | None:
+    return location.removeprefix(JOBS) if location.startswith(JOBS) else None
 
 
 def _route(scope: Scope) -> str:

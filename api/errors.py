@@ -5,8 +5,8 @@ MeshwrightError
 ├── NoFeasiblePlan, BudgetSpent, TargetRefused, ...         (planner.errors)
 ├── StoreError                                              (planner.store.errors)
 └── RequestRefused                  HTTP 400  a request that HTTP itself or this service cannot accept
-├── NotAuthenticated            HTTP 401  no key, or one that is unknown, revoked or expired
-├── ScopeMissing                HTTP 403  the key may not do this
+├── NotAuthenticated            HTTP 401  no key or token, or one that does not count
+├── ScopeMissing                HTTP 403  the key or token may not do this
 ├── KeyInFlight                 HTTP 409  the first request with this Idempotency-Key is still running
 ├── PreconditionFailed          HTTP 412  If-Match names a version that is not the current one
 ├── BodyTooLarge                HTTP 413  more bytes than the limit
@@ -44,17 +44,26 @@ class RequestRefused(MeshwrightError):
 
 
 class NotAuthenticated(RequestRefused):
-    """No key, or one that is unknown, revoked or expired."""
+    """No key or token, or one that does not count: unknown, revoked, expired, forged."""
 
     slug = "not-authenticated"
     http_status = 401
 
+    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None, given: bool = False) -> None:
+        super().__init__(what, where=where, hint=hint)
+        # RFC 6750, section 3: a request without credentials is told how to come, one with bad ones what is wrong.
+        self.challenge = 'Bearer error="invalid_token"' if given else "Bearer"
+
 
 class ScopeMissing(RequestRefused):
-    """The key is good, but may not do this."""
+    """The key or token is good, but may not do this."""
 
     slug = "scope-missing"
     http_status = 403
+
+    def __init__(self, what: str, *, scope: str, hint: str | None = None) -> None:
+        super().__init__(what, hint=hint)
+        self.challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
 
 
 class KeyInFlight(RequestRefused):

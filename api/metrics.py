@@ -40,6 +40,9 @@ class Metrics:
             "meshwright_answers", "Planning questions by where the answer came from.", ("source",),
             registry=self.registry,
         )  # fmt: skip
+        self._lost_audit = Counter(
+            "meshwright_audit_events_lost", "Audit events that are only in the log.", registry=self.registry
+        )
         self._queued = Gauge("meshwright_jobs_queued", "Jobs that wait.", registry=self.registry)
         self._running = Gauge("meshwright_jobs_running", "Jobs that run.", registry=self.registry)
         self._oldest = Gauge("meshwright_oldest_queued_seconds", "Age of the oldest job.", registry=self.registry)
@@ -58,6 +61,10 @@ class Metrics:
     def count_answer(self, source: str) -> None:
         """One question was answered from ``source``: memory, database, flight, search, job."""
         self._answers.labels(source).inc()
+
+    def count_lost_audit(self) -> None:
+        """One event of the audit trail went to the log only."""
+        self._lost_audit.inc()
 
     def show_queue(self, counts: QueueCounts) -> None:
         """Set the gauges of the queue."""

@@ -36,8 +36,8 @@ BODIES: tuple[type[BaseModel], ...] = (
 
 TITLES = {
     400: "The request cannot be accepted as it was sent",
-    401: "No key, or one that is unknown, revoked or expired",
-    403: "The key may not do this",
+    401: "No key or token, or one that does not count",
+    403: "The key or token may not do this",
     404: "There is no such thing",
     405: "The path does not know this method",
     409: "It contradicts what is there",

@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from anyio import to_thread
@@ -34,17 +35,28 @@ def wants_job(prefer: str | None) -> bool:
     return "respond-async" in words
 
 
-async def answer(
-    service: Service, caller: Caller, request: PlanRequest, keyed: KeyedRequest | None, *, as_job: bool, join: bool
-) -> Response:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A resolved question, who asks it, and how that is put on record before anything changes."""
+
+    caller: Caller
+    request: PlanRequest
+    keyed: KeyedRequest | None
+    as_job: bool
+    begin: Callable[[], Awaitable[None]]
+
+
+async def answer(service: Service, asked: Asked, *, join: bool) -> Response:
     """The response to a resolved question."""
+    keyed = asked.keyed
     if keyed is None:
-        return _response(await _outcome(service, caller, request, None, as_job=as_job))
+        return _response(await _outcome(service, asked))
     record = await keyed.claim(join=join)
     if record is not None:
         return await replay(service, record)
     try:
-        outcome = await _outcome(service, caller, request, keyed.key, as_job=as_job)
+        await asked.begin()
+        outcome = await _outcome(service, asked)
     except AnswerRefused as error:
         if error.problem.status < HTTPStatus.INTERNAL_SERVER_ERROR:
             await keyed.answered(problem=error.problem.model_dump_json())
@@ -94,18 +106,18 @@ def job_response(job: JobRecord, headers: Mapping[str, str] | None = None) -> Re
     return Response(content, 202, {**known, **(headers or {})}, media_type="application/json")
 
 
-async def _outcome(
-    service: Service, caller: Caller, request: PlanRequest, key: str | None, *, as_job: bool
-) -> Answer | JobRecord:
-    known = await service.answers.known(request)
+async def _outcome(service: Service, asked: Asked) -> Answer | JobRecord:
+    known = await service.answers.known(asked.request)
     if known is not None:
         return known
-    if not as_job:
+    await asked.begin()
+    if not asked.as_job:
         try:
-            return await service.answers.search(request)
+            return await service.answers.search(asked.request)
         except StillSearching:
             pass
-    job = await make_job(service.board(), request, key, caller.owner)
+    key = None if asked.keyed is None else asked.keyed.key
+    job = await make_job(service.board(), asked.request, key, asked.caller.owner)
     service.metrics.count_answer("job")
     return job
 

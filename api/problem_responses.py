@@ -99,6 +99,7 @@ def _headers(error: MeshwrightError) -> dict[str, str]:
     if retry_after_s is None and error.http_status == HTTPStatus.SERVICE_UNAVAILABLE:
         retry_after_s = RETRY_AFTER_S
     headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
-    if error.http_status == HTTPStatus.UNAUTHORIZED:
-        headers["WWW-Authenticate"] = "Bearer"
+    challenge = getattr(error, "challenge", None)
+    if challenge is not None:
+        headers["WWW-Authenticate"] = challenge
     return headers

@@ -57,6 +57,7 @@ class EstimateQuestion(Question):
     chunk_layers: tuple[int, ...] | None = Field(
         default=None, max_length=10_000, description="layers of each model chunk; None = the best split"
     )
+    include_problem: bool = Field(default=False, description="answer with the complete problem too")
 
 
 class PoolPart(Document):

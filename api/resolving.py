@@ -58,6 +58,7 @@ class Resolver:
             "problem": problem.model_dump(mode="json"),
             "strategy": strategy,
             "chunk_layers": question.chunk_layers,
+            "include_problem": question.include_problem,
         }
 
     def problem(self, question: Question) -> Problem:

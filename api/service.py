@@ -6,15 +6,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from anyio import to_thread
 from fastapi import Request
 
 from api.answers import Answers
+from api.audit import Audit
 from api.auth import Authenticator
 from api.errors import ServiceBusy
 from api.jobs.board import JobBoard
 from api.metrics import Metrics
+from api.oidc.tokens import TokenVerifier
 from api.rates import Rates
 from api.resolving import Resolver
+from api.retention import Pruning
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from api.solving.pool import SolverPool
@@ -32,6 +36,7 @@ class Service:
     records: ServiceStore
     resolver: Resolver
     authenticator: Authenticator
+    audit: Audit
     searches: SolverPool
     quick: SolverPool
     answers: Answers
@@ -48,7 +53,9 @@ class Service:
 
 
 @asynccontextmanager
-async def running(settings: Settings, metrics: Metrics, store: Store, jobs: JobBoard | None) -> AsyncIterator[Service]:
+async def running(
+    settings: Settings, metrics: Metrics, store: Store, jobs: JobBoard | None, tokens: TokenVerifier | None
+) -> AsyncIterator[Service]:
     """A started service; its processes end with the block.  The store stays the caller's."""
     records = store.service()
     searches = SolverPool(settings.solver_processes, settings.solver_memory_bytes, metrics)
@@ -60,7 +67,8 @@ async def running(settings: Settings, metrics: Metrics, store: Store, jobs: JobB
         store=store,
         records=records,
         resolver=Resolver(records, settings),
-        authenticator=Authenticator(records, rates, required=settings.authentication),
+        authenticator=Authenticator(records, rates, required=settings.authentication, tokens=tokens),
+        audit=Audit(store.audit(), metrics),
         searches=searches,
         quick=quick,
         answers=Answers(store, searches, metrics, settings),
@@ -68,6 +76,9 @@ async def running(settings: Settings, metrics: Metrics, store: Store, jobs: JobB
         view_flights=Flights(),
         jobs=jobs,
     )
+    service.audit.start()
+    pruning = Pruning(store, jobs, settings.retention)
+    pruning.start()
     await searches.start()
     await quick.start()
     try:
@@ -76,6 +87,8 @@ async def running(settings: Settings, metrics: Metrics, store: Store, jobs: JobB
         service.draining = True
         await searches.stop()
         await quick.stop()
+        await to_thread.run_sync(pruning.stop)
+        await to_thread.run_sync(service.audit.stop)
 
 
 def service_of(request: Request) -> Service:

@@ -11,14 +11,14 @@ import uvicorn
 
 from api.app import create_app
 from api.jobs.board import JobBoard
+from api.logs import configure_logging
+from api.patience import patient
 from api.settings import LOOPBACK_HOSTS, Settings
 from planner.errors import DocumentInvalid
 from planner.store import open_store
 from planner.store.address import database_url
 
 EMBEDDED = "api.jobs.embedded"
-KEEP_ALIVE_S = 30
-HEADER_BYTES = 16 * 1024
 DRAIN_S = 20
 
 
@@ -37,6 +37,7 @@ def check_address(host: str, port: int, *, authentication: bool) -> None:
 def serve(settings: Settings, host: str, port: int) -> None:
     """Serve until a signal says stop; running requests are finished first."""
     check_address(host, port, authentication=settings.authentication)
+    configure_logging(settings.log_format)
     # What is wrong with the database is said here, in one sentence, and not in a server's log.
     open_store(settings.database).close()
     with embedded_board(settings) as board:
@@ -45,12 +46,14 @@ def serve(settings: Settings, host: str, port: int) -> None:
             host=host,
             port=port,
             log_level="info",
+            log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
+            http=patient(settings.connections),
+            timeout_keep_alive=settings.connections.keep_alive_s,
             timeout_graceful_shutdown=DRAIN_S,
-            h11_max_incomplete_event_size=HEADER_BYTES,
+            h11_max_incomplete_event_size=settings.connections.head_bytes,
         )
         uvicorn.Server(config).run()
 
@@ -62,5 +65,6 @@ def embedded_board(settings: Settings) -> Iterator[JobBoard | None]:
         yield None
         return
     open_board = import_module(EMBEDDED).open_board
-    with open_board(database_url(settings.database), concurrency=settings.job_concurrency) as board:
+    url, concurrency = database_url(settings.database), settings.job_concurrency
+    with open_board(url, concurrency=concurrency, log_format=settings.log_format) as board:
         yield board

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pathlib import Path
+from typing import Any, Self
 
+from pydantic import Field, model_validator
+
+from api.logs import LogFormat
+from api.oidc.settings import OidcSettings
+from api.patience import ConnectionSettings
+from api.retention import RetentionSettings
+from api.tracing import TracingSettings
 from profiles.document import Document
+from profiles.safe_yaml import load_document_file
+from profiles.validation import read_document
 
 MIB = 2**20
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class Settings(Document):
-    """The service's settings; ``meshwright serve`` fills them from its flags."""
+    """The service's settings; ``meshwright serve`` fills them from its flags and from the file of ``--settings``."""
 
     database: str | None = Field(default=None, description="URL; None = $MESHWRIGHT_DATABASE, else the data folder")
-    authentication: bool = Field(default=False, description="demand an API key with every request under /v1")
+    authentication: bool = Field(default=False, description="demand a key or a token with every request under /v1")
+    oidc: OidcSettings | None = Field(default=None, description="whose bearer tokens count beside API keys")
+    tracing: TracingSettings | None = Field(default=None, description="where spans go; None = nowhere")
+    log_format: LogFormat = Field(default="text", description="json: one object a line")
+    connections: ConnectionSettings = Field(default=ConnectionSettings(), description="patience with slow clients")
+    retention: RetentionSettings = Field(default=RetentionSettings(), description="how long things are kept")
     body_limit_bytes: int = Field(default=2 * MIB, gt=0)
     profile_limit_bytes: int = Field(default=16 * MIB, gt=0, description="body limit of uploaded profiles")
     solver_processes: int = Field(default=2, ge=1, le=64, description="processes that search while a client waits")
@@ -29,3 +44,16 @@ class Settings(Document):
     burst: int = Field(default=400, gt=0, description="requests that a key may send at once")
     cached_answers: int = Field(default=1_024, ge=0, description="answers kept in memory, by content")
     job_concurrency: int = Field(default=1, ge=0, description="jobs that the embedded worker runs at once; 0 = none")
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if self.oidc is not None and not self.authentication:
+            raise ValueError("oidc is of no use without authentication: true (--auth keys)")
+        return self
+
+
+def settings_from(file: Path | None, **flags: Any) -> Settings:
+    """Settings of a YAML or JSON file; ``flags`` that are not None win.  Raises DocumentInvalid, NotFound."""
+    said = load_document_file(file) if file is not None else {}
+    given = {name: value for name, value in flags.items() if value is not None}
+    return read_document(Settings, {**said, **given} if isinstance(said, dict) else said, str(file or "settings"))

@@ -14,14 +14,10 @@ from api.problem_responses import AnswerRefused
 from api.questions import ClusterPart, Question, ThroughputQuestion
 from api.service import Service
 from api.solving.pool import TooLong
-from api.wire import Throughput, ThroughputPoint
 from planner.errors import MeshwrightError
 from planner.plan import Plan
 from planner.problem import Problem
-from planner.search.device_counts import slowest_allowed_s
-
-UNDECIDED = "not decided within the budget"
-HOUR_S = 3600.0
+from planner.throughput.curve import UNDECIDED, Throughput, ThroughputPoint, measured_point, untargeted
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ def _rows(question: ThroughputQuestion, most: int) -> list[_Row]:
 async def _point(service: Service, question: ThroughputQuestion, row: _Row, end_s: float) -> ThroughputPoint:
     try:
         problem = await to_thread.run_sync(_problem, service, question, row)
-        plan = await _plan(service, problem, question.budget_s, end_s)
+        plan = await _plan(service, untargeted(problem), question.budget_s, end_s)
     except (TooLong, ServiceBusy):
         return ThroughputPoint(name=row.name, num_devices=row.devices, fits=None, reason=UNDECIDED)
     except AnswerRefused as error:
@@ -71,7 +67,7 @@ async def _point(service: Service, question: ThroughputQuestion, row: _Row, end_
         if error.http_status >= 500:
             raise
         return ThroughputPoint(name=row.name, num_devices=row.devices, fits=None, reason=error.what)
-    return _measured(row, plan, question.price_per_device_hour)
+    return measured_point(row.name, problem, plan, question.price_per_device_hour)
 
 
 def _problem(service: Service, question: ThroughputQuestion, row: _Row) -> Problem:
@@ -97,27 +93,3 @@ async def _plan(service: Service, problem: Problem, budget_s: float, end_s: floa
     found = Plan.model_validate_json(await service.searches.run("quick_plan", payload, left_s))
     await to_thread.run_sync(service.store.save_plan, found)
     return found
-
-
-def _measured(row: _Row, plan: Plan, price: float | None) -> ThroughputPoint:
-    hourly = price if price is not None else plan.problem.cluster.price_per_device_hour
-    per_token = None if hourly is None else hourly * row.devices / HOUR_S / plan.tokens_per_s
-    low_s, high_s = plan.step_time_interval_s
-    return ThroughputPoint(
-        name=row.name,
-        num_devices=row.devices,
-        fits=True,
-        meets_target=plan.step_time_s <= slowest_allowed_s(plan.problem),
-        proved=plan.status == "optimal",
-        plan_id=plan.plan_id,
-        step_time_s=plan.step_time_s,
-        step_time_interval_s=(low_s, high_s),
-        lower_bound_s=plan.lower_bound_s,
-        gap=plan.gap,
-        tokens_per_s=plan.tokens_per_s,
-        tokens_per_s_per_device=plan.tokens_per_s_per_device,
-        model_flops_utilization=plan.model_flops_utilization,
-        peak_memory_bytes=plan.peak_memory_bytes,
-        cost_per_million_tokens=None if per_token is None else per_token * 1e6,
-        strategy=plan.strategy,
-    )

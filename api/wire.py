@@ -10,6 +10,7 @@ from pydantic import Field, create_model
 from api.jobs.board import JobRecord
 from api.problem_details import Finding, ProblemDetails
 from planner.plan import Plan
+from planner.problem import Problem
 from profiles.document import Document
 
 _plan_fields: Any = {name: (field.annotation, field) for name, field in Plan.model_fields.items()}
@@ -83,35 +84,7 @@ class Estimate(Document):
     missing_bytes: int = Field(description="what the worst device lacks; 0 = it fits, or another limit is broken")
     filled_in: tuple[str, ...] = Field(description="strategy fields that were left out, as they were filled in")
     plan: EstimatedPlan
-
-
-class ThroughputPoint(Document):
-    """One allocation."""
-
-    name: str
-    num_devices: int
-    fits: bool | None = Field(description="null: not decided in time, or not a possible number of devices")
-    reason: str | None = Field(default=None, description="why it does not fit, or why nobody knows")
-    meets_target: bool | None = Field(default=None, description="max_step_time_s and min_tokens_per_s are kept")
-    proved: bool = Field(default=False, description="no plan of the declared space is faster")
-    plan_id: str | None = None
-    step_time_s: float | None = None
-    step_time_interval_s: tuple[float, float] | None = None
-    lower_bound_s: float | None = None
-    gap: float | None = Field(default=None, description="how much faster another plan could be, at most")
-    tokens_per_s: float | None = None
-    tokens_per_s_per_device: float | None = None
-    model_flops_utilization: float | None = None
-    peak_memory_bytes: int | None = None
-    cost_per_million_tokens: float | None = Field(default=None, description="null without a price")
-    strategy: dict[str, Any] | None = None
-
-
-class Throughput(Document):
-    """The curve, in the order that was asked."""
-
-    points: tuple[ThroughputPoint, ...]
-    undecided: int = Field(description="rows with fits: null")
+    problem: Problem | None = Field(default=None, description="what was estimated, with every name resolved")
 
 
 class ProblemCheck(Document):
@@ -181,6 +154,35 @@ class RequestView(Document):
     job_id: str | None = None
     problem: ProblemDetails | None = None
     created_at: datetime
+
+
+AuditPhase = Literal["begun", "ended", "refused", "done"]
+
+
+class AuditEntry(Document):
+    """One thing that somebody did or tried."""
+
+    seq: int = Field(description="its number; a hole shows that entries were removed or a write was rolled back")
+    at: datetime
+    phase: AuditPhase = Field(
+        description="begun: before it is done; ended: its answer; refused: 401 or 403; done: by a command on the host"
+    )
+    request_id: str = Field(description="as in logs and in the X-Request-Id header")
+    kind: Literal["local", "key", "token", "command", "unknown"] = Field(description="how it is known who it was")
+    principal: str = Field(description="a key's prefix, a token's subject, a user of the host; claimed only if unknown")
+    client: str = Field(description="address of the connection; behind a proxy, the proxy's")
+    method: str
+    route: str
+    resource: str = Field(description="what it was done to; of an answer with a Location, that")
+    status: int | None = Field(default=None, description="HTTP status of the answer")
+    count: int = Field(default=1, ge=1, description="refusals that this entry stands for, when they come too fast")
+
+
+class AuditPage(Document):
+    """A page of the audit trail, newest first."""
+
+    events: tuple[AuditEntry, ...]
+    next: int | None = Field(default=None, description="give it as `before` for the next page; null = the last page")
 
 
 class Health(Document):

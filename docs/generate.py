@@ -97,6 +97,7 @@ ERROR_MODULES = (
     "planner.store.errors",
     "planner.sweep.errors",
     "api.errors",
+    "api.client.errors",
 )
 
 

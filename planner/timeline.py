@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from planner.candidate import Candidate
 from planner.plan import Plan
+from planner.schedule.dependencies import OrderGraph, cached_graph, order_graph
 from planner.schedule.orders import build_order
 from planner.schedule.simulate import simulate
 from planner.schedule.timeline import Timeline
-from planner.strategy import Strategy
+from planner.strategy import ScheduleName, Strategy
 
 Array = NDArray[np.float64]
 
@@ -29,7 +30,10 @@ def plan_timeline(plan: Plan) -> Timeline:
             layers[chunk.chunk] = chunk.num_layers
     times_s = [(stage.forward_s, stage.backward_s, stage.weight_gradient_s) for stage in plan.stages]
     durations = _chunk_durations(strategy, layers, times_s)
-    return _simulate(strategy, strategy.num_microbatches, durations, plan.pipeline_hop_s)
+    # As long as the step itself: not worth remembering.
+    return _simulate(
+        order_graph(build_order(*_sizes(strategy, strategy.num_microbatches))), durations, plan.pipeline_hop_s
+    )
 
 
 def simulated_step_time_s(candidate: Candidate) -> float:
@@ -40,12 +44,13 @@ def simulated_step_time_s(candidate: Candidate) -> float:
     times_s = [(bill.forward_s, bill.backward_s, bill.weight_gradient_s) for bill in candidate.stages]
     durations = _chunk_durations(strategy, candidate.split.chunk_layers, times_s)
     count = _affordable_microbatches(strategy)
-    makespan_s = _simulate(strategy, count, durations, candidate.hop_s).makespan_s
+    makespan_s = _simulate(cached_graph(*_sizes(strategy, count)), durations, candidate.hop_s).makespan_s
     cut = strategy.num_microbatches - count
     if cut:
         # In steady state every further micro-batch costs the same; measured over one more period of the schedule.
         step = max(strategy.microbatch_group_size, strategy.pp)
-        longer_s = _simulate(strategy, count + step, durations, candidate.hop_s).makespan_s
+        longer = cached_graph(*_sizes(strategy, count + step))
+        longer_s = _simulate(longer, durations, candidate.hop_s).makespan_s
         makespan_s += cut * (longer_s - makespan_s) / step
     return makespan_s + candidate.step_time_s - candidate.makespan_s
 
@@ -76,7 +81,11 @@ def _affordable_microbatches(strategy: Strategy) -> int:
     return strategy.num_microbatches - cut
 
 
-def _simulate(strategy: Strategy, microbatches: int, durations: tuple[Array, Array, Array], hop_s: float) -> Timeline:
-    order = build_order(strategy.schedule, strategy.pp, strategy.vpp, microbatches, strategy.microbatch_group_size)
+def _sizes(strategy: Strategy, microbatches: int) -> tuple[ScheduleName, int, int, int, int]:
+    """What an order depends on."""
+    return strategy.schedule, strategy.pp, strategy.vpp, microbatches, strategy.microbatch_group_size
+
+
+def _simulate(graph: OrderGraph, durations: tuple[Array, Array, Array], hop_s: float) -> Timeline:
     forward_s, backward_s, weight_gradient_s = durations
-    return simulate(order, forward_s, backward_s, weight_gradient_s, send_s=hop_s)
+    return simulate(graph, forward_s, backward_s, weight_gradient_s, send_s=hop_s)

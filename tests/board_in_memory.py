@@ -105,6 +105,16 @@ class MemoryBoard:
         with self._lock:
             return tuple(self._events[job_id][after:])
 
+    def forget(self, before: datetime, most: int) -> int:
+        """See ``JobBoard``."""
+        with self._lock:
+            old = [
+                each.id for each in self._jobs.values() if each.finished_at is not None and each.finished_at < before
+            ]
+            for job_id in old[:most]:
+                del self._jobs[job_id], self._events[job_id], self._requests[job_id]
+            return len(old[:most])
+
     def counts(self) -> QueueCounts:
         """See ``JobBoard``."""
         with self._lock:

@@ -16,6 +16,8 @@ from typing import Any
 from planner.cli.main import main
 
 REPOSITORY = Path(__file__).parents[1]
+_TOLD = """import sys; sys.executable = sys.argv.pop(1)
+from planner.cli.main import main; sys.exit(main(sys.argv[1:]))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,18 @@ def run_here(*words: str, encoding: str = "utf-8") -> Ran:
 
 
 def run_process(
-    *words: str, environment: Mapping[str, str] | None = None, cwd: Path | None = None, timeout_s: float = 120
+    *words: str,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    timeout_s: float = 120,
+    own_python: str | None = None,
 ) -> Ran:
-    """Run as a user's shell would: a fresh interpreter, pipes for both streams."""
+    """Run as a user's shell would: a fresh interpreter, pipes for both streams.
+
+    ``own_python``: what the command takes for its interpreter, when it starts others.
+    """
     done = subprocess.run(
-        command(*words),
+        command(*words) if own_python is None else (sys.executable, "-c", _TOLD, own_python, *words),
         capture_output=True,
         text=True,
         env=shell_environment(environment),

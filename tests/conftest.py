@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.postgres_server import PostgresServer, server_programs
+from tests.warm_python.interpreters import WarmPythons
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -34,9 +35,19 @@ settings.load_profile("meshwright")
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each test an empty data folder, so that no test sees or changes anybody's plans; no inherited width."""
-    for name in ("MESHWRIGHT_DATABASE", "MESHWRIGHT_PROFILES", "COLUMNS", "LINES"):
+    for name in (
+        *("MESHWRIGHT_DATABASE", "MESHWRIGHT_PROFILES", "MESHWRIGHT_SERVER", "MESHWRIGHT_API_KEY", "COLUMNS", "LINES"),
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / f"data-{os.urandom(6).hex()}"))
+
+
+@pytest.fixture(scope="session")
+def warm_pythons() -> Iterator[WarmPythons]:
+    """Interpreters that have imported torch already, each started when a test first asks for it."""
+    found = WarmPythons()
+    yield found
+    found.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,20 @@ RANK_ABORT = "terminate called without an active exception"
 """How such a rank dies, without a Python error: seen three times in some hundred launches of torch's gloo on a busy
 machine, under DeepSpeed and under the native trainer; five minutes of launches, six at a time, did not show it.  The
 cause is not found.  One more launch decides; anything else fails at once."""
+
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+def cpu_environment(**extra: str) -> dict[str, str]:
+    """This process's environment for ranks on the CPU: the repository importable, one thread a rank, no devices."""
+    own = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(REPOSITORY)}
+    return {**os.environ, **own, **extra}
+
+
+def torchrun(python: str, ranks: int) -> tuple[str, ...]:
+    """The words before the script, on this machine alone."""
+    return (python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}")
 
 
 def launched(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from api.commands.options import LogFormat, SettingsFile
 from planner.cli.options import Database
 
 
@@ -19,9 +20,16 @@ class Authentication(StrEnum):
 
 Host = Annotated[str, typer.Option("--host", help="Address to listen on; other than loopback only with --auth keys.")]
 Port = Annotated[int, typer.Option("--port", help="TCP port; 0 takes a free one.")]
-Auth = Annotated[Authentication, typer.Option("--auth", help="none: everybody on this machine; keys: see token.")]
-Processes = Annotated[int, typer.Option("--processes", metavar="N", help="Processes that search while clients wait.")]
-Jobs = Annotated[int, typer.Option("--jobs", metavar="N", help="Long jobs run at once by this process; 0 = none.")]
+Auth = Annotated[
+    Authentication | None,
+    typer.Option("--auth", help="none: everybody on this machine (the default); keys: see token, and oidc in FILE."),
+]
+Processes = Annotated[
+    int | None, typer.Option("--processes", metavar="N", help="Processes that search while clients wait (default 2).")
+]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", metavar="N", help="Long jobs run at once by this process (default 1); 0 = none.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -29,28 +37,26 @@ def register(app: typer.Typer) -> None:
     app.command("serve")(serve)
 
 
-def serve(  # a flag is an argument
+def serve(  # noqa: PLR0917  # a flag is an argument
     host: Host = "127.0.0.1",
     port: Port = 8642,
     database: Database = None,
-    auth: Auth = Authentication.NONE,
-    processes: Processes = 2,
-    jobs: Jobs = 1,
+    auth: Auth = None,
+    processes: Processes = None,
+    jobs: Jobs = None,
+    settings: SettingsFile = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Serve plans over HTTP: /v1, /openapi.json, /livez, /readyz, /metrics."""
-    from pydantic import ValidationError
-
-    from api.document_check import findings_error
     from api.serving import serve as run
-    from api.settings import Settings
+    from api.settings import settings_from
 
-    try:
-        settings = Settings(
-            database=database,
-            authentication=auth is Authentication.KEYS,
-            solver_processes=processes,
-            job_concurrency=jobs,
-        )
-    except ValidationError as error:
-        raise findings_error(error.errors(include_url=False, include_input=False, include_context=False)) from None
-    run(settings, host, port)
+    found = settings_from(
+        settings,
+        database=database,
+        authentication=None if auth is None else auth is Authentication.KEYS,
+        solver_processes=processes,
+        job_concurrency=jobs,
+        log_format=None if log_format is None else log_format.value,
+    )
+    run(found, host, port)

@@ -36,11 +36,12 @@ def create(
 ) -> None:
     """Make a key.  It is shown once: only its hash is kept."""
     from api.api_keys import new_key
+    from api.commands.on_record import done_here
     from planner.store import open_store
 
     key, record = new_key(name, scope, days)
     with open_store(database) as store:
-        store.service().add_api_key(record)
+        store.service().add_api_key(record, done_here("token create", record.prefix))
     expires = record.expires_at.isoformat() if record.expires_at else None
     data = {"key": key, "prefix": record.prefix, "scopes": list(record.scopes), "expires_at": expires}
     write_answer(data, output, lambda: [key, f"Authorization: Bearer {key[:12]}...; it is not shown again."])
@@ -60,10 +61,11 @@ def list_keys(database: Database = None, output: Output = OutputFormat.TABLE) ->
 
 def revoke(prefix: Prefix, database: Database = None, output: Output = OutputFormat.TABLE) -> None:
     """End a key; servers notice within seconds."""
+    from api.commands.on_record import done_here
     from planner.store import open_store
 
     with open_store(database) as store:
-        known = store.service().revoke_api_key(prefix)
+        known = store.service().revoke_api_key(prefix, done_here("token revoke", prefix))
     if not known:
         raise NotFound("there is no such key", where=prefix, hint="see `meshwright token list`")
     write_answer({"prefix": prefix, "state": "revoked"}, output, lambda: [f"{prefix} is revoked."])

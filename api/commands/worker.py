@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from api.commands.options import LogFormat
 from planner.cli.options import Database
 
 GIB = 2**30
@@ -31,13 +32,14 @@ def register(app: typer.Typer) -> None:
     app.command("worker")(worker)
 
 
-def worker(  # a flag is an argument
+def worker(  # noqa: PLR0917  # a flag is an argument
     database: Database = None,
     concurrency: Concurrency = 1,
     memory_limit: MemoryLimit = None,
     longest: Longest = 3600.0,
     lease: Lease = 20.0,
     drain: Drain = 20.0,
+    log_format: LogFormat = None,
 ) -> int:
     """Run the long jobs of a database until SIGTERM or Ctrl-C; any number of workers may share one."""
     from api.worker.command import run_worker
@@ -55,5 +57,6 @@ def worker(  # a flag is an argument
         lease_s=lease,
         heartbeat_s=lease / 5,
         drain_s=drain,
+        log_format="text" if log_format is None else log_format.value,
     )
     return run_worker(settings)

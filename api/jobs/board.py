@@ -123,6 +123,10 @@ class JobBoard(Protocol):
         """What happened after event ``after`` (0 = everything), in order, up to now."""
         ...
 
+    def forget(self, before: datetime, most: int) -> int:
+        """Remove at most so many jobs that ended before ``before``, and keys as old; returns how many jobs."""
+        ...
+
     def counts(self) -> QueueCounts:
         """How many jobs wait and run."""
         ...

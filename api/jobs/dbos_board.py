@@ -9,6 +9,7 @@ second, ends the search and keeps the best plan.
 
 from __future__ import annotations
 
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,9 +20,10 @@ from sqlalchemy import Engine
 from api.jobs.board import ENDED, JobEvent, JobRecord, JobStatus, PlanRequest, QueueCounts
 from api.jobs.group_commit import GroupCommit
 from api.jobs.identity import generation_of
-from api.jobs.queue_sql import read_load, read_page
+from api.jobs.queue_gate import QueueGate, QueueLimits
+from api.jobs.queue_sql import read_load, read_old, read_old_keys, read_page
 from api.jobs.records import STREAM, job_events, job_record
-from api.jobs.submission import QueueLimits, Submission
+from api.jobs.submission import KEYS, Submission
 from api.jobs.system_database import (
     PROGRAM,
     make_client,
@@ -40,7 +42,7 @@ class DbosBoard:
     """The ``JobBoard`` of a plan store."""
 
     def __init__(self, engine: Engine, url: str, limits: QueueLimits = DEFAULT_LIMITS) -> None:
-        self._engine, self._url, self._limits = engine, url, limits
+        self._engine, self._url, self._gate = engine, url, QueueGate(limits)
         self._client = make_client(engine)
         self._commits = GroupCommit(engine)
 
@@ -67,7 +69,7 @@ class DbosBoard:
 
     def submit(self, request: PlanRequest, *, key: str | None, owner: str) -> JobRecord:
         """The job for ``request``, on disk on return.  Raises KeyReused, QueueFull, StoreError."""
-        submission = Submission(request, key, owner, self._limits)
+        submission = Submission(request, key, owner, self._gate)
         with translated(self._url):
             placed = self._commits.run(lambda connection: submission.place(connection, self._client, self.get))
             return self.get(placed) if isinstance(placed, str) else placed
@@ -120,6 +122,24 @@ class DbosBoard:
             total = start + len(values)
             new = [(start + index, value) for index, value in enumerate(values) if start + index + 2 > after]
             return tuple(job_events(record, new, total, after))
+
+    def forget(self, before: datetime, most: int) -> int:
+        """Remove at most so many jobs that ended before ``before``, with their events, and keys as old."""
+        with translated(self._url):
+            with self._engine.connect() as connection:
+                jobs = read_old(connection, before, most)
+            self._delete(jobs)
+            while keys := self._old_keys(before, most):
+                self._delete(keys)
+        return len(jobs)
+
+    def _old_keys(self, before: datetime, most: int) -> list[str]:
+        with self._engine.connect() as connection:
+            return read_old_keys(connection, KEYS, before, most)
+
+    def _delete(self, rows: list[str]) -> None:
+        if rows:
+            self._client.delete_workflows(rows)
 
     def counts(self) -> QueueCounts:
         """How many jobs wait and run."""

@@ -17,7 +17,8 @@ from dataclasses import asdict
 
 from api.jobs.board import JobBoard
 from api.jobs.dbos_board import DEFAULT_LIMITS, DbosBoard
-from api.jobs.submission import QueueLimits
+from api.jobs.queue_gate import QueueLimits
+from api.logs import LogFormat
 from api.worker.settings import WorkerSettings
 from planner.store.address import database_url as canonical_url
 
@@ -31,14 +32,19 @@ log = logging.getLogger("meshwright.worker")
 
 @contextmanager
 def open_board(
-    database_url: str | None, *, concurrency: int, limits: QueueLimits = DEFAULT_LIMITS
+    database_url: str | None,
+    *,
+    concurrency: int,
+    limits: QueueLimits = DEFAULT_LIMITS,
+    log_format: LogFormat = "text",
 ) -> Iterator[JobBoard]:
     """The board of a plan store, with a worker of that many solves at once beside it; 0 = the board alone."""
     with DbosBoard.open(database_url, limits) as board:
         if concurrency == 0:
             yield board
             return
-        worker = start_embedded_worker(WorkerSettings(database_url=database_url, concurrency=concurrency))
+        settings = WorkerSettings(database_url=database_url, concurrency=concurrency, log_format=log_format)
+        worker = start_embedded_worker(settings)
         try:
             yield board
         finally:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection, text
 
+from api.jobs.identity import CONTENT_DIGITS
 from api.jobs.system_database import PROGRAM, QUEUE, status_table
 
 _STATES = {
@@ -20,6 +22,9 @@ _STATES = {
     "failed": "status IN ('SUCCESS', 'ERROR', 'MAX_RECOVERY_ATTEMPTS_EXCEEDED')",
     "cancelled": "status IN ('SUCCESS', 'CANCELLED')",
 }
+
+
+_ENDED = "('SUCCESS', 'ERROR', 'CANCELLED', 'MAX_RECOVERY_ATTEMPTS_EXCEEDED')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,37 @@ def read_load(connection: Connection, owner: str | None = None) -> Load:
     ).one()
     oldest_s = 0.0 if row[3] is None else max(0.0, time.time() - int(row[3]) / 1000)
     return Load(queued=int(row[0]), running=int(row[1]), queued_of_owner=int(row[2]), oldest_queued_s=oldest_s)
+
+
+def read_old(connection: Connection, before: datetime, limit: int) -> list[str]:
+    """Jobs that ended before ``before`` and that no younger job of the same content follows, oldest first.
+
+    A content is forgotten as a whole, because its jobs are counted (``api.jobs.identity``).
+    """
+    old = f"(status IN {_ENDED} AND COALESCE(completed_at, updated_at) < :before)"
+    content = f"substr(workflow_uuid, 1, {CONTENT_DIGITS})"
+    table = status_table(connection.engine)
+    rows = connection.execute(
+        text(
+            f"SELECT workflow_uuid FROM {table} WHERE name = :program AND {old} AND {content} NOT IN"
+            f" (SELECT {content} FROM {table} WHERE name = :program AND NOT {old}) ORDER BY created_at LIMIT :limit"
+        ),
+        {"program": PROGRAM, "before": int(before.timestamp() * 1000), "limit": limit},
+    )
+    return [str(row[0]) for row in rows]
+
+
+def read_old_keys(connection: Connection, queue: str, before: datetime, limit: int) -> list[str]:
+    """Keys of ``queue`` that were taken before ``before``, oldest first."""
+    table = status_table(connection.engine)
+    rows = connection.execute(
+        text(
+            f"SELECT workflow_uuid FROM {table} WHERE queue_name = :queue AND created_at < :before"
+            " ORDER BY created_at LIMIT :limit"
+        ),
+        {"queue": queue, "before": int(before.timestamp() * 1000), "limit": limit},
+    )
+    return [str(row[0]) for row in rows]
 
 
 def read_page(

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from dbos import DBOSClient
 from sqlalchemy import Connection, bindparam, text
 
-from api.errors import KeyReused, QueueFull
+from api.errors import KeyReused
 from api.jobs.board import JobRecord, PlanRequest
 from api.jobs.identity import content_of, generation_of, job_id, key_id
-from api.jobs.queue_sql import read_load
+from api.jobs.queue_gate import QueueGate
 from api.jobs.records import WAITING
 from api.jobs.system_database import APPLICATION_VERSION, PROGRAM, QUEUE, status_table
 
@@ -26,25 +25,16 @@ KEYS = "meshwright-keys"
 """Queue of the keys' rows; no worker serves it, so they stay as they are."""
 GENERATIONS = 8
 """Jobs of one content that are looked at in one read."""
-RETRY_AFTER_S = 30
 _LOWEST_URGENCY = 200
 """DBOS serves small numbers first: priority 100 -> 0, -100 -> 200."""
 _ALIVE = frozenset({"ENQUEUED", "DELAYED", "PENDING"})
 
 
-@dataclass(frozen=True, slots=True)
-class QueueLimits:
-    """How many jobs may wait before a submission is refused."""
-
-    queued: int = 20_000
-    queued_of_owner: int = 20_000
-
-
 class Submission:
     """One request on its way to a row; everything that needs no database is computed when it is made."""
 
-    def __init__(self, request: PlanRequest, key: str | None, owner: str, limits: QueueLimits) -> None:
-        self.owner, self.limits, self.urgency = owner, limits, _LOWEST_URGENCY // 2 - request.priority
+    def __init__(self, request: PlanRequest, key: str | None, owner: str, gate: QueueGate) -> None:
+        self.owner, self.gate, self.urgency = owner, gate, _LOWEST_URGENCY // 2 - request.priority
         self.body = request.canonical_json()
         self.problem_id = request.problem.problem_id
         self.content = content_of(request)
@@ -66,7 +56,7 @@ class Submission:
                 if self.key is not None:
                     self._insert_key(connection, client, job)
                 return self._first(connection, job)
-        self._refuse_when_full(connection)
+        self.gate.admit(connection, self.owner)
         if self.key is not None and self.key not in rows:
             self._insert_key(connection, client, job)
             first = self._first(connection, job)
@@ -181,15 +171,6 @@ class Submission:
             created_at=datetime.fromtimestamp(int(row[0]) / 1000, UTC),
             progress=WAITING,
         )
-
-    def _refuse_when_full(self, connection: Connection) -> None:
-        load = read_load(connection, self.owner)
-        hint = f"try again in {RETRY_AFTER_S} s, or cancel jobs that are no longer wanted"
-        if load.queued >= self.limits.queued:
-            raise QueueFull(f"{load.queued:,} jobs wait already", hint=hint, retry_after_s=RETRY_AFTER_S)
-        if load.queued_of_owner >= self.limits.queued_of_owner:
-            own = f"{load.queued_of_owner:,} of your jobs wait already"
-            raise QueueFull(own, hint=hint, retry_after_s=RETRY_AFTER_S)
 
 
 def _parsed(notes: Any) -> dict[str, Any]:

@@ -145,7 +145,7 @@ async def put_model(request: Request, name: StoredName, caller: Admin) -> Respon
     expected = _expected(request, MODELS, name)
     data = await read_json(request, service.settings.body_limit_bytes)
     model = await to_thread.run_sync(service.resolver.model, _mapping(data, name))
-    return await _put(service, MODELS, name, model, expected)
+    return await _put(request, caller, MODELS, name, model, expected)
 
 
 @router.put(
@@ -161,7 +161,7 @@ async def put_cluster(request: Request, name: StoredName, caller: Admin) -> Resp
     expected = _expected(request, CLUSTERS, name)
     data = await read_json(request, service.settings.body_limit_bytes)
     cluster = await to_thread.run_sync(service.resolver.cluster, _mapping(data, name), None)
-    return await _put(service, CLUSTERS, name, cluster, expected)
+    return await _put(request, caller, CLUSTERS, name, cluster, expected)
 
 
 @router.put(
@@ -182,7 +182,7 @@ async def put_profile(request: Request, name: StoredName, caller: Admin) -> Resp
 
         return reference_of(find_profile(question.profile_id))
 
-    return await _put(service, PROFILES, name, await to_thread.run_sync(reference), expected)
+    return await _put(request, caller, PROFILES, name, await to_thread.run_sync(reference), expected)
 
 
 @cache
@@ -211,7 +211,11 @@ def _expected(request: Request, shelf: Shelf, name: str) -> str | None:
     return demanded_version(request)
 
 
-async def _put(service: Service, shelf: Shelf, name: str, document: Document, expected: str | None) -> Response:
+async def _put(  # who, where, what, instead of what
+    request: Request, caller: Caller, shelf: Shelf, name: str, document: Document, expected: str | None
+) -> Response:
+    service = service_of(request)
+    await service.audit.begin(request, caller)
     try:
         await to_thread.run_sync(lambda: service.records.put_named(shelf.kind, name, document, expected))
     except Conflict as error:

@@ -17,9 +17,9 @@ from api.routes.plans import EXAMPLE, PlanReference
 from api.service import service_of
 from api.solving.pool import TooLong
 from api.throughput import throughput
-from api.wire import Throughput
 from planner.plan import Plan
 from planner.replan.replan import Replan
+from planner.throughput.curve import Throughput
 from profiles.document import canonical_json
 
 router = APIRouter(prefix="/v1", tags=["elastic"])
@@ -45,6 +45,7 @@ async def create_throughput(request: Request, caller: Planner) -> Throughput:
     """
     service = service_of(request)
     question = await read_document(request, ThroughputQuestion, service.settings.body_limit_bytes)
+    await service.audit.begin(request, caller)
     return await throughput(service, caller, question)
 
 
@@ -63,6 +64,7 @@ async def replan_plan(request: Request, plan: PlanReference, caller: Planner) ->
     service = service_of(request)
     question = await read_document(request, ReplanQuestion, service.settings.body_limit_bytes)
     text = await to_thread.run_sync(service.store.plan_text, plan)
+    await service.audit.begin(request, caller)
     payload = {
         "plan": text.body,
         "devices": question.devices,

@@ -67,7 +67,10 @@ async def get_job(request: Request, job: JobId, caller: Reader) -> Response:
 @router.post("/{job}:cancel", summary="End a job; its best plan so far is kept", responses=problems(404))
 async def cancel_job(request: Request, job: JobId, caller: Annotated[Caller, Depends(demands("plan"))]) -> JobRecord:
     """Takes effect within seconds; harmless for a job that has ended."""
-    return await to_thread.run_sync(service_of(request).board().cancel, job)
+    service = service_of(request)
+    board = service.board()
+    await service.audit.begin(request, caller)
+    return await to_thread.run_sync(board.cancel, job)
 
 
 @router.get(

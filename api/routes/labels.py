@@ -32,6 +32,7 @@ async def put_label(
     """The same plan again is no new version.  Only hexadecimal digits are no label: they mean a plan's id."""
     service = service_of(request)
     question = await read_document(request, LabelQuestion, service.settings.body_limit_bytes)
+    await service.audit.begin(request, caller)
     await to_thread.run_sync(service.store.label_plan, name, question.plan)
     return await to_thread.run_sync(label_view, service.store, name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import Annotated, Any
 
 from anyio import to_thread
@@ -15,7 +16,7 @@ from api.idempotency import KeyedRequest, checked_key
 from api.jobs.board import JobRecord
 from api.json_body import parse_json
 from api.openapi import problems, reads
-from api.planning import answer, plan_response, wants_job
+from api.planning import Asked, answer, plan_response, wants_job
 from api.questions import PlanQuestion
 from api.request_body import read_body
 from api.service import Service, service_of
@@ -72,7 +73,8 @@ async def create_plan(
     question = checked_document(PlanQuestion, parse_json(body))
     keyed = None if key is None else keyed_request(service, caller, HEADER_SPACE + key, question)
     resolved = await to_thread.run_sync(service.resolver.plan_request, question)
-    response = await answer(service, caller, resolved, keyed, as_job=as_job, join=False)
+    asked = Asked(caller, resolved, keyed, as_job, partial(service.audit.begin, request, caller))
+    response = await answer(service, asked, join=False)
     if means_the_same_for_ever(question):
         service.answers.spell(spelling, resolved)
     return response

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from anyio import to_thread
@@ -11,7 +12,7 @@ from api.auth import Caller, demands
 from api.document_check import checked_document
 from api.json_body import parse_json
 from api.openapi import problems, reads
-from api.planning import answer, wants_job
+from api.planning import Asked, answer, wants_job
 from api.problem_details import ProblemDetails
 from api.questions import PlanQuestion
 from api.request_body import read_body
@@ -45,7 +46,8 @@ async def put_request(
     question = checked_document(PlanQuestion, parse_json(body))
     keyed = keyed_request(service, caller, SPACE + request_id, question)
     resolved = await to_thread.run_sync(service.resolver.plan_request, question)
-    return await answer(service, caller, resolved, keyed, as_job=wants_job(prefer), join=True)
+    asked = Asked(caller, resolved, keyed, wants_job(prefer), partial(service.audit.begin, request, caller))
+    return await answer(service, asked, join=True)
 
 
 @router.get("/{request_id}", summary="What became of a request", responses=problems(404))

@@ -5,6 +5,7 @@ Started with ``spawn``: it inherits no connection, no lock and no event loop.  I
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import resource
@@ -74,3 +75,7 @@ def _load() -> None:
     """Import what every search needs before the first one is asked for."""
     import planner.search.estimate
     import planner.search.find  # noqa: F401
+
+    # What was imported stays: the collector need not walk through it during a search.
+    gc.collect()
+    gc.freeze()

@@ -20,6 +20,7 @@ from api.metrics import Metrics
 from api.problem_details import ProblemDetails, plain_problem
 from api.problem_responses import AnswerRefused
 from api.solving.child import serve
+from api.tracing import span
 
 GRACE_S = 2.0
 """A task looks at its clock now and then; after this much more it is killed."""
@@ -59,6 +60,13 @@ class SolverPool:
         Raises TooLong after ``limit_s`` (waiting for a process included), AnswerRefused with the task's own problem,
         SolverCrashed when the process died, ServiceBusy when no process became free.
         """
+        with span("solve", **{"meshwright.task": task}) as opened:
+            outcome, answer = await self._outcome(task, payload, limit_s)
+            if opened is not None:
+                opened.set_attribute("meshwright.outcome", outcome)
+        return _read(outcome, answer)
+
+    async def _outcome(self, task: str, payload: Mapping[str, Any], limit_s: float) -> tuple[str, bytes]:
         start_s = time.monotonic()
         try:
             slot = await asyncio.wait_for(self._free.get(), limit_s)
@@ -72,7 +80,7 @@ class SolverPool:
         call.add_done_callback(lambda _done: self._free.put_nowait(slot))
         outcome, answer = await asyncio.shield(call)
         self._metrics.observe_solve(task, outcome, time.monotonic() - start_s)
-        return _read(outcome, answer)
+        return outcome, answer
 
 
 def _read(outcome: str, answer: bytes) -> bytes:

@@ -6,6 +6,7 @@ what it needs, so that a process that only estimates never loads an emitter.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -50,6 +51,7 @@ def estimate(payload: Payload, deadline: float) -> bytes:
             "missing_bytes": max(over_bytes, 0),
             "filled_in": notes,
             "plan": answer.model_dump(mode="json", exclude={"problem"}),
+            "problem": payload["problem"] if payload.get("include_problem") else None,
         }
     )
 
@@ -100,15 +102,15 @@ def emission(payload: Payload, deadline: float) -> bytes:
 
     made = emit_for_target(_plan(payload), payload["target"], payload["launcher"], LaunchSettings())
     emission = made.emission
-    return _json(
-        {
-            "manifest": manifest(emission),
-            "slower_by": made.slower_by,
-            "step_time_s": emission.plan.step_time_s,
-            "launch_notes": list(emission.launch_notes),
-            "files": dict(emission.files),
-        }
-    )
+    content = {
+        "manifest": manifest(emission),
+        "slower_by": made.slower_by,
+        "step_time_s": emission.plan.step_time_s,
+        "launch_notes": list(emission.launch_notes),
+        "files": dict(emission.files),
+    }
+    # Not canonical: the manifest keeps its order, so that a folder is the same wherever it is written.
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
 def quick_plan(payload: Payload, deadline: float) -> bytes:

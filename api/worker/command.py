@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
-import sys
 import threading
 
+from api.logs import configure_logging
 from api.worker.settings import WorkerSettings
 from profiles.errors import DocumentInvalid
 
@@ -26,7 +25,7 @@ def run_worker(settings: WorkerSettings, *, until_stdin_closes: bool = False) ->
     # Here: DBOS and SQLAlchemy cost a second, which ``--help`` and a bad flag need not pay.
     from api.worker.service import Worker
 
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    configure_logging(settings.log_format)
     end = threading.Event()
 
     def on_signal(_number: int, _frame: object) -> None:

@@ -26,6 +26,7 @@ from api.jobs.system_database import (
     prepare_system_database,
     system_database_url,
 )
+from api.logs import CONTEXT, FIELDS
 from api.worker.attempt import STORE_RETRY_S, Attempt, Lost
 from api.worker.job_notes import JobNotes
 from api.worker.presence import Presence, executor_name
@@ -121,6 +122,22 @@ class Worker:
 
     def _run_attempt(self, job: str, request: str, crashes: int) -> Outcome:
         """One attempt, from inside the program's step."""
+        context, start_s = CONTEXT.set({"job_id": job}), time.perf_counter()
+        try:
+            outcome = self._attempted(job, request, crashes)
+            fields = {
+                "status": outcome.status,
+                "attempt": outcome.attempt,
+                "result_kind": outcome.result_kind,
+                "plan_id": outcome.plan_id,
+                "duration_s": round(time.perf_counter() - start_s, 6),
+            }
+            log.info("the attempt at a job has ended", extra={FIELDS: fields})
+            return outcome
+        finally:
+            CONTEXT.reset(context)
+
+    def _attempted(self, job: str, request: str, crashes: int) -> Outcome:
         number = self._dispatches(job) + crashes
         if number > MOST_ATTEMPTS:
             spent = WorkerLost(f"{MOST_ATTEMPTS} attempts are spent: solvers and workers died", where=job)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from api.logs import LogFormat
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
@@ -27,6 +29,7 @@ class WorkerSettings:
     drain_s: float = 20.0
     poll_s: float = 0.1
     solver_module: str = "api.worker.solver_child"
+    log_format: LogFormat = "text"
 
 
 def default_memory_limit_bytes(concurrency: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
@@ -68,40 +70,51 @@ def write_target(
     from planner.emit.write import write_emission
 
     made = emit_for_target(plan, target, launcher.value, settings or LaunchSettings())
-    where = write_emission(made.emission, directory)
-    if made.emission.projections:
-        change = f"{abs(made.slower_by):.1%} {'slower' if made.slower_by >= 0 else 'faster'}"
+    data = emission_data(made, write_emission(made.emission, directory))
+    tell_projections(target, data, quiet=quiet)
+    return data
+
+
+def tell_projections(target: str, data: Mapping[str, Any], *, quiet: bool) -> None:
+    """Say aloud that the target runs something else than was wanted."""
+    if data["projections"]:
+        change = f"{abs(data['slower_by']):.1%} {'slower' if data['slower_by'] >= 0 else 'faster'}"
         talk(f"{target} cannot express the whole plan; what it runs is {change} (see what was given up)", quiet=quiet)
-    return emission_data(made, where)
 
 
 def emission_data(made: TargetEmission, directory: Path) -> dict[str, Any]:
     """What a program wants to know about an emission."""
-    emission = made.emission
+    from planner.emit.write import manifest
+
+    return emission_data_of_manifest(
+        {
+            "manifest": manifest(made.emission),
+            "slower_by": made.slower_by,
+            "step_time_s": made.emission.plan.step_time_s,
+            "launch_notes": list(made.emission.launch_notes),
+        },
+        directory,
+    )
+
+
+def emission_data_of_manifest(view: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    """The same from what a service says of it: ``manifest``, ``slower_by``, ``step_time_s``, ``launch_notes``."""
+    manifest = view["manifest"]
     return {
-        "target": emission.target,
-        "target_version": emission.target_version,
-        "launcher": emission.launcher,
-        "launch_notes": list(emission.launch_notes),
-        "directory": str(directory),
-        "launch_command": emission.launch_command,
-        "environment": dict(emission.environment),
-        "files": sorted(emission.files),
-        "versions": dict(emission.versions),
-        "plan_id": emission.plan.plan_id,
-        "step_time_s": emission.plan.step_time_s,
-        "slower_by": made.slower_by,
-        "projections": [
-            {
-                "field": each.field,
-                "wanted": each.wanted,
-                "emitted": each.emitted,
-                "reason": each.reason,
-                "kept_by": list(each.kept_by),
-            }
-            for each in emission.projections
-        ],
-        "assumptions": list(emission.assumptions),
+        "target": manifest["target"],
+        "target_version": manifest["target_version"],
+        "launcher": manifest["launcher"],
+        "launch_notes": list(view["launch_notes"]),
+        "directory": os.path.abspath(directory),
+        "launch_command": manifest["launch_command"],
+        "environment": dict(manifest["environment"]),
+        "files": sorted(manifest["files"]),
+        "versions": {name: text for name, text in manifest["versions"].items() if name != "meshwright"},
+        "plan_id": manifest["plan_id"],
+        "step_time_s": view["step_time_s"],
+        "slower_by": view["slower_by"],
+        "projections": [dict(each) for each in manifest["projections"]],
+        "assumptions": list(manifest["assumptions"]),
     }
 
 

@@ -36,6 +36,7 @@ from planner.errors import MeshwrightError, NoFeasiblePlan
 
 DEBUG_VARIABLE = "MESHWRIGHT_DEBUG"
 
+SERVER_FLAG = "--server"
 PLAIN_WORDS = {
     "Input should be a valid integer, unable to parse string as an integer": "the value is not a whole number",
     "Input should be a valid number, unable to parse string as a number": "the value is not a number",
@@ -135,6 +136,8 @@ def _of_usage_error(error: TyperException) -> Failure:
     if option is not None:
         where = f"{command} {option}"
         what = what.split(" (Possible options")[0]
+        if option == SERVER_FLAG:
+            return Failure("usage", f"{command} runs on this machine only", where, _served_hint(context), 2)
         known = [name for each in context.command.params for name in each.opts] if context is not None else []
         hint = did_you_mean(option, known, fallback=hint)
     elif parameter is not None and parameter.opts:
@@ -147,6 +150,18 @@ def _of_usage_error(error: TyperException) -> Failure:
         what, _, suggestion = what.partition(". Did you mean ")
         hint = f"did you mean {suggestion.rstrip('?')}?"
     return Failure("usage", what, where, hint, 2)
+
+
+def _served_hint(context: Any) -> str:
+    """The commands that a service answers: those that know the flag."""
+    served: list[str] = []
+    waiting = [("", context.find_root().command)]
+    while waiting:
+        path, command = waiting.pop(0)
+        waiting[:0] = [(f"{path} {name}".strip(), each) for name, each in getattr(command, "commands", {}).items()]
+        if any(SERVER_FLAG in parameter.opts for parameter in command.params):
+            served.append(path)
+    return f"a service answers: {', '.join(served)}"
 
 
 def _choice_hint(error: TyperException, fallback: str) -> str:

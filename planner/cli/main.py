@@ -28,6 +28,8 @@ from planner.version import __version__
 COMMANDS = (
     "plan",
     "estimate",
+    "throughput",
+    "replan",
     "explain",
     "diff",
     "sensitivity",
@@ -46,7 +48,13 @@ COMMANDS = (
 )
 """Modules of ``planner.cli.commands`` in the order of ``--help``."""
 
-SERVICE_COMMANDS = ("api.commands.serve", "api.commands.token", "api.commands.worker")
+SERVICE_COMMANDS = (
+    "api.commands.jobs",
+    "api.commands.serve",
+    "api.commands.token",
+    "api.commands.worker",
+    "api.commands.prune",
+)
 """Modules of the floor above, by name only: nothing here imports it, and an installation may lack them."""
 
 INTERRUPTED_EXIT_CODE = 130

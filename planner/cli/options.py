@@ -112,6 +112,14 @@ Database = Annotated[
         help="Plan database (default: $MESHWRIGHT_DATABASE, else SQLite).",
     ),
 ]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="Ask the service at URL (default: $MESHWRIGHT_SERVER, else this machine; key: $MESHWRIGHT_API_KEY).",
+    ),
+]
 PlanReference = Annotated[
     str,
     typer.Argument(metavar="PLAN", help="Stored plan id, unique prefix or label; a plan JSON file; an emitted folder."),

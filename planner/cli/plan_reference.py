@@ -3,31 +3,57 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.cli.reading import read_json
 from planner.errors import Conflict, DocumentInvalid, NotFound
 from planner.plan import Plan
 from profiles.validation import read_document
 
+if TYPE_CHECKING:
+    from planner.cli.service import PlanService
+
 PLAN_FILE = "plan.json"
 NOT_IN_THE_DOCUMENT = ("plan_id", "problem_id")
 """Keys of the printed plan that are derived from the document, not part of it."""
 
 
-def load_plan(reference: str, database: str | None = None) -> Plan:
-    """The plan that ``reference`` names.  Raises NotFound, Conflict or DocumentInvalid."""
+def load_plan(reference: str, database: str | None = None, service: PlanService | None = None) -> Plan:
+    """The plan that ``reference`` names: a file here, or one that is stored, here or by ``service``.
+
+    Raises NotFound, Conflict or DocumentInvalid.
+    """
     path = Path(reference)
-    if reference == "-" or _exists(path):
+    if is_plan_file(reference):
         return read_plan_file(path / PLAN_FILE if reference != "-" and path.is_dir() else path)
-    if "/" in reference or path.suffix in {".json", ".yaml", ".yml"}:
-        raise NotFound(
-            "no such plan file", where=reference, hint="give a plan file, an emitted folder, or an id of plans list"
-        )
+    if service is not None:
+        return service.stored_plan(reference)
     from planner.store import open_store
 
     with open_store(database) as store:
         return store.get_plan(reference)
+
+
+def is_plan_file(reference: str) -> bool:
+    """Whether a file of this machine is meant.  Raises NotFound for one that is not there."""
+    if reference == "-" or _exists(Path(reference)):
+        return True
+    if "/" in reference or Path(reference).suffix in {".json", ".yaml", ".yml"}:
+        raise NotFound(
+            "no such plan file", where=reference, hint="give a plan file, an emitted folder, or an id of plans list"
+        )
+    return False
+
+
+def stored_reference(reference: str, service: PlanService) -> str:
+    """A plan that the service keeps.  Raises Conflict for a file, which it cannot see."""
+    if is_plan_file(reference):
+        raise Conflict(
+            "the service sees no file of this machine",
+            where=reference,
+            hint="give the id, a unique prefix or a label of a plan that it keeps, or drop --server",
+        )
+    return reference
 
 
 def read_plan_file(path: Path) -> Plan:

@@ -47,14 +47,15 @@ class Wanted:
     quiet: bool
     output: OutputFormat
 
-    def check(self) -> None:
-        """Refuse combinations that could only fail after the search.  Raises DocumentInvalid."""
+    def checked(self) -> Wanted:
+        """The same, without combinations that could only fail after the search.  Raises DocumentInvalid."""
         if self.targets and self.out is None:
             raise DocumentInvalid("launch files need a folder", where="--out", hint="add --out DIR")
         if self.out is not None and not self.targets:
             raise DocumentInvalid(
                 "a folder without launch files", where="--out", hint="add --emit megatron, or drop --out"
             )
+        return self
 
     def directory(self, target: str) -> Path:
         """One target is written to DIR, several to DIR/target."""
@@ -63,7 +64,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class _Afterwards:
+class Afterwards:
     """What happened after the search: notes for the answer, and the first failure."""
 
     emissions: list[dict[str, Any]] = field(default_factory=list)
@@ -135,11 +136,11 @@ def _answer(problem: Problem, search: SearchOptions, wanted: Wanted, store: Stor
         talk("found: a stored, proved answer to this question", quiet=wanted.quiet)
     else:
         plan, wall_s = _search(problem, search, quiet=wanted.quiet)
-    done = _Afterwards()
+    done = Afterwards()
     if store is not None and wall_s is not None:
         done.attempt(lambda: _keep(store, plan, wall_s, done))
     _write(plan, wanted, store if done.failure is None else None, done)
-    _print(plan, wall_s, wanted, done)
+    print_answer(plan, wall_s, wanted, done)
     if done.failure is not None:
         raise done.failure
 
@@ -160,22 +161,19 @@ def _search(problem: Problem, search: SearchOptions, *, quiet: bool) -> tuple[Pl
     return plan, wall_s
 
 
-def _keep(store: Store, plan: Plan, wall_s: float, done: _Afterwards) -> None:
+def _keep(store: Store, plan: Plan, wall_s: float, done: Afterwards) -> None:
     plan_id = store.save_plan(plan, wall_s)
     done.notes.append(f"stored in {store.address}; next: meshwright explain {plan_id[:12]}")
 
 
-def _write(plan: Plan, wanted: Wanted, store: Store | None, done: _Afterwards) -> None:
+def _write(plan: Plan, wanted: Wanted, store: Store | None, done: Afterwards) -> None:
     """Every file that was asked for; one that fails does not stop the others."""
-    if wanted.plan_out is not None:
-        done.attempt(lambda: write_plan(plan, wanted.plan_out))
-    if wanted.trace is not None:
-        done.attempt(lambda: write_trace(plan, wanted.trace))
+    write_documents(plan, wanted, done)
     for target in wanted.targets:
         done.attempt(lambda name=target: _emit(plan, name, wanted, store, done))  # type: ignore[misc]
 
 
-def _emit(plan: Plan, target: str, wanted: Wanted, store: Store | None, done: _Afterwards) -> None:
+def _emit(plan: Plan, target: str, wanted: Wanted, store: Store | None, done: Afterwards) -> None:
     from planner.emit.write import read_manifest
 
     directory = wanted.directory(target)
@@ -204,7 +202,16 @@ def write_trace(plan: Plan, path: Path | None) -> None:
         write_file(path, trace_json(plan_timeline(plan)))
 
 
-def _print(plan: Plan, wall_s: float | None, wanted: Wanted, done: _Afterwards) -> None:
+def write_documents(plan: Plan, wanted: Wanted, done: Afterwards) -> None:
+    """The plan document and the timeline, where they were asked for."""
+    if wanted.plan_out is not None:
+        done.attempt(lambda: write_plan(plan, wanted.plan_out))
+    if wanted.trace is not None:
+        done.attempt(lambda: write_trace(plan, wanted.trace))
+
+
+def print_answer(plan: Plan, wall_s: float | None, wanted: Wanted, done: Afterwards) -> None:
+    """The plan, its launch files and what is worth knowing, in the form that was asked for."""
     from planner.cli.plan_answer import answer_data, answer_tables
 
     data = answer_data(plan, wall_s=wall_s, full=wanted.full)

@@ -43,17 +43,21 @@ class SpaceFlags:
     price: float | None = None
 
 
-def build_problem(
-    model: str,
-    cluster: str,
-    devices: int | None,
-    workload: WorkloadFlags,
-    space: SpaceFlags,
-    profile: str = "none",
-    *,
-    calibration: str | None = None,
-    framework: str = "tuned",
-) -> Problem:
+@dataclass(frozen=True, slots=True)
+class ProblemFlags:
+    """What the command line says about the whole question."""
+
+    model: str
+    cluster: str | None
+    devices: int | None
+    work: WorkloadFlags
+    space: SpaceFlags
+    profile: str = "none"
+    calibration: str | None = None
+    framework: str = "tuned"
+
+
+def build_problem(flags: ProblemFlags) -> Problem:
     """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
     from planner.cli.calibration_choice import chosen_calibration
     from planner.cli.megatron_script import megatron_script
@@ -63,17 +67,18 @@ def build_problem(
     from planner.problem import Problem
     from profiles.catalogue import load_cluster
 
-    whole_number(devices, "--devices")
-    script = megatron_script(model)
-    asked = read_workload(workload, script.workload if script else {})
-    constraints, objective = read_constraints(space), read_objective(space)
-    the_model = script.model if script else load_model(model)
-    the_cluster = load_cluster(cluster, devices or (script.num_devices if script else None))
-    device = the_cluster.pools[0].device
-    used, software = chosen_profile(profile, device), framework_traits(framework).name
+    whole_number(flags.devices, "--devices")
+    script = megatron_script(flags.model)
+    asked = read_workload(flags.work, script.workload if script else {})
+    constraints, objective = read_constraints(flags.space), read_objective(flags.space)
+    model = script.model if script else load_model(flags.model)
+    cluster = load_cluster(flags.cluster or "", flags.devices or (script.num_devices if script else None))
+    device = cluster.pools[0].device
+    used, software = chosen_profile(flags.profile, device), framework_traits(flags.framework).name
+    calibration = flags.calibration
     return Problem(
-        model=the_model,
-        cluster=the_cluster,
+        model=model,
+        cluster=cluster,
         workload=asked,
         constraints=constraints,
         objective=objective,

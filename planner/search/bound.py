@@ -274,22 +274,22 @@ def _bounds_of_capacity(terms: BoundTerms, at: Rows, capacity: Capacity, cutoff_
     """Bounds of the rows ``at``."""
     loose_s = terms.loose_s[at]
     low = terms.total_s[at] / capacity.stages
-    high = np.maximum(low, capacity.seconds_of_everything())
+    high = np.maximum(low, capacity.everything_s)
     result = np.full(len(low), np.inf)
     # One test at the cutoff's own bottleneck discards most rows: makespan >= microbatches * bottleneck.
     if np.isfinite(cutoff_s):
         allowed = (cutoff_s - terms.tail_s[at]) / terms.rows.num_microbatches[at]
         high = np.minimum(high, np.maximum(allowed, low))
-    fits = capacity.holds_all(high, slice(None)) & (loose_s < cutoff_s)
+    fits = capacity.holds_all(high) & (loose_s < cutoff_s)
     index = np.flatnonzero(fits)
     if len(index) == 0:
         return result
-    lo, hi = low[index], high[index]
-    already = capacity.holds_all(lo, index)
+    lo, hi, capacity = low[index], high[index], capacity.take(index)
+    already = capacity.holds_all(lo)
     hi = np.where(already, lo, hi)
     for _ in range(BISECTIONS):
         middle = 0.5 * (lo + hi)
-        ok = capacity.holds_all(middle, index)
+        ok = capacity.holds_all(middle)
         hi = np.where(ok, middle, hi)
         lo = np.where(ok, lo, middle)
     bottleneck = np.where(already, low[index], lo)

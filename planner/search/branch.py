@@ -11,9 +11,7 @@ When stopped early, the smallest bound not yet examined is a lower bound of the 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +19,21 @@ from numpy.typing import NDArray
 from planner.candidate import Candidate
 from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
-from planner.cost.row_cost import CostModel, RowCost
+from planner.cost.row_cost import CostModel
 from planner.problem import Problem
+from planner.search.alternatives import Alternatives, Postponed
 from planner.search.bound import BoundTerms, layout_bounds_s, relief_bounds_s
 from planner.search.choices import TARGET_SPACES
+from planner.search.leaves import Leaves
 from planner.search.options import Progress, SearchOptions, SearchProgress
-from planner.search.row_context import RowContext, row_context, take
+from planner.search.row_context import RowContext, row_context
+from planner.search.search_result import SearchResult, degrees
 from planner.search.space import Space
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
 from planner.search.stage_capacity import MemoryLimits
 from planner.search.target_rules import TargetRules
-from planner.strategy_rows import StrategyRows, distinct_rows
+from planner.strategy_rows import StrategyRows
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,58 +48,12 @@ OWN_BOUND = "slower by its own bound"
 SHARED_BOUND = "slower by the bound of its kind"
 NOT_EXAMINED = "not examined before the time ran out"
 TARGET_RULES = "refused by the target's rules"
-DEGREES = ("tp", "cp", "pp", "ep", "etp", "dp")
-ALTERNATIVE_SLACK = 1.04
-"""Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""
 HOST_FRACTION = 0.9
 """Part of a device's share of host memory that offloaded tensors may take."""
 FIRST_LAYOUTS = 48
 MANY_LAYOUTS = 500
 MOST_LAYOUTS = 2_000
 """Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent."""
-
-
-@dataclass(slots=True)
-class SearchResult:
-    """What a search found: candidates by degrees, the proof, and how much was looked at."""
-
-    best: Candidate | None = None
-    by_degrees: dict[tuple[int, ...], Candidate] = field(default_factory=dict)
-    lower_bound_s: float = float("inf")
-    complete: bool = False
-    enumerated: int = 0
-    bounded: int = 0
-    evaluated: int = 0
-    pruned: Counter[str] = field(default_factory=Counter)
-    """Strategies by why they were not solved; with ``evaluated`` they add up to ``enumerated``."""
-    refused: Counter[str] = field(default_factory=Counter)
-    """Combinations of degrees that a rule refused before anything was enumerated under them."""
-
-
-class _Leaves:
-    """Complete strategies of one batch: every sharding under every relief, relief by relief, never written out."""
-
-    def __init__(self, terms: BoundTerms, reliefs: Sequence[int], table: ModelCost, bounds: Array) -> None:
-        self.terms, self.reliefs, self.table = terms, reliefs, table
-        self.bounds = bounds.ravel()
-        finite = np.flatnonzero(np.isfinite(self.bounds))
-        self.order = finite[np.argsort(self.bounds[finite], kind="stable")]
-
-    def leaf(self, index: int) -> tuple[StrategyRows, RowCost]:
-        """One strategy as a row of its own, with its costs."""
-        relief, at = divmod(index, len(self.terms.rows))
-        code, here = self.reliefs[relief], np.array([at])
-        cost = take(self.terms.cost, here)
-        layers = self.table.layers
-        relieved = replace(
-            cost, relief_s=layers.relief_s[code, cost.key], relieved_bytes=layers.saved_bytes[code, cost.key]
-        )
-        return replace(self.terms.rows.take(here), relief=np.array([code])), relieved
-
-
-def degrees(candidate: Candidate) -> tuple[int, ...]:
-    """What makes two plans different in kind: their degrees."""
-    return tuple(int(getattr(candidate.strategy, name)) for name in DEGREES)
 
 
 class Search:
@@ -119,7 +74,7 @@ class Search:
         self.deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
         self._incumbent_s = float("inf")
         self._reached_s: float | None = None
-        self._waiting: dict[tuple[int, ...], tuple[float, StrategyRows, RowCost, ModelCost]] = {}
+        self.alternatives = Alternatives(options.top_k, self.result)
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
         """Search for a candidate faster than ``cutoff_s``."""
@@ -144,26 +99,47 @@ class Search:
         return result
 
     def find_alternatives(self) -> None:
-        """Solve the most promising strategies of other degrees until no remembered bound can be an alternative.
+        """Solve the most promising strategies of other degrees until no bound left can be an alternative.
 
         They are not proved best of their kind, and the counts of the proof do not include them.
         """
-        evaluated, pruned = self.result.evaluated, self.result.pruned.copy()
+        evaluated, pruned, kept = self.result.evaluated, self.result.pruned.copy(), self.alternatives
         self._solve_alternatives()
+        for cores in kept.cores:
+            self._layouts(self._still_wanted(cores), float("inf"), expand=False)
+        for layouts in sorted(kept.layouts, key=lambda each: float(each.bounds.min())):
+            self._expand_postponed(layouts)
         self.result.evaluated, self.result.pruned = evaluated, pruned
 
-    def _solve_alternatives(self) -> None:
-        found, taken = self.result.by_degrees, degrees(self.result.best) if self.result.best else ()
-        for key, (bound, row, cost, table) in sorted(self._waiting.items(), key=lambda item: item[1][0]):
-            times = sorted(candidate.step_time_s for other, candidate in found.items() if other != taken)
-            enough = len(times) >= self.options.top_k
-            if self._late() or (enough and bound >= times[self.options.top_k - 1]):
+    def _still_wanted(self, what: Postponed) -> Postponed:
+        at = np.flatnonzero(what.bounds < self._wanted_s(float("inf")))
+        return Postponed(what.rows.take(at), what.key[at], what.bounds[at], what.table)
+
+    def _expand_postponed(self, layouts: Postponed) -> None:
+        """Look at the leaves of some layouts for alternatives, the lowest bound first."""
+        order = np.argsort(layouts.bounds, kind="stable")
+        for start in range(0, len(order), MANY_LAYOUTS):
+            picked = order[start : start + MANY_LAYOUTS]
+            picked = picked[layouts.bounds[picked] < self._wanted_s(float("inf"))]
+            if len(picked) == 0 or self._late():
                 return
-            known = found.get(key)
+            self._leaves(layouts.rows.take(picked), layouts.key[picked], layouts.table, float("inf"))
+            self._solve_alternatives()
+
+    def _solve_alternatives(self) -> None:
+        found = self.result.by_degrees
+        taken = degrees(self.result.best) if self.result.best else ()
+        while not self._late():
+            waiting = self.alternatives.next_unsolved(self._wanted_s(float("inf")))
+            if waiting is None:
+                return
+            key, unsolved = waiting
             if key == taken:
                 continue
+            known = found.get(key)
             cutoff_s = float("inf") if known is None else known.step_time_s
-            candidate = self._solve(row_context(self.costs, table, row, cost), cutoff_s)
+            context = row_context(self.costs, unsolved.table, unsolved.row, unsolved.cost)
+            candidate = self._solve(context, cutoff_s)
             if candidate is not None:
                 found[degrees(candidate)] = candidate
 
@@ -184,10 +160,10 @@ class Search:
         """Write out cores in order of their bounds, a batch at a time, until none can beat the incumbent."""
         order = np.argsort(bounds, kind="stable")
         order = order[: int(np.isfinite(bounds).sum())]
-        running = np.cumsum(counts[order])
+        running, written = np.cumsum(counts[order]), np.zeros(len(cores), dtype=np.bool_)
         position, batch = 0, FIRST_BATCH
         while position < len(order):
-            best = self._worth_a_look(cutoff_s)
+            best = self._cutoff(cutoff_s)
             self._reached_s = float(bounds[order[position]])
             self._tell("searching")
             if self._reached_s >= best:
@@ -199,33 +175,43 @@ class Search:
             stop = max(position + 1, int(np.searchsorted(running, done + batch, side="right")))
             picked = order[position:stop]
             picked = picked[bounds[picked] < best]
-            if not self._layouts(cores.take(picked), key[picked], table, cutoff_s):
+            written[picked] = True
+            if not self._layouts(Postponed(cores.take(picked), key[picked], bounds[picked], table), cutoff_s):
                 self._not_examined(bounds[order[stop:]])
                 return
             position, batch = stop, NEXT_BATCH
         self.result.complete = True
+        rest = Postponed(cores, key, bounds, table)
+        self.alternatives.postpone(self.alternatives.cores, rest, ~written, self._cutoff(cutoff_s))
 
-    def _layouts(self, cores: StrategyRows, key: Ints, table: ModelCost, cutoff_s: float) -> bool:
-        """Bound the layouts of some cores, then their leaves, a batch at a time; False when out of time."""
-        layouts, key = self.space.layouts(cores, key)
+    def _layouts(self, cores: Postponed, cutoff_s: float, *, expand: bool = True) -> bool:
+        """Bound the layouts of some cores, then their leaves, a batch at a time; False when out of time.
+
+        Without ``expand`` all layouts that are worth it are postponed.
+        """
+        if len(cores.rows) == 0:
+            return True
+        layouts, key = self.space.layouts(cores.rows, cores.key)
         if len(layouts) == 0:
             return True
-        cost = self.costs.rows(layouts, (table, key))
+        cost = self.costs.rows(layouts, (cores.table, key))
         terms = BoundTerms(self.costs, layouts, cost, leanest_tail=True)
-        bounds = layout_bounds_s(
-            terms, table.layers, self.space.relief_codes, self.limits, self._worth_a_look(cutoff_s)
-        )
-        order = np.argsort(bounds, kind="stable")
+        reliefs = self.space.relief_codes
+        bounds = layout_bounds_s(terms, cores.table.layers, reliefs, self.limits, self._wanted_s(cutoff_s))
+        order, written = np.argsort(bounds, kind="stable"), np.zeros(len(layouts), dtype=np.bool_)
         start, size = 0, FIRST_LAYOUTS
-        while start < len(order):
+        while expand and start < len(order):
             picked = order[start : start + size]
-            picked = picked[bounds[picked] < self._worth_a_look(cutoff_s)]
+            picked = picked[bounds[picked] < self._cutoff(cutoff_s)]
             if len(picked) == 0:
                 break
-            if not self._leaves(layouts.take(picked), key[picked], table, cutoff_s):
+            written[picked] = True
+            if not self._leaves(layouts.take(picked), key[picked], cores.table, cutoff_s):
                 self._not_examined(bounds[order[start + size :]])
                 return False
             start, size = start + size, min(4 * size, MOST_LAYOUTS)
+        rest = Postponed(layouts, key, bounds, cores.table)
+        self.alternatives.postpone(self.alternatives.layouts, rest, ~written, self._cutoff(cutoff_s))
         return True
 
     def _leaves(self, layouts: StrategyRows, key: Ints, table: ModelCost, cutoff_s: float) -> bool:
@@ -241,7 +227,7 @@ class Search:
             return False
         if not twins:
             return True
-        at = np.flatnonzero((rows.zero > 0) & (terms.offloaded_s() < self._worth_a_look(cutoff_s)))
+        at = np.flatnonzero((rows.zero > 0) & (terms.offloaded_s() < self._wanted_s(cutoff_s)))
         if len(at) == 0:
             return True
         rows, key = replace(rows.take(at), optimizer_offload=np.ones(len(at), dtype=np.int64)), key[at]
@@ -250,22 +236,22 @@ class Search:
 
     def _bounded_leaves(self, terms: BoundTerms, table: ModelCost, cutoff_s: float) -> bool:
         """Bound the leaves of some shardings and solve the promising ones; False when out of time."""
-        worth_s, reliefs = self._worth_a_look(cutoff_s), self.space.relief_codes
+        worth_s, reliefs = self._wanted_s(cutoff_s), self.space.relief_codes
         hopeful = (terms.loose_s < worth_s) & (terms.state_bytes() <= self.rules.limit_bytes)
         if not hopeful.any():
             return True
         terms = terms.take(np.flatnonzero(hopeful))
         bounds = relief_bounds_s(terms, table.layers, reliefs, self.limits, worth_s)
         self.result.pruned[NO_FAST_FIT] += int(np.isinf(bounds).sum())
-        return self._solve_in_order(_Leaves(terms, reliefs, table, bounds), cutoff_s)
+        return self._solve_in_order(Leaves(terms, reliefs, table, bounds), cutoff_s)
 
-    def _solve_in_order(self, leaves: _Leaves, cutoff_s: float) -> bool:
+    def _solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
         """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""
         for count, index in enumerate(leaves.order.tolist()):
             bound = float(leaves.bounds[index])
             if bound >= self._cutoff(cutoff_s):
                 self.result.pruned[OWN_BOUND] += len(leaves.order) - count
-                self._remember(leaves, leaves.order[count:])
+                self.alternatives.remember(leaves, leaves.order[count:])
                 return True
             if self._late():
                 self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
@@ -302,23 +288,9 @@ class Search:
             self.result.best = candidate
             self._tell("improved")
 
-    def _remember(self, leaves: _Leaves, order: Ints) -> None:
-        """Keep the lowest-bounded unsolved strategy of each set of degrees, for the alternatives."""
-        if len(order) == 0 or not self.options.top_k:
-            return
-        at = order % len(leaves.terms.rows)
-        distinct, index = distinct_rows([getattr(leaves.terms.rows, name)[at] for name in DEGREES])
-        first = np.full(len(distinct), len(order))
-        np.minimum.at(first, index, np.arange(len(order)))
-        for group, position in enumerate(first.tolist()):
-            key, leaf = tuple(distinct[group].tolist()), int(order[position])
-            bound = float(leaves.bounds[leaf])
-            if key not in self._waiting or bound < self._waiting[key][0]:
-                self._waiting[key] = (bound, *leaves.leaf(leaf), leaves.table)
-
-    def _worth_a_look(self, cutoff_s: float) -> float:
-        """Bound up to which strategies are written out: the incumbent, a little more when alternatives are asked."""
-        return self._cutoff(cutoff_s) * (ALTERNATIVE_SLACK if self.options.top_k else 1.0)
+    def _wanted_s(self, cutoff_s: float) -> float:
+        """Bound up to which strategies are of use: the incumbent, a little more while alternatives are wanted."""
+        return self.alternatives.wanted_below_s(self._cutoff(cutoff_s))
 
     def _cutoff(self, cutoff_s: float) -> float:
         return min(cutoff_s, self._incumbent_s)

@@ -12,10 +12,11 @@ from planner.cost.hardware import problem_hardware
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan, SearchReport
 from planner.problem import Problem
-from planner.search.branch import Search, SearchResult, degrees
+from planner.search.branch import Search
 from planner.search.device_counts import cheapest, fewest_devices, slowest_allowed_s, too_slow
 from planner.search.infeasible import no_feasible_plan
 from planner.search.options import Progress, SearchOptions
+from planner.search.search_result import SearchResult, degrees
 from planner.search.target_rules import TargetRules
 
 OPTIMAL_GAP = 1e-9

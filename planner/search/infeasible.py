@@ -11,9 +11,10 @@ from planner.cost.row_cost import CostModel
 from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.problem import Problem
 from planner.search.bound import BoundTerms, lower_bounds_s
-from planner.search.branch import TARGET_RULES, Search, SearchResult, memory_limit_bytes
+from planner.search.branch import TARGET_RULES, Search, memory_limit_bytes
 from planner.search.options import SearchOptions, SearchProgress
 from planner.search.pin_conflict import PinConflict, pin_conflict, repinned, value_word
+from planner.search.search_result import SearchResult
 from planner.search.space import Space
 from planner.strategy_rows import StrategyRows
 

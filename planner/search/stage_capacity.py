@@ -17,6 +17,7 @@ bound.  Shape letters: R rows, P stages.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,35 +82,55 @@ class StageRoom:
 
 
 class Capacity:
-    """N_r(tau) for rows with the same number of stages."""
+    """N_r(tau) for rows with the same number of stages.
+
+    Arrays are [P, R] here, so that what runs over the stages adds up whole rows of memory.
+    """
 
     def __init__(self, room: StageRoom, relief: ReliefOffer) -> None:
-        self.needed, self.layer_s, self.ends_s, self.stages = room.needed, room.layer_s, room.ends_s, room.stages
-        free, state = room.free_bytes, room.state_bytes
-        whole, layer = state + room.in_flight * room.kept_bytes, state + room.in_flight * relief.kept_bytes
+        self.needed, self.stages = room.needed, room.stages
+        free, state, kept = (_by_stage(each) for each in (room.free_bytes, room.state_bytes, room.kept_bytes))
+        layer_s, ends_s, flight = (_by_stage(each) for each in (room.layer_s, room.ends_s, room.in_flight))
+        price, relieved = _by_stage(relief.price), _by_stage(relief.kept_bytes)
+        whole, layer = state + flight * kept, state + flight * relieved
         # Everything of a layer may be on the host.
         held = np.divide(free, layer, out=np.full(layer.shape, np.inf), where=layer > 0)
         if np.isfinite(relief.moved_bytes):
             most = np.divide(free + relief.moved_bytes, whole, out=np.full(whole.shape, np.inf), where=whole > 0)
             held = np.minimum(held, most)
-        self.by_memory = np.where(free > 0, held, -1.0)
-        useful = np.isfinite(relief.price)
-        price = np.where(useful, relief.price, 0.0)
-        self.credit_s = np.where(useful, price * free, np.inf)
-        self.unit_s = self.layer_s + price * whole
-
-    def holds_all(self, tau: Array, index: NDArray[np.int64] | slice) -> Mask:
-        """Whether the stages together can hold every layer within ``tau`` seconds each."""
-        left = (tau[:, None] - self.ends_s[index]) * (1 + ROUNDING) + ROUNDING * self.layer_s[index]
-        count = np.minimum(left / self.layer_s[index], self.by_memory[index] * (1 + ROUNDING))
-        count = np.minimum(count, (left + self.credit_s[index]) / self.unit_s[index])
-        enough = np.asarray(np.floor(np.maximum(count, 0.0)).sum(axis=1) >= self.needed)
         # A stage may be empty of this kind of layer, but its ends and its buffers must fit all the same.
-        possible = np.asarray((self.by_memory[index] >= 0).all(axis=1))
-        return enough & possible
-
-    def seconds_of_everything(self) -> Array:
+        self.possible: Mask = np.asarray((free > 0).all(axis=0) & (held >= 0).all(axis=0))
+        useful = np.isfinite(price)
+        price = np.where(useful, price, 0.0)
+        credit_s = np.where(useful, price * free, np.inf)
+        unit_s = layer_s + price * whole
+        relief_bound = np.where(useful, unit_s * self.needed - credit_s, 0.0)
+        self.everything_s: Array = (ends_s + np.maximum(layer_s * self.needed, relief_bound)).max(axis=0)
         """A bottleneck at which time no longer limits anything: [R]."""
-        relief_bound = np.where(np.isfinite(self.credit_s), self.unit_s * self.needed - self.credit_s, 0.0)
-        everything: Array = (self.ends_s + np.maximum(self.layer_s * self.needed, relief_bound)).max(axis=1)
-        return everything
+        self._begins_s = ends_s * (1 + ROUNDING) - ROUNDING * layer_s
+        self._credit_s = credit_s - self._begins_s
+        self._layers_a_s, self._relieved_a_s = 1.0 / layer_s, 1.0 / unit_s
+        self._most = held * (1 + ROUNDING)
+
+    def take(self, index: NDArray[np.int64]) -> Capacity:
+        """Some of the rows."""
+        picked = copy(self)
+        picked.possible, picked.everything_s = self.possible[index], self.everything_s[index]
+        for name in ("_begins_s", "_credit_s", "_layers_a_s", "_relieved_a_s", "_most"):
+            setattr(picked, name, getattr(self, name)[:, index])
+        return picked
+
+    def holds_all(self, tau: Array) -> Mask:
+        """Whether the stages together can hold every layer within ``tau`` seconds each: [R]."""
+        left = tau * (1 + ROUNDING)
+        count = (left - self._begins_s) * self._layers_a_s
+        np.minimum(count, (left + self._credit_s) * self._relieved_a_s, out=count)
+        np.minimum(count, self._most, out=count)
+        np.maximum(count, 0.0, out=count)
+        np.floor(count, out=count)
+        return np.asarray((count.sum(axis=0) >= self.needed) & self.possible)
+
+
+def _by_stage(values: Array) -> Array:
+    """[R, P] or [R, 1] -> [P, R] or [1, R]."""
+    return np.ascontiguousarray(values.T)

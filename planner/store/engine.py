@@ -20,6 +20,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from planner.store.address import display
 from planner.store.faults import translated
+from planner.store.watching import watched
 
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_S = 10
@@ -47,14 +48,14 @@ def make_engine(url: str) -> Engine:
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """A consistent read; StoreError on failure."""
-    with translated(shown(engine)), engine.begin() as connection:
+    with watched("read"), translated(shown(engine)), engine.begin() as connection:
         yield connection
 
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """One transaction: all of it is stored, or nothing; StoreError on failure."""
-    with translated(shown(engine)), engine.connect() as connection:
+    with watched("write"), translated(shown(engine)), engine.connect() as connection:
         connection.execution_options(**{_WRITES: True})
         with connection.begin():
             yield connection

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -95,3 +95,36 @@ class IdempotencyRecord:
     def answered(self) -> bool:
         """Whether there is something to replay."""
         return self.plan_id is not None or self.job_id is not None or self.problem is not None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """Something that somebody did or tried, as it is put on record.
+
+    ``phase``: begun (before it is done), ended (with the answer's status), refused (who it was could not be shown, or
+    may not), done (a command on the database's own machine).  ``principal``: a key's prefix, a token's subject, a user.
+    """
+
+    phase: str
+    request_id: str
+    kind: str
+    principal: str
+    method: str
+    route: str
+    resource: str = ""
+    client: str = ""
+    status: int | None = None
+    count: int = 1
+
+    def with_resource(self, resource: str) -> AuditEvent:
+        """The same about something else."""
+        return replace(self, resource=resource)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """An event on record: its number and its moment, by the clock of the service that wrote it."""
+
+    seq: int
+    at: datetime
+    event: AuditEvent

@@ -16,8 +16,10 @@ from sqlalchemy import Engine
 
 from planner.plan import Plan
 from planner.store import finding, saving
+from planner.store.audit import AuditTrail
 from planner.store.engine import make_engine, reading, shown, writing
 from planner.store.records import EmissionRecord, LabelRecord, PlanRecord, PlanText
+from planner.store.retention import Retention
 from planner.store.schema import ensure_schema
 from planner.store.service import ServiceStore
 from planner.store.signature import software_signature
@@ -66,6 +68,14 @@ class Store:
     def service(self) -> ServiceStore:
         """The tables of the service, on the same connections."""
         return ServiceStore(self._engine, self._clock)
+
+    def retention(self) -> Retention:
+        """What removes old rows of the service, on the same connections."""
+        return Retention(self._engine)
+
+    def audit(self) -> AuditTrail:
+        """Who changed what, on the same connections."""
+        return AuditTrail(self._engine, self._clock)
 
     def save_plan(self, plan: Plan, wall_s: float | None = None, *, signature: str | None = None) -> str:
         """Store a plan and return its id.  Storing it again changes nothing.

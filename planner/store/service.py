@@ -9,11 +9,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, delete, insert, select, text, update
+from sqlalchemy import Connection, Engine, delete, insert, select, text, update
 
 from planner.store import named
+from planner.store.audit import append_events
 from planner.store.engine import reading, writing
-from planner.store.records import ApiKeyRecord, IdempotencyRecord, NamedRecord
+from planner.store.records import ApiKeyRecord, AuditEvent, IdempotencyRecord, NamedRecord
 from planner.store.saving import insert_absent
 from planner.store.schema import HEAD_REVISION, current_revision
 from planner.store.tables import ApiKeyRow, IdempotencyKeyRow
@@ -56,12 +57,13 @@ class ServiceStore:
 
     # --- API keys ----------------------------------------------------------------------------------------------------
 
-    def add_api_key(self, record: ApiKeyRecord) -> None:
-        """Keep a new key (its hash)."""
+    def add_api_key(self, record: ApiKeyRecord, on_record: AuditEvent | None = None) -> None:
+        """Keep a new key (its hash), and put on record who made it, or neither."""
         row = {name: getattr(record, name) for name in ApiKeyRecord.__slots__}
         row["scopes"] = ",".join(record.scopes)
         with writing(self._engine) as connection:
             connection.execute(insert(ApiKeyRow).values(**row))
+            self._record(connection, on_record)
 
     def api_key(self, prefix: str) -> ApiKeyRecord | None:
         """The key of a prefix, expired and revoked ones included."""
@@ -76,12 +78,16 @@ class ServiceStore:
             rows = connection.execute(query).mappings().all()
         return tuple(ApiKeyRecord(**{**row, "scopes": tuple(row["scopes"].split(","))}) for row in rows)
 
-    def revoke_api_key(self, prefix: str) -> bool:
-        """End a key; False for an unknown one."""
+    def revoke_api_key(self, prefix: str, on_record: AuditEvent | None = None) -> bool:
+        """End a key, and put on record who did; False for an unknown one."""
         change = update(ApiKeyRow).where(ApiKeyRow.prefix == prefix, ApiKeyRow.revoked_at.is_(None))
         with writing(self._engine) as connection:
             connection.execute(change.values(revoked_at=self._clock()))
+            self._record(connection, on_record)
         return self.api_key(prefix) is not None
+
+    def _record(self, connection: Connection, on_record: AuditEvent | None) -> None:
+        append_events(connection, [] if on_record is None else [on_record], self._clock())
 
     # --- Idempotency -------------------------------------------------------------------------------------------------
 
@@ -127,8 +133,3 @@ class ServiceStore:
         here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
         with writing(self._engine) as connection:
             connection.execute(delete(IdempotencyKeyRow).where(*here))
-
-    def forget_keys(self, before: datetime) -> int:
-        """Retention: forget answered and abandoned requests older than ``before``; returns how many."""
-        with writing(self._engine) as connection:
-            return connection.execute(delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < before)).rowcount

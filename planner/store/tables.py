@@ -9,6 +9,7 @@
     named_documents   models, clusters and profiles under names of their own, versioned like labels
     api_keys          who may ask the service: hashes, scopes, expiry
     idempotency_keys  requests that a client may repeat, and what they were answered
+    audit_events      who changed what, or tried to; rows are added and, when old, removed, never changed
 
 Rows of ``documents``, ``problems``, ``plans`` and ``emissions`` are content-addressed and never change.
 """
@@ -18,7 +19,21 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import DateTime, Dialect, Double, ForeignKey, Index, MetaData, String, Text, TypeDecorator
+from sqlalchemy import (
+    DDL,
+    BigInteger,
+    DateTime,
+    Dialect,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    TypeDecorator,
+    event,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 NAMING = {
@@ -188,3 +203,43 @@ class IdempotencyKeyRow(Base):
     job_id: Mapped[str | None] = mapped_column(String(64))
     problem: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class AuditRow(Base):
+    """One thing that somebody did or tried: before it is done (begun), its answer (ended), or a refusal (refused).
+
+    ``count``: how many like it this row stands for.  Numbers are never used twice, so a hole shows that rows are gone.
+    """
+
+    __tablename__ = "audit_events"
+    __table_args__ = (Index(None, "at"), Index(None, "principal", "seq"), {"sqlite_autoincrement": True})
+
+    seq: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    phase: Mapped[str] = mapped_column(String(16))
+    request_id: Mapped[str] = mapped_column(String(64))
+    kind: Mapped[str] = mapped_column(String(16))
+    principal: Mapped[str] = mapped_column(String(255))
+    client: Mapped[str] = mapped_column(String(64))
+    method: Mapped[str] = mapped_column(String(16))
+    route: Mapped[str] = mapped_column(String(128))
+    resource: Mapped[str] = mapped_column(String(255))
+    status: Mapped[int | None]
+    count: Mapped[int]
+
+
+# The database itself refuses to change a row, whoever asks.
+for _dialect, _statements in {
+    "sqlite": (
+        "CREATE TRIGGER audit_events_unchanged BEFORE UPDATE ON audit_events "
+        "BEGIN SELECT RAISE(ABORT, 'audit_events is append-only'); END",
+    ),
+    "postgresql": (
+        "CREATE FUNCTION audit_events_unchanged() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN RAISE EXCEPTION ''audit_events is append-only''; END'",
+        "CREATE TRIGGER audit_events_unchanged BEFORE UPDATE ON audit_events "
+        "FOR EACH ROW EXECUTE FUNCTION audit_events_unchanged()",
+    ),
+}.items():
+    for _statement in _statements:
+        event.listen(AuditRow.__table__, "after_create", DDL(_statement).execute_if(dialect=_dialect))  # type: ignore[no-untyped-call]

@@ -18,9 +18,10 @@ from planner.cost.hardware import Hardware, problem_hardware
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan, SearchReport
 from planner.problem import Constraints, Problem
-from planner.search.branch import Search, SearchResult
+from planner.search.branch import Search
 from planner.search.find import OPTIMAL_GAP
 from planner.search.options import SearchOptions
+from planner.search.search_result import SearchResult
 from planner.search.target_rules import TargetRules
 
 LEFT_OUT = ("cp", "activation_offload", "optimizer_offload", "dp_replicate")

@@ -94,8 +94,10 @@ class Search:
             stream.run(lambda: self.dual.best_price)
             if stream.many:
                 break
-        cross(self.pool, stream, self.dual)
-        neighbourhood(self.pool, stream, self.dual)
+        for solve_exactly in (cross, neighbourhood):
+            if self.incumbent.stopped():
+                return
+            solve_exactly(self.pool, stream, self.dual)
 
     def _adopt(self) -> None:
         """What the tree found becomes a start for descents."""

@@ -22,8 +22,10 @@ LEAVES: dict[str, set[str]] = {
         *("--model", "--cluster", "--devices", "--workload", "--global-batch-size", "--sequence-length", "--precision"),
         "--strategy",
     },
-    "explain": {"--why-not"},
-    "diff": set(),
+    "explain": {"--why-not", "--server"},
+    "throughput": {"--model", "--cluster", "--devices", "--server"},
+    "replan": {"--devices", "--lost-nodes", "--server"},
+    "diff": {"--server"},
     "sensitivity": set(),
     "emit": {"--target", "--launcher", "--out"},
     "shard": {"--instance", "--module", "--mesh", "--time-limit"},
@@ -44,6 +46,10 @@ LEAVES: dict[str, set[str]] = {
     "profile drop": set(),
     "profile formats": set(),
     "db upgrade": set(),
+    "jobs list": {"--server", "--status"},
+    "jobs show": {"--server"},
+    "jobs watch": {"--server"},
+    "jobs cancel": {"--server"},
 }
 HEAVY = {
     "numpy",

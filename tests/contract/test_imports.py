@@ -43,6 +43,8 @@ def test_layers_hold() -> None:
         ("planner/search/__init__.py", "import sqlalchemy", "SQLAlchemy"),
         ("planner/search/__init__.py", "import torch", "torch lives"),
         ("planner/plan.py", "import fastapi", "No HTTP"),
+        ("planner/cli/service.py", "import httpx", "No HTTP"),
+        ("planner/cli/service.py", "import api.client", "The house"),
         ("planner/plan.py", "import api.settings", "The house"),
         ("api/app.py", "import sqlalchemy", "SQLAlchemy"),
     ],
@@ -59,7 +61,9 @@ def test_a_breach_of_the_layers_is_caught(tmp_path: Path, module: str, line: str
     assert " BROKEN" in reports[0]
 
 
-@pytest.mark.parametrize("module", ["planner.plan", "planner.store", "planner.cli.main", "profiles.cluster"])
+@pytest.mark.parametrize(
+    "module", ["planner.plan", "planner.store", "planner.cli.main", "profiles.cluster", "api.client.command_line"]
+)
 def test_light_modules_import_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({set(HEAVY)!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)

@@ -1,4 +1,8 @@
-"""``meshwright run --tiny``: real ranks, real launch files, the losses of one process."""
+"""``meshwright run --tiny``: real ranks, real launch files, the losses of one process.
+
+Where ranks are only to train, they are forked from an interpreter that has imported: the command is told that it is its
+own.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,14 @@ import pytest
 from planner.cli.plan_reference import full_document
 from planner.model.load import load_model
 from planner.problem import Workload
+from planner.run.extension_cache import ENVIRONMENT_VARIABLE, extension_folder
 from planner.run.launch_ranks import descendants
 from planner.strategy import Strategy
 from tests.command_line import REPOSITORY, run_process, shell_environment
 from tests.plan_factory import make_plan
+from tests.rank_launch import cpu_environment
 from tests.validators import worker_or_skip
+from tests.warm_python.interpreters import DEEPSPEED, NATIVE, WarmPython, WarmPythons
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")
@@ -37,9 +44,10 @@ def plan_file(folder: Path, strategy: Strategy, layers: tuple[int, ...] | None =
     return path
 
 
-def answer(path: Path, *words: str) -> dict[str, Any]:
-    """The JSON of a run that ends well."""
-    done = run_process("run", str(path), "--tiny", "-o", "json", *words, timeout_s=600)
+def answer(path: Path, *words: str, python: WarmPython | None = None) -> dict[str, Any]:
+    """The JSON of a run that ends well; ``python`` starts its ranks."""
+    executable = None if python is None else python.executable
+    done = run_process("run", str(path), "--tiny", "-o", "json", *words, timeout_s=600, own_python=executable)
     assert done.exit_code == 0, done.stderr
     data: dict[str, Any] = json.loads(done.stdout)
     assert data["parity"] is True
@@ -49,9 +57,9 @@ def answer(path: Path, *words: str) -> dict[str, Any]:
     return data
 
 
-def test_native_tp_and_an_uneven_pipeline(tmp_path: Path) -> None:
+def test_native_tp_and_an_uneven_pipeline(tmp_path: Path, warm_pythons: WarmPythons) -> None:
     path = plan_file(tmp_path, Strategy(tp=2, sp=True, pp=2, num_microbatches=16), (15, 17))
-    data = answer(path, "--keep", str(tmp_path / "kept"))
+    data = answer(path, "--keep", str(tmp_path / "kept"), python=warm_pythons.python(NATIVE, cpu_environment()))
     assert data["mesh"]["ranks"] == 4
     assert data["shrunk"]["layers"] == {"from": 32, "to": 3}
     assert (tmp_path / "kept" / "ranks" / "launch.sh").is_file()
@@ -69,16 +77,18 @@ def test_native_fsdp_on_a_mesh_that_is_cut(tmp_path: Path) -> None:
     any(importlib.util.find_spec(name) is None for name in ("deepspeed", "transformers")),
     reason="deepspeed and transformers are not installed",
 )
-def test_deepspeed_zero_3(tmp_path: Path) -> None:
+def test_deepspeed_zero_3(tmp_path: Path, warm_pythons: WarmPythons) -> None:
     path = plan_file(tmp_path, Strategy(dp_shard=2, zero_stage=3, num_microbatches=4, recompute="full"))
-    data = answer(path, "--target", "deepspeed", "--timeout", "500")
+    own = {"DS_ACCELERATOR": "cpu", "TRANSFORMERS_OFFLINE": "1", ENVIRONMENT_VARIABLE: str(extension_folder())}
+    python = warm_pythons.python(DEEPSPEED, cpu_environment(**own))
+    data = answer(path, "--target", "deepspeed", "--timeout", "500", python=python)
     assert data["target"] == "deepspeed"
 
 
-def test_megatron_tp(tmp_path: Path) -> None:
+def test_megatron_tp(tmp_path: Path, warm_pythons: WarmPythons) -> None:
     worker_or_skip("megatron-core").close()
     path = plan_file(tmp_path, Strategy(tp=2, sp=True, num_microbatches=8))
-    data = answer(path, "--target", "megatron")
+    data = answer(path, "--target", "megatron", python=warm_pythons.python(NATIVE, cpu_environment()))
     assert (data["target"], data["mesh"]["ranks"], data["mesh"]["tp"]) == ("megatron", 2, 2)
     assert "--transformer-impl" in data["notes"][0]
 

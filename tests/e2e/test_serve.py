@@ -18,6 +18,7 @@ import pytest
 
 from tests.command_line import REPOSITORY, shell_environment
 from tests.running_service import question
+from tests.token_issuer import AUDIENCE, ISSUER, Signer
 
 START_S = 60
 
@@ -103,3 +104,84 @@ def test_a_database_that_cannot_be_used_is_one_error(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert "error[store-corrupt]" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_file_of_settings_opens_the_door_for_tokens(tmp_path: Path) -> None:
+    signer = Signer("one")
+    (tmp_path / "keys.json").write_text(json.dumps({"keys": [signer.jwk]}))
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(
+        f"oidc:\n  issuer: {ISSUER}\n  audience: {AUDIENCE}\n  jwks_file: {tmp_path / 'keys.json'}\n"
+        "  scopes: {meshwright:admin: read}\n"
+    )
+    flags = ("--auth", "keys", "--jobs", "0", "--settings", str(settings))
+    with serving(*flags, folder=tmp_path) as (address, _):
+        assert httpx.get(f"{address}/v1/plans").status_code == 401
+        headers = {"authorization": f"Bearer {signer.token()}"}
+        assert httpx.get(f"{address}/v1/plans", headers=headers).status_code == 200
+        assert httpx.post(f"{address}/v1/plans", json=question(), headers=headers).status_code == 403
+    assert signer.token().rpartition(".")[2] not in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("oidc: {issuer: http://login.example.org, audience: a}\n", "https"),
+        ("oidc: {issuer: https://x, audience: a, jwks_file: /nowhere}\n", "cannot be read"),
+        ("oidc: {issuer: https://x, audience: a, algorithms: [HS256]}\n", "algorithms"),
+        ("burst: many\n", "burst"),
+        ("brust: 7\n", "brust"),
+        ("- 7\n", "mapping"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_one_error(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "settings.yaml").write_text(text)
+    refused = command(
+        "serve", "--auth", "keys", "--settings", str(tmp_path / "settings.yaml"), "--database", str(tmp_path / "p.db")
+    )
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_tokens_without_authentication_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("oidc: {issuer: https://x, audience: a}\n")
+    refused = command("serve", "--settings", str(tmp_path / "settings.yaml"))
+    assert refused.returncode == 2
+    assert "--auth keys" in refused.stderr
+
+
+def test_each_request_is_one_json_line_and_no_line_has_a_secret(tmp_path: Path) -> None:
+    database = str(tmp_path / "plans.db")
+    made = command("token", "create", "--name", "ci", "--scope", "admin", "--database", database, "-o", "json")
+    key, token = json.loads(made.stdout)["key"], Signer("one", curve=True).token()
+    prefix, secret = key.removeprefix("mw_").split(".")
+    with serving("--auth", "keys", "--jobs", "0", "--log-format", "json", folder=tmp_path) as (address, process):
+        with httpx.Client(base_url=address, timeout=60) as client:
+            good = {"authorization": f"Bearer {key}"}
+            client.get("/v1/plans", headers={**good, "x-request-id": "one"})
+            client.get("/v1/plans", headers={**good, "x-request-id": "no id\tof ours"})
+            client.get("/v1/plans", headers={"authorization": f"Bearer {token}", "x-request-id": "two"})
+            client.get(f"/v1/plans/x{secret}", headers={**good, "x-request-id": "three"}, params={"key": key})
+            client.get(f"/{key}", headers={"x-request-id": "four"})
+            client.put("/v1/labels/x", json={"plan": key}, headers={**good, "x-request-id": "five"})
+            client.post("/v1/plans", content=b"{", headers={**good, "x-request-id": "six", "cookie": key})
+        with socket.create_connection(("127.0.0.1", httpx.URL(address).port or 0)) as raw:
+            raw.sendall(f"GARBAGE {key}\r\n\r\n".encode())
+            raw.recv(200)
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+    log = (tmp_path / "log").read_text()
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert all({"at", "level", "logger", "message"} <= set(line) for line in lines)
+    requests = {line["request_id"]: line for line in lines if line["logger"] == "meshwright.access"}
+    assert {name: requests[name]["status"] for name in ("one", "two", "three", "four", "five", "six")} == {
+        "one": 200, "two": 401, "three": 404, "four": 404, "five": 404, "six": 415,
+    }  # fmt: skip
+    one = requests["one"]
+    assert (one["method"], one["route"], one["principal"]) == ("GET", "/v1/plans", prefix)
+    assert one["duration_s"] > 0
+    assert requests["four"]["route"] == "unmatched"
+    assert "no id" not in log
+    assert secret not in log
+    assert not [part for part in token.split(".") if part in log]

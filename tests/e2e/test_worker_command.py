@@ -50,14 +50,16 @@ def command(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.slow
 def test_a_worker_answers_jobs_until_it_is_told_to_end(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'plans.db'}"
-    with DbosBoard.open(url) as board, command("--database", url, "--concurrency", "2") as worker:
+    url, json_lines = f"sqlite:///{tmp_path / 'plans.db'}", ("--log-format", "json")
+    with DbosBoard.open(url) as board, command("--database", url, "--concurrency", "2", *json_lines) as worker:
         jobs = [board.submit(request, key=None, owner="o").id for request in (small_request(), infeasible_request())]
         plan, infeasible = ended(board, jobs, 90)
         worker.send_signal(signal.SIGTERM)
         _, said = worker.communicate(timeout=60)
         assert worker.returncode == 0, said
     assert "Traceback" not in said
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert {line["job_id"] for line in lines if "result_kind" in line} == set(jobs)
     assert (plan.status, plan.result_kind) == ("succeeded", "plan")
     assert (infeasible.status, infeasible.result_kind, infeasible.result_plan_id) == ("succeeded", "infeasible", None)
     assert infeasible.error is not None

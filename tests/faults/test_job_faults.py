@@ -12,7 +12,7 @@ import pytest
 from api.errors import QueueFull
 from api.jobs.board import ENDED, JobRecord
 from api.jobs.dbos_board import DbosBoard
-from api.jobs.submission import QueueLimits
+from api.jobs.queue_gate import QueueLimits
 from planner.store import open_store
 from planner.store.errors import StoreUnavailable
 from planner.store.repository import Store

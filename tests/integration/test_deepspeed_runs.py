@@ -2,17 +2,20 @@
 
 Samples and initial weights do not depend on the mesh, so all layouts of one model follow one curve, up to bf16.  Plain
 gradient descent makes the curve follow the gradients' scale, which Adam hides; only its learning rate is edited.
+
+Importing takes most of a launch, so ranks are forked from an interpreter that has imported; two layouts are started
+with the real one as well.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import json
 import math
 import os
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +29,8 @@ from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_plan
-from tests.rank_launch import launched
+from tests.rank_launch import cpu_environment, launched
+from tests.warm_python.interpreters import DEEPSPEED, WarmPythons
 
 if any(importlib.util.find_spec(name) is None for name in ("deepspeed", "torch", "transformers")):
     pytest.skip(f"deepspeed=={DEEPSPEED_VERSION}, torch and transformers are not installed", allow_module_level=True)
@@ -63,6 +67,11 @@ class Run:
     """None = as emitted."""
     single_precision: bool = False
     """Plans are bf16 or fp16; with this edit only the order of sums is left to differ."""
+    real_interpreter: bool = False
+    """Nothing is imported before the script asks for it."""
+
+
+Losses = Callable[[Run], tuple[float, ...]]
 
 
 def tiny_model(family: str) -> ModelSpec:
@@ -73,9 +82,8 @@ def tiny_model(family: str) -> ModelSpec:
     return model_from_hf_config(config, f"tiny-{family}", "test")
 
 
-@functools.cache
-def losses(run: Run, directory: Path) -> tuple[float, ...]:
-    """Emit, start ``launch.sh``, read the printed losses."""
+def emitted(run: Run, path: Path) -> Path:
+    """The folder of one run."""
     workload = Workload.model_validate(
         {
             "global_batch_size": SAMPLES,
@@ -93,7 +101,7 @@ def losses(run: Run, directory: Path) -> tuple[float, ...]:
     )
     emission = emit(plan, "torchrun")
     assert emission.projections == ()
-    path = write_emission(emission, directory / f"run{len(list(directory.iterdir()))}")
+    write_emission(emission, path)
     config = json.loads((path / "ds_config.json").read_text())
     if run.learning_rate is not None:
         config["optimizer"]["params"]["lr"] = run.learning_rate
@@ -103,17 +111,16 @@ def losses(run: Run, directory: Path) -> tuple[float, ...]:
         training = json.loads((path / "training.json").read_text())
         (path / "training.json").write_text(json.dumps(training | {"dtype": "float32"}))
     (path / "ds_config.json").write_text(json.dumps(config))
+    return path
+
+
+def printed_losses(path: Path, environment: dict[str, str]) -> tuple[float, ...]:
+    """Start ``launch.sh`` and read what it prints."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = os.environ | {
-        "DS_ACCELERATOR": "cpu",
-        "STEPS": str(STEPS),
-        "OMP_NUM_THREADS": "1",
-        "MASTER_PORT": str(port),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
-    done = launched(["bash", "launch.sh"], environment, cwd=path, timeout_s=300)
+    launch = {"STEPS": str(STEPS), "MASTER_PORT": str(port)}
+    done = launched(["bash", "launch.sh"], environment | launch, cwd=path, timeout_s=600)
     assert done.returncode == 0, done.stderr[-4000:]
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("step ")]
     assert [line[:2] for line in lines] == [["step", str(step + 1)] for step in range(STEPS)]
@@ -121,8 +128,21 @@ def losses(run: Run, directory: Path) -> tuple[float, ...]:
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("deepspeed")
+def losses(tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons) -> Losses:
+    """The losses of a run, each run started once."""
+    directory = tmp_path_factory.mktemp("deepspeed")
+    real = cpu_environment(DS_ACCELERATOR="cpu")
+    real["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{real['PATH']}"
+    warm = warm_pythons.python(DEEPSPEED, real).found_by(real)
+    found: dict[Run, tuple[float, ...]] = {}
+
+    def losses_of(run: Run) -> tuple[float, ...]:
+        if run not in found:
+            path = emitted(run, directory / f"run{len(found)}")
+            found[run] = printed_losses(path, real if run.real_interpreter else warm)
+        return found[run]
+
+    return losses_of
 
 
 REFERENCE = Run(DATA)
@@ -148,23 +168,23 @@ OTHERS = {
 }
 
 
-def test_training_moves_the_loss_further_than_the_tolerance(directory: Path) -> None:
-    still, moved = losses(replace(REFERENCE, learning_rate=0.0), directory), losses(REFERENCE, directory)
+def test_training_moves_the_loss_further_than_the_tolerance(losses: Losses) -> None:
+    still, moved = losses(replace(REFERENCE, learning_rate=0.0)), losses(REFERENCE)
     assert all(math.isfinite(loss) for loss in moved)
     assert moved[0] == pytest.approx(still[0], abs=1e-4)
     assert max(abs(a - b) for a, b in zip(moved, still, strict=True)) > 10 * TOLERANCE
 
 
 @pytest.mark.parametrize("name", SAME_AS_LLAMA)
-def test_every_layout_follows_the_same_curve(name: str, directory: Path) -> None:
-    reference, other = losses(REFERENCE, directory), losses(SAME_AS_LLAMA[name], directory)
+def test_every_layout_follows_the_same_curve(name: str, losses: Losses) -> None:
+    reference, other = losses(REFERENCE), losses(SAME_AS_LLAMA[name])
     assert other == pytest.approx(reference, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_models_follow_their_own_curve(name: str, directory: Path) -> None:
+def test_other_models_follow_their_own_curve(name: str, losses: Losses) -> None:
     first, second = OTHERS[name]
-    assert losses(second, directory) == pytest.approx(losses(first, directory), abs=TOLERANCE)
+    assert losses(second) == pytest.approx(losses(first), abs=TOLERANCE)
 
 
 ONE_PROCESS = Run(replace(DATA, dp_shard=1, num_microbatches=8, zero_stage=0), single_precision=True)
@@ -185,16 +205,22 @@ TIED_ALONE = replace(ONE_PROCESS, family="qwen3-tied", learning_rate=0.3)
 
 
 @pytest.mark.parametrize("name", SAME_AS_ONE_PROCESS)
-def test_in_single_precision_every_layout_is_one_process(name: str, directory: Path) -> None:
-    assert losses(SAME_AS_ONE_PROCESS[name], directory) == pytest.approx(losses(ONE_PROCESS, directory), rel=1e-5)
+def test_in_single_precision_every_layout_is_one_process(name: str, losses: Losses) -> None:
+    assert losses(SAME_AS_ONE_PROCESS[name]) == pytest.approx(losses(ONE_PROCESS), rel=1e-5)
 
 
 @pytest.mark.parametrize("zero_stage", [0, 1])
-def test_a_tied_weight_on_two_stages_is_one_weight(zero_stage: int, directory: Path) -> None:
+def test_a_tied_weight_on_two_stages_is_one_weight(zero_stage: int, losses: Losses) -> None:
     strategy = replace(PIPELINE, zero_stage=zero_stage, dp_shard=2, num_microbatches=4)
-    ranks = losses(replace(TIED_ALONE, strategy=strategy), directory)
-    assert ranks == pytest.approx(losses(TIED_ALONE, directory), rel=1e-5)
+    ranks = losses(replace(TIED_ALONE, strategy=strategy))
+    assert ranks == pytest.approx(losses(TIED_ALONE), rel=1e-5)
 
 
-def test_zero_0_and_zero_1_are_equal(directory: Path) -> None:
-    assert losses(SAME_AS_LLAMA["zero 0"], directory) == pytest.approx(losses(REFERENCE, directory), abs=2e-4)
+def test_zero_0_and_zero_1_are_equal(losses: Losses) -> None:
+    assert losses(SAME_AS_LLAMA["zero 0"]) == pytest.approx(losses(REFERENCE), abs=2e-4)
+
+
+@pytest.mark.parametrize("name", ["zero 1", "pipeline, zero 1"])
+def test_the_real_interpreter_trains_the_same(name: str, losses: Losses) -> None:
+    run = SAME_AS_ONE_PROCESS[name]
+    assert losses(replace(run, real_interpreter=True)) == pytest.approx(losses(run), rel=1e-6)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,8 @@ from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_plan
+from tests.rank_launch import cpu_environment, launched
+from tests.warm_python.interpreters import DEEPSPEED, WarmPythons
 
 if any(importlib.util.find_spec(name) is None for name in ("deepspeed", "torch", "transformers")):
     pytest.skip(f"deepspeed=={DEEPSPEED_VERSION}, torch and transformers are not installed", allow_module_level=True)
@@ -82,7 +82,7 @@ def tiny_model(name: str) -> ModelSpec:
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def answers(tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons) -> dict[str, dict[str, Any]]:
     """All models in one process: importing DeepSpeed is what takes time."""
     root = tmp_path_factory.mktemp("stages")
     strategy = Strategy(overlap_grad_reduce=False, overlap_param_gather=False)
@@ -90,8 +90,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     plans = {name: make_plan(strategy, tiny_model(name), workload=workload) for name in MODELS}
     paths = [write_emission(emit(plan, "torchrun"), root / name) for name, plan in plans.items()]
     worker = Path(__file__).parents[1] / "deepspeed_stage_worker.py"
-    command = [sys.executable, str(worker), *map(str, paths)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    environment = cpu_environment(DS_ACCELERATOR="cpu")
+    command = [warm_pythons.python(DEEPSPEED, environment).executable, str(worker), *map(str, paths)]
+    done = launched(command, environment, timeout_s=600)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, done.stderr[-3000:]
     return {name: json.loads(line) for name, line in zip(MODELS, lines, strict=True)}

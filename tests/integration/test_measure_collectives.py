@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +13,8 @@ from profiles.importers.meshwright_measure import FORMAT
 from profiles.importing.imported import Imported
 from profiles.importing.source_file import SourceFile
 from tests.importing import read
+from tests.rank_launch import cpu_environment, launched, torchrun
+from tests.warm_python.interpreters import NATIVE, WarmPythons
 
 pytestmark = pytest.mark.slow
 
@@ -24,17 +23,11 @@ WORKER = ROOT / "tests" / "measure_ranks_worker.py"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons) -> Path:
     folder = tmp_path_factory.mktemp("ranks")
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4", str(WORKER), str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    environment = cpu_environment()
+    python = warm_pythons.python(NATIVE, environment).executable
+    done = launched([*torchrun(python, 4), str(WORKER), str(folder)], environment, cwd=ROOT, timeout_s=240)
     assert done.returncode == 0, done.stderr[-4000:]
     return folder
 

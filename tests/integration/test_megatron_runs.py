@@ -8,8 +8,6 @@ attention for it (megatron-core 0.19.2 core/transformer/dot_product_attention.py
 from __future__ import annotations
 
 import json
-import os
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,8 +20,9 @@ from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, Mode
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_plan
-from tests.rank_launch import launched
+from tests.rank_launch import cpu_environment, launched, torchrun
 from tests.validators import worker_or_skip
+from tests.warm_python.interpreters import NATIVE, WarmPythons
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parents[2] / "planner" / "run" / "workers" / "megatron_train.py"
@@ -96,15 +95,16 @@ def emitted(run: Run, folder: Path) -> Path:
     return folder
 
 
-def trained(runs: dict[str, Run], folder: Path) -> dict[str, list[float]]:
+def trained(runs: dict[str, Run], folder: Path, warm_pythons: WarmPythons) -> dict[str, list[float]]:
     """Losses of runs of one world size, all in one launch."""
     with worker_or_skip("megatron-core") as worker:
         megatron = overlay(worker.validator, worker.version)
     ranks = {run.strategy.world_size for run in runs.values()}.pop()
     paths = {str(emitted(run, folder / str(index))): name for index, (name, run) in enumerate(runs.items())}
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-    command = [*torchrun, str(SCRIPT), str(megatron), str(STEPS), *paths]
-    done = launched(command, {**os.environ, "OMP_NUM_THREADS": "1"}, timeout_s=280)
+    environment = cpu_environment()
+    python = warm_pythons.python(NATIVE, environment).executable
+    command = [*torchrun(python, ranks), str(SCRIPT), str(megatron), str(STEPS), *paths]
+    done = launched(command, environment, timeout_s=600)
     losses: dict[str, list[float]] = {}
     for line in done.stdout.splitlines():
         said = json.loads(line)
@@ -122,9 +122,9 @@ def of_size(ranks: int) -> dict[str, Run]:
 
 
 @pytest.fixture(scope="module")
-def references(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
+def references(tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons) -> dict[str, list[float]]:
     """The losses of one rank."""
-    return trained(REFERENCES, tmp_path_factory.mktemp("one"))
+    return trained(REFERENCES, tmp_path_factory.mktemp("one"), warm_pythons)
 
 
 def test_one_rank_learns(references: dict[str, list[float]]) -> None:
@@ -133,9 +133,11 @@ def test_one_rank_learns(references: dict[str, list[float]]) -> None:
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_layouts_follow_the_curve_of_one_rank(references: dict[str, list[float]], ranks: int, tmp_path: Path) -> None:
+def test_layouts_follow_the_curve_of_one_rank(
+    references: dict[str, list[float]], ranks: int, tmp_path: Path, warm_pythons: WarmPythons
+) -> None:
     runs = of_size(ranks)
-    losses = trained(runs, tmp_path)
+    losses = trained(runs, tmp_path, warm_pythons)
     assert set(losses) == set(runs)
     for name, found in losses.items():
         assert found == pytest.approx(references[runs[name].model], rel=TOLERANCE), name

@@ -1,6 +1,7 @@
 """Does the native trainer compute the same losses and gradients on every layout?  Real processes, gloo, CPU.
 
-All plans of one world size run in one torchrun launch, because starting processes costs more than training.
+All plans of one world size run in one torchrun launch, because starting processes costs more than training.  The
+emitted directory is started with the real interpreter, the others are forked from one that has imported torch.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from planner.emit.write import write_emission
 from planner.plan import Plan
 from planner.strategy import Strategy
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_plan, tiny_qwen3_moe
-from tests.rank_launch import launched
+from tests.rank_launch import cpu_environment, launched, torchrun
+from tests.warm_python.interpreters import NATIVE, WarmPythons
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")
@@ -143,7 +145,7 @@ PLANS: dict[str, Plan] = {
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def results(tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons) -> dict[str, Any]:
     """Loss, gradient norm and reference of every plan."""
     found: dict[str, Any] = {}
     for world_size in sorted({plan.chosen().world_size for plan in PLANS.values()}):
@@ -151,17 +153,17 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         for name, plan in PLANS.items():
             if plan.chosen().world_size == world_size:
                 (folder / f"{name}.json").write_text(plan.canonical_json(), encoding="utf-8")
-        _launch(folder, world_size)
+        _launch(folder, world_size, warm_pythons)
         for path in folder.glob("*.result"):
             found[path.stem] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
 
-def _launch(folder: Path, world_size: int) -> None:
+def _launch(folder: Path, world_size: int, warm_pythons: WarmPythons) -> None:
     worker = str(ROOT / "tests" / "integration" / "native_parity_worker.py")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world_size}"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    done = launched([*command, worker, str(folder)], environment, timeout_s=300)
+    environment = cpu_environment()
+    python = warm_pythons.python(NATIVE, environment).executable
+    done = launched([*torchrun(python, world_size), worker, str(folder)], environment, timeout_s=600)
     if done.returncode:
         pytest.fail(f"world size {world_size}:\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}")
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,10 @@ from planner.shard.sharding_plan import ShardingPlan
 from planner.shard.torch_graph.read_graph import operator_graph, traced_step
 from tests import sharding_modules
 from tests.random_sharding import random_plan
-from tests.rank_launch import launched
+from tests.rank_launch import cpu_environment, launched
 from tests.sharded_traffic import expected_calls
 from tests.sharding_modules import traced_module
+from tests.warm_python.interpreters import NATIVE, WarmPythons
 
 pytestmark = pytest.mark.slow
 
@@ -59,14 +58,17 @@ def plans() -> dict[str, ShardingPlan]:
 
 
 @pytest.fixture(scope="module")
-def results(plans: dict[str, ShardingPlan], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def results(
+    plans: dict[str, ShardingPlan], tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons
+) -> dict[str, Any]:
     """Losses and edges of every case."""
     folder = tmp_path_factory.mktemp("plans")
     for name, plan in plans.items():
         (folder / f"{name}.json").write_text(plan.model_dump_json(), encoding="utf-8")
     worker = str(ROOT / "tests" / "integration" / "operator_sharding_worker.py")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    done = launched([sys.executable, worker, str(folder)], environment, timeout_s=300)
+    environment = cpu_environment()
+    python = warm_pythons.python(NATIVE, environment).executable
+    done = launched([python, worker, str(folder)], environment, timeout_s=600)
     if done.returncode:
         pytest.fail(f"{done.stdout[-2000:]}\n{done.stderr[-8000:]}")
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.result")}

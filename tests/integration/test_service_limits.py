@@ -100,7 +100,7 @@ def test_a_body_without_a_length_stops_at_the_limit(client: TestClient, admin: d
 def test_keys_that_no_longer_count(client: TestClient, keys: dict[str, str], name: str) -> None:
     response = client.get("/v1/plans", headers={"authorization": f"Bearer {keys[name]}"})
     assert (response.status_code, response.json()["slug"]) == (401, "not-authenticated")
-    assert response.headers["www-authenticate"] == "Bearer"
+    assert response.headers["www-authenticate"] == 'Bearer error="invalid_token"'
 
 
 @pytest.mark.parametrize(
@@ -235,6 +235,10 @@ def test_a_lost_database_is_a_503_and_comes_back(request: pytest.FixtureRequest)
                 assert (away.status_code, away.json()["slug"]) == (503, "store-unavailable")
                 assert int(away.headers["retry-after"]) > 0
                 assert str(server.url("lost")) not in away.text
+            for method, path, body in (("POST", "/v1/plans", question()), ("PUT", "/v1/labels/x", {"plan": "abcdef"})):
+                refused = client.request(method, path, json=body)
+                assert refused.status_code == 503, refused.text
+                assert int(refused.headers["retry-after"]) > 0
             assert client.get("/readyz").status_code == 503
             assert client.get("/livez").status_code == 200
             server.resume()

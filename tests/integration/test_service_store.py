@@ -57,7 +57,7 @@ def test_an_abandoned_key_is_taken_over_and_old_ones_are_forgotten(store: Store)
     records.answer_key("ann", "k", job_id="j")
     now[0] += timedelta(days=30)
     assert records.claim_key("ann", "k", SHA) is not None, "what was answered stays"
-    assert records.forget_keys(now[0] - timedelta(days=7)) == 1
+    assert store.retention().forget_keys(now[0] - timedelta(days=7), 10) == 1
     assert records.keyed_request("ann", "k") is None
 
 

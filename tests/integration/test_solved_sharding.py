@@ -23,7 +23,8 @@ from planner.cost.hardware import Hardware, hardware_of
 from planner.shard.sharding_plan import ShardingPlan
 from profiles.catalogue import load_cluster
 from tests.command_line import REPOSITORY, run_here, shell_environment
-from tests.rank_launch import launched
+from tests.rank_launch import cpu_environment, launched, torchrun
+from tests.warm_python.interpreters import NATIVE, WarmPythons
 
 pytestmark = pytest.mark.slow
 CLUSTER = str(REPOSITORY / "tests" / "slow_devices.yaml")
@@ -83,12 +84,13 @@ def plans(folders: dict[str, Path]) -> dict[str, ShardingPlan]:
 
 
 @pytest.fixture(scope="module")
-def results(folders: dict[str, Path]) -> dict[str, Any]:
+def results(folders: dict[str, Path], warm_pythons: WarmPythons) -> dict[str, Any]:
     """Losses and traffic of three steps on four ranks."""
     worker = REPOSITORY / "tests" / "integration" / "sharding_run_worker.py"
-    words = ["--standalone", "--nproc-per-node", "4", str(worker), "3", *map(str, folders.values())]
-    command = [sys.executable, "-m", "torch.distributed.run", *words]
-    done = launched(command, shell_environment({"OMP_NUM_THREADS": "1"}), timeout_s=400)
+    environment = cpu_environment()
+    python = warm_pythons.python(NATIVE, environment).executable
+    command = [*torchrun(python, 4), str(worker), "3", *map(str, folders.values())]
+    done = launched(command, environment, timeout_s=400)
     assert done.returncode == 0, done.stderr[-8000:]
     return {name: json.loads(folder.with_suffix(".result").read_text("utf-8")) for name, folder in folders.items()}
 

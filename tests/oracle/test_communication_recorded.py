@@ -15,8 +15,6 @@ What it sends beside the bill is written down here, byte for byte:
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,8 @@ from planner.model.spec import ModelSpec
 from planner.plan import Plan
 from planner.strategy import Strategy
 from tests.native_models import SEQUENCE_LENGTH, tiny_llama, tiny_plan, tiny_qwen3_moe
-from tests.rank_launch import launched
+from tests.rank_launch import cpu_environment, launched, torchrun
+from tests.warm_python.interpreters import NATIVE, WarmPythons
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")
@@ -82,7 +81,7 @@ PLANS = EXACT | OTHER
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+def recorded(tmp_path_factory: pytest.TempPathFactory, warm_pythons: WarmPythons) -> dict[str, list[dict[str, Any]]]:
     """What each rank of each plan sent in one step."""
     found: dict[str, list[dict[str, Any]]] = {}
     for world_size in sorted({plan.chosen().world_size for plan in PLANS.values()}):
@@ -91,9 +90,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[st
             if plan.chosen().world_size == world_size:
                 (folder / f"{name}.json").write_text(plan.canonical_json(), encoding="utf-8")
         worker = str(ROOT / "tests" / "communication_worker.py")
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world_size}"]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-        done = launched([*command, worker, str(folder)], environment, timeout_s=300)
+        environment = cpu_environment()
+        python = warm_pythons.python(NATIVE, environment).executable
+        done = launched([*torchrun(python, world_size), worker, str(folder)], environment, timeout_s=600)
         if done.returncode:
             pytest.fail(f"world size {world_size}:\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}")
         for path in folder.glob("*.result"):

@@ -9,11 +9,13 @@ import typer
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
 from planner.cli.problem_inputs import whole_number
+from planner.cli.service import asked_service
 from planner.summaries import cluster_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from planner.cli.service import PlanService
     from profiles.cluster import Cluster
 
 Reference = Annotated[str, typer.Argument(metavar="C", help="Cluster YAML or a built-in name.")]
@@ -28,22 +30,44 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="clusters")
 
 
-def list_builtin(output: flags.Output = OutputFormat.TABLE) -> None:
+def list_builtin(server: flags.Server = None, output: flags.Output = OutputFormat.TABLE) -> None:
     """Built-in clusters; `--devices N` of the other commands scales them."""
-    from profiles.catalogue import builtin_clusters, load_cluster
+    with asked_service(server) as service:
+        if service is not None:
+            rows = service.listing("clusters")
+        else:
+            from profiles.catalogue import builtin_clusters, load_cluster
 
-    rows = [cluster_summary(load_cluster(name)) for name in builtin_clusters()]
+            rows = [cluster_summary(load_cluster(name)) for name in builtin_clusters()]
     write_answer(rows, output, lambda: _list_table(rows))
 
 
-def show(cluster: Reference, devices: flags.Devices = None, output: flags.Output = OutputFormat.TABLE) -> None:
+def show(
+    cluster: Reference,
+    devices: flags.Devices = None,
+    server: flags.Server = None,
+    output: flags.Output = OutputFormat.TABLE,
+) -> None:
     """One cluster: pools, links and fabric, with the source of every number."""
     whole_number(devices, "--devices")
-    from profiles.catalogue import load_cluster
-
-    the_cluster = load_cluster(cluster, devices)
+    with asked_service(server) as service:
+        the_cluster = _cluster(cluster, devices, service)
     data = {"num_devices": the_cluster.num_devices, **the_cluster.model_dump(mode="json")}
     write_answer(data, output, lambda: _show_tables(the_cluster))
+
+
+def _cluster(reference: str, devices: int | None, service: PlanService | None) -> Cluster:
+    from planner.cli.remote_question import cluster_part
+    from profiles.catalogue import load_cluster
+    from profiles.cluster import Cluster
+    from profiles.scaling import scale_cluster
+    from profiles.validation import read_document
+
+    part = reference if service is None else cluster_part(reference)
+    if service is None or not isinstance(part, str):
+        return load_cluster(reference, devices)
+    found = read_document(Cluster, service.document("clusters", part), f"{service.address} {part}")
+    return found if devices is None else scale_cluster(found, devices)
 
 
 def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:

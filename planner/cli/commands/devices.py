@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
+from planner.cli.service import asked_service
 from planner.summaries import device_summary
 
 if TYPE_CHECKING:
@@ -27,32 +28,40 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="devices")
 
 
-def list_builtin(output: flags.Output = OutputFormat.TABLE) -> None:
+def list_builtin(server: flags.Server = None, output: flags.Output = OutputFormat.TABLE) -> None:
     """Known accelerators, with their peak rates."""
-    from profiles.catalogue import builtin_devices, load_device
+    with asked_service(server) as service:
+        if service is not None:
+            rows = service.listing("devices")
+        else:
+            from profiles.catalogue import builtin_devices, load_device
 
-    devices = [load_device(name) for name in builtin_devices()]
-    write_answer([device_summary(device) for device in devices], output, lambda: _list_table(devices))
+            rows = [device_summary(load_device(name)) for name in builtin_devices()]
+    write_answer(rows, output, lambda: _list_table(rows))
 
 
-def show(device: Name, output: flags.Output = OutputFormat.TABLE) -> None:
+def show(device: Name, server: flags.Server = None, output: flags.Output = OutputFormat.TABLE) -> None:
     """One accelerator, with the source of every number."""
     from profiles.catalogue import load_device
+    from profiles.device import Device
+    from profiles.validation import read_document
 
-    the_device = load_device(device, "devices show")
+    with asked_service(server) as service:
+        found = None if service is None else service.document("devices", device)
+    the_device = load_device(device, "devices show") if found is None else read_document(Device, found, device)
     write_answer(the_device.model_dump(mode="json"), output, lambda: _show_tables(the_device))
 
 
-def _list_table(devices: list[Device]) -> list[RenderableType]:
+def _list_table(devices: list[dict[str, Any]]) -> list[RenderableType]:
     from planner.cli.render.tables import table
     from planner.cli.render.words import gib
 
     rows = [
         (
-            device.name,
-            device.vendor,
-            gib(device.memory_bytes),
-            f"{device.memory_bandwidth_bytes_per_s / 1e12:.2f} TB/s",
+            device["name"],
+            device["vendor"],
+            gib(device["memory_bytes"]),
+            f"{device['memory_bandwidth_bytes_per_s'] / 1e12:.2f} TB/s",
             *(_peak(device, dtype) for dtype in ("bf16", "fp8")),
         )
         for device in devices
@@ -89,6 +98,6 @@ def _show_tables(device: Device) -> list[RenderableType]:
     ]
 
 
-def _peak(device: Device, dtype: str) -> str:
-    rate = device.peak_flops_per_s.get(dtype)
+def _peak(device: dict[str, Any], dtype: str) -> str:
+    rate = device["peak_flops_per_s"].get(dtype)
     return f"{rate / 1e12:,.4g}" if rate else ""

@@ -13,11 +13,14 @@ from planner.cli.emitting import (
     TARGET_NAMES,
     LauncherChoice,
     bare_name,
+    emission_data_of_manifest,
     emission_lines,
     parse_targets,
+    tell_projections,
     write_target,
 )
 from planner.cli.output import OutputFormat, write_answer
+from planner.cli.service import asked_service
 
 Target = Annotated[
     str,
@@ -49,6 +52,7 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
     namespace: place.Namespace = None,
     files_claim: place.FilesClaim = None,
     database: flags.Database = None,
+    server: flags.Server = None,
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
@@ -63,13 +67,23 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
         namespace=namespace,
         files_claim=files_claim,
     )
-    from planner.cli.plan_reference import load_plan
+    from planner.cli.plan_reference import is_plan_file, load_plan
+    from planner.emit.launch.settings import LaunchSettings
 
-    the_plan = load_plan(plan, database)
-    folders = [out if len(names) == 1 else out / bare_name(name) for name in names]
-    made = [
-        write_target(the_plan, name, launcher, folder, quiet=quiet, settings=settings)
-        for name, folder in zip(names, folders, strict=True)
-    ]
+    folders = [(name, out if len(names) == 1 else out / bare_name(name)) for name in names]
+    with asked_service(server, database) as service:
+        # What is said about the place where the job runs, and files of this machine, are put together here.
+        if service is not None and settings == LaunchSettings() and not is_plan_file(plan):
+            made = []
+            for name, folder in folders:
+                view = service.write_emission(plan, name, launcher.value, folder)
+                made.append(emission_data_of_manifest(view, folder))
+                tell_projections(name, made[-1], quiet=quiet)
+        else:
+            the_plan = load_plan(plan, database, service)
+            made = [
+                write_target(the_plan, name, launcher, folder, quiet=quiet, settings=settings)
+                for name, folder in folders
+            ]
     data = made[0] if len(made) == 1 else {"emissions": made}
     write_answer(data, output, lambda: [line for each in made for line in emission_lines(each)])

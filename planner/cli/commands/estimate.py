@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,9 +12,15 @@ from planner.cli import options as flags
 from planner.cli.megatron_script import megatron_script, script_strategy
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.cli.planning import announce, write_plan, write_trace
-from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, build_problem
+from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem
+from planner.cli.remote_question import remote_question
+from planner.cli.service import asked_service
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.strategy_text import complete_strategy, parse_assignments
+
+if TYPE_CHECKING:
+    from planner.plan import Plan
+    from planner.problem import Problem
 
 StrategyText = Annotated[
     list[str] | None,
@@ -55,6 +62,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     plan_out: PlanOut = None,
     trace: Trace = None,
     full: Full = False,
+    server: flags.Server = None,
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
@@ -63,16 +71,18 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     chunk_layers = _parse_layers(layers)
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
     space = SpaceFlags({}, memory_margin=memory_margin)
-    problem = build_problem(model, cluster, devices, work, space, profile, calibration=calibration, framework=framework)
-    announce(problem, quiet)
-    chosen, notes = complete_strategy(values, problem.cluster.num_devices, problem.workload.global_batch_size)
-    if notes:
-        talk(f"filled in: {', '.join(notes)}", quiet=quiet)
+    asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration, framework)
+    with asked_service(server) as service:
+        if service is not None:
+            wanted = {"strategy": values, "chunk_layers": chunk_layers}
+            plan, notes = service.estimate({**remote_question(service, asked), **wanted})
+            announce(plan.problem, quiet)
+            _tell_filled_in(notes, quiet=quiet)
+        else:
+            plan = _estimated(build_problem(asked), values, chunk_layers, quiet=quiet)
 
     from planner.cli.plan_answer import answer_data, answer_tables
-    from planner.search.estimate import estimate as estimate_strategy
 
-    plan = estimate_strategy(problem, chosen, chunk_layers)
     write_plan(plan, plan_out)
     write_trace(plan, trace)
     write_answer(answer_data(plan, full=full), output, lambda: answer_tables(plan))
@@ -84,6 +94,21 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
             relaxations=("change the strategy, or let `meshwright plan` search for one that fits",),
             where="--strategy",
         )
+
+
+def _estimated(problem: Problem, values: dict[str, Any], chunk_layers: tuple[int, ...] | None, *, quiet: bool) -> Plan:
+    """The strategy's plan, made here."""
+    from planner.search.estimate import estimate as estimate_strategy
+
+    announce(problem, quiet)
+    chosen, notes = complete_strategy(values, problem.cluster.num_devices, problem.workload.global_batch_size)
+    _tell_filled_in(notes, quiet=quiet)
+    return estimate_strategy(problem, chosen, chunk_layers)
+
+
+def _tell_filled_in(notes: Sequence[str], *, quiet: bool) -> None:
+    if notes:
+        talk(f"filled in: {', '.join(notes)}", quiet=quiet)
 
 
 def given_strategy(model: str, texts: list[str] | None) -> dict[str, Any]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
+from planner.cli.service import PlanService, asked_service, refuse
 from planner.strategy_text import parse_assignments, pinnable_keys
+
+if TYPE_CHECKING:
+    from planner.explain.why_not import WhyNot as Counterfactual
+    from planner.plan import Plan
 
 WhyNot = Annotated[
     list[str] | None,
@@ -28,32 +33,60 @@ def explain(  # noqa: PLR0917  # a flag is an argument
     brief: Brief = False,
     time_limit: flags.TimeLimit = None,
     database: flags.Database = None,
+    server: flags.Server = None,
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Why this plan: what binds, what each choice costs, what the next faster plan lacks."""
     pins = parse_assignments(why_not or [], "--why-not", pinnable_keys())
-    from planner.cli.plan_reference import load_plan
+    from planner.cli.plan_reference import load_plan, stored_reference
 
-    the_plan = load_plan(plan, database)
-    if why_not is not None:
-        from planner.cli.planning import search_options
-        from planner.cli.progress import search_progress
-        from planner.cli.render.explanation import why_not_report
-        from planner.explain.why_not import why_not as ask
+    with asked_service(server, database) as service:
+        if service is not None:
+            refuse(service, {"--time-limit": time_limit is not None}, "the service has limits of its own: drop it")
+            stored_reference(plan, service)
+        the_plan = load_plan(plan, database, service)
+        if why_not is not None:
+            _print_why_not(the_plan, _other(the_plan, why_not, pins, time_limit, service, quiet=quiet), output)
+            return
+        from planner.cli.render.explanation import explanation_report
 
-        search = search_options(0, time_limit, 0)
-        with search_progress(quiet=quiet) as progress:
-            answer = ask(the_plan, pins, search, progress)
-        data = answer.model_dump(mode="json")
-        if answer.other is not None:
-            from planner.cli.plan_answer import answer_data
+        if service is not None:
+            explanation = service.explanation(the_plan.plan_id, brief)
+        else:
+            from planner.explain.why import explain as ask_why
 
-            data["other"] = answer_data(answer.other)
-        write_answer(data, output, lambda: why_not_report(the_plan, answer))
-        return
-    from planner.cli.render.explanation import explanation_report
-    from planner.explain.why import explain as ask_why
-
-    explanation = ask_why(the_plan, with_neighbours=not brief)
+            explanation = ask_why(the_plan, with_neighbours=not brief)
     write_answer(explanation.model_dump(mode="json"), output, lambda: explanation_report(the_plan, explanation))
+
+
+def _other(
+    plan: Plan,
+    texts: list[str],
+    pins: dict[str, int | str | bool],
+    time_limit: float | None,
+    service: PlanService | None,
+    *,
+    quiet: bool,
+) -> Counterfactual:
+    """The best plan with the wished fields, or what rules them out."""
+    if service is not None:
+        return service.why_not(plan.plan_id, ",".join(texts))
+    from planner.cli.planning import search_options
+    from planner.cli.progress import search_progress
+    from planner.explain.why_not import why_not as ask
+
+    search = search_options(0, time_limit, 0)
+    with search_progress(quiet=quiet) as progress:
+        return ask(plan, pins, search, progress)
+
+
+def _print_why_not(plan: Plan, answer: Counterfactual, output: OutputFormat) -> None:
+    from planner.cli.render.explanation import why_not_report
+
+    data = answer.model_dump(mode="json")
+    if answer.other is not None:
+        from planner.cli.plan_answer import answer_data
+
+        data["other"] = answer_data(answer.other)
+    write_answer(data, output, lambda: why_not_report(plan, answer))

@@ -8,11 +8,13 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
+from planner.cli.service import asked_service
 from planner.summaries import model_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from planner.cli.service import PlanService
     from planner.model.spec import ModelSpec
 
 Reference = Annotated[str, typer.Argument(metavar="M", help="HF config.json, Megatron args, model YAML, or a name.")]
@@ -26,24 +28,42 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="models")
 
 
-def list_builtin(output: flags.Output = OutputFormat.TABLE) -> None:
+def list_builtin(server: flags.Server = None, output: flags.Output = OutputFormat.TABLE) -> None:
     """Built-in models, with their sizes."""
-    from planner.model.builtin import builtin_models
-    from planner.model.load import load_model
+    with asked_service(server) as service:
+        if service is not None:
+            rows = service.listing("models")
+        else:
+            from planner.model.builtin import builtin_models
+            from planner.model.load import load_model
 
-    rows = [model_summary(name, load_model(name)) for name in builtin_models()]
+            rows = [model_summary(name, load_model(name)) for name in builtin_models()]
     write_answer(rows, output, lambda: _list_table(rows))
 
 
-def show(model: Reference, output: flags.Output = OutputFormat.TABLE) -> None:
+def show(model: Reference, server: flags.Server = None, output: flags.Output = OutputFormat.TABLE) -> None:
     """One model: parameters by module, FLOPs, and the whole description in JSON."""
-    from planner.model.load import load_model
     from planner.model.parameters import parameters_by_module
 
-    spec = load_model(model)
+    with asked_service(server) as service:
+        spec = _spec(model, service)
     facts = model_summary(spec.name, spec)
     data = {**facts, "parameters_by_module": parameters_by_module(spec), "spec": spec.model_dump(mode="json")}
     write_answer(data, output, lambda: _show_tables(spec, data))
+
+
+def _spec(reference: str, service: PlanService | None) -> ModelSpec:
+    from planner.cli.remote_question import model_part
+    from planner.model.load import load_model
+    from planner.model.spec import ModelSpec
+    from profiles.validation import read_document
+
+    if service is None:
+        return load_model(reference)
+    # What the service knows by name, or a file of this machine.
+    part = model_part(reference)
+    document = service.document("models", part) if isinstance(part, str) else part
+    return read_document(ModelSpec, document, f"{service.address} {reference}")
 
 
 def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:

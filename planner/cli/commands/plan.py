@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +13,14 @@ from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
 from planner.cli.planning import Place, Wanted, answer, search_options, search_target
 from planner.cli.pools import answer_pools, named_pools, pools_problem, refuse_flags
-from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, build_problem, parse_forbids
+from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem, parse_forbids
+from planner.cli.remote_planning import answer_remotely
+from planner.cli.remote_question import remote_question
+from planner.cli.service import asked_service, refuse
 from planner.strategy_text import parse_assignments, pinnable_keys
+
+if TYPE_CHECKING:
+    from profiles.cluster import Cluster
 
 Emit = Annotated[
     str | None,
@@ -79,6 +85,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     no_store: NoStore = False,
     reuse: Reuse = False,
     database: flags.Database = None,
+    server: flags.Server = None,
     pareto: Pareto = False,
     full: Full = False,
     quiet: flags.Quiet = False,
@@ -90,20 +97,36 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price)
     space = SpaceFlags(pins, parse_forbids(forbid), search_target(target, targets), *limits)
     search = search_options(top, time_limit, seed)
-    wanted = Wanted(targets, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output)
-    wanted.check()
+    wanted = Wanted(targets, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
+    asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration, framework)
+    with asked_service(server, database) as service:
+        if service is not None:
+            refuse(service, {"--pool": bool(pool), "--pareto": pareto, "--no-store": no_store}, "plan on this machine")
+            answer_remotely(service, remote_question(service, asked), search, wanted)
+            return
     if (clusters := named_pools(pool, cluster, devices)) is not None:
-        others = {"--profile": profile not in {"auto", "none"}, "--calibration": calibration is not None}
-        others |= {"--framework": framework != "tuned", "--trace": trace is not None}
-        refuse_flags({**others, "--reuse": reuse, "--pareto": pareto}, space, targets)
-        answer_pools(pools_problem(model, clusters, work, space), search.time_limit_s, plan_out, quiet, output)
+        others = {"--trace": trace is not None, "--reuse": reuse, "--pareto": pareto}
+        _plan_over_pools(asked, clusters, others, search.time_limit_s, wanted)
         return
-    problem = build_problem(
-        model, cluster or "", devices, work, space, profile, calibration=calibration, framework=framework
-    )
+    problem = build_problem(asked)
     if pareto:
         front_alone(targets, (plan_out, trace))
         answer_front(problem, search, database=None if no_store else Place(database), quiet=quiet, output=output)
         return
     answer(problem, search, wanted, database=None if no_store else Place(database), reuse=reuse)
+
+
+def _plan_over_pools(
+    asked: ProblemFlags,
+    clusters: tuple[Cluster, ...],
+    others: dict[str, bool],
+    time_limit_s: float | None,
+    wanted: Wanted,
+) -> None:
+    """One pipeline over unequal pools, which knows fewer flags."""
+    known = {"--profile": asked.profile not in {"auto", "none"}, "--calibration": asked.calibration is not None}
+    known["--framework"] = asked.framework != "tuned"
+    refuse_flags({**known, **others}, asked.space, wanted.targets)
+    problem = pools_problem(asked.model, clusters, asked.work, asked.space)
+    answer_pools(problem, time_limit_s, wanted.plan_out, wanted.quiet, wanted.output)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.cli.options import Database, Output, PlanReference
+from planner.cli.options import Database, Output, PlanReference, Server
 from planner.cli.output import OutputFormat, talk, to_json, write_answer, write_stdout
+from planner.cli.service import asked_service
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -27,19 +28,24 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="plans")
 
 
-def list_stored(
+def list_stored(  # noqa: PLR0917  # a flag is an argument
     model: Annotated[str | None, typer.Option("--model", "-m", help="Only plans of this model.")] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", "-c", help="Only plans for this cluster.")] = None,
     limit: Annotated[int, typer.Option("--limit", help="At most so many, newest first (1 to 1000).")] = 50,
     after: Annotated[str | None, typer.Option("--after", metavar="PLAN", help="Continue after this plan.")] = None,
     database: Database = None,
+    server: Server = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Stored plans, newest first."""
-    from planner.store import open_store
+    with asked_service(server, database) as service:
+        if service is not None:
+            records = service.list_plans(model, cluster, limit, after)
+        else:
+            from planner.store import open_store
 
-    with open_store(database) as store:
-        records = store.list_plans(model, cluster, limit=limit, after=after)
+            with open_store(database) as store:
+                records = store.list_plans(model, cluster, limit=limit, after=after)
     write_answer([_row(record) for record in records], output, lambda: _list_table(records))
 
 
@@ -47,13 +53,15 @@ def show(
     plan: PlanReference,
     full: Annotated[bool, typer.Option("--full", help="JSON and YAML: with the embedded problem.")] = False,
     database: Database = None,
+    server: Server = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """One plan, as ``plan`` printed it."""
     from planner.cli.plan_answer import answer_data, answer_tables
     from planner.cli.plan_reference import load_plan
 
-    the_plan = load_plan(plan, database)
+    with asked_service(server, database) as service:
+        the_plan = load_plan(plan, database, service)
     write_answer(answer_data(the_plan, full=full), output, lambda: answer_tables(the_plan))
 
 
@@ -61,13 +69,15 @@ def export(
     plan: PlanReference,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write here instead of stdout.")] = None,
     database: Database = None,
+    server: Server = None,
     output: Output = OutputFormat.JSON,
 ) -> None:
     """The whole plan document with its problem: a file that every other command reads."""
     from planner.cli.plan_reference import full_document, load_plan
     from planner.cli.reading import write_file
 
-    document = full_document(load_plan(plan, database))
+    with asked_service(server, database) as service:
+        document = full_document(load_plan(plan, database, service))
     if out is not None:
         write_file(out, to_json(document))
         talk(f"wrote {out}")
@@ -81,14 +91,19 @@ def label(
     plan: PlanReference,
     name: Annotated[str, typer.Argument(help="The label, for example production.")],
     database: Database = None,
+    server: Server = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Give a stored plan a name; the name can move to another plan later, its history stays."""
-    from planner.store import open_store
+    with asked_service(server, database) as service:
+        if service is not None:
+            version, plan_id = service.label(name, plan)
+        else:
+            from planner.store import open_store
 
-    with open_store(database) as store:
-        plan_id = store.resolve(plan)
-        version = store.label_plan(name, plan_id)
+            with open_store(database) as store:
+                plan_id = store.resolve(plan)
+                version = store.label_plan(name, plan_id)
     data = {"label": name, "version": version, "plan_id": plan_id}
     write_answer(data, output, lambda: [f"{name} (version {version}) is plan {plan_id[:12]}."])
 

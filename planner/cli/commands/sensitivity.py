@@ -8,6 +8,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
+from planner.cli.service import asked_service, refuse
 from planner.errors import DocumentInvalid
 
 Changes = Annotated[str, typer.Option("--changes", metavar="P,...", help="Changes of each input in percent.")]
@@ -25,21 +26,27 @@ def sensitivity(  # noqa: PLR0917  # a flag is an argument
     no_replan: NoReplan = False,
     time_limit: flags.TimeLimit = None,
     database: flags.Database = None,
+    server: flags.Server = None,
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Speed and choice under wrong inputs: compute, links, memory, batch, up and down."""
     fractions = parse_changes(changes)
-    from planner.cli.plan_reference import load_plan
+    from planner.cli.plan_reference import load_plan, stored_reference
     from planner.cli.planning import search_options
     from planner.cli.progress import counted_progress
     from planner.cli.render.comparison import sensitivity_report
     from planner.sensitivity import sensitivity as analyse
 
-    the_plan = load_plan(plan, database)
     search = search_options(0, time_limit, 0)
-    with counted_progress("re-planning" if not no_replan else "estimating", quiet=quiet) as progress:
-        result = analyse(the_plan, fractions, replan=not no_replan, options=search, progress=progress)
+    with asked_service(server, database) as service:
+        if service is not None:
+            refuse(service, {"--time-limit": time_limit is not None}, "the service has limits of its own: drop it")
+            result = service.sensitivity(stored_reference(plan, service), fractions, replan=not no_replan)
+        else:
+            the_plan = load_plan(plan, database)
+            with counted_progress("re-planning" if not no_replan else "estimating", quiet=quiet) as progress:
+                result = analyse(the_plan, fractions, replan=not no_replan, options=search, progress=progress)
     write_answer(result.model_dump(mode="json"), output, lambda: sensitivity_report(result))
 
 

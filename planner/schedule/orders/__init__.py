@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.schedule.orders.build import build_order, cached_order
+from planner.schedule.orders.build import build_order
 from planner.schedule.orders.legality import check_order_inputs, order_findings
 
-__all__ = ["build_order", "cached_order", "check_order_inputs", "order_findings"]
+__all__ = ["build_order", "check_order_inputs", "order_findings"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from planner.schedule.action import Action, Order
 from planner.schedule.orders import (
     dualpipev,
@@ -32,14 +30,6 @@ def build_order(
         _rank_actions(schedule, rank, num_stages, vpp, num_microbatches, microbatch_group_size)
         for rank in range(num_stages)
     )
-
-
-@lru_cache(maxsize=64)
-def cached_order(
-    schedule: ScheduleName, num_stages: int, vpp: int, num_microbatches: int, microbatch_group_size: int = 0
-) -> Order:
-    """``build_order``, remembered: orders are immutable and asked for again and again."""
-    return build_order(schedule, num_stages, vpp, num_microbatches, microbatch_group_size)
 
 
 def _rank_actions(

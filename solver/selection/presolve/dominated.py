@@ -49,7 +49,7 @@ def largest_rise(
     return rise  # type: ignore[return-value]
 
 
-@kernel(INT(GRAPH, MEMORY, INTS, INTS, FLAGS, INTS, INT))
+@kernel(INT(GRAPH, MEMORY, INTS, INTS, FLAGS, INTS, INT, INT, INT))
 def drop_dominated(
     graph: Graph,
     memory: Memory,
@@ -57,11 +57,16 @@ def drop_dominated(
     table: Integers,
     alive: NDArray[np.bool_],
     witness: Integers,
+    first_class: int,
+    last_class: int,
     largest_work: int,
 ) -> int:
-    """Clear ``alive`` of dominated values; returns how many.  ``witness[c]``: a living value to refute quickly with."""
-    removed, work = 0, 0
-    for c in range(graph.sizes.size):
+    """Clear ``alive`` of dominated values of classes first_class until before last_class; the table entries looked at.
+
+    ``witness[c]``: a living value to refute quickly with.
+    """
+    work = 0
+    for c in range(first_class, last_class):
         first, size = graph.start[c], graph.sizes[c]
         degree = graph.adj_start[c + 1] - graph.adj_start[c]
         for k in range(size):
@@ -90,11 +95,10 @@ def drop_dominated(
                     total = max(total + rise, -NEVER)
                 if total <= 0:
                     alive[first + k] = False
-                    removed += 1
                     break
             if work > largest_work:
-                return removed
-    return removed
+                return work
+    return work
 
 
 @kernel(INT(GRAPH, MEMORY, FLAGS, INT))

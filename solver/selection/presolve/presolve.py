@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,8 @@ from solver.selection.reduced import Elimination, Graph, Memory, Reduced
 MOST_ROUNDS = 6
 DOMINATION_WORK = 150_000_000
 """Table entries that one search for dominated values looks at."""
-
-
+DOMINATION_PART = 1_000_000
+"""Table entries of the classes that are searched between two looks at the limits."""
 OVERFLOW_WORK = 200_000_000
 
 
@@ -62,7 +63,7 @@ def simplified(reduced: Reduced, stopped: Callable[[], bool]) -> Reduced:
         before = reduced.num_cells + reduced.unary.size
         if stopped():
             break
-        reduced = _without_dominated(reduced)
+        reduced = _without_dominated(reduced, stopped)
         if stopped():
             break
         classes, steps = eliminate_small_degrees(reduced)
@@ -73,12 +74,22 @@ def simplified(reduced: Reduced, stopped: Callable[[], bool]) -> Reduced:
     return reduced
 
 
-def _without_dominated(reduced: Reduced) -> Reduced:
+def _without_dominated(reduced: Reduced, stopped: Callable[[], bool]) -> Reduced:
+    """Without values that overflow or that another one dominates; as it was once stopped."""
     graph, alive = reduced.graph, np.ones(reduced.unary.size, np.bool_)
-    overflow = drop_overflowing(graph, reduced.memory, alive, OVERFLOW_WORK)
+    drop_overflowing(graph, reduced.memory, alive, OVERFLOW_WORK)
     witness = cheapest(reduced.unary, graph.start)
-    removed = drop_dominated(graph, reduced.memory, reduced.unary, reduced.table, alive, witness, DOMINATION_WORK)
-    return restrict(reduced, alive) if removed + overflow else reduced
+    tables, work = (reduced.unary, reduced.table, alive, witness), 0
+    # A kernel runs to its end: large problems are given to it a part at a time.
+    parts = 1 + reduced.num_cells // DOMINATION_PART
+    borders = np.linspace(0, reduced.num_classes, parts + 1, dtype=np.int64).tolist()
+    for first, last in pairwise(borders):
+        if stopped():
+            return reduced
+        work += drop_dominated(graph, reduced.memory, *tables, first, last, DOMINATION_WORK - work)
+        if work > DOMINATION_WORK:
+            break
+    return reduced if alive.all() or stopped() else restrict(reduced, alive)
 
 
 def restrict(reduced: Reduced, alive: NDArray[np.bool_], table: Integers | None = None) -> Reduced:

@@ -1,0 +1,178 @@
+"""What is asked of the service, from Python?  ``Client``: typed questions, typed answers, safe repetition.
+
+    from api.client import Client
+
+    with Client("http://127.0.0.1:8642") as client:
+        plan = client.plan({"model": "llama-3.1-8b", "cluster": "dgx-h100", "devices": 8,
+                            "workload": {"global_batch_size": 64, "sequence_length": 4096}})
+        print(plan.step_time_s, plan.strategy)
+
+The key is ``api_key`` or the environment's ``MESHWRIGHT_API_KEY``; it is sent to that address only and never shown.
+Blocking calls; a client may be shared between threads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from api.client.jobs import Jobs, Progress, Started
+from api.client.patience import Patience
+from api.client.question_body import Asked, body_of, new_key, path_part
+from api.client.stored_plans import check_plan, read_plan
+from api.client.transport import Transport, read_answer
+from api.jobs.board import JobRecord
+from api.wire import Estimate, Listing, NamedView, ProblemCheck, RequestView, Version
+from planner.plan import Plan
+from planner.replan.replan import Replan
+from planner.throughput.curve import Throughput
+
+ACCEPTED = 202
+
+
+class Client(Jobs):
+    """One service.  Use it in a ``with`` block, or ``close`` it."""
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str | None = None,
+        *,
+        timeout_s: float = 90.0,
+        retries: int = 4,
+        patience: Patience | None = None,
+    ) -> None:
+        super().__init__(Transport(url, api_key, timeout_s, patience or Patience(retries)))
+
+    def __repr__(self) -> str:
+        return f"Client({self.address!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._transport.close()
+
+    @property
+    def address(self) -> str:
+        """Where the service is."""
+        return self._transport.address
+
+    def plan(
+        self,
+        question: Asked,
+        *,
+        idempotency_key: str | None = None,
+        as_job: bool = False,
+        started: Started | None = None,
+        progress: Progress | None = None,
+        wait_s: float | None = None,
+    ) -> Plan:
+        """The best plan; a search that takes longer is waited for, ``wait_s`` at most.
+
+        The call has an ``Idempotency-Key``, so that repeating it after a lost connection never searches twice.  Raises
+        ProblemReported (its ``problem.slug`` says what: no-feasible-plan, document-invalid, ...), JobUnfinished.
+        """
+        headers = {"Idempotency-Key": idempotency_key or new_key(), **({"Prefer": "respond-async"} if as_job else {})}
+        answer = self._transport.send("POST", "/v1/plans", body=body_of(question), headers=headers)
+        return self._awaited(answer, started, progress, wait_s)
+
+    def put_request(
+        self,
+        request_id: str,
+        question: Asked,
+        *,
+        started: Started | None = None,
+        progress: Progress | None = None,
+        wait_s: float | None = None,
+    ) -> Plan:
+        """The same under an id of your own: the first time it plans, every further time it gives that answer."""
+        answer = self._transport.send("PUT", _request(request_id), body=body_of(question))
+        return self._awaited(answer, started, progress, wait_s)
+
+    def get_request(self, request_id: str) -> RequestView:
+        """What became of it: its plan, its job, or why there is no plan."""
+        return self._transport.ask(RequestView, "GET", _request(request_id))
+
+    def submit_plan(self, question: Asked, *, idempotency_key: str | None = None) -> Plan | JobRecord:
+        """The plan where it is known already, else the job that searches it, without waiting."""
+        headers = {"Idempotency-Key": idempotency_key or new_key(), "Prefer": "respond-async"}
+        answer = self._transport.send("POST", "/v1/plans", body=body_of(question), headers=headers)
+        if answer.status_code == ACCEPTED:
+            return read_answer(JobRecord, answer.content)
+        return read_plan(answer.content)
+
+    def throughput(self, question: Asked) -> Throughput:
+        """How fast on each of these device counts or pools (``api.questions.ThroughputQuestion``)."""
+        return self._transport.ask(Throughput, "POST", "/v1/throughput", body=body_of(question))
+
+    def estimate(self, question: Asked) -> Estimate:
+        """The numbers of one strategy, without any search (``api.questions.EstimateQuestion``)."""
+        return self._transport.ask(Estimate, "POST", "/v1/estimates", body=body_of(question))
+
+    def replan(
+        self, plan: str, *, devices: int | None = None, lost_nodes: tuple[int, ...] = (), top_k: int = 0
+    ) -> Replan:
+        """The plan on other devices, and what must move; give ``devices`` or ``lost_nodes``."""
+        body = {"devices": devices, "lost_nodes": list(lost_nodes), "top_k": top_k}
+        found = self._transport.ask(Replan, "POST", f"/v1/plans/{path_part(plan, 'plan')}:replan", body=body)
+        check_plan(found.plan, found.new_plan_id)
+        return found
+
+    def check_problem(self, question: Asked) -> ProblemCheck:
+        """What is wrong with a question, all findings at once; nothing is searched or stored."""
+        return self._transport.ask(ProblemCheck, "POST", "/v1/problems:check", body=body_of(question))
+
+    def models(self) -> tuple[Mapping[str, Any], ...]:
+        """Models by name, with their sizes."""
+        return self._transport.ask(Listing, "GET", "/v1/models").items
+
+    def clusters(self) -> tuple[Mapping[str, Any], ...]:
+        """Clusters by name, with their devices."""
+        return self._transport.ask(Listing, "GET", "/v1/clusters").items
+
+    def devices(self) -> tuple[Mapping[str, Any], ...]:
+        """Known accelerators, with their peak rates."""
+        return self._transport.ask(Listing, "GET", "/v1/devices").items
+
+    def get_model(self, name: str) -> NamedView:
+        """One model, whole."""
+        return self._transport.ask(NamedView, "GET", f"/v1/models/{path_part(name, 'model')}")
+
+    def get_cluster(self, name: str) -> NamedView:
+        """One cluster, whole."""
+        return self._transport.ask(NamedView, "GET", f"/v1/clusters/{path_part(name, 'cluster')}")
+
+    def get_device(self, name: str) -> dict[str, Any]:
+        """One accelerator, whole."""
+        content = self._transport.send("GET", f"/v1/devices/{path_part(name, 'device')}").content
+        found: dict[str, Any] = json.loads(content)
+        return found
+
+    def version(self) -> Version:
+        """Which software answers."""
+        return self._transport.ask(Version, "GET", "/version")
+
+    def _awaited(
+        self, answer: httpx.Response, started: Started | None, progress: Progress | None, wait_s: float | None
+    ) -> Plan:
+        if answer.status_code == ACCEPTED:
+            job = read_answer(JobRecord, answer.content)
+            if started is not None:
+                started(job.id)
+            return self.wait_for_job(job.id, progress=progress, wait_s=wait_s)
+        return read_plan(answer.content)
+
+
+def _request(request_id: str) -> str:
+    return f"/v1/requests/{path_part(request_id, 'request')}"

@@ -1,0 +1,174 @@
+"""How does the command line ask a service?  ``planner.cli.service.PlanService`` over a ``Client``.
+
+Problems of the service become the planner's own errors, so that a command fails here as it fails without a service:
+the same slug, the same exit code, the name of a flag where the pointer means one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from api.client.client import Client
+from api.client.errors import ProblemReported, ServiceAnswerInvalid
+from api.client.stored_plans import PAGE, write_view
+from api.jobs.board import JobProgress
+from api.problem_details import FLAG_POINTERS
+from api.wire import PlanSummary
+from planner.diff import PlanDiff
+from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
+from planner.explain.why import Explanation
+from planner.explain.why_not import WhyNot
+from planner.plan import Plan
+from planner.replan.replan import Replan
+from planner.search.options import Progress, SearchProgress
+from planner.sensitivity import Sensitivity
+from planner.store.records import PlanRecord
+from planner.throughput.curve import Throughput
+
+T = TypeVar("T")
+FLAGS = {pointer: flag for flag, pointer in reversed(FLAG_POINTERS.items())}
+"""Where a fault is in a request -> the flag that said it (the first of several)."""
+MOST_PLANS = 1000
+
+
+@contextmanager
+def open_service(url: str) -> Iterator[RemoteService]:
+    """The service at ``url``; its connections are closed with the block."""
+    with Client(url) as client:
+        yield RemoteService(client)
+
+
+class RemoteService:
+    """See ``PlanService``."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @property
+    def address(self) -> str:
+        """See ``PlanService``."""
+        return self._client.address
+
+    def plan(self, question: Mapping[str, Any], started: Callable[[str], None], progress: Progress | None) -> Plan:
+        """See ``PlanService``."""
+        heard = None if progress is None else _heard(progress)
+        return _said(lambda: self._client.plan(question, started=started, progress=heard))
+
+    def estimate(self, question: Mapping[str, Any]) -> tuple[Plan, tuple[str, ...]]:
+        """See ``PlanService``."""
+        found = _said(lambda: self._client.estimate({**question, "include_problem": True}))
+        if found.problem is None:
+            raise ServiceAnswerInvalid(
+                "the service did not say what it estimated", hint="the service runs an older release"
+            )
+        document = found.plan.model_dump()
+        return Plan.model_validate({**document, "problem": found.problem}), found.filled_in
+
+    def throughput(self, question: Mapping[str, Any]) -> Throughput:
+        """See ``PlanService``."""
+        return _said(lambda: self._client.throughput(question))
+
+    def replan(self, reference: str, devices: int | None, lost_nodes: tuple[int, ...], top_k: int) -> Replan:
+        """See ``PlanService``."""
+        return _said(lambda: self._client.replan(reference, devices=devices, lost_nodes=lost_nodes, top_k=top_k))
+
+    def stored_plan(self, reference: str) -> Plan:
+        """See ``PlanService``."""
+        return _said(lambda: self._client.get_plan(reference))
+
+    def list_plans(
+        self, model: str | None, cluster: str | None, limit: int, after: str | None
+    ) -> tuple[PlanRecord, ...]:
+        """See ``PlanService``.  Raises DocumentInvalid for a limit that no list has."""
+        if not 1 <= limit <= MOST_PLANS:
+            raise DocumentInvalid(f"a page has 1 to {MOST_PLANS} plans, not {limit}", where="--limit")
+        found = self._client.list_plans(model=model, cluster=cluster, after=after, page=min(limit, PAGE))
+        return _said(lambda: tuple(_record(each) for each in islice(found, limit)))
+
+    def label(self, name: str, reference: str) -> tuple[int, str]:
+        """See ``PlanService``."""
+        found = _said(lambda: self._client.label(name, reference))
+        return found.version, found.plan_id
+
+    def explanation(self, reference: str, brief: bool) -> Explanation:
+        """See ``PlanService``."""
+        return _said(lambda: self._client.explanation(reference, brief=brief))
+
+    def why_not(self, reference: str, choice: str) -> WhyNot:
+        """See ``PlanService``."""
+        return _said(lambda: self._client.why_not(reference, choice))
+
+    def diff(self, a: str, b: str) -> PlanDiff:
+        """See ``PlanService``."""
+        return _said(lambda: self._client.diff(a, b))
+
+    def sensitivity(self, reference: str, changes: Sequence[float], replan: bool) -> Sensitivity:
+        """See ``PlanService``."""
+        return _said(lambda: self._client.sensitivity(reference, changes, replan=replan))
+
+    def write_emission(self, reference: str, target: str, launcher: str, directory: Path) -> Mapping[str, Any]:
+        """See ``PlanService``."""
+        name, _, version = target.partition("==")
+        view = _said(lambda: self._client.emission(reference, name, launcher=launcher, version=version or None))
+        write_view(view, directory)
+        return view.model_dump(mode="json", exclude={"files"})
+
+    def listing(self, kind: str) -> list[dict[str, Any]]:
+        """See ``PlanService``."""
+        lists = {"models": self._client.models, "clusters": self._client.clusters, "devices": self._client.devices}
+        return [{key: value for key, value in each.items() if key != "builtin"} for each in _said(lists[kind])]
+
+    def document(self, kind: str, name: str) -> dict[str, Any]:
+        """See ``PlanService``."""
+        if kind == "devices":
+            return _said(lambda: self._client.get_device(name))
+        named = self._client.get_model if kind == "models" else self._client.get_cluster
+        return dict(_said(lambda: named(name)).document)
+
+
+def command_error(error: ProblemReported) -> MeshwrightError:
+    """The planner's own error for a problem of the service, where there is one; else the same in flags' words."""
+    problem = error.problem
+    error.where = FLAGS.get(error.where or "", error.where)
+    if problem.slug != NoFeasiblePlan.slug:
+        return error
+    hints = tuple(each.hint for each in problem.errors if each.hint)
+    return NoFeasiblePlan(
+        problem.detail, binding=problem.binding or "unknown", relaxations=hints, pruned=problem.pruned
+    )
+
+
+def _said(ask: Callable[[], T]) -> T:
+    """The answer, or the service's problem in the planner's words."""
+    try:
+        return ask()
+    except ProblemReported as error:
+        raise command_error(error) from None
+
+
+def _heard(progress: Progress) -> Callable[[JobProgress], None]:
+    """The progress of a job, told as that of a search."""
+
+    def hear(state: JobProgress) -> None:
+        progress(SearchProgress(state.phase, state.bounded, state.evaluated, state.incumbent_s, state.bound_s))
+
+    return hear
+
+
+def _record(summary: PlanSummary) -> PlanRecord:
+    return PlanRecord(
+        plan_id=summary.plan_id,
+        problem_id=summary.problem_id,
+        status=summary.status,
+        step_time_s=summary.step_time_s,
+        gap=summary.gap,
+        num_devices=summary.num_devices,
+        model_name=summary.model,
+        cluster_name=summary.cluster,
+        created_at=summary.created_at,
+        labels=summary.labels,
+    )

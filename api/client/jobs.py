@@ -1,0 +1,74 @@
+"""What can be asked about long searches?  List, look, watch, wait, cancel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from api.client.errors import JobCancelled, JobUnfinished, ProblemReported, ServiceError
+from api.client.events import watch
+from api.client.question_body import path_part
+from api.client.stored_plans import StoredPlans
+from api.jobs.board import ENDED, JobEvent, JobProgress, JobRecord, JobStatus
+from api.wire import JobPage
+from planner.plan import Plan
+
+Progress = Callable[[JobProgress], None]
+"""Hears how far a search is.  May raise to stop waiting; the job goes on."""
+Started = Callable[[str], None]
+"""Hears the id of the job that a search became: with it the job is found again, whatever happens to the caller."""
+MOST_ROWS = 500
+FIRST_POLL_S, LONGEST_POLL_S = 0.1, 2.0
+
+
+class Jobs(StoredPlans):
+    """The part of a client that reads ``/v1/jobs``."""
+
+    def list_jobs(self, *, status: JobStatus | None = None, mine: bool = False, page: int = 50) -> Iterator[JobRecord]:
+        """Every job, newest first; ``mine``: of this key only."""
+        params: dict[str, str | int] = {"limit": min(page, MOST_ROWS), "mine": "true" if mine else "false"}
+        if status is not None:
+            params["status"] = status
+        while True:
+            found = self._transport.ask(JobPage, "GET", "/v1/jobs", params=params)
+            yield from found.jobs
+            if found.next is None:
+                return
+            params["before"] = found.next
+
+    def get_job(self, job_id: str) -> JobRecord:
+        """The job as it stands."""
+        return self._transport.ask(JobRecord, "GET", f"/v1/jobs/{path_part(job_id, 'job')}")
+
+    def cancel_job(self, job_id: str) -> JobRecord:
+        """End a job; its best plan so far is kept.  Harmless for one that has ended."""
+        return self._transport.ask(JobRecord, "POST", f"/v1/jobs/{path_part(job_id, 'job')}:cancel")
+
+    def job_events(self, job_id: str, after: int = 0) -> Iterator[JobEvent]:
+        """What happens to the job until it ends, after event number ``after``; resumed where a connection breaks."""
+        return watch(self._transport, path_part(job_id, "job"), after)
+
+    def wait_for_job(self, job_id: str, *, progress: Progress | None = None, wait_s: float | None = None) -> Plan:
+        """The plan of a job, once it has ended; a cancelled job's best so far.
+
+        Raises ProblemReported (no plan fits, or why it failed), JobCancelled, JobUnfinished after ``wait_s``.
+        """
+        end_s = None if wait_s is None else time.monotonic() + wait_s
+        pause_s, shown = FIRST_POLL_S, None
+        while (job := self.get_job(job_id)).status not in ENDED:
+            if progress is not None and job.progress != shown:
+                progress(job.progress)
+                shown = job.progress
+            if end_s is not None and time.monotonic() >= end_s:
+                raise JobUnfinished(job_id, wait_s or 0.0)
+            self._transport.patience.sleep(pause_s)
+            pause_s = min(pause_s * 2, LONGEST_POLL_S)
+        if job.result_plan_id is not None:
+            return self.get_plan(job.result_plan_id)
+        if job.error is not None:
+            raise ProblemReported(job.error)
+        if job.status == "cancelled":
+            raise JobCancelled(job_id)
+        raise ServiceError(
+            f"job {job_id} is {job.status} without a result", where=job_id, hint="ask for the plan again"
+        )

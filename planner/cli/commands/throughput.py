@@ -1,0 +1,145 @@
+"""``meshwright throughput``: how fast is a job on each of these numbers of devices?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planner.cli import options as flags
+from planner.cli.output import OutputFormat, talk, write_answer
+from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem, parse_forbids, positive
+from planner.cli.remote_question import remote_question
+from planner.cli.service import asked_service, refuse
+from planner.errors import DocumentInvalid
+from planner.strategy_text import parse_assignments, pinnable_keys
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from planner.plan import Plan
+    from planner.problem import Problem
+    from planner.throughput.curve import Throughput, ThroughputPoint
+
+MOST_COUNTS = 64
+LONGEST_S = 60.0
+
+Counts = Annotated[
+    str, typer.Option("--devices", "-n", metavar="N,...", help="Numbers of devices, for example 8,16,32.")
+]
+Price = Annotated[
+    float | None, typer.Option("--price", metavar="X", help="Price of a device hour (default: the cluster's own).")
+]
+Budget = Annotated[float, typer.Option("--budget", metavar="SECONDS", help="Time for the whole answer, at most 60.")]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Do not keep the plans in the database.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("throughput")(throughput)
+
+
+def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
+    model: flags.Model,
+    cluster: flags.ClusterReference,
+    devices: Counts,
+    workload: flags.WorkloadFile = None,
+    global_batch_size: flags.GlobalBatchSize = None,
+    sequence_length: flags.SequenceLength = None,
+    precision: flags.Precision = None,
+    profile: flags.Profile = "auto",
+    framework: flags.Framework = "tuned",
+    price: Price = None,
+    max_step_time: flags.MaxStepTime = None,
+    min_tokens_per_s: flags.MinTokensPerSecond = None,
+    pin: flags.Pin = None,
+    forbid: flags.Forbid = None,
+    target: flags.Target = flags.TargetChoice.ANY,
+    memory_margin: flags.MemoryMargin = None,
+    budget: Budget = 10.0,
+    no_store: NoStore = False,
+    database: flags.Database = None,
+    server: flags.Server = None,
+    quiet: flags.Quiet = False,
+    output: flags.Output = OutputFormat.TABLE,
+) -> None:
+    """Fits or not, step time, tokens a second and cost for each: a proved plan's numbers, or those of a good one."""
+    counts = parse_counts(devices)
+    positive(price, "--price")
+    if not 0 < budget <= LONGEST_S:
+        raise DocumentInvalid(f"{budget} s", where="--budget", hint=f"give a number above 0, up to {LONGEST_S:g}")
+    pins = parse_assignments(pin or [], "--pin", pinnable_keys())
+    space = SpaceFlags(pins, parse_forbids(forbid), target, memory_margin, max_step_time, min_tokens_per_s)
+    work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
+    asked = ProblemFlags(model, cluster, None, work, space, profile, None, framework)
+    with asked_service(server, database) as service:
+        if service is not None:
+            refuse(service, {"--no-store": no_store}, "plan on this machine")
+            question = remote_question(service, asked)
+            taken = ("model", "cluster", "workload", "constraints", "profile", "framework")
+            wanted = {"device_counts": counts, "price_per_device_hour": price, "budget_s": budget}
+            found = service.throughput({**{name: question[name] for name in taken}, **wanted})
+        else:
+            found = _curve(build_problem(asked), counts, price, budget, None if no_store else (database,))
+    if found.undecided:
+        talk(f"{found.undecided} not decided; a longer --budget decides more", quiet=quiet)
+    write_answer(found.model_dump(mode="json"), output, lambda: _table(found))
+
+
+def parse_counts(text: str) -> tuple[int, ...]:
+    """``8,16,32`` as numbers.  Raises DocumentInvalid."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 9 and int(part) > 0 for part in parts):
+        raise DocumentInvalid(f"{text!r} is no list of device counts", where="--devices", hint="write it as 8,16,32")
+    if len(parts) > MOST_COUNTS:
+        raise DocumentInvalid(f"{len(parts)} device counts", where="--devices", hint=f"ask for at most {MOST_COUNTS}")
+    return tuple(int(part) for part in parts)
+
+
+def _curve(
+    problem: Problem, counts: tuple[int, ...], price: float | None, budget_s: float, place: tuple[str | None] | None
+) -> Throughput:
+    """The curve, made here; with a database its proofs answer first, and new plans are kept there."""
+    from planner.throughput.curve import throughput_curve
+
+    if place is None:
+        return throughput_curve(problem, counts, budget_s=budget_s, price_per_device_hour=price)
+    from planner.store import open_store
+
+    with open_store(place[0]) as store:
+
+        def proved(part: Problem) -> Plan | None:
+            stored = store.find_plan(part.problem_id)
+            return stored if stored is not None and stored.status == "optimal" else None
+
+        return throughput_curve(
+            problem, counts, budget_s=budget_s, price_per_device_hour=price, known=proved, keep=store.save_plan
+        )
+
+
+def _table(found: Throughput) -> Iterator[RenderableType]:
+    from planner.cli.render.tables import table
+
+    head = (">devices", "fits", ">step", ">tokens/s", ">MFU", ">gap", ">cost of 1 M tokens", "plan", "why not")
+    yield table("", head, [_row(point) for point in found.points])
+
+
+def _row(point: ThroughputPoint) -> tuple[str, ...]:
+    from planner.cli.render.words import count, money, percent, seconds, short_id
+
+    fits = {True: "yes", False: "no", None: "unknown"}[point.fits]
+    if point.plan_id is None or point.step_time_s is None:
+        return (f"{point.num_devices:,}", fits, *[""] * 6, point.reason or "")
+    cost = point.cost_per_million_tokens
+    return (
+        f"{point.num_devices:,}",
+        fits if point.meets_target else "yes, too slow",
+        seconds(point.step_time_s),
+        count(point.tokens_per_s or 0.0),
+        percent(point.model_flops_utilization or 0.0),
+        "proved" if point.proved else percent(point.gap or 0.0),
+        "" if cost is None else money(cost),
+        short_id(point.plan_id),
+        "",
+    )

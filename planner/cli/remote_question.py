@@ -1,0 +1,91 @@
+"""Which question do the flags ask a service?  Files of this machine go as documents, names go as names.
+
+So a model or cluster that only the service knows can be named, and one that only this machine knows can be sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from planner.cli.megatron_script import megatron_script
+from planner.cli.problem_inputs import (
+    ProblemFlags,
+    read_constraints,
+    read_objective,
+    read_workload,
+    whole_number,
+)
+from planner.cli.service import PlanService, refuse
+from planner.errors import Conflict, DocumentInvalid
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What a service takes as a name (``api.questions.Name``)."""
+
+
+def remote_question(service: PlanService, flags: ProblemFlags) -> dict[str, Any]:
+    """The question, its files read and checked.  Raises DocumentInvalid, NotFound, Conflict."""
+    refuse(service, {"--calibration": flags.calibration is not None}, "plan with it on this machine")
+    whole_number(flags.devices, "--devices")
+    if flags.cluster is None:
+        raise DocumentInvalid("on which devices?", where="--cluster", hint="give --cluster C")
+    script = megatron_script(flags.model)
+    asked = read_workload(flags.work, script.workload if script else {})
+    return {
+        "model": script.model.model_dump(mode="json") if script else model_part(flags.model),
+        "cluster": cluster_part(flags.cluster),
+        "devices": flags.devices or (script.num_devices if script else None),
+        "workload": asked.model_dump(mode="json"),
+        "constraints": read_constraints(flags.space).model_dump(mode="json"),
+        "objective": read_objective(flags.space).model_dump(mode="json"),
+        "profile": _profile_name(service, flags.profile),
+        "framework": flags.framework,
+    }
+
+
+def model_part(reference: str) -> str | Mapping[str, Any]:
+    """A name that the service knows, or the document of a file.  Raises NotFound, DocumentInvalid."""
+    from planner.model.builtin import builtin_models
+
+    if reference.strip().lower() in builtin_models():
+        return reference.strip().lower()
+    if NAME.fullmatch(reference) and not _is_file(reference):
+        return reference
+    from planner.model.load import load_model
+
+    return load_model(reference).model_dump(mode="json")
+
+
+def cluster_part(reference: str) -> str | Mapping[str, Any]:
+    """The same for a cluster.  Raises NotFound, DocumentInvalid, Conflict for one of several pools."""
+    from profiles.catalogue import builtin_clusters, load_cluster
+
+    is_path = "/" in reference or Path(reference).suffix.lower() in {".yaml", ".yml", ".json"}
+    if NAME.fullmatch(reference) and not is_path:
+        return reference.lower() if reference.lower() in builtin_clusters() else reference
+    cluster = load_cluster(reference)
+    if len(cluster.pools) > 1:
+        raise Conflict(
+            f"{reference} has {len(cluster.pools)} pools; a service plans over one",
+            where="--cluster",
+            hint="plan over several pools on this machine: drop --server",
+        )
+    return cluster.model_dump(mode="json")
+
+
+def _profile_name(service: PlanService, text: str) -> str:
+    """``auto``, ``none``, or a profile that the service holds."""
+    if NAME.fullmatch(text) and not Path(text).exists():
+        return text
+    raise DocumentInvalid(
+        "the measurements lie in a file of this machine",
+        where="--profile",
+        hint=f"import them where {service.address} runs, or drop --server",
+    )
+
+
+def _is_file(reference: str) -> bool:
+    path = Path(reference)
+    return path.exists() or path.suffix.lower() in {".json", ".yaml", ".yml", ".sh", ".args", ".txt", ".sbatch"}

@@ -1,0 +1,38 @@
+"""What did a search find, and how much did it look at?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from planner.candidate import Candidate
+
+DEGREES = ("tp", "cp", "pp", "ep", "etp", "dp")
+Degrees = tuple[int, ...]
+
+
+def degrees(candidate: Candidate) -> Degrees:
+    """What makes two plans different in kind: their degrees."""
+    return tuple(int(getattr(candidate.strategy, name)) for name in DEGREES)
+
+
+@dataclass(slots=True)
+class SearchResult:
+    """Candidates by degrees, the proof, and how much was looked at."""
+
+    best: Candidate | None = None
+    by_degrees: dict[Degrees, Candidate] = field(default_factory=dict)
+    lower_bound_s: float = float("inf")
+    complete: bool = False
+    enumerated: int = 0
+    bounded: int = 0
+    evaluated: int = 0
+    pruned: Counter[str] = field(default_factory=Counter)
+    """Strategies by why they were not solved; with ``evaluated`` they add up to ``enumerated``."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """Combinations of degrees that a rule refused before anything was enumerated under them."""
+
+    def times_of_others_s(self) -> list[float]:
+        """Step times of the candidates of other degrees than the best, the fastest first."""
+        taken = () if self.best is None else degrees(self.best)
+        return sorted(each.step_time_s for key, each in self.by_degrees.items() if key != taken)
