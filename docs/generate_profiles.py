@@ -133,7 +133,7 @@ def unit_of(name: str) -> str:
 def newest_prediction_run(folder: Path = RESULTS) -> dict[str, Any] | None:
     """The newest run of ``python -m benchmarks --write`` that measured predictions."""
     runs = [run for file in sorted(folder.glob("*.json")) for run in json.loads(file.read_text("utf-8"))["runs"]]
-    judging = [run for run in runs if any(is_prediction(each) for each in run["measurements"])]
+    judging = [run for run in runs if any(map(is_prediction, run.get("measurements", ())))]
     return max(judging, key=lambda run: run["measured_at"], default=None)
 
 

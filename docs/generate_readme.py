@@ -68,7 +68,7 @@ def benchmark_section() -> str:
     """A table of the newest measurement of every benchmark, and on what it was measured."""
     newest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
     for run in _runs():
-        newest |= {each["name"]: (each, run) for each in run["measurements"] if not is_prediction(each)}
+        newest |= {each["name"]: (each, run) for each in run.get("measurements", ()) if not is_prediction(each)}
     rows = [_row(each) for each, _ in newest.values()]
     used = list({run["measured_at"]: run for _, run in newest.values()}.values())
     return table(("task", ">target", ">measured", ">CPU time", ""), rows) + "\n\n" + _place(used)

@@ -27,7 +27,7 @@ LOCAL_RAY = """
 import runpy, sys
 import ray
 start = ray.init
-ray.init = lambda **given: start(num_cpus=4, num_gpus=2, include_dashboard=False, **given)
+ray.init = lambda **given: start("local", num_cpus=4, num_gpus=2, include_dashboard=False, **given)
 runpy.run_path(sys.argv[1], run_name="__main__")
 """
 

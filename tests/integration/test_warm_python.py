@@ -99,7 +99,7 @@ def test_a_command_starts_warm_only_where_the_imports_would_have_gone_the_same_w
 ) -> None:
     real, forked = f"False {sys.executable}\n", f"True {warm.executable}\n"
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
-    assert ran(warm.executable, *HAS_MODULE).stdout == forked
+    assert ran(warm.executable, *HAS_MODULE).stdout == forked, (warm.folder / "log").read_text(encoding="utf-8")
     assert ran(warm.executable, *HAS_MODULE, RANK="3", PATH="/usr/bin").stdout == forked
     assert ran(warm.executable, *HAS_MODULE, DS_ACCELERATOR="other").stdout == real
     (tmp_path / "other_module.py").touch()

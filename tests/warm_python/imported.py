@@ -15,6 +15,8 @@ FREE = {
     *("TORCH_NCCL_ASYNC_ERROR_HANDLING", "STEPS", "TRAIN_ARGS", "MEGATRON_PATH"),
     *("PATH", "PWD", "OLDPWD", "SHLVL", "_", "PYTHON", "PYTHONDONTWRITEBYTECODE"),
     *("PYTEST_CURRENT_TEST", "XDG_DATA_HOME"),
+    # The size of a terminal, which a test process may set once it runs.
+    *("COLUMNS", "LINES"),
     # Read with the first memory, or the first context, of a device.
     *("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "CUDA_DEVICE_MAX_CONNECTIONS"),
 }
