@@ -43,9 +43,8 @@ def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
         ENVIRONMENT_VARIABLE: str(compiled),
     }
     done = [run_ranks(each, variables, deadline) for each in (ranks, alone)]
-    notes = ("a rank died in native code (gloo); the ranks were started a second time",)
-    again = any(ran.launches > 1 for ran in done)
-    return Losses(_printed(done[0], ranks, steps), _printed(done[1], alone, steps), notes if again else ())
+    notes = tuple(dict.fromkeys(note for ran in done for note in ran.notes))
+    return Losses(_printed(done[0], ranks, steps), _printed(done[1], alone, steps), notes)
 
 
 def _written(plan: Plan, folder: Path) -> Path:

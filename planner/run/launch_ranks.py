@@ -26,8 +26,13 @@ LOOK_UP_S = 1.0
 """Between two looks whether somebody asked us to end."""
 GRACE_S = 5.0
 """Between asking processes to end and ending them."""
-RANK_ABORT = "terminate called without an active exception"
-"""How a rank of gloo now and then dies in native code on a busy machine; one more launch decides."""
+WORTH_ANOTHER = {
+    # How a rank of gloo now and then dies on a busy machine.
+    "terminate called without an active exception": "a rank died in native code (gloo)",
+    # Somebody else took it between our look and the ranks' start.
+    "EADDRINUSE": "the ranks' port was taken",
+}
+"""What a log says of a failure that is none of the plan's, in our words; one more launch decides."""
 _TAIL_LINES = 6
 
 
@@ -37,8 +42,8 @@ class RanksRun:
 
     stdout: str
     wall_s: float
-    launches: int
-    """2 where a rank died of ``RANK_ABORT`` and everything was started again."""
+    notes: tuple[str, ...] = ()
+    """Why everything was started a second time, where it was."""
 
 
 def run_ranks(folder: Path, variables: Mapping[str, str], deadline: float) -> RanksRun:
@@ -47,13 +52,16 @@ def run_ranks(folder: Path, variables: Mapping[str, str], deadline: float) -> Ra
     Everything that the ranks say is in ``ranks.log`` beside it.  Raises TargetRefused when they fail or take too long.
     """
     begin = time.monotonic()
-    for launches in (1, 2):
+    notes: tuple[str, ...] = ()
+    while True:
         code, log = _launch(folder, variables, deadline)
         if code == 0:
             stdout = (folder / f"{LOG_FILE}.stdout").read_text(encoding="utf-8", errors="replace")
-            return RanksRun(stdout, time.monotonic() - begin, launches)
-        if RANK_ABORT not in log:
+            return RanksRun(stdout, time.monotonic() - begin, notes)
+        reasons = [reason for said, reason in WORTH_ANOTHER.items() if said in log]
+        if notes or not reasons:
             break
+        notes = (f"{reasons[0]}; the ranks were started a second time",)
     raise _failure(folder, code, log)
 
 

@@ -49,10 +49,8 @@ def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
         ran = run_ranks(emitted, {"MEGATRON_PATH": str(stand_in), "PYTHONDONTWRITEBYTECODE": "1"}, deadline)
         done.append((ran, _said(ran, emitted)))
     values = tuple(_losses(said, steps, folder) for _, said in done)
-    notes = [_replaced(done[0][1])]
-    if any(ran.launches > 1 for ran, _ in done):
-        notes.append("a rank died in native code (gloo); the ranks were started a second time")
-    return Losses(values[0], values[1], tuple(notes))
+    notes = dict.fromkeys(note for ran, _ in done for note in ran.notes)
+    return Losses(values[0], values[1], (_replaced(done[0][1]), *notes))
 
 
 def _refuse_what_no_cpu_runs(model: ModelSpec) -> None:

@@ -32,5 +32,4 @@ def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
         pairs = tuple(tuple(float(step["loss"]) for step in said[name]) for name in ("ranks", "single_process"))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TargetRefused(f"the trainer left no losses: {error}", where=str(emitted / LOG_FILE)) from error
-    notes = ("a rank died in native code (gloo); the ranks were started a second time",) if ran.launches > 1 else ()
-    return Losses(pairs[0], pairs[1], notes)
+    return Losses(pairs[0], pairs[1], ran.notes)

@@ -38,7 +38,7 @@ def test_a_launch_that_ends_well_gives_what_it_printed(tmp_path: Path) -> None:
     folder = script(tmp_path, 'echo "$TRAIN_ARGS"; echo noise >&2')
     ran = run_ranks(folder, {"TRAIN_ARGS": "--steps 2"}, time.monotonic() + 30)
     assert ran.stdout == "--steps 2\n"
-    assert ran.launches == 1
+    assert ran.notes == ()
     assert (folder / LOG_FILE).read_text() == "noise\n"
 
 
@@ -81,10 +81,23 @@ def test_a_request_whose_exception_was_lost_still_ends_the_launch(
     leave_if_asked()
 
 
-def test_an_abort_in_native_code_is_launched_once_more(tmp_path: Path) -> None:
-    abort = "terminate called without an active exception"
-    folder = script(tmp_path, f"if [ -e again ]; then exit 0; fi; touch again; echo '{abort}' >&2; exit 1")
-    assert run_ranks(folder, {}, time.monotonic() + 30).launches == 2
+@pytest.mark.parametrize(
+    "said",
+    [
+        "terminate called without an active exception",
+        "torch.distributed.DistNetworkError: The server socket has failed to listen (errno: EADDRINUSE)",
+    ],
+)
+def test_what_another_launch_may_avoid_is_launched_once_more(said: str, tmp_path: Path) -> None:
+    folder = script(tmp_path, f"if [ -e again ]; then exit 0; fi; touch again; echo '{said}' >&2; exit 1")
+    (note,) = run_ranks(folder, {}, time.monotonic() + 30).notes
+    assert note.endswith("; the ranks were started a second time")
+
+
+def test_a_second_failure_is_the_answer(tmp_path: Path) -> None:
+    folder = script(tmp_path, "echo EADDRINUSE >&2; exit 1")
+    with pytest.raises(TargetRefused):
+        run_ranks(folder, {}, time.monotonic() + 30)
 
 
 def test_descendants_of_this_process_do_not_hold_itself() -> None:
