@@ -93,6 +93,7 @@ def test_megatron_tp(tmp_path: Path, warm_pythons: WarmPythons) -> None:
     assert "--transformer-impl" in data["notes"][0]
 
 
+@pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_request_to_end_leaves_no_rank_behind(number: signal.Signals, exit_code: int, tmp_path: Path) -> None:
     path = plan_file(tmp_path, Strategy(dp_shard=2, num_microbatches=4))

@@ -58,6 +58,7 @@ def test_nothing_is_left_after_a_timeout(tmp_path: Path) -> None:
     assert not alive(folder / "below.pid")
 
 
+@pytest.mark.usefixtures("heeded_signals")
 def test_a_request_whose_exception_was_lost_still_ends_the_launch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
