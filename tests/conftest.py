@@ -46,14 +46,10 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 @pytest.fixture
 def heeded_signals() -> Iterator[None]:
     """Requests to end reach what a test starts, also where they are ignored here (nohup, a shell's background)."""
-    defaults = {
-        signal.SIGINT: signal.default_int_handler,
-        signal.SIGTERM: signal.SIG_DFL,
-        signal.SIGHUP: signal.SIG_DFL,
-    }
-    ignored = [number for number in defaults if signal.getsignal(number) == signal.SIG_IGN]
+    requests = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    ignored = [number for number in requests if signal.getsignal(number) == signal.SIG_IGN]
     for number in ignored:
-        signal.signal(number, defaults[number])
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     yield
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
