@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from fastapi import Request
 
 from api.auth import Caller
+from api.batches import next_batch
 from api.errors import ServiceBusy, TooManyRequests
 from api.metrics import Metrics
 from api.rates import Rates
@@ -114,16 +115,10 @@ class Audit:
         log.error("this event could not be put on record: %s", asdict(event))
 
     def _serve(self) -> None:
-        while True:
-            batch = [self._waiting.get()]
-            while len(batch) < MOST_IN_A_COMMIT and batch[-1] is not None:
-                try:
-                    batch.append(self._waiting.get_nowait())
-                except queue.Empty:
-                    break
-            self._write([item for item in batch if item is not None])
-            if batch[-1] is None:
-                return
+        ended = False
+        while not ended:
+            batch, ended = next_batch(self._waiting, MOST_IN_A_COMMIT)
+            self._write(batch)
 
     def _write(self, batch: list[_Waiting]) -> None:
         try:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 
+from api.batches import next_batch
 from profiles.errors import MeshwrightError
 
 MOST_IN_A_COMMIT = 64
@@ -59,16 +60,10 @@ class GroupCommit:
                 self._thread.start()
 
     def _serve(self) -> None:
-        while True:
-            batch = [self._waiting.get()]
-            while len(batch) < MOST_IN_A_COMMIT and batch[-1] is not None:
-                try:
-                    batch.append(self._waiting.get_nowait())
-                except queue.Empty:
-                    break
-            self._commit([item for item in batch if item is not None])
-            if batch[-1] is None:
-                return
+        ended = False
+        while not ended:
+            batch, ended = next_batch(self._waiting, MOST_IN_A_COMMIT)
+            self._commit(batch)
 
     def _commit(self, batch: list[tuple[Write, Future[Any]]]) -> None:
         if not batch:

@@ -105,8 +105,10 @@ class Search:
         """
         evaluated, pruned, kept = self.result.evaluated, self.result.pruned.copy(), self.alternatives
         self._solve_alternatives()
-        for cores in kept.cores:
-            self._layouts(self._still_wanted(cores), float("inf"), expand=False)
+        for cores in map(self._still_wanted, kept.cores):
+            if len(cores.bounds) and not self._late():
+                layouts = self._bounded_layouts(cores, float("inf"))
+                kept.postpone(kept.layouts, layouts, np.isfinite(layouts.bounds), self._incumbent_s)
         for layouts in sorted(kept.layouts, key=lambda each: float(each.bounds.min())):
             self._expand_postponed(layouts)
         self.result.evaluated, self.result.pruned = evaluated, pruned
@@ -184,34 +186,34 @@ class Search:
         rest = Postponed(cores, key, bounds, table)
         self.alternatives.postpone(self.alternatives.cores, rest, ~written, self._cutoff(cutoff_s))
 
-    def _layouts(self, cores: Postponed, cutoff_s: float, *, expand: bool = True) -> bool:
-        """Bound the layouts of some cores, then their leaves, a batch at a time; False when out of time.
-
-        Without ``expand`` all layouts that are worth it are postponed.
-        """
-        if len(cores.rows) == 0:
-            return True
+    def _bounded_layouts(self, cores: Postponed, cutoff_s: float) -> Postponed:
+        """The layouts of some cores with their bounds; infinity where neither the best plan nor an alternative is."""
         layouts, key = self.space.layouts(cores.rows, cores.key)
         if len(layouts) == 0:
-            return True
+            return Postponed(layouts, key, np.zeros(0), cores.table)
         cost = self.costs.rows(layouts, (cores.table, key))
         terms = BoundTerms(self.costs, layouts, cost, leanest_tail=True)
         reliefs = self.space.relief_codes
         bounds = layout_bounds_s(terms, cores.table.layers, reliefs, self.limits, self._wanted_s(cutoff_s))
-        order, written = np.argsort(bounds, kind="stable"), np.zeros(len(layouts), dtype=np.bool_)
+        return Postponed(layouts, key, bounds, cores.table)
+
+    def _layouts(self, cores: Postponed, cutoff_s: float) -> bool:
+        """Bound the layouts of some cores, then their leaves, a batch at a time; False when out of time."""
+        layouts = self._bounded_layouts(cores, cutoff_s)
+        bounds = layouts.bounds
+        order, written = np.argsort(bounds, kind="stable"), np.zeros(len(bounds), dtype=np.bool_)
         start, size = 0, FIRST_LAYOUTS
-        while expand and start < len(order):
+        while start < len(order):
             picked = order[start : start + size]
             picked = picked[bounds[picked] < self._cutoff(cutoff_s)]
             if len(picked) == 0:
                 break
             written[picked] = True
-            if not self._leaves(layouts.take(picked), key[picked], cores.table, cutoff_s):
+            if not self._leaves(layouts.rows.take(picked), layouts.key[picked], layouts.table, cutoff_s):
                 self._not_examined(bounds[order[start + size :]])
                 return False
             start, size = start + size, min(4 * size, MOST_LAYOUTS)
-        rest = Postponed(layouts, key, bounds, cores.table)
-        self.alternatives.postpone(self.alternatives.layouts, rest, ~written, self._cutoff(cutoff_s))
+        self.alternatives.postpone(self.alternatives.layouts, layouts, ~written, self._cutoff(cutoff_s))
         return True
 
     def _leaves(self, layouts: StrategyRows, key: Ints, table: ModelCost, cutoff_s: float) -> bool:
