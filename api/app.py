@@ -10,16 +10,16 @@ from anyio import to_thread
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
-from api.envelope import Envelope
+from api.access.oidc.tokens import TokenVerifier
+from api.http.envelope import Envelope
+from api.http.openapi import describe
+from api.http.problem_responses import add_handlers
 from api.jobs.board import JobBoard
-from api.metrics import Metrics
-from api.oidc.tokens import TokenVerifier
-from api.openapi import describe
-from api.problem_responses import add_handlers
 from api.routes import audit, catalogue, elastic, estimates, health, jobs, labels, plans, requests, views
 from api.service import running
 from api.settings import Settings
-from api.tracing import Tracing
+from api.telemetry.metrics import Metrics
+from api.telemetry.tracing import Tracing
 from planner.store import open_store
 from planner.version import __version__
 
@@ -61,7 +61,7 @@ def create_app(settings: Settings, board: JobBoard | None = None, tracing: Traci
         title="Meshwright",
         version=__version__,
         lifespan=lifespan,
-        # The document is ours (api.openapi); pages that load scripts from elsewhere are not served.
+        # The document is ours (api.http.openapi); pages that load scripts from elsewhere are not served.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,

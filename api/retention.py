@@ -14,7 +14,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from api.jobs.board import JobBoard
-from api.logs import FIELDS
+from api.telemetry.logs import FIELDS
 from planner.store.records import AuditEvent
 from planner.store.repository import Store
 from profiles.document import Document

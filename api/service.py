@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from anyio import to_thread
 from fastapi import Request
 
-from api.answers import Answers
-from api.audit import Audit
-from api.auth import Authenticator
+from api.access.audit import Audit
+from api.access.auth import Authenticator
+from api.access.oidc.tokens import TokenVerifier
+from api.access.rates import Rates
 from api.errors import ServiceBusy
 from api.jobs.board import JobBoard
-from api.metrics import Metrics
-from api.oidc.tokens import TokenVerifier
-from api.rates import Rates
-from api.resolving import Resolver
+from api.planning.answers import Answers
+from api.planning.resolving import Resolver
 from api.retention import Pruning
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from api.solving.pool import SolverPool
+from api.telemetry.metrics import Metrics
 from planner.store.repository import Store
 from planner.store.service import ServiceStore
 

@@ -10,10 +10,10 @@ from importlib.util import find_spec
 import uvicorn
 
 from api.app import create_app
+from api.http.patience import patient
 from api.jobs.board import JobBoard
-from api.logs import configure_logging
-from api.patience import patient
 from api.settings import LOOPBACK_HOSTS, Settings
+from api.telemetry.logs import configure_logging
 from planner.errors import DocumentInvalid
 from planner.store import open_store
 from planner.store.address import database_url

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from api.logs import LogFormat
-from api.oidc.settings import OidcSettings
-from api.patience import ConnectionSettings
+from api.access.oidc.settings import OidcSettings
+from api.http.patience import ConnectionSettings
 from api.retention import RetentionSettings
-from api.tracing import TracingSettings
+from api.telemetry.logs import LogFormat
+from api.telemetry.tracing import TracingSettings
 from profiles.document import Document
 from profiles.safe_yaml import load_document_file
 from profiles.validation import read_document

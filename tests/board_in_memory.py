@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from api.errors import KeyReused, QueueFull
+from api.http.problem_details import problem_details
 from api.jobs.board import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, PlanRequest, QueueCounts
-from api.problem_details import problem_details
 from planner.errors import MeshwrightError, NotFound
 from planner.search.find import find_plan
 from planner.search.options import SearchProgress

@@ -26,7 +26,7 @@ from api.client.question_body import Asked, body_of, new_key, path_part
 from api.client.stored_plans import check_plan, read_plan
 from api.client.transport import Transport, read_answer
 from api.jobs.board import JobRecord
-from api.wire import Estimate, Listing, NamedView, ProblemCheck, RequestView, Version
+from api.wire.views import Estimate, Listing, NamedView, ProblemCheck, RequestView, Version
 from planner.plan import Plan
 from planner.replan.replan import Replan
 from planner.throughput.curve import Throughput
@@ -113,11 +113,11 @@ class Client(Jobs):
         return read_plan(answer.content)
 
     def throughput(self, question: Asked) -> Throughput:
-        """How fast on each of these device counts or pools (``api.questions.ThroughputQuestion``)."""
+        """How fast on each of these device counts or pools (``api.wire.questions.ThroughputQuestion``)."""
         return self._transport.ask(Throughput, "POST", "/v1/throughput", body=body_of(question))
 
     def estimate(self, question: Asked) -> Estimate:
-        """The numbers of one strategy, without any search (``api.questions.EstimateQuestion``)."""
+        """The numbers of one strategy, without any search (``api.wire.questions.EstimateQuestion``)."""
         return self._transport.ask(Estimate, "POST", "/v1/estimates", body=body_of(question))
 
     def replan(

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from api.client.client import Client
 from api.client.errors import ProblemReported, ServiceAnswerInvalid
 from api.client.stored_plans import PAGE, write_view
+from api.http.problem_details import FLAG_POINTERS
 from api.jobs.board import JobProgress
-from api.problem_details import FLAG_POINTERS
-from api.wire import PlanSummary
+from api.wire.views import PlanSummary
 from planner.diff import PlanDiff
 from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
 from planner.explain.why import Explanation

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 
-from api.problem_details import Finding, ProblemDetails
+from api.http.problem_details import Finding, ProblemDetails
 from planner.errors import (
     BudgetSpent,
     Conflict,

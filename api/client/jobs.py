@@ -10,7 +10,7 @@ from api.client.events import watch
 from api.client.question_body import path_part
 from api.client.stored_plans import StoredPlans
 from api.jobs.board import ENDED, JobEvent, JobProgress, JobRecord, JobStatus
-from api.wire import JobPage
+from api.wire.views import JobPage
 from planner.plan import Plan
 
 Progress = Callable[[JobProgress], None]

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from api.archive import check_name
 from api.client.errors import ServiceAnswerInvalid
 from api.client.question_body import path_part
 from api.client.transport import Transport, read_answer
-from api.wire import EmissionView, LabelView, MemoryView, PlanPage, PlanSummary
+from api.http.archive import check_name
+from api.wire.views import EmissionView, LabelView, MemoryView, PlanPage, PlanSummary
 from planner.diff import PlanDiff
 from planner.emit.write import sha256, write_folder
 from planner.explain.why import Explanation

@@ -35,7 +35,7 @@ def create(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Make a key.  It is shown once: only its hash is kept."""
-    from api.api_keys import new_key
+    from api.access.api_keys import new_key
     from api.commands.on_record import done_here
     from planner.store import open_store
 

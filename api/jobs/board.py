@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 from pydantic import Field
 
-from api.problem_details import ProblemDetails
+from api.http.problem_details import ProblemDetails
 from planner.problem import Problem
 from planner.search.options import SearchOptions
 from profiles.document import Document

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from api.jobs.board import JobBoard
 from api.jobs.dbos_board import DEFAULT_LIMITS, DbosBoard
 from api.jobs.queue_gate import QueueLimits
-from api.logs import LogFormat
+from api.telemetry.logs import LogFormat
 from api.worker.settings import WorkerSettings
 from planner.store.address import database_url as canonical_url
 

@@ -7,11 +7,11 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request
 
-from api.auth import Caller, demands
-from api.openapi import problems
+from api.access.auth import Caller, demands
+from api.http.openapi import problems
 from api.routes.plans import harmless
 from api.service import service_of
-from api.wire import AuditEntry, AuditPage, AuditPhase
+from api.wire.views import AuditEntry, AuditPage, AuditPhase
 from planner.store.records import AuditRecord
 
 router = APIRouter(prefix="/v1/audit", tags=["operations"])

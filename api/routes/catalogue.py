@@ -14,15 +14,15 @@ from typing import Annotated, Any, Literal
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Path, Request, Response
 
-from api.auth import Caller, demands
-from api.conditional import REVALIDATE, demanded_version, etag, not_modified
+from api.access.auth import Caller, demands
 from api.errors import PreconditionFailed
-from api.openapi import problems, reads
-from api.questions import ProfileName
-from api.request_body import read_document, read_json
-from api.resolving import catalogue_cluster, catalogue_model
+from api.http.conditional import REVALIDATE, demanded_version, etag, not_modified
+from api.http.openapi import problems, reads
+from api.http.request_body import read_document, read_json
+from api.planning.resolving import catalogue_cluster, catalogue_model
 from api.service import Service, service_of
-from api.wire import Listing, NamedView
+from api.wire.questions import ProfileName
+from api.wire.views import Listing, NamedView
 from planner.errors import Conflict, NotFound
 from planner.model.builtin import builtin_models
 from planner.summaries import cluster_summary, device_summary, model_summary

@@ -8,15 +8,15 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 
-from api.auth import Caller, demands
+from api.access.auth import Caller, demands
 from api.errors import ServiceBusy
-from api.openapi import problems, reads
-from api.questions import ReplanQuestion, ThroughputQuestion
-from api.request_body import read_document
+from api.http.openapi import problems, reads
+from api.http.request_body import read_document
+from api.planning.throughput import throughput
 from api.routes.plans import EXAMPLE, PlanReference
 from api.service import service_of
 from api.solving.pool import TooLong
-from api.throughput import throughput
+from api.wire.questions import ReplanQuestion, ThroughputQuestion
 from planner.plan import Plan
 from planner.replan.replan import Replan
 from planner.throughput.curve import Throughput

@@ -9,18 +9,18 @@ from typing import Annotated, Any
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request, Response
 
-from api.auth import Caller, demands
-from api.document_check import checked_document
+from api.access.auth import Caller, demands
 from api.errors import ServiceBusy
-from api.openapi import problems, reads
-from api.problem_details import Finding, problem_details
-from api.questions import EstimateQuestion, Question
-from api.request_body import read_document, read_json
-from api.resolving import Resolver
+from api.http.document_check import checked_document
+from api.http.openapi import problems, reads
+from api.http.problem_details import Finding, problem_details
+from api.http.request_body import read_document, read_json
+from api.planning.resolving import Resolver
 from api.routes.plans import EXAMPLE
 from api.service import service_of
 from api.solving.pool import TooLong
-from api.wire import Estimate, ProblemCheck
+from api.wire.questions import EstimateQuestion, Question
+from api.wire.views import Estimate, ProblemCheck
 from planner.model.parameters import total_parameters
 from planner.problem import Problem
 from profiles.document import canonical_json

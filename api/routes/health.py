@@ -5,10 +5,10 @@ from __future__ import annotations
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
-from api.metrics import MEDIA_TYPE
-from api.openapi import TITLES
+from api.http.openapi import TITLES
 from api.service import Service, service_of
-from api.wire import Health, Version
+from api.telemetry.metrics import MEDIA_TYPE
+from api.wire.views import Health, Version
 from planner.store.schema import HEAD_REVISION
 from planner.store.signature import software_signature
 from planner.version import __version__

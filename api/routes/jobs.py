@@ -12,12 +12,12 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from api.auth import Caller, demands
-from api.conditional import REVALIDATE, content_tag, etag, not_modified
+from api.access.auth import Caller, demands
+from api.http.conditional import REVALIDATE, content_tag, etag, not_modified
+from api.http.openapi import problems
 from api.jobs.board import ENDED, JobBoard, JobEvent, JobRecord, JobStatus
-from api.openapi import problems
 from api.service import Service, service_of
-from api.wire import JobPage
+from api.wire.views import JobPage
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 JobId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]

@@ -7,12 +7,12 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Path, Request
 
-from api.auth import Caller, demands
-from api.openapi import problems, reads
-from api.questions import LabelQuestion
-from api.request_body import read_document
+from api.access.auth import Caller, demands
+from api.http.openapi import problems, reads
+from api.http.request_body import read_document
 from api.service import service_of
-from api.wire import LabelVersion, LabelView
+from api.wire.questions import LabelQuestion
+from api.wire.views import LabelVersion, LabelView
 from planner.errors import NotFound
 from planner.store.repository import Store
 

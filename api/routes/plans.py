@@ -9,18 +9,18 @@ from typing import Annotated, Any
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
-from api.auth import Caller, demands
-from api.conditional import FOR_EVER, REVALIDATE, etag, not_modified
-from api.document_check import checked_document
-from api.idempotency import KeyedRequest, checked_key
+from api.access.auth import Caller, demands
+from api.http.conditional import FOR_EVER, REVALIDATE, etag, not_modified
+from api.http.document_check import checked_document
+from api.http.json_body import parse_json
+from api.http.openapi import problems, reads
+from api.http.request_body import read_body
 from api.jobs.board import JobRecord
-from api.json_body import parse_json
-from api.openapi import problems, reads
-from api.planning import Asked, answer, plan_response, wants_job
-from api.questions import PlanQuestion
-from api.request_body import read_body
+from api.planning.idempotency import KeyedRequest, checked_key
+from api.planning.response import Asked, answer, plan_response, wants_job
 from api.service import Service, service_of
-from api.wire import PlanAnswer, PlanPage, PlanSummary
+from api.wire.questions import PlanQuestion
+from api.wire.views import PlanAnswer, PlanPage, PlanSummary
 from planner.diff import PlanDiff, diff_plans
 from planner.store.records import PlanRecord
 from profiles.catalogue import builtin_clusters

@@ -8,17 +8,17 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Path, Request, Response
 
-from api.auth import Caller, demands
-from api.document_check import checked_document
-from api.json_body import parse_json
-from api.openapi import problems, reads
-from api.planning import Asked, answer, wants_job
-from api.problem_details import ProblemDetails
-from api.questions import PlanQuestion
-from api.request_body import read_body
+from api.access.auth import Caller, demands
+from api.http.document_check import checked_document
+from api.http.json_body import parse_json
+from api.http.openapi import problems, reads
+from api.http.problem_details import ProblemDetails
+from api.http.request_body import read_body
+from api.planning.response import Asked, answer, wants_job
 from api.routes.plans import EXAMPLE, PLANNED, Prefer, keyed_request
 from api.service import Service, service_of
-from api.wire import PlanAnswer, RequestView
+from api.wire.questions import PlanQuestion
+from api.wire.views import PlanAnswer, RequestView
 from planner.errors import NotFound
 from planner.store.records import IdempotencyRecord
 

@@ -11,15 +11,15 @@ from typing import Annotated, Any, get_args
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from api.archive import zip_of
-from api.auth import Caller, demands
-from api.conditional import FOR_EVER, REVALIDATE, content_tag, etag, not_modified
+from api.access.auth import Caller, demands
 from api.errors import RequestRefused, ServiceBusy
-from api.openapi import problems
+from api.http.archive import zip_of
+from api.http.conditional import FOR_EVER, REVALIDATE, content_tag, etag, not_modified
+from api.http.openapi import problems
 from api.routes.plans import FULL_ID, PlanReference
 from api.service import Service, service_of
 from api.solving.pool import TooLong
-from api.wire import EmissionView, MemoryStage, MemoryView
+from api.wire.views import EmissionView, MemoryStage, MemoryView
 from planner.emit.catalogue import TARGETS
 from planner.emit.emission import LauncherName
 from planner.explain.why import Explanation

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from api.errors import SolverOutOfMemory
-from api.problem_details import problem_details
+from api.http.problem_details import problem_details
 from api.solving.tasks import TASKS, DeadlineReached
 from profiles.errors import DocumentInvalid, MeshwrightError
 

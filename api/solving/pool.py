@@ -16,11 +16,11 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from api.errors import ServiceBusy, SolverCrashed
-from api.metrics import Metrics
-from api.problem_details import ProblemDetails, plain_problem
-from api.problem_responses import AnswerRefused
+from api.http.problem_details import ProblemDetails, plain_problem
+from api.http.problem_responses import AnswerRefused
 from api.solving.child import serve
-from api.tracing import span
+from api.telemetry.metrics import Metrics
+from api.telemetry.tracing import span
 
 GRACE_S = 2.0
 """A task looks at its clock now and then; after this much more it is killed."""

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from api.errors import JobFailure, SolverCrashed, SolverOutOfMemory, refused_by_checker
+from api.http.problem_details import ProblemDetails
 from api.jobs.board import JobProgress, PlanRequest
 from api.jobs.outcome import Outcome, failed
-from api.problem_details import ProblemDetails
 from api.worker.job_notes import JobNotes
 from api.worker.settings import WorkerSettings
 from api.worker.solver_pool import SolverPool

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 
-from api.logs import configure_logging
+from api.telemetry.logs import configure_logging
 from api.worker.settings import WorkerSettings
 from profiles.errors import DocumentInvalid
 

@@ -26,7 +26,7 @@ from api.jobs.system_database import (
     prepare_system_database,
     system_database_url,
 )
-from api.logs import CONTEXT, FIELDS
+from api.telemetry.logs import CONTEXT, FIELDS
 from api.worker.attempt import STORE_RETRY_S, Attempt, Lost
 from api.worker.job_notes import JobNotes
 from api.worker.presence import Presence, executor_name

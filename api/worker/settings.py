@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from api.logs import LogFormat
+from api.telemetry.logs import LogFormat
 
 
 @dataclass(frozen=True, slots=True)

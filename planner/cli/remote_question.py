@@ -22,7 +22,7 @@ from planner.cli.service import PlanService, refuse
 from planner.errors import Conflict, DocumentInvalid
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""What a service takes as a name (``api.questions.Name``)."""
+"""What a service takes as a name (``api.wire.questions.Name``)."""
 
 
 def remote_question(service: PlanService, flags: ProblemFlags) -> dict[str, Any]:

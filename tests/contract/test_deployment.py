@@ -13,8 +13,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from api.app import create_app
-from api.metrics import Metrics
 from api.settings import Settings
+from api.telemetry.metrics import Metrics
 from planner.check.validators.kubernetes_validate import KUBERNETES_RELEASE
 from tests.command_line import REPOSITORY, run_here
 from tests.validators import worker_or_skip

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from api.oidc.settings import OidcSettings
-from api.patience import ConnectionSettings
+from api.access.oidc.settings import OidcSettings
+from api.http.patience import ConnectionSettings
 from api.retention import RetentionSettings
 from api.settings import Settings
-from api.tracing import TracingSettings
+from api.telemetry.tracing import TracingSettings
 from profiles.safe_yaml import load_yaml_text
 from tests.command_line import REPOSITORY
 

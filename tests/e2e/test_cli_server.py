@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.api_keys import new_key
+from api.access.api_keys import new_key
 from planner.cli.plan_reference import read_plan_file
 from planner.emit.write import changed_files, read_manifest
 from planner.store import open_store

@@ -10,9 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import text
 
-from api.api_keys import new_key
+from api.access.api_keys import new_key
+from api.access.audit import REFUSALS_AT_ONCE
 from api.app import openapi_document
-from api.audit import REFUSALS_AT_ONCE
 from planner.store import open_store
 from planner.store.address import database_url as sqlalchemy_url
 from planner.store.engine import make_engine, writing

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text
 
-from api.api_keys import new_key
+from api.access.api_keys import new_key
 from planner.store import open_store
 from planner.store.audit import AuditTrail
 from planner.store.engine import writing

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from api.api_keys import new_key
+from api.access.api_keys import new_key
 from api.client import Client, JobCancelled, JobUnfinished, Patience, ProblemReported, ServiceUnreachable
 from api.jobs.board import JobRecord
-from api.questions import EstimateQuestion, PlanQuestion, ThroughputQuestion
+from api.wire.questions import EstimateQuestion, PlanQuestion, ThroughputQuestion
 from planner.emit.write import changed_files, read_manifest
 from planner.errors import Conflict, DocumentInvalid, NotFound
 from planner.plan import Plan

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from api.api_keys import new_key
-from api.oidc.settings import OidcSettings
+from api.access.api_keys import new_key
+from api.access.oidc.settings import OidcSettings
 from planner.store import open_store
 from tests.running_service import question, service
 from tests.token_issuer import AUDIENCE, ISSUER, Signer, forgeries, issuing

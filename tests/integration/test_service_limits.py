@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from api.api_keys import new_key
+from api.access.api_keys import new_key
 from planner.store import open_store
 from tests.board_in_memory import MemoryBoard
 from tests.running_service import question, service

@@ -19,9 +19,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from pydantic import ValidationError
 
 from api.app import create_app
-from api.logs import JsonLines
 from api.settings import Settings
-from api.tracing import TRACER, Tracing, TracingSettings
+from api.telemetry.logs import JsonLines
+from api.telemetry.tracing import TRACER, Tracing, TracingSettings
 from tests.running_service import question, service
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from starlette.requests import Request
 
-from api.api_keys import allows, is_good, new_key, split_key
-from api.archive import check_name, zip_of
+from api.access.api_keys import allows, is_good, new_key, split_key
+from api.access.rates import Rates
 from api.errors import RequestRefused, TooManyRequests
-from api.planning import wants_job
-from api.problem_details import problem_details
-from api.rates import Rates
-from api.request_body import read_body
+from api.http.archive import check_name, zip_of
+from api.http.problem_details import problem_details
+from api.http.request_body import read_body
+from api.planning.response import wants_job
 from api.serving import check_address
 from api.solving.flights import Flights, RecentAnswers
 from planner.errors import DocumentInvalid, NoFeasiblePlan, TargetRefused
@@ -168,7 +168,7 @@ def test_the_answer_unused_for_longest_goes() -> None:
 
 
 def test_a_body_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.request_body.SLOWEST_S", 0.05)
+    monkeypatch.setattr("api.http.request_body.SLOWEST_S", 0.05)
     sent = 0
 
     async def receive() -> dict[str, object]:

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from api.envelope import Envelope
-from api.metrics import Metrics
+from api.http.envelope import Envelope
+from api.telemetry.metrics import Metrics
 
 
 async def page(request: Request) -> Response:

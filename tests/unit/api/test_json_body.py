@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.json_body import MAX_DEPTH, parse_json
+from api.http.json_body import MAX_DEPTH, parse_json
 from planner.errors import DocumentInvalid
 
 MALFORMED: dict[str, tuple[bytes, str]] = {

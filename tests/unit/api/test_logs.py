@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from api.api_keys import new_key
-from api.logs import CONTEXT, FIELDS, JsonLines, TextLines, without_secrets
+from api.access.api_keys import new_key
+from api.telemetry.logs import CONTEXT, FIELDS, JsonLines, TextLines, without_secrets
 from tests.token_issuer import Signer
 
 

@@ -12,11 +12,11 @@ import jwt
 import pytest
 from pydantic import ValidationError
 
+from api.access.oidc.key_set import KeySet, usable_keys
+from api.access.oidc.key_source import LARGEST_BYTES, KeysUnreachable, load_keys
+from api.access.oidc.settings import OidcSettings
+from api.access.oidc.tokens import TokenVerifier
 from api.errors import NotAuthenticated, ServiceBusy
-from api.oidc.key_set import KeySet, usable_keys
-from api.oidc.key_source import LARGEST_BYTES, KeysUnreachable, load_keys
-from api.oidc.settings import OidcSettings
-from api.oidc.tokens import TokenVerifier
 from planner.errors import DocumentInvalid
 from tests.token_issuer import AUDIENCE, ISSUER, Signer, issuing
 

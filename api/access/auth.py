@@ -17,10 +17,10 @@ from anyio import to_thread
 from fastapi import Request, Security
 from fastapi.security import HTTPBearer
 
-from api.api_keys import MARK, SCOPES, Scope, allows, is_good, split_key
+from api.access.api_keys import MARK, SCOPES, Scope, allows, is_good, split_key
+from api.access.oidc.tokens import TokenVerifier
+from api.access.rates import Rates
 from api.errors import NotAuthenticated, ScopeMissing
-from api.oidc.tokens import TokenVerifier
-from api.rates import Rates
 from planner.store.records import ApiKeyRecord
 from planner.store.service import ServiceStore
 

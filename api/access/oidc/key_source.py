@@ -13,7 +13,7 @@ from email.message import Message
 from pathlib import Path
 from typing import IO, Any
 
-from api.oidc.settings import OidcSettings, may_be_asked
+from api.access.oidc.settings import OidcSettings, may_be_asked
 from profiles.errors import MeshwrightError
 from profiles.safe_json import load_json_text
 

@@ -15,13 +15,13 @@ from http import HTTPStatus
 from anyio import to_thread
 from fastapi import Response
 
-from api.answers import Answer, StillSearching, make_job
-from api.auth import Caller
-from api.conditional import REVALIDATE, etag
-from api.idempotency import REPLAYED, KeyedRequest
+from api.access.auth import Caller
+from api.http.conditional import REVALIDATE, etag
+from api.http.problem_details import ProblemDetails
+from api.http.problem_responses import AnswerRefused
 from api.jobs.board import JobRecord, PlanRequest
-from api.problem_details import ProblemDetails
-from api.problem_responses import AnswerRefused
+from api.planning.answers import Answer, StillSearching, make_job
+from api.planning.idempotency import REPLAYED, KeyedRequest
 from api.service import Service
 from planner.store.records import IdempotencyRecord
 

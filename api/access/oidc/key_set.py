@@ -16,9 +16,9 @@ from typing import Any
 
 from anyio import to_thread
 
+from api.access.oidc.key_source import KeysUnreachable, load_keys
+from api.access.oidc.settings import OidcSettings
 from api.errors import ServiceBusy
-from api.oidc.key_source import KeysUnreachable, load_keys
-from api.oidc.settings import OidcSettings
 
 FIRST_RETRY_S = 5.0
 """Pause between tries while there are no keys at all."""

@@ -12,8 +12,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from api.document_check import findings_error
-from api.problem_details import MEDIA_TYPE, Finding, ProblemDetails, plain_problem, problem_details
+from api.http.document_check import findings_error
+from api.http.problem_details import MEDIA_TYPE, Finding, ProblemDetails, plain_problem, problem_details
 from profiles.errors import MeshwrightError
 
 RETRY_AFTER_S = 5

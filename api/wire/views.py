@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, create_model
 
+from api.http.problem_details import Finding, ProblemDetails
 from api.jobs.board import JobRecord
-from api.problem_details import Finding, ProblemDetails
 from planner.plan import Plan
 from planner.problem import Problem
 from profiles.document import Document

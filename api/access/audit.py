@@ -20,11 +20,11 @@ from dataclasses import asdict, dataclass, replace
 
 from fastapi import Request
 
-from api.auth import Caller
+from api.access.auth import Caller
+from api.access.rates import Rates
 from api.batches import next_batch
 from api.errors import ServiceBusy, TooManyRequests
-from api.metrics import Metrics
-from api.rates import Rates
+from api.telemetry.metrics import Metrics
 from planner.store.audit import AuditTrail
 from planner.store.records import AuditEvent
 from profiles.errors import MeshwrightError

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from api.jobs.board import PlanRequest
-from api.questions import EstimateQuestion, PlanQuestion, Question
 from api.settings import Settings
+from api.wire.questions import EstimateQuestion, PlanQuestion, Question
 from planner.errors import NotFound
 from planner.framework.known import framework_traits
 from planner.model.builtin import builtin_model, builtin_models

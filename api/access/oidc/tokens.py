@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from api.api_keys import IMPLIED, Scope
+from api.access.api_keys import IMPLIED, Scope
+from api.access.oidc.key_set import IssuerKey, KeySet
+from api.access.oidc.key_source import KeysUnreachable
+from api.access.oidc.settings import OidcSettings
 from api.errors import NotAuthenticated
-from api.oidc.key_set import IssuerKey, KeySet
-from api.oidc.key_source import KeysUnreachable
-from api.oidc.settings import OidcSettings
 from planner.errors import DocumentInvalid
 
 LONGEST_TOKEN = 8_192

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from anyio import to_thread
 
-from api.auth import Caller
+from api.access.auth import Caller
 from api.errors import RequestRefused, ServiceBusy
-from api.problem_responses import AnswerRefused
-from api.questions import ClusterPart, Question, ThroughputQuestion
+from api.http.problem_responses import AnswerRefused
 from api.service import Service
 from api.solving.pool import TooLong
+from api.wire.questions import ClusterPart, Question, ThroughputQuestion
 from planner.errors import MeshwrightError
 from planner.plan import Plan
 from planner.problem import Problem

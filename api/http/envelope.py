@@ -14,12 +14,12 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.audit import STATE as BEGUN
-from api.auth import STATE as CALLER
-from api.logs import CONTEXT, FIELDS
-from api.metrics import Metrics
-from api.problem_details import MEDIA_TYPE, plain_problem
-from api.tracing import Tracing
+from api.access.audit import STATE as BEGUN
+from api.access.auth import STATE as CALLER
+from api.http.problem_details import MEDIA_TYPE, plain_problem
+from api.telemetry.logs import CONTEXT, FIELDS
+from api.telemetry.metrics import Metrics
+from api.telemetry.tracing import Tracing
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 """A client's own id is kept if it is harmless in a log line."""

@@ -9,8 +9,8 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from api.problem_details import MEDIA_TYPE, ProblemDetails
-from api.questions import (
+from api.http.problem_details import MEDIA_TYPE, ProblemDetails
+from api.wire.questions import (
     EstimateQuestion,
     LabelQuestion,
     PlanQuestion,

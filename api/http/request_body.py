@@ -11,9 +11,9 @@ from anyio import fail_after
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 
-from api.document_check import checked_document
 from api.errors import BodyTooLarge, MediaTypeRefused, RequestRefused
-from api.json_body import parse_json
+from api.http.document_check import checked_document
+from api.http.json_body import parse_json
 
 JSON_TYPES = frozenset({"application/json", "application/problem+json"})
 SLOWEST_S = 30.0

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from anyio import to_thread
 
 from api.jobs.board import JobBoard, JobRecord, PlanRequest
-from api.metrics import Metrics
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from api.solving.pool import SolverPool, TooLong
+from api.telemetry.metrics import Metrics
 from planner.plan import Plan
 from planner.store.records import PlanText
 from planner.store.repository import Store
