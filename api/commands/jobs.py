@@ -128,7 +128,7 @@ def _event_line(event: JobEvent) -> str:
 
 def _list_table(jobs: list[JobRecord]) -> list[RenderableType]:
     from planner.cli.render.tables import table
-    from planner.cli.render.words import short_id
+    from planner.views.words import short_id
 
     rows = [
         (

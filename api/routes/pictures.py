@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from api.http.openapi import problems
 from api.routes.plans import PlanReference
-from api.routes.views import Reader, plan_view
+from api.routes.views import Reader, computed_view, plan_view
+from api.service import service_of
 from planner.views.leaning import LeaningView
 from planner.views.mesh import MeshView
 from planner.views.step import StepView
@@ -52,3 +53,16 @@ async def get_leaning(
 ) -> Response:
     """Every number that the step time was made from: measured, interpolated, extrapolated, transferred, datasheet."""
     return await plan_view(request, plan, "leaning", {"rows": rows})
+
+
+@router.get(
+    "/report",
+    summary="The plan as one HTML file to send around",
+    response_class=Response,
+    responses={200: {"content": {"text/html": {}}}, **problems(404, 409)},
+)
+async def get_report(request: Request, plan: PlanReference, caller: Reader) -> Response:
+    """Everything that is known of the plan, with drawings; no scripts, nothing from elsewhere."""
+    plan_id, content = await computed_view(service_of(request), plan, "report", {})
+    headers = {"Content-Disposition": f'attachment; filename="plan-{plan_id[:12]}.html"'}
+    return Response(content, media_type="text/html", headers=headers)

@@ -120,7 +120,7 @@ async def get_emission(
     """JSON with every file's text, or `Accept: application/zip` for the folder."""
     named = f"{target.value}=={version}" if version else str(target.value)
     service = service_of(request)
-    plan_id, content = await _computed(service, plan, "emission", {"target": named, "launcher": launcher.value})
+    plan_id, content = await computed_view(service, plan, "emission", {"target": named, "launcher": launcher.value})
     if "application/zip" not in request.headers.get("accept", ""):
         return _sent(request, plan, content, vary=True)
     archive = await to_thread.run_sync(zip_of, json.loads(content))
@@ -154,7 +154,7 @@ def memory_view(plan: Plan) -> MemoryView:
 
 async def plan_view(request: Request, plan: str, task: str, parameters: Mapping[str, Any]) -> Response:
     """The answer of a task of ``api.solving.tasks`` about a plan."""
-    _, content = await _computed(service_of(request), plan, task, parameters)
+    _, content = await computed_view(service_of(request), plan, task, parameters)
     return _sent(request, plan, content)
 
 
@@ -164,7 +164,7 @@ def _sent(request: Request, plan: str, content: bytes, *, vary: bool = False) ->
     return not_modified(request, version, caching) or Response(content, media_type="application/json", headers=headers)
 
 
-async def _computed(service: Service, plan: str, task: str, parameters: Mapping[str, Any]) -> tuple[str, bytes]:
+async def computed_view(service: Service, plan: str, task: str, parameters: Mapping[str, Any]) -> tuple[str, bytes]:
     """The view of a plan: remembered, being computed, or computed now.  Plans never change, so neither do views."""
     text = await to_thread.run_sync(service.store.plan_text, plan)
     wanted = canonical_json([text.plan_id, task, parameters])

@@ -1,4 +1,4 @@
-"""What is computed outside the event loop?  One function a question: plain data in, JSON bytes out.
+"""What is computed outside the event loop?  One function a question: plain data in, bytes out.
 
 They run in processes of their own (``api.solving.child``): numpy work would hold up every other request.  Each imports
 what it needs, so that a process that only estimates never loads an emitter.
@@ -17,7 +17,7 @@ from profiles.document import Document, canonical_json
 
 Payload = Mapping[str, Any]
 Task = Callable[[Payload, float], bytes]
-"""Payload and the moment (``time.monotonic``) after which nobody waits -> canonical JSON."""
+"""Payload and the moment (``time.monotonic``) after which nobody waits -> canonical JSON, or a page."""
 
 
 class DeadlineReached(Exception):  # an event, not an error of anybody
@@ -115,6 +115,13 @@ def leaning(payload: Payload, deadline: float) -> bytes:
     return _document(leaning_view(_plan(payload), payload["rows"]))
 
 
+def report(payload: Payload, deadline: float) -> bytes:
+    """The plan as one HTML page."""
+    from planner.views.report.page import report_page
+
+    return report_page(_plan(payload)).encode()
+
+
 def emission(payload: Payload, deadline: float) -> bytes:
     """The launch files of a plan for a target, with their manifest."""
     from planner.emit.for_target import emit_for_target
@@ -169,6 +176,7 @@ TASKS: dict[str, Task] = {
     "step": step,
     "mesh": mesh,
     "leaning": leaning,
+    "report": report,
     "emission": emission,
     "quick_plan": quick_plan,
     "replan": replan,

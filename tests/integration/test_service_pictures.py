@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,17 @@ def test_the_step_and_the_map_belong_to_the_plan(client: TestClient, plan: dict[
     assert mesh.json()["world_size"] == 8
     assert {axis["axis"] for axis in mesh.json()["axes"]} >= {"tp", "dp_cp", "pp"}
     assert client.get(f"{path}/step", headers={"If-None-Match": step.headers["etag"]}).status_code == 304
+
+
+def test_the_report_is_a_file_to_keep(client: TestClient, plan: dict[str, Any], tmp_path: Path) -> None:
+    sent = client.get(f"/v1/plans/{plan['plan_id']}/report")
+    assert sent.headers["content-type"] == "text/html; charset=utf-8"
+    assert sent.headers["content-disposition"] == f'attachment; filename="plan-{plan["plan_id"][:12]}.html"'
+    stored, page = tmp_path / "plan.json", tmp_path / "plan.html"
+    document = {key: value for key, value in plan.items() if key not in ("plan_id", "problem_id")}
+    stored.write_text(json.dumps(document))
+    assert run_here("explain", str(stored), "--html", str(page)).exit_code == 0
+    assert page.read_text() == sent.text
 
 
 def test_without_a_profile_a_plan_leans_on_datasheets(client: TestClient, plan: dict[str, Any]) -> None:

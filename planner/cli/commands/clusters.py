@@ -72,7 +72,7 @@ def _cluster(reference: str, devices: int | None, service: PlanService | None) -
 
 def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:
     from planner.cli.render.tables import table
-    from planner.cli.render.words import gib
+    from planner.views.words import gib
 
     cells = [
         (
@@ -92,7 +92,7 @@ def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:
 
 def _show_tables(cluster: Cluster) -> list[RenderableType]:
     from planner.cli.render.tables import facts, heading, table
-    from planner.cli.render.words import gib, seconds
+    from planner.views.words import gib, seconds
 
     parts: list[RenderableType] = [facts([("name", cluster.name), ("devices", f"{cluster.num_devices:,}")])]
     for pool in cluster.pools:

@@ -54,7 +54,7 @@ def show(device: Name, server: flags.Server = None, output: flags.Output = Outpu
 
 def _list_table(devices: list[dict[str, Any]]) -> list[RenderableType]:
     from planner.cli.render.tables import table
-    from planner.cli.render.words import gib
+    from planner.views.words import gib
 
     rows = [
         (
@@ -72,7 +72,7 @@ def _list_table(devices: list[dict[str, Any]]) -> list[RenderableType]:
 
 def _show_tables(device: Device) -> list[RenderableType]:
     from planner.cli.render.tables import facts, heading, table
-    from planner.cli.render.words import gib, percent
+    from planner.views.words import gib, percent
 
     peaks = [
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,7 @@ WhyNot = Annotated[
     list[str] | None,
     typer.Option("--why-not", metavar="K=V,...", help="Ask for another choice, for example tp=4,pp=8."),
 ]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the plan as one HTML file too.")]
 Brief = Annotated[bool, typer.Option("--brief", help="Only what the plan says; no estimates of its neighbours.")]
 
 
@@ -31,6 +33,7 @@ def explain(  # noqa: PLR0917  # a flag is an argument
     plan: flags.PlanReference,
     why_not: WhyNot = None,
     brief: Brief = False,
+    html: Html = None,
     time_limit: flags.TimeLimit = None,
     database: flags.Database = None,
     server: flags.Server = None,
@@ -49,6 +52,11 @@ def explain(  # noqa: PLR0917  # a flag is an argument
         if why_not is not None:
             _print_why_not(the_plan, _other(the_plan, why_not, pins, time_limit, service, quiet=quiet), output)
             return
+        if html is not None:
+            from planner.cli.reading import write_file
+            from planner.views.report.page import report_page
+
+            write_file(html, report_page(the_plan))
         from planner.cli.render.explanation import explanation_report
 
         if service is not None:

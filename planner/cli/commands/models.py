@@ -68,7 +68,7 @@ def _spec(reference: str, service: PlanService | None) -> ModelSpec:
 
 def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:
     from planner.cli.render.tables import table
-    from planner.cli.render.words import count
+    from planner.views.words import count
 
     cells = [
         (
@@ -89,8 +89,8 @@ def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:
 
 def _show_tables(spec: ModelSpec, data: dict[str, Any]) -> list[RenderableType]:
     from planner.cli.render.tables import facts, heading, table
-    from planner.cli.render.words import count, percent
     from planner.model.flops import model_flops_per_token
+    from planner.views.words import count, percent
 
     sequence = min(spec.max_sequence_length, 8192)
     total = data["parameters"]

@@ -125,7 +125,7 @@ def _row(record: PlanRecord) -> dict[str, Any]:
 
 def _list_table(records: Iterable[PlanRecord]) -> list[RenderableType]:
     from planner.cli.render.tables import table
-    from planner.cli.render.words import percent, seconds, short_id
+    from planner.views.words import percent, seconds, short_id
 
     rows = [
         (

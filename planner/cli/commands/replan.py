@@ -103,7 +103,7 @@ def _keep(made: Replan, database: str | None) -> None:
 def _tables(made: Replan) -> Iterator[RenderableType]:
     from planner.cli.render.plan import strategy_line
     from planner.cli.render.tables import facts, heading, table
-    from planner.cli.render.words import gib, percent, seconds, short_id
+    from planner.views.words import gib, percent, seconds, short_id
 
     moved = made.resharding
     yield facts(

@@ -126,7 +126,7 @@ def _table(found: Throughput) -> Iterator[RenderableType]:
 
 
 def _row(point: ThroughputPoint) -> tuple[str, ...]:
-    from planner.cli.render.words import count, money, percent, seconds, short_id
+    from planner.views.words import count, money, percent, seconds, short_id
 
     fits = {True: "yes", False: "no", None: "unknown"}[point.fits]
     if point.plan_id is None or point.step_time_s is None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from planner.cli.render.tables import heading, table
-from planner.cli.render.words import gib, percent, seconds, short_id, symbol
+from planner.cli.render.words import symbol
 from planner.diff import FieldChange, PlanDiff, StageChange, TermChange, told_fields, value_words
 from planner.sensitivity import LeverSummary, Sensitivity, SensitivityPoint
 from planner.step_terms import term_words
+from planner.views.words import gib, percent, seconds, short_id
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -10,13 +10,14 @@ from rich.text import Text
 from planner.cli.render.comparison import bytes_table, seconds_table
 from planner.cli.render.plan import strategy_line
 from planner.cli.render.tables import bullets, facts, heading, table
-from planner.cli.render.words import bar, gib, percent, seconds, short_id
+from planner.cli.render.words import bar
 from planner.communication_bill import TRAFFIC_COLUMNS, busiest_stages, traffic_words
 from planner.explain.neighbours import Neighbour
 from planner.explain.why import Explanation
 from planner.explain.why_not import WhyNot
 from planner.plan import Plan
 from planner.step_terms import term_words
+from planner.views.words import gib, percent, seconds, short_id
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from planner.cli.render.tables import bullets, facts, heading, table
-from planner.cli.render.words import GIB, bar, count, gib, money, percent, seconds, short_id, symbol
+from planner.cli.render.words import bar, symbol
 from planner.diff import offload_words, told_fields, value_words
 from planner.plan import Alternative, ChunkPlan, Plan, StagePlan
 from planner.step_terms import term_words
+from planner.views.words import GIB, count, gib, money, percent, seconds, short_id
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

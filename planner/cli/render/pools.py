@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from planner.cli.render.tables import bullets, facts, heading, table
-from planner.cli.render.words import count, gib, percent, seconds, short_id
 from planner.pools.plan import PoolsPlan, PoolStage
+from planner.views.words import count, gib, percent, seconds, short_id
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from planner.cli.render.tables import bullets, heading, table
-from planner.cli.render.words import count, gib, money, percent, seconds, short_id
+from planner.views.words import count, gib, money, percent, seconds, short_id
 
 WORDS = {
     "planned": "yes",

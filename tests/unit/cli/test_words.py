@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from planner.cli.problem_inputs import parse_forbids
-from planner.cli.render.words import digits, gib, money
 from planner.diff import told_fields
 from planner.errors import DocumentInvalid
 from planner.problem import Constraints
 from planner.search.choices import ALIASES, NEVER_FORBIDDEN, PINNABLE, checked_pins
 from planner.step_terms import term_words
+from planner.views.words import digits, gib, money
 
 
 def test_sizes_change_unit_where_gib_gets_long() -> None:

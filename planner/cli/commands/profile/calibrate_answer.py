@@ -116,7 +116,7 @@ def answer_tables(
 def list_tables(stored: Sequence[Calibration]) -> Iterable[RenderableType]:
     """Stored calibrations, oldest first."""
     from planner.cli.render.tables import table
-    from planner.cli.render.words import short_id
+    from planner.views.words import short_id
 
     if not stored:
         yield "No calibration is stored. `meshwright profile calibrate TRUTH.csv` makes some."

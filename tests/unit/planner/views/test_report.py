@@ -1,0 +1,75 @@
+"""Is the report one whole, harmless page, and does it say what the plan says?"""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from planner.strategy import Strategy
+from planner.views.report.page import report_page
+from planner.views.words import gib, seconds
+from tests.plan_factory import make_model, make_plan
+
+VOID = frozenset({"meta", "rect", "line"})
+
+
+class _Page(HTMLParser):
+    """Tags that are open, every tag with its attributes, and the words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+PIPELINE = Strategy(tp=2, sp=True, pp=4, num_microbatches=8)
+
+
+def test_the_page_is_whole_and_needs_nothing_else() -> None:
+    text = report_page(make_plan(PIPELINE))
+    page = _Page(text)
+    assert page.open == []
+    assert {"script", "link", "img", "iframe"}.isdisjoint({tag for tag, _ in page.tags})
+    assert not [name for _, given in page.tags for name in given if name in {"href", "src"} or name.startswith("on")]
+    assert "url(" not in text
+    drawings = [given for tag, given in page.tags if tag == "svg" and "aria-hidden" not in given]
+    assert len(drawings) == 3
+    assert all(given["role"] == "img" and given["aria-label"] for given in drawings)
+
+
+def test_the_page_says_the_plans_numbers() -> None:
+    plan = make_plan(PIPELINE)
+    words = _Page(report_page(plan)).words
+    assert seconds(plan.step_time_s) in words
+    assert gib(plan.peak_memory_bytes) in words
+    assert plan.plan_id in words
+    for assumption in plan.assumptions:
+        assert assumption in words
+
+
+def test_names_cannot_bring_markup_along() -> None:
+    name = "<script>alert(1)</script>"
+    text = report_page(make_plan(model=make_model().model_copy(update={"name": name})))
+    assert "<script" not in text
+    assert name in _Page(text).words
+
+
+def test_without_a_pipeline_there_is_none_to_draw() -> None:
+    assert "Pipeline</h2>" not in report_page(make_plan(Strategy(dp_shard=8)))
