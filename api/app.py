@@ -15,7 +15,7 @@ from api.http.envelope import Envelope
 from api.http.openapi import describe
 from api.http.problem_responses import add_handlers
 from api.jobs.board import JobBoard
-from api.routes import audit, catalogue, elastic, estimates, health, jobs, labels, plans, requests, views
+from api.routes import audit, catalogue, elastic, estimates, health, jobs, labels, pages, plans, requests, views
 from api.service import running
 from api.settings import Settings
 from api.telemetry.metrics import Metrics
@@ -34,6 +34,7 @@ ROUTERS = (
     catalogue.router,
     audit.router,
     health.router,
+    pages.router,
 )
 
 
