@@ -24,6 +24,7 @@ from api.routes import (
     health,
     jobs,
     labels,
+    pages,
     pictures,
     plans,
     requests,
@@ -51,6 +52,7 @@ ROUTERS = (
     fits.router,
     audit.router,
     health.router,
+    pages.router,
 )
 
 

@@ -1,0 +1,65 @@
+"""Which plans does the seeded service have?  Few, real, and one of each kind; tests find them by their labels.
+
+``dense``            Llama-3.1-70B on 64 H100, proved best
+``dense-wide``       the same on 128 H100, to compare
+``moe``              Mixtral 8x7B on 32 H100
+``small``            Llama-3.1-8B on 8 H100, with a price
+``infeasible``       a job: Llama-3.1-405B on 8 A100, which no plan fits
+``done``             a job that ended with a plan
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+ANSWER_S = 60.0
+
+Question = dict[str, Any]
+
+
+def question(model: str, cluster: str, devices: int, batch: int, sequence: int, **more: Any) -> Question:
+    """A body of ``POST /v1/plans``."""
+    workload = {"global_batch_size": batch, "sequence_length": sequence}
+    return {"model": model, "cluster": cluster, "devices": devices, "workload": workload, **more}
+
+
+PRICED = {"minimize": "step_time", "price_per_device_hour": 2.5}
+PLANS: dict[str, Question] = {
+    "small": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, objective=PRICED),
+    "moe": question("mixtral-8x7b", "dgx-h100", 32, 256, 4096),
+    "dense-wide": question("llama-3.1-70b", "dgx-h100", 128, 512, 8192),
+    "dense": question("llama-3.1-70b", "dgx-h100", 64, 512, 8192),
+}
+"""Label -> question; the last one is the newest plan."""
+JOBS: dict[str, Question] = {
+    "done": question("llama-3.1-8b", "dgx-h100", 16, 256, 8192),
+    "infeasible": question("llama-3.1-405b", "dgx-a100-80g", 8, 512, 4096),
+}
+
+
+def seed(address: str) -> None:
+    """Ask everything of the service at ``address``."""
+    with httpx.Client(base_url=address, timeout=ANSWER_S) as client:
+        for name, body in JOBS.items():
+            asked = client.post("/v1/plans", json=body, headers={"Prefer": "respond-async"})
+            wait_for_end(client, accepted(asked, name)["id"])
+        for name, body in PLANS.items():
+            plan = accepted(client.post("/v1/plans", json=body), name)
+            accepted(client.put(f"/v1/labels/{name}", json={"plan": plan["plan_id"]}), name)
+
+
+def wait_for_end(client: httpx.Client, job: str) -> None:
+    """Return when the job has ended: its stream of events ends with it."""
+    with client.stream("GET", f"/v1/jobs/{job}/events") as events:
+        for _ in events.iter_lines():
+            pass
+
+
+def accepted(response: httpx.Response, name: str) -> Question:
+    """The answer's content.  Raises RuntimeError for a refusal."""
+    if response.is_error:
+        raise RuntimeError(f"{name}: {response.status_code} {response.text}")
+    found: Question = response.json()
+    return found

@@ -1,0 +1,91 @@
+"""A real service with real plans, for the tests of the web pages: ``python -m tests.web.serve_seeded [--port N]``.
+
+A temporary SQLite database, ``meshwright serve`` on it, and questions asked through its own door.  Prints
+``seeded: port N`` when everything is there, serves until a signal, and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from tests.web.seeds import seed
+
+START_S = 60.0
+STOP_S = 30.0
+LOOK_EVERY_S = 0.1
+
+
+def main() -> None:
+    """Serve until told to stop."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--empty", action="store_true", help="no plans, no jobs")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
+    with tempfile.TemporaryDirectory(prefix="meshwright-web-") as folder, served(Path(folder), given.port) as address:
+        if not given.empty:
+            seed(address)
+        print(f"seeded: port {httpx.URL(address).port}", flush=True)
+        signal.pause()
+
+
+@contextmanager
+def served(folder: Path, port: int) -> Iterator[str]:
+    """The address of ``meshwright serve`` on a new database."""
+    port = port or free_port()
+    database = f"sqlite:///{folder / 'plans.db'}"
+    command = [sys.executable, "-m", "planner.cli.main", "serve", "--port", str(port), "--database", database]
+    log = folder / "serve.log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_until_ready(address, process)
+        yield address
+    except BaseException as error:
+        if not isinstance(error, SystemExit):
+            print(log.read_text(errors="replace")[-20_000:], file=sys.stderr)
+        raise
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_until_ready(address: str, process: subprocess.Popen[bytes]) -> None:
+    """Return when the service can work.  Raises RuntimeError when it ended, or does not come."""
+    end_s = time.monotonic() + START_S
+    while process.poll() is None and time.monotonic() < end_s:
+        try:
+            if httpx.get(f"{address}/readyz").is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(LOOK_EVERY_S)
+    raise RuntimeError(f"the service does not answer; its exit code: {process.returncode}")
+
+
+def free_port() -> int:
+    """A port that nobody has now."""
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        port: int = door.getsockname()[1]
+        return port
+
+
+if __name__ == "__main__":
+    main()

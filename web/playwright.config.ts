@@ -1,0 +1,37 @@
+import { defineConfig, devices } from "@playwright/test";
+
+/**
+ * Real Chromium against a real, seeded `meshwright serve`; nothing is mocked.
+ *
+ * MESHWRIGHT_WEB_URL: use a server that runs already (`npm run seeded` starts one).  MESHWRIGHT_PYTHON: whose Python.
+ * CHROMIUM: which browser.
+ */
+const address = process.env.MESHWRIGHT_WEB_URL;
+const python = process.env.MESHWRIGHT_PYTHON ?? "../.venv/bin/python";
+
+export default defineConfig({
+  testDir: "tests/e2e",
+  outputDir: "test-results",
+  fullyParallel: false,
+  workers: 1,
+  forbidOnly: Boolean(process.env.CI),
+  retries: 0,
+  timeout: 60_000,
+  expect: { timeout: 15_000 },
+  reporter: [["list"]],
+  use: {
+    ...devices["Desktop Chrome"],
+    baseURL: address,
+    launchOptions: { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] },
+    trace: "retain-on-failure",
+  },
+  webServer: address
+    ? undefined
+    : {
+        command: `${python} -m tests.web.serve_seeded`,
+        cwd: "..",
+        wait: { stdout: /seeded: port (?<meshwright_web_port>\d+)/ },
+        timeout: 180_000,
+        gracefulShutdown: { signal: "SIGTERM", timeout: 30_000 },
+      },
+});

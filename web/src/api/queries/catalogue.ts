@@ -1,0 +1,44 @@
+/** What a question can name: models, clusters, devices. */
+
+import { queryOptions } from "@tanstack/react-query";
+import { api, ask } from "../client";
+
+/** The API types a row as an object; these are the fields that planner.summaries writes. */
+export interface ModelRow {
+  name: string;
+  family: string;
+  parameters: number;
+  active_parameters: number;
+  num_layers: number;
+  hidden_size: number;
+  vocab_size: number;
+  max_sequence_length: number;
+  num_experts: number;
+  builtin: boolean;
+}
+
+export interface ClusterRow {
+  name: string;
+  num_devices: number;
+  device: string;
+  devices_per_node: number;
+  memory_bytes: number;
+  scale_up: string;
+  scale_up_domain_size: number;
+  scale_up_bandwidth_bytes_per_s: number;
+  nics_per_node: number;
+  nic_bandwidth_bytes_per_s: number;
+  builtin: boolean;
+}
+
+const rows = <T>(listing: { items: unknown }): readonly T[] => listing.items as readonly T[];
+
+export const modelsQuery = queryOptions({
+  queryKey: ["models"],
+  queryFn: async ({ signal }) => rows<ModelRow>(await ask(api.GET("/v1/models", { signal }))),
+});
+
+export const clustersQuery = queryOptions({
+  queryKey: ["clusters"],
+  queryFn: async ({ signal }) => rows<ClusterRow>(await ask(api.GET("/v1/clusters", { signal }))),
+});

@@ -1,0 +1,13 @@
+/** What is wrong with a question, before it is asked? */
+
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { api, ask, type Schemas } from "../client";
+
+export const problemCheckQuery = (question: Schemas["Question"]) =>
+  queryOptions({
+    queryKey: ["problem-check", question],
+    queryFn: ({ signal }) => ask(api.POST("/v1/problems:check", { body: question, signal })),
+    // Findings stay in place while the next ones come.
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
+  });

@@ -1,0 +1,46 @@
+/** How does each part of a step and of memory look, everywhere?  One colour, one hatch, one name. */
+
+export interface Look {
+  readonly label: string;
+  /** CSS colour, of tokens.css. */
+  readonly colour: string;
+  /** Name of a pattern of Hatches; undefined = plain. */
+  readonly hatch?: HatchName;
+}
+
+export const HATCHES = ["rising", "falling", "dots", "cross", "level"] as const;
+export type HatchName = (typeof HATCHES)[number];
+
+const look = (label: string, series: number, hatch?: HatchName): Look => ({
+  label,
+  colour: `var(--series-${series})`,
+  hatch,
+});
+
+/** Parts of the step time, in the order in which they are stacked. */
+export const TIME_TERMS: Readonly<Record<string, Look>> = {
+  compute: look("Compute", 1),
+  recompute: look("Recompute", 6, "rising"),
+  tp: look("Tensor parallel", 2),
+  cp: look("Context parallel", 4),
+  ep: look("Expert parallel", 7, "dots"),
+  dp: look("Data parallel", 3),
+  pp_send: look("Pipeline transfers", 5, "level"),
+  pp_bubble: look("Pipeline bubbles", 8, "falling"),
+  optimizer: look("Optimizer", 5),
+  offload: look("Offload", 4, "cross"),
+};
+
+/** Parts of a device's memory, in the order in which they are stacked. */
+export const MEMORY_TERMS: Readonly<Record<string, Look>> = {
+  weights: look("Weights", 1),
+  gradients: look("Gradients", 2),
+  optimizer: look("Optimizer", 5),
+  activations: look("Activations", 3, "rising"),
+  buffers: look("Buffers", 8, "dots"),
+};
+
+/** The look of a part that this file does not know yet. */
+export function lookOf(terms: Readonly<Record<string, Look>>, name: string): Look {
+  return terms[name] ?? look(name.replaceAll("_", " "), 8, "cross");
+}

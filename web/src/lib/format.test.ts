@@ -1,0 +1,61 @@
+import { describe, expect, test } from "vitest";
+import * as format from "./format";
+
+/** NBSP shown as "_", so that a test reads like the page. */
+const shown = (text: string) => text.replaceAll("\u00a0", "_");
+
+describe("seconds", () => {
+  test.each([
+    [58.419164837193804, "58.42_s"],
+    [1, "1.000_s"],
+    [0.0123, "12.30_ms"],
+    [0.9996, "999.6_ms"],
+    [0.0000041, "4.100_\u00b5s"],
+    [0, "0_s"],
+    [125, "2_min 05_s"],
+    [3 * 3600 + 4 * 60, "3_h 04_min"],
+    [-0.0005, "\u2212500.0_\u00b5s"],
+    [null, format.NONE],
+    [Number.NaN, format.NONE],
+  ])("%s", (value, expected) => expect(shown(format.seconds(value))).toBe(expected));
+
+  test("a range has one unit", () => {
+    expect(shown(format.secondsRange(44.65069, 72.1876))).toBe("44.65\u201372.19_s");
+    expect(shown(format.secondsRange(0.0009, 0.0021))).toBe("0.9000\u20132.100_ms");
+  });
+});
+
+describe("sizes and rates", () => {
+  test.each([
+    [format.bytes(78937556608), "73.52_GiB"],
+    [format.bytes(0), "0_B"],
+    [format.bytes(1536), "1.500_KiB"],
+    [format.gibibytes(78937556608), "73.5_GiB"],
+    [format.gibibytes(-(2 ** 30)), "\u22121.0_GiB"],
+    [format.bandwidth(450e9), "450_GB/s"],
+    [format.flopsPerSecond(989e12), "989_TFLOP/s"],
+    [format.tokensPerSecond(71796.7), "71.80_k_tokens/s"],
+    [format.compact(70553706496), "70.55_B"],
+    [format.compact(512), "512.0"],
+    [format.count(5233650), "5,233,650"],
+  ])("%s", (text, expected) => expect(shown(text)).toBe(expected));
+});
+
+describe("shares, changes, money", () => {
+  test.each([
+    [format.percent(0.50956), "51.0_%"],
+    [format.change(0.0371), "+3.7_%"],
+    [format.change(-0.0042), "\u22120.4_%"],
+    [format.change(0), "0.0_%"],
+    [format.change(-0.00001), "0.0_%"],
+    [format.dollars(1234.5), "$1,234.50"],
+    [format.dollars(-0.0123), "\u2212$0.0123"],
+    [format.plural(1, "stage"), "1 stage"],
+    [format.plural(4, "stage"), "4 stages"],
+  ])("%s", (text, expected) => expect(shown(text)).toBe(expected));
+});
+
+test("an id is cut, a label is not", () => {
+  expect(format.shortId("a".repeat(64))).toBe("a".repeat(12));
+  expect(format.shortId("nightly-70b")).toBe("nightly-70b");
+});

@@ -1,0 +1,109 @@
+import { useQuery } from "@tanstack/react-query";
+import type { Finding } from "../../api/problem";
+import { type ModelRow, modelsQuery } from "../../api/queries/catalogue";
+import { Button } from "../../components/Button";
+import { Field } from "../../components/Field";
+import { compact, count } from "../../lib/format";
+import { FileButton } from "./FileButton";
+import type { FieldsProps } from "./fields";
+import styles from "./NewPlan.module.css";
+
+interface Props extends FieldsProps {
+  findings: readonly Finding[];
+  openFile: (file: File) => void;
+}
+
+/** Which model: one of the catalogue, or a config.json. */
+export function ModelField({ draft, documents, change, findings, openFile }: Props) {
+  const { data: models = [] } = useQuery(modelsQuery);
+  const chosen = draft.modelFile ? undefined : models.find((each) => each.name === draft.model);
+  return (
+    <fieldset className={styles.group}>
+      <legend>Model</legend>
+      {draft.modelFile ? (
+        <Field label="Model file" findings={missing(draft.modelFile, documents.model?.name) ?? findings}>
+          {(control) => (
+            <div className={styles.files}>
+              <output {...control}>{draft.modelFile}</output>
+              <Button onClick={() => change({ modelFile: "" })}>Use the catalogue</Button>
+            </div>
+          )}
+        </Field>
+      ) : (
+        <Field label="Model" findings={findings}>
+          {(control) => (
+            <select
+              {...control}
+              value={draft.model}
+              onChange={(event) => change({ model: event.target.value })}
+            >
+              {!chosen && <option value={draft.model}>{draft.model}</option>}
+              <Options label="Yours" models={models.filter((each) => !each.builtin)} />
+              <Options
+                label="Dense"
+                models={models.filter((each) => each.builtin && each.num_experts === 0)}
+              />
+              <Options
+                label="Mixture of experts"
+                models={models.filter((each) => each.builtin && each.num_experts > 0)}
+              />
+            </select>
+          )}
+        </Field>
+      )}
+      <div className={styles.files}>
+        <FileButton label="Open config.json" onFile={openFile} />
+      </div>
+      {chosen && <Facts model={chosen} />}
+    </fieldset>
+  );
+}
+
+/** A link names a file that only its sender's browser has. */
+export function missing(named: string, present: string | undefined): readonly Finding[] | undefined {
+  if (named === present) return undefined;
+  return [
+    {
+      pointer: "",
+      detail: `${named} is not in this browser`,
+      hint: "open the file here, or use the catalogue",
+    },
+  ];
+}
+
+function Options({ label, models }: { label: string; models: readonly ModelRow[] }) {
+  if (models.length === 0) return null;
+  return (
+    <optgroup label={label}>
+      {models.map((each) => (
+        <option key={each.name} value={each.name}>
+          {each.name}
+        </option>
+      ))}
+    </optgroup>
+  );
+}
+
+function Facts({ model }: { model: ModelRow }) {
+  return (
+    <dl className={styles.facts}>
+      <dt>Parameters</dt>
+      <dd>
+        {compact(model.parameters)}
+        {model.num_experts > 0 && `, ${compact(model.active_parameters)} active`}
+      </dd>
+      <dt>Layers</dt>
+      <dd>
+        {count(model.num_layers)} of width {count(model.hidden_size)}
+      </dd>
+      {model.num_experts > 0 && (
+        <>
+          <dt>Experts</dt>
+          <dd>{count(model.num_experts)} a layer</dd>
+        </>
+      )}
+      <dt>Longest sequence</dt>
+      <dd>{count(model.max_sequence_length)} tokens</dd>
+    </dl>
+  );
+}

@@ -1,0 +1,52 @@
+import { OPTIMIZERS, PRECISIONS } from "../new-plan.search";
+import type { FieldsProps } from "./fields";
+import styles from "./NewPlan.module.css";
+import type { PlacedFindings } from "./pointers";
+import { ChoiceField, TextField } from "./TextField";
+
+interface Props extends FieldsProps {
+  findings: PlacedFindings;
+}
+
+/** What one optimizer step does. */
+export function WorkloadFields({ draft, change, findings }: Props) {
+  return (
+    <fieldset className={styles.group}>
+      <legend>Workload</legend>
+      <div className={styles.pair}>
+        <TextField
+          label="Global batch size"
+          note="samples a step"
+          numeric
+          value={draft.batch}
+          onChange={(batch) => change({ batch })}
+          findings={findings.batch}
+        />
+        <TextField
+          label="Sequence length"
+          note="tokens a sample"
+          numeric
+          value={draft.seq}
+          onChange={(seq) => change({ seq })}
+          findings={findings.seq}
+        />
+      </div>
+      <div className={styles.pair}>
+        <ChoiceField
+          label="Precision"
+          value={draft.precision}
+          choices={PRECISIONS}
+          onChange={(precision) => change({ precision })}
+          findings={findings.precision}
+        />
+        <ChoiceField
+          label="Optimizer"
+          value={draft.optimizer}
+          choices={OPTIMIZERS}
+          onChange={(optimizer) => change({ optimizer })}
+          findings={findings.optimizer}
+        />
+      </div>
+    </fieldset>
+  );
+}

@@ -1,0 +1,72 @@
+/**
+ * How is what was typed kept?  In the address at once and in localStorage: an error, a reload, a closed tab or a server
+ * that starts again loses nothing.  The address wins, so that a link opens what it says.
+ */
+
+import { useNavigate } from "@tanstack/react-router";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { remember, remembered } from "../../lib/storage";
+import { type Draft, readNewPlanSearch } from "../new-plan.search";
+import type { Documents } from "./question";
+
+const KEY = "meshwright.draft";
+/** After the last key press; a press itself changes only the page. */
+const WRITE_AFTER_MS = 250;
+
+interface Kept {
+  readonly search: Record<string, unknown>;
+  readonly documents: Documents;
+}
+
+function kept(): Kept {
+  const found = remembered(KEY);
+  const { search, documents } = (typeof found === "object" && found !== null ? found : {}) as Partial<Kept>;
+  return { search: readNewPlanSearch(search ?? {}), documents: documents ?? {} };
+}
+
+export interface DraftState {
+  readonly draft: Draft;
+  readonly documents: Documents;
+  /** Whether the browser keeps it; false = only this page does. */
+  readonly safe: boolean;
+  readonly change: (part: Partial<Draft>, documents?: Documents) => void;
+}
+
+type Search = ReturnType<typeof readNewPlanSearch>;
+
+/** The draft of this browser, begun by the address `search`. */
+export function useDraft(search: Search): DraftState {
+  const navigate = useNavigate();
+  const [documents, setDocuments] = useState(() => kept().documents);
+  const [draft, setDraft] = useState(() =>
+    readNewPlanSearch.full(Object.values(search).some((each) => each !== undefined) ? search : kept().search),
+  );
+  const [safe, setSafe] = useState(true);
+  const written = useRef(JSON.stringify(search));
+
+  // Back, forward or a link: the address says something that this page did not write.
+  const said = JSON.stringify(search);
+  useEffect(() => {
+    if (said === written.current) return;
+    written.current = said;
+    setDraft(readNewPlanSearch.full(JSON.parse(said) as Search));
+  }, [said]);
+
+  useEffect(() => {
+    const next = readNewPlanSearch(draft);
+    setSafe(remember(KEY, { search: next, documents }));
+    const timer = setTimeout(() => {
+      const text = JSON.stringify(next);
+      if (text === written.current) return;
+      written.current = text;
+      void navigate({ to: "/", search: next, replace: true });
+    }, WRITE_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [draft, documents, navigate]);
+
+  const change = useCallback((part: Partial<Draft>, added?: Documents) => {
+    setDraft((before) => ({ ...before, ...part }));
+    if (added) setDocuments((before) => ({ ...before, ...added }));
+  }, []);
+  return { draft, documents, safe, change };
+}

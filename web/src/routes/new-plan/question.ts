@@ -1,0 +1,80 @@
+/** Which request does a draft mean?  Text becomes numbers where it is one; what is none goes as it is, and is refused. */
+
+import type { Schemas } from "../../api/client";
+import type { Draft } from "../new-plan.search";
+
+export type PlanQuestion = Schemas["PlanQuestion"];
+/** Documents that were dropped or written: too long for an address. */
+export interface Documents {
+  readonly model?: DroppedDocument;
+  readonly cluster?: DroppedDocument;
+}
+export interface DroppedDocument {
+  readonly name: string;
+  readonly content: Record<string, unknown>;
+}
+
+/** "64" -> 64, "" -> undefined, "6k" -> "6k". */
+export function typedNumber(text: string): number | undefined {
+  const trimmed = text.trim().replaceAll(/[,_](?=\d{3})/g, "");
+  if (trimmed === "") return undefined;
+  const value = Number(trimmed);
+  return Number.isFinite(value) ? value : (trimmed as unknown as number);
+}
+
+/** "tp=8, recompute=full" -> {tp: 8, recompute: "full"}. */
+export function typedPins(text: string): Record<string, number | string | boolean> {
+  const pairs = text.split(/[\s,;]+/).filter(Boolean);
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [name = "", value = ""] = pair.replace(/^--/, "").split("=");
+      const plain = value === "true" ? true : value === "false" ? false : (typedNumber(value) ?? "");
+      return [name, plain];
+    }),
+  );
+}
+
+export function typedNames(text: string): string[] {
+  return text.split(/[\s,;]+/).filter(Boolean);
+}
+
+/** The body of POST /v1/plans and of POST /v1/problems:check. */
+export function questionOf(draft: Draft, documents: Documents): PlanQuestion {
+  const model = draft.modelFile ? (documents.model?.content ?? draft.modelFile) : draft.model;
+  const cluster = draft.clusterFile ? (documents.cluster?.content ?? draft.clusterFile) : draft.cluster;
+  const question = {
+    model,
+    cluster,
+    devices: typedNumber(draft.devices),
+    workload: {
+      global_batch_size: typedNumber(draft.batch),
+      sequence_length: typedNumber(draft.seq),
+      precision: draft.precision,
+      optimizer: draft.optimizer,
+    },
+    constraints: {
+      target: draft.target,
+      pins: typedPins(draft.pins),
+      forbids: typedNames(draft.forbid),
+      max_step_time_s: typedNumber(draft.maxStep),
+      min_tokens_per_s: typedNumber(draft.minRate),
+      memory_margin_fraction: percentOf(draft.margin),
+    },
+    objective: { minimize: draft.objective, price_per_device_hour: typedNumber(draft.price) },
+    time_limit_s: typedNumber(draft.limit),
+  };
+  // The server fills in what is absent; the types of the document name defaults as present.
+  return question as unknown as PlanQuestion;
+}
+
+/** Percent as typed -> the fraction that the API takes. */
+function percentOf(text: string): number | undefined {
+  const value = typedNumber(text);
+  return typeof value === "number" ? value / 100 : value;
+}
+
+/** What may be asked about a problem without searching: everything but how long to search. */
+export function checkable(question: PlanQuestion): Schemas["Question"] {
+  const { time_limit_s: _limit, ...rest } = question;
+  return rest as Schemas["Question"];
+}

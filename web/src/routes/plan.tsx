@@ -1,0 +1,42 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet, useParams } from "@tanstack/react-router";
+import { planQuery } from "../api/queries/plans";
+import { Loading } from "../components/Loading";
+import { ProblemNotice } from "../components/ProblemNotice";
+import { useKeys } from "../lib/keys";
+import { Headline } from "./plan/Headline";
+import styles from "./plan/Plan.module.css";
+import { TABS, useTabNavigation } from "./plan/tabs";
+
+/** One plan: its headline, and the tab that looks closer. */
+export function PlanScreen() {
+  const { planId } = useParams({ from: "/plans/$planId" });
+  const plan = useQuery(planQuery(planId));
+  const open = useTabNavigation(planId);
+  useKeys(
+    TABS.map((tab, index) => ({
+      keys: String(index + 1),
+      does: tab.label,
+      group: "Plan",
+      run: () => open(index),
+    })),
+  );
+  if (plan.error) return <ProblemNotice error={plan.error} onRetry={() => void plan.refetch()} />;
+  return (
+    <div className={styles.screen}>
+      {plan.data ? <Headline plan={plan.data} /> : <Loading label="plan" height={168} lines={4} />}
+      <nav className={styles.tabs} aria-label="Views of the plan">
+        <ul>
+          {TABS.map((tab) => (
+            <li key={tab.to}>
+              <Link to={tab.to} params={{ planId }} activeOptions={{ exact: true, includeSearch: false }}>
+                {tab.label}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <Outlet />
+    </div>
+  );
+}

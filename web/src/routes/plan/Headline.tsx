@@ -1,0 +1,89 @@
+import type { ReactNode } from "react";
+import type { PlanAnswer } from "../../api/queries/plans";
+import { Provenance } from "../../components/Provenance";
+import { compact, count, gibibytes, percent, seconds, secondsRange, tokensPerSecond } from "../../lib/format";
+import styles from "./Plan.module.css";
+import { strategyParts } from "./strategy";
+
+/** What people quote of a plan: how fast, how sure, how full, how good. */
+export function Headline({ plan }: { plan: PlanAnswer }) {
+  const { model, cluster, workload } = plan.problem;
+  const devices = cluster.pools.reduce((sum, pool) => sum + pool.devices_per_node * pool.num_nodes, 0);
+  const full = plan.peak_memory_bytes / plan.memory_limit_bytes;
+  const [low, high] = plan.step_time_interval_s;
+  return (
+    <header className={styles.headline}>
+      <div className={styles.title}>
+        <h1>
+          {model.name} on {count(devices)} ×{" "}
+          {[...new Set(cluster.pools.map((pool) => pool.device.name))].join(" + ")}
+        </h1>
+        <Provenance provenance={plan.provenance} />
+      </div>
+      <p className={styles.question}>
+        {cluster.name} · {count(workload.global_batch_size)} samples of {count(workload.sequence_length)}{" "}
+        tokens a step · {workload.precision} · {workload.optimizer}
+      </p>
+      <dl className={styles.figures}>
+        <Figure
+          name="Throughput"
+          value={tokensPerSecond(plan.tokens_per_s)}
+          small={`${compact(plan.tokens_per_s_per_device)} tokens/s a device`}
+        />
+        <Figure
+          name="Step time"
+          value={seconds(plan.step_time_s)}
+          small={`between ${secondsRange(low, high)}`}
+        />
+        <Figure
+          name="Model FLOPs utilization"
+          value={percent(plan.model_flops_utilization)}
+          small="without recompute"
+        />
+        <Figure name="Peak memory" value={gibibytes(plan.peak_memory_bytes)}>
+          <div className={styles.gauge} aria-hidden="true">
+            <i style={{ width: `${Math.min(100, full * 100)}%` }} />
+          </div>
+          <span className={styles.small}>
+            {percent(full)} of the {gibibytes(plan.memory_limit_bytes)} that may be used
+          </span>
+        </Figure>
+        <Figure {...proof(plan)} />
+      </dl>
+      <ul className={styles.strategy} aria-label="Strategy">
+        {strategyParts(plan.strategy).map((part) => (
+          <li key={part.name}>
+            {part.name} <b>{part.value}</b>
+          </li>
+        ))}
+      </ul>
+    </header>
+  );
+}
+
+function proof(plan: PlanAnswer): { name: string; value: string; small: string } {
+  const bound = `no plan is faster than ${seconds(plan.lower_bound_s)}`;
+  return plan.status === "optimal"
+    ? { name: "Proof", value: "Proved best", small: `in the declared space; ${bound}` }
+    : { name: "Gap to the bound", value: percent(plan.gap, 2), small: bound };
+}
+
+interface FigureProps {
+  name: string;
+  value: string;
+  small?: string;
+  children?: ReactNode;
+}
+
+function Figure({ name, value, small, children }: FigureProps) {
+  return (
+    <div className={styles.figure}>
+      <dt>{name}</dt>
+      <dd>
+        {value}
+        {small && <div className={styles.small}>{small}</div>}
+        {children}
+      </dd>
+    </div>
+  );
+}

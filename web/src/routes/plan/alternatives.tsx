@@ -1,0 +1,5 @@
+import { Empty } from "../../components/Empty";
+
+export function Alternatives() {
+  return <Empty title="This tab is being built" />;
+}

@@ -1,0 +1,4 @@
+import { searchReader } from "../../lib/search";
+
+/** The view state of this tab that its address keeps. */
+export const readMemorySearch = searchReader({});

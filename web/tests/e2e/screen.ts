@@ -1,0 +1,64 @@
+/** What every test of a screen needs: the address of the service, themes, axe, and pictures to look at. */
+
+import { AxeBuilder } from "@axe-core/playwright";
+import { test as base, expect, type Page } from "@playwright/test";
+
+export { expect };
+export type Theme = "light" | "dark";
+export const THEMES: readonly Theme[] = ["light", "dark"];
+/** The narrowest and the widest window that must work. */
+export const WIDTHS_PX = [390, 2560] as const;
+
+interface Screen {
+  /** Messages of the page that nobody expected; a test fails if there are any. */
+  noise: string[];
+}
+
+export const test = base.extend<Screen>({
+  baseURL: async ({ baseURL }, use) => {
+    await use(baseURL ?? `http://127.0.0.1:${process.env.MESHWRIGHT_WEB_PORT}`);
+  },
+  noise: [
+    async ({ page }, use) => {
+      const noise: string[] = [];
+      page.on("pageerror", (error) => noise.push(String(error)));
+      page.on("console", (message) => {
+        // A refusal of the API is an answer; the browser writes it to the console as well.
+        const expected = /Failed to load resource.*status of 4\d\d/.test(message.text());
+        if (message.type() === "error" && !expected) noise.push(message.text());
+      });
+      await use(noise);
+      expect(noise).toEqual([]);
+    },
+    { auto: true },
+  ],
+});
+
+/** Follow the reader's system: dark or light. */
+export async function inTheme(page: Page, theme: Theme): Promise<void> {
+  await page.emulateMedia({ colorScheme: theme });
+}
+
+/** No violation of WCAG 2.2 A and AA, nor of axe's best practices. */
+export async function expectAccessible(page: Page): Promise<void> {
+  const found = await new AxeBuilder({ page })
+    .withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"])
+    .analyze();
+  expect(
+    found.violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" | ")}`),
+  ).toEqual([]);
+}
+
+/** The page itself never scrolls sideways; wide tables scroll inside their frames. */
+export async function expectNoSidewaysScroll(page: Page): Promise<void> {
+  const { scrolled, shown } = await page.evaluate(() => ({
+    scrolled: document.documentElement.scrollWidth,
+    shown: document.documentElement.clientWidth,
+  }));
+  expect(scrolled).toBeLessThanOrEqual(shown);
+}
+
+/** A picture to look at, under test-results/pictures; compared with nothing. */
+export async function picture(page: Page, name: string): Promise<void> {
+  await page.screenshot({ path: `test-results/pictures/${name}.png`, fullPage: true });
+}

@@ -1,0 +1,26 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+/** The bundle goes into the Python package: `meshwright serve` needs no Node. */
+export default defineConfig({
+  plugins: [react()],
+  build: {
+    outDir: "../api/static",
+    emptyOutDir: true,
+    // The bundle budget reads which chunks the first page loads.
+    manifest: "manifest.json",
+    // The Content-Security-Policy allows no data: addresses for scripts and fonts.
+    assetsInlineLimit: 0,
+    sourcemap: false,
+    reportCompressedSize: false,
+  },
+  server: {
+    // `npm run dev` beside `meshwright serve`.
+    proxy: Object.fromEntries(
+      ["/v1", "/version", "/openapi.json"].map((path) => [
+        path,
+        process.env.MESHWRIGHT_URL ?? "http://127.0.0.1:8642",
+      ]),
+    ),
+  },
+});
