@@ -6,7 +6,7 @@ and reliefs are coded by their index in ``SCHEDULES`` and in the problem's relie
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from math import prod
 
@@ -30,6 +30,10 @@ SCHEDULES: tuple[ScheduleName, ...] = (
     "looped_bfs",
     "interleaved_zb",
 )
+
+
+TABLE_A_ROW = 4
+"""Distinct rows are found by a table of all possible values where it is not much longer than the rows are many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,9 @@ class StrategyRows:
 
     def take(self, index: Ints | Mask) -> StrategyRows:
         """Rows at ``index`` (positions or mask)."""
-        return StrategyRows(*(getattr(self, field.name)[index] for field in fields(self)))
+        # A mask is turned into positions once, not once a column.
+        at = np.flatnonzero(index) if index.dtype == np.bool_ else index
+        return StrategyRows(*(getattr(self, field.name)[at] for field in fields(self)))
 
     def slice(self, start: int, stop: int) -> StrategyRows:
         """Rows ``start`` to ``stop`` as views."""
@@ -116,33 +122,55 @@ class StrategyRows:
         return cls(*(np.array(column, dtype=np.int64) for column in zip(*columns, strict=True)))
 
 
+def scheduled_as(rows: StrategyRows, names: Collection[str]) -> Mask:
+    """Rows whose schedule is one of ``names``."""
+    return np.array([name in names for name in SCHEDULES])[rows.schedule]
+
+
 def waiting_head(rows: StrategyRows) -> Mask:
     """Rows in which every micro-batch waits at the head before the first one goes back: gpipe and looped_bfs."""
-    waits: Mask = np.isin(rows.schedule, [SCHEDULES.index(name) for name in sorted(BREADTH_FIRST_SCHEDULES)])
-    return waits
+    return scheduled_as(rows, BREADTH_FIRST_SCHEDULES)
 
 
 def v_placed(rows: StrategyRows) -> Mask:
     """Rows whose chunks lie in a V, so that the head is on the first stage."""
-    placed: Mask = np.isin(rows.schedule, [SCHEDULES.index(name) for name in sorted(V_SCHEDULES)])
-    return placed
+    return scheduled_as(rows, V_SCHEDULES)
 
 
 def distinct_rows(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Distinct rows of non-negative integer columns: [D, C], and each row's index into them: [R].
+    """Distinct rows of non-negative integer columns: [D, C], and each row's index into them: [R]."""
+    first, index = first_of_each(columns)
+    return np.stack([column[first] for column in columns], axis=1), index
+
+
+def first_of_each(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Where each distinct row of non-negative integer columns comes first: [D], ascending in the rows' values; and each
+    row's index into them: [R].
 
     Rows are packed into one integer each, which sorts much faster than rows do.
     """
     sizes = [int(column.max(initial=0)) + 1 for column in columns]
     if prod(sizes) >= 2**62:  # more than one integer holds
-        stacked = np.stack(columns, axis=1)
-        distinct, index = np.unique(stacked, axis=0, return_inverse=True)
-        return distinct, index.reshape(-1)
+        _, first, index = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
+        return first, index.reshape(-1)
     packed = np.zeros(len(columns[0]), dtype=np.int64)
     for column, size in zip(columns, sizes, strict=True):
         packed = packed * size + column
+    if prod(sizes) <= TABLE_A_ROW * len(packed):
+        return _first_by_table(packed, prod(sizes))
     _, first, index = np.unique(packed, return_index=True, return_inverse=True)
-    return np.stack([column[first] for column in columns], axis=1), index.reshape(-1)
+    return first, index.reshape(-1)
+
+
+def _first_by_table(values: Ints, size: int) -> tuple[Ints, Ints]:
+    """``first_of_each`` of one column of values below ``size``, without sorting."""
+    first = np.full(size, -1, dtype=np.int64)
+    # Of several writes to one place the last one stays: the first row, when they come backwards.
+    first[values[::-1]] = np.arange(len(values) - 1, -1, -1)
+    found = np.flatnonzero(first >= 0)
+    index = np.empty(size, dtype=np.int64)
+    index[found] = np.arange(len(found))
+    return first[found], index[values]
 
 
 def relief_of(strategy: Strategy) -> Relief:

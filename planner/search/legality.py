@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES
-from planner.strategy_rows import SCHEDULES, StrategyRows
+from planner.strategy_rows import StrategyRows, scheduled_as, v_placed
 
 Mask = NDArray[np.bool_]
 
@@ -102,23 +102,19 @@ def _sequence(rows: StrategyRows, shape: ModelShape) -> Mask:
     return broken
 
 
-def _is(rows: StrategyRows, *names: str) -> Mask:
-    return np.isin(rows.schedule, [SCHEDULES.index(name) for name in names])
-
-
 def _interleaved(rows: StrategyRows, shape: ModelShape) -> Mask:
     group = np.maximum(rows.group, 1)
     rest = rows.num_microbatches % group
     bad = (rows.group < rows.pp) | (rows.group > rows.num_microbatches) | ((rest != 0) & (rest < rows.pp))
-    loops = _is(rows, *sorted(LOOPED_SCHEDULES)) & ((rows.vpp < 2) | (rows.pp < 2))
-    broken: Mask = loops | (_is(rows, *sorted(GROUPED_SCHEDULES)) & bad)
+    loops = scheduled_as(rows, LOOPED_SCHEDULES) & ((rows.vpp < 2) | (rows.pp < 2))
+    broken: Mask = loops | (scheduled_as(rows, GROUPED_SCHEDULES) & bad)
     return broken
 
 
 def _chunks(rows: StrategyRows, shape: ModelShape) -> Mask:
-    v_shaped = _is(rows, "zbv", "dualpipev")
-    wrong = (v_shaped & (rows.vpp != 2)) | (_is(rows, "1f1b", "gpipe", "zb_h1") & (rows.vpp != 1))
-    broken: Mask = wrong | (~_is(rows, "1f1b") & (rows.pp < 2))
+    v_shaped = v_placed(rows)
+    wrong = (v_shaped & (rows.vpp != 2)) | (scheduled_as(rows, ("1f1b", "gpipe", "zb_h1")) & (rows.vpp != 1))
+    broken: Mask = wrong | (~scheduled_as(rows, ("1f1b",)) & (rows.pp < 2))
     return broken
 
 
@@ -179,7 +175,7 @@ RULES: tuple[LegalityRule, ...] = (
     LegalityRule(
         "v_microbatches",
         "zbv and dualpipev need at least 2 * pp micro-batches",
-        lambda r, s: _is(r, "zbv", "dualpipev") & (r.num_microbatches < 2 * r.pp),
+        lambda r, s: v_placed(r) & (r.num_microbatches < 2 * r.pp),
     ),
     LegalityRule(
         "hsdp",
