@@ -137,6 +137,16 @@ def v_placed(rows: StrategyRows) -> Mask:
     return scheduled_as(rows, V_SCHEDULES)
 
 
+def schedule_class(rows: StrategyRows) -> Ints:
+    """All that costs know of a row's schedule beside its number of chunks: equal numbers, equal costs."""
+    return np.array([_class_of(name) for name in SCHEDULES])[rows.schedule]
+
+
+def _class_of(schedule: ScheduleName) -> int:
+    # Hops of 1f1b go back and forth, a V has both ends on one stage, breadth first all activations wait at the head.
+    return (schedule == "1f1b") + 2 * (schedule in V_SCHEDULES) + 4 * (schedule in BREADTH_FIRST_SCHEDULES)
+
+
 def distinct_rows(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
     """Distinct rows of non-negative integer columns: [D, C], and each row's index into them: [R]."""
     first, index = first_of_each(columns)

@@ -8,7 +8,7 @@ both see the same numbers.  Shape letters: R rows, N layer kinds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,6 +159,10 @@ class CostModel:
             key=key,
             apart=self._apart(rows, cost, key, states),
         )
+
+    def under_schedules(self, cost: RowCost, rows: StrategyRows, table: ModelCost) -> RowCost:
+        """Costs of rows that differ from those of ``cost`` in chunks and in schedules of the same class alone."""
+        return replace(cost, fixed_bytes=self._fixed_bytes(rows, table, cost.key))
 
     def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
         """Once-a-step seconds (exposed reduction and gathering plus optimizer) for dense and expert parameters."""

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass, fields
 from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.data_parallel import optimizer_places_s
-from planner.cost.model_cost import LayerTable
+from planner.cost.model_cost import LayerTable, ModelCost
 from planner.cost.row_cost import CostModel, RowCost
 from planner.cost.step_payload import DataParallelism
 from planner.memory.stage import end_seconds, in_flight, leanest_fixed_bytes, stage_memory
@@ -34,19 +35,39 @@ from planner.strategy_rows import SCHEDULES, StrategyRows
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Rows = NDArray[np.int64] | slice
+Ints = NDArray[np.int64]
+Rows = Ints | slice
+ALL = slice(None)
 
+BY_SETUP = ("total_s", "weight_gradient_s", "mean_dense", "mean_expert", "tail_s")
+"""Terms that rows of one setup share."""
 BISECTIONS = 14
 """Halvings of the bottleneck interval: the bound is within 2**-14 of the interval of its limit."""
 
 
+@dataclass(frozen=True, slots=True)
+class Schedules:
+    """What a makespan depends on beside seconds: columns as in ``StrategyRows``."""
+
+    schedule: Ints
+    num_microbatches: Ints
+    pp: Ints
+    vpp: Ints
+    group: Ints
+
+    @classmethod
+    def of(cls, rows: StrategyRows, at: Rows = ALL) -> Schedules:
+        """The columns of some rows."""
+        return cls(*(getattr(rows, field.name)[at] for field in fields(cls)))
+
+
 def makespan_s(
-    rows: StrategyRows, total_s: Array, bottleneck_s: Array, weight_gradient_s: Array, hop_s: Array
+    rows: Schedules | StrategyRows, total_s: Array, bottleneck_s: Array, weight_gradient_s: Array, hop_s: Array
 ) -> Array:
     """Pipeline makespan of every row by its own schedule: [R]."""
-    result = np.empty(len(rows))
-    for code in np.unique(rows.schedule).tolist():
-        at = rows.schedule == code
+    result = np.empty(len(total_s))
+    for code in np.flatnonzero(np.bincount(rows.schedule)).tolist():
+        at = np.flatnonzero(rows.schedule == code)
         result[at] = pipeline_makespan_s(
             SCHEDULES[code],
             rows.num_microbatches[at],
@@ -88,15 +109,29 @@ class BoundTerms:
         """The terms of some rows."""
         picked = copy(self)
         picked.rows, picked.cost = self.rows.take(at), take(self.cost, at)
-        for name in ("total_s", "weight_gradient_s", "mean_dense", "mean_expert", "tail_s", "loose_s"):
+        for name in (*BY_SETUP, "loose_s"):
             setattr(picked, name, getattr(self, name)[at])
+        return picked
+
+    def under(self, rows: StrategyRows, setup: Ints, loose_s: Array, table: ModelCost) -> BoundTerms:
+        """The terms of ``rows``, whose setups (``planner.search.setups``) are the rows ``setup`` of these."""
+        picked = copy(self)
+        picked.rows, picked.loose_s = rows, loose_s
+        picked.cost = self.costs.under_schedules(take(self.cost, setup), rows, table)
+        for name in BY_SETUP:
+            setattr(picked, name, getattr(self, name)[setup])
         return picked
 
     @cached_property
     def loose_s(self) -> Array:
         """Lower bound that ignores memory: mean stage time as bottleneck: [R]."""
-        bottleneck = self.total_s / self.rows.pp
-        return makespan_s(self.rows, self.total_s, bottleneck, self.weight_gradient_s, self.cost.hop_s) + self.tail_s
+        return self.loose_under_s(Schedules.of(self.rows))
+
+    def loose_under_s(self, schedules: Schedules, setup: Rows = ALL) -> Array:
+        """``loose_s`` of rows whose setups are the rows ``setup`` of these, under schedules of their own."""
+        total_s = self.total_s[setup]
+        seconds = total_s, total_s / schedules.pp, self.weight_gradient_s[setup], self.cost.hop_s[setup]
+        return makespan_s(schedules, *seconds) + self.tail_s[setup]
 
     def _leanest_tail_s(self) -> Array:
         """What no leaf of a layout can go below once a step: the optimizer on fully sharded states: [R]."""
@@ -110,8 +145,8 @@ class BoundTerms:
             seconds += np.minimum(*places_s)
         return seconds
 
-    def offloaded_s(self) -> Array:
-        """``loose_s`` with the optimizer on the host instead of on the device: [R]."""
+    def offload_s(self) -> Array:
+        """What ``loose_s`` gains with the optimizer on the host instead of on the device: [R]."""
         change_s = np.zeros(len(self.rows))
         for parameters, parallel in (
             (self.mean_dense, self.cost.dense_parallel),
@@ -121,7 +156,7 @@ class BoundTerms:
                 parameters / parallel.shards, self.costs.workload, self.costs.hardware
             )
             change_s += host_s - device_s
-        return self.loose_s + change_s
+        return change_s
 
     def leanest_bytes(self) -> Array:
         """What some device needs under every leaf of a core: [R].
@@ -168,9 +203,8 @@ class BoundTerms:
 
     def step_s(self, bottleneck_s: Array, at: NDArray[np.int64]) -> Array:
         """Lower bound of the rows ``at`` for a known bottleneck."""
-        rows = self.rows.take(at)
         return (
-            makespan_s(rows, self.total_s[at], bottleneck_s, self.weight_gradient_s[at], self.cost.hop_s[at])
+            makespan_s(Schedules.of(self.rows, at), self.total_s[at], bottleneck_s, self.weight_gradient_s[at], self.cost.hop_s[at])
             + self.tail_s[at]
         )
 

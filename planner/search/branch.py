@@ -11,7 +11,6 @@ When stopped early, the smallest bound not yet examined is a lower bound of the 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from planner.search.leaves import Leaves
 from planner.search.options import Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context
 from planner.search.search_result import SearchResult, degrees
+from planner.search.setups import SharedSetups, layouts_by_setup, shardings_by_setup
 from planner.search.space import Space
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
@@ -191,10 +191,10 @@ class Search:
         layouts, key = self.space.layouts(cores.rows, cores.key)
         if len(layouts) == 0:
             return Postponed(layouts, key, np.zeros(0), cores.table)
-        cost = self.costs.rows(layouts, (cores.table, key))
-        terms = BoundTerms(self.costs, layouts, cost, leanest_tail=True)
+        shared, worth_s = layouts_by_setup(self.costs, layouts, (cores.table, key)), self._wanted_s(cutoff_s)
+        at, bounds = np.flatnonzero(shared.loose_s < worth_s), np.full(len(layouts), np.inf)
         reliefs = self.space.relief_codes
-        bounds = layout_bounds_s(terms, cores.table.layers, reliefs, self.limits, self._wanted_s(cutoff_s))
+        bounds[at] = layout_bounds_s(shared.bound_terms(at), cores.table.layers, reliefs, self.limits, worth_s)
         return Postponed(layouts, key, bounds, cores.table)
 
     def _layouts(self, cores: Postponed, cutoff_s: float) -> bool:
@@ -221,31 +221,25 @@ class Search:
         # An offloaded twin differs in the optimizer's place only: in large batches it is costed only where that still
         # looks fast enough.
         twins = self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
-        rows, key = self.space.shardings(layouts, key, offloads=(0,) if twins else None)
-        if len(rows) == 0:
+        shared = shardings_by_setup(self.costs, self.space, layouts, (table, key), (0,) if twins else None)
+        if shared is None:
             return True
-        terms = BoundTerms(self.costs, rows, self.costs.rows(rows, (table, key)))
-        if not self._bounded_leaves(terms, table, cutoff_s):
+        if not self._bounded_leaves(shared, cutoff_s):
             return False
-        if not twins:
-            return True
-        at = np.flatnonzero((rows.zero > 0) & (terms.offloaded_s() < self._wanted_s(cutoff_s)))
-        if len(at) == 0:
-            return True
-        rows, key = replace(rows.take(at), optimizer_offload=np.ones(len(at), dtype=np.int64)), key[at]
-        terms = BoundTerms(self.costs, rows, self.costs.rows(rows, (table, key)))
-        return self._bounded_leaves(terms, table, cutoff_s)
+        offloaded = shared.offloaded(self._wanted_s(cutoff_s)) if twins else None
+        return offloaded is None or self._bounded_leaves(offloaded, cutoff_s)
 
-    def _bounded_leaves(self, terms: BoundTerms, table: ModelCost, cutoff_s: float) -> bool:
+    def _bounded_leaves(self, shared: SharedSetups, cutoff_s: float) -> bool:
         """Bound the leaves of some shardings and solve the promising ones; False when out of time."""
         worth_s, reliefs = self._wanted_s(cutoff_s), self.space.relief_codes
-        hopeful = (terms.loose_s < worth_s) & (terms.state_bytes() <= self.rules.limit_bytes)
-        if not hopeful.any():
+        terms = shared.bound_terms(np.flatnonzero(shared.loose_s < worth_s))
+        fits = np.flatnonzero(terms.state_bytes() <= self.rules.limit_bytes)
+        if len(fits) == 0:
             return True
-        terms = terms.take(np.flatnonzero(hopeful))
-        bounds = relief_bounds_s(terms, table.layers, reliefs, self.limits, worth_s)
+        terms = terms.take(fits)
+        bounds = relief_bounds_s(terms, shared.table.layers, reliefs, self.limits, worth_s)
         self.result.pruned[NO_FAST_FIT] += int(np.isinf(bounds).sum())
-        return self._solve_in_order(Leaves(terms, reliefs, table, bounds), cutoff_s)
+        return self._solve_in_order(Leaves(terms, reliefs, shared.table, bounds), cutoff_s)
 
     def _solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
         """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""

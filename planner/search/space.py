@@ -85,22 +85,30 @@ class Space:
     def layouts(self, cores: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
         """Write out the legal layouts of some cores, each with the ``key`` of its core."""
         grown = self._expand(cores, key, ("pp", "num_microbatches", "dp"), self._schedule_table, SCHEDULE_COLUMNS)
-        return self._legal(*grown, LAYOUT_RULES, self._leaves_of_layouts)
+        return self._legal(*grown, LAYOUT_RULES, lambda rows, _key: self._leaves_of_layouts(rows))
 
     def shardings(
-        self, layouts: StrategyRows, key: Ints, offloads: tuple[int, ...] | None = None
+        self,
+        layouts: StrategyRows,
+        key: Ints,
+        offloads: tuple[int, ...] | None = None,
+        stand_for: Ints | None = None,
     ) -> tuple[StrategyRows, Ints]:
-        """Write out the legal shardings of some layouts, each with the ``key`` of its layout; ascending in pp.
+        """Write out the legal shardings of some layouts, each with the ``key`` of its layout; ascending in dp and pp.
 
-        ``offloads`` restricts optimizer offload to some of its values.
+        ``offloads`` restricts optimizer offload to some of its values; a layout counts for ``stand_for[key]`` ones.
         """
+
+        def strategies(rows: StrategyRows, key: Ints) -> int:
+            count = len(rows) if stand_for is None else int(stand_for[key].sum())
+            return count * len(self.relief_codes)
 
         def table(dp: int, pp: int) -> Ints:
             rows = self._sharding_table(dp, pp)
-            return rows if offloads is None else rows[np.isin(rows[:, 2], offloads)]
+            return rows if offloads is None else rows[[offload in offloads for offload in rows[:, 2].tolist()]]
 
         grown = self._expand(layouts, key, ("dp", "pp"), table, SHARDING_COLUMNS)
-        return self._legal(*grown, SHARDING_RULES, lambda rows: len(rows) * len(self.relief_codes))
+        return self._legal(*grown, SHARDING_RULES, strategies)
 
     def leaves(self, shardings: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
         """Write out the leaves of some shardings, each with the ``key`` of its sharding."""
@@ -152,13 +160,13 @@ class Space:
         rows: StrategyRows,
         key: Ints,
         rules: Sequence[LegalityRule],
-        strategies_of: Callable[[StrategyRows], int],
+        strategies_of: Callable[[StrategyRows, Ints], int],
     ) -> tuple[StrategyRows, Ints]:
         """Rows that keep the rules; the strategies under the others are counted as illegal."""
         for rule in rules:
             broken = rule.broken(rows, self.shape)
             if broken.any():
-                self.illegal[rule.reason] += strategies_of(rows.take(broken))
+                self.illegal[rule.reason] += strategies_of(rows.take(broken), key[broken])
                 rows, key = rows.take(~broken), key[~broken]
         return rows, key
 
