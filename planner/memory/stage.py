@@ -87,16 +87,31 @@ def _waiting(rows: StrategyRows) -> Array:
     return np.where(waiting_head(rows), rows.num_microbatches, 1).astype(np.float64)
 
 
-def _summed(rows: StrategyRows, cost: RowCost, replay: Array, num_stages: int) -> Moment:
-    """One moment that stands for all."""
-    flight = in_flight(rows, num_stages)
-    every, last = np.arange(len(rows)), head_stage(rows, num_stages)
-    dense, expert = cost.dense_state.total, cost.expert_state.total
+def passes_memory(
+    rows: StrategyRows, cost: RowCost, reliefs: tuple[Relief, ...], num_stages: int
+) -> tuple[Array, Array, Array]:
+    """Of ``StageMemory.passes``: fixed bytes, micro-batches in flight (two [R, P]), and state bytes of a layer [R, N]."""
+    if cost.apart is None:
+        return _passes_summed(rows, cost, num_stages)
+    passes = stage_memory(rows, cost, reliefs, num_stages).passes
+    return passes.fixed_bytes, passes.in_flight, passes.layer_state_bytes
+
+
+def _passes_summed(rows: StrategyRows, cost: RowCost, num_stages: int) -> tuple[Array, Array, Array]:
+    """``passes_memory`` where one moment stands for all."""
+    flight, dense, expert = in_flight(rows, num_stages), cost.dense_state.total, cost.expert_state.total
     fixed = np.repeat(cost.fixed_bytes[:, None], num_stages, axis=1)
     fixed[:, 0] += cost.embedding_dense * dense + cost.embedding_saved * flight[:, 0]
-    fixed[every, last] += (
+    fixed[np.arange(len(rows)), head_stage(rows, num_stages)] += (
         cost.head_dense * dense + cost.head_expert * expert + cost.head_saved * _waiting(rows) + cost.head_transient
     )
+    return fixed, flight, cost.layer_dense * dense[:, None] + cost.layer_expert * expert[:, None]
+
+
+def _summed(rows: StrategyRows, cost: RowCost, replay: Array, num_stages: int) -> Moment:
+    """One moment that stands for all."""
+    fixed, flight, layer_states = _passes_summed(rows, cost, num_stages)
+    every, last = np.arange(len(rows)), head_stage(rows, num_stages)
     again = np.repeat(replay[:, None], num_stages, axis=1)
     again[every, last] = np.maximum(again[every, last] - cost.head_saved - cost.head_transient, 0.0)
     buffers = np.repeat(cost.fixed_bytes[:, None], num_stages, axis=1)
@@ -110,7 +125,7 @@ def _summed(rows: StrategyRows, cost: RowCost, replay: Array, num_stages: int) -
         buffer_bytes=buffers,
         in_flight=flight,
         replay_bytes=again,
-        layer_state_bytes=cost.layer_dense * dense[:, None] + cost.layer_expert * expert[:, None],
+        layer_state_bytes=layer_states,
         dense_state=cost.dense_state,
         expert_state=cost.expert_state,
         fixed_bytes=fixed,

@@ -26,7 +26,7 @@ from planner.cost.data_parallel import optimizer_places_s
 from planner.cost.model_cost import LayerTable, ModelCost
 from planner.cost.row_cost import CostModel, RowCost
 from planner.cost.step_payload import DataParallelism
-from planner.memory.stage import end_seconds, in_flight, leanest_fixed_bytes, stage_memory
+from planner.memory.stage import end_seconds, in_flight, leanest_fixed_bytes, passes_memory
 from planner.memory.states import state_bytes
 from planner.schedule.closed_form import pipeline_makespan_s
 from planner.search.row_context import take
@@ -167,8 +167,7 @@ class BoundTerms:
         single layer.
         """
         cost = self.cost
-        kinds = (cost.dense_parallel, cost.expert_parallel)
-        dense_bytes, expert_bytes = (self._leanest_state_bytes(parallel) for parallel in kinds)
+        dense_bytes, expert_bytes = self.leanest_state_bytes()
         kept = cost.saved_bytes.min(axis=1)
         head_activations = np.maximum(cost.head_saved + cost.head_transient - kept, 0.0)
         mean = self.mean_dense * dense_bytes + self.mean_expert * expert_bytes + head_activations / self.rows.pp
@@ -177,12 +176,9 @@ class BoundTerms:
         leanest: Array = cost.fixed_bytes + kept + np.maximum(mean, head)
         return leanest
 
-    def leanest_state_bytes(self, at: Rows) -> tuple[Array, Array]:
-        """Bytes a dense and an expert parameter on the device of the rows ``at`` under every leaf of theirs."""
-        dense, expert = (
-            self._leanest_state_bytes(parallel) for parallel in (self.cost.dense_parallel, self.cost.expert_parallel)
-        )
-        return dense[at], expert[at]
+    def leanest_state_bytes(self) -> tuple[Array, Array]:
+        """Bytes a dense and an expert parameter on the device under every leaf of the rows: two [R]."""
+        return self._leanest_state_bytes(self.cost.dense_parallel), self._leanest_state_bytes(self.cost.expert_parallel)
 
     def _leanest_state_bytes(self, parallel: DataParallelism) -> Array:
         """Bytes a parameter on the device under ZeRO-3 over all ranks with the optimizer on the host: [R].
@@ -244,9 +240,9 @@ def layout_bounds_s(
     The states as ``leanest_bytes`` takes them and the terms with the leanest tail; of the reliefs that move bytes
     to the host, and of the others, the least that any of them keeps and the least that any of them asks for a byte.
     """
-    result = np.full(len(terms.rows), np.inf)
+    result, leanest = np.full(len(terms.rows), np.inf), terms.leanest_state_bytes()
     for stages, at in _by_stages(terms.rows.pp):
-        room = _room(terms, at, stages, limits.device_bytes, leanest=True)
+        room = _room(terms, at, stages, limits.device_bytes, leanest)
         found = {code: _relief_of(room, terms, at, layers, code, limits) for code in reliefs}
         for relief in _cheapest_by_kind(terms, found):
             bounds = _bounds_of_capacity(terms, at, Capacity(room, relief), cutoff_s)
@@ -262,27 +258,27 @@ def _cheapest_by_kind(terms: BoundTerms, found: dict[int, ReliefOffer]) -> list[
     return [reduce(ReliefOffer.cheapest, kind) for kind in kinds if kind]
 
 
-def _room(terms: BoundTerms, at: Rows, stages: int, limit_bytes: float, *, leanest: bool = False) -> StageRoom:
-    """What the rows ``at`` offer; ``leanest``: for layouts, all that any of their leaves offers."""
+def _room(
+    terms: BoundTerms, at: Rows, stages: int, limit_bytes: float, leanest: tuple[Array, Array] | None = None
+) -> StageRoom:
+    """What the rows ``at`` offer; of layouts, with their ``leanest`` state bytes, all that any leaf of theirs offers."""
     rows, cost, major = take(terms.rows, at), take(terms.cost, at), terms.major
-    if leanest:
-        dense, expert = terms.leanest_state_bytes(at)
-        fixed = leanest_fixed_bytes(rows, cost, stages, dense, expert)
-        flight = in_flight(rows, stages)
+    if leanest is not None:
+        dense, expert = leanest[0][at], leanest[1][at]
+        fixed, flight = leanest_fixed_bytes(rows, cost, stages, dense, expert), in_flight(rows, stages)
         state = cost.layer_dense[:, major] * dense + cost.layer_expert[:, major] * expert
     else:
         # Every moment of a stage must fit: the one with every activation in it serves as the bound.
-        passes = stage_memory(rows, cost, terms.costs.reliefs, stages).passes
-        fixed, flight, state = passes.fixed_bytes, passes.in_flight, passes.layer_state_bytes[:, major]
+        fixed, flight, states = passes_memory(rows, cost, terms.costs.reliefs, stages)
+        state = states[:, major]
     return StageRoom(
-        stages=stages,
-        needed=terms.major_count,
-        layer_s=cost.layer_s[:, major, None],
-        ends_s=end_seconds(rows, cost, stages),
-        kept_bytes=cost.saved_bytes[:, major, None],
-        state_bytes=state[:, None],
-        in_flight=flight,
-        free_bytes=limit_bytes - fixed,
+        terms.major_count,
+        layer_s=cost.layer_s[:, major],
+        ends_s=np.ascontiguousarray(end_seconds(rows, cost, stages).T),
+        kept_bytes=cost.saved_bytes[:, major],
+        state_bytes=state,
+        in_flight=np.ascontiguousarray(flight.T),
+        free_bytes=np.ascontiguousarray((limit_bytes - fixed).T),
     )
 
 
@@ -306,27 +302,32 @@ def _by_stages(pp: NDArray[np.int64]) -> list[tuple[int, Rows]]:
 
 def _bounds_of_capacity(terms: BoundTerms, at: Rows, capacity: Capacity, cutoff_s: float) -> Array:
     """Bounds of the rows ``at``."""
-    loose_s = terms.loose_s[at]
-    low = terms.total_s[at] / capacity.stages
-    high = np.maximum(low, capacity.everything_s)
-    result = np.full(len(low), np.inf)
+    low, loose_s = terms.total_s[at] / capacity.stages, terms.loose_s[at]
+    result, most, index = np.full(len(low), np.inf), np.full(len(low), np.inf), np.arange(len(low))
     # One test at the cutoff's own bottleneck discards most rows: makespan >= microbatches * bottleneck.
     if np.isfinite(cutoff_s):
         allowed = (cutoff_s - terms.tail_s[at]) / terms.rows.num_microbatches[at]
-        high = np.minimum(high, np.maximum(allowed, low))
-    fits = capacity.holds_all(high) & (loose_s < cutoff_s)
-    index = np.flatnonzero(fits)
-    if len(index) == 0:
+        most = np.maximum(allowed, low)
+        index = np.flatnonzero(capacity.holds_all(most) & (loose_s < cutoff_s))
+        capacity = capacity.take(index)
+    high = np.minimum(np.maximum(low[index], capacity.everything_s()), most[index])
+    fits = np.flatnonzero(capacity.holds_all(high))
+    if len(fits) == 0:
         return result
-    lo, hi, capacity = low[index], high[index], capacity.take(index)
-    already = capacity.holds_all(lo)
-    hi = np.where(already, lo, hi)
+    index, capacity = index[fits], capacity.take(fits)
+    bottleneck = _bottleneck_s(capacity, low[index], high[fits])
+    positions = index + at.start if isinstance(at, slice) else at[index]
+    result[index] = np.maximum(terms.step_s(bottleneck, positions), loose_s[index])
+    return result
+
+
+def _bottleneck_s(capacity: Capacity, low: Array, high: Array) -> Array:
+    """Lower end of the interval that holds the smallest sufficient bottleneck; every ``high`` suffices: [R]."""
+    already = capacity.holds_all(low)
+    lo, hi = low, np.where(already, low, high)
     for _ in range(BISECTIONS):
         middle = 0.5 * (lo + hi)
         ok = capacity.holds_all(middle)
         hi = np.where(ok, middle, hi)
         lo = np.where(ok, lo, middle)
-    bottleneck = np.where(already, low[index], lo)
-    positions = index + at.start if isinstance(at, slice) else at[index]
-    result[index] = np.maximum(terms.step_s(bottleneck, positions), loose_s[index])
-    return result
+    return np.where(already, low, lo)

@@ -40,7 +40,7 @@ class MemoryLimits:
 
 @dataclass(frozen=True, slots=True)
 class ReliefOffer:
-    """What relief offers a stage: bytes a relieved layer keeps, seconds a byte freed (infinite: frees none), [R, P].
+    """What relief offers a stage: bytes a relieved layer keeps [1, R], seconds a byte freed (infinite: frees none) [P, R].
 
     ``moved_bytes``: how much it can free at most.
     """
@@ -58,79 +58,109 @@ class ReliefOffer:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class StageRoom:
-    """What the stages of rows with the same number of stages offer, whatever is relieved: [R, P] and [R, 1].
+    """What the stages of rows with the same number of stages offer, whatever is relieved.
 
-    ``needed`` layers must be held; ``free_bytes`` is room_r, ``state_bytes`` S and ``kept_bytes`` A of the docstring.
+    Given: one number a row [R], or one a stage and row [P, R]: what runs over the stages then adds up whole rows of
+    memory.  ``needed`` layers must be held; ``free_bytes`` is room_r, ``state_bytes`` S and ``kept_bytes`` A of the
+    docstring.
     """
 
-    stages: int
-    needed: float
-    layer_s: Array
-    ends_s: Array
-    kept_bytes: Array
-    state_bytes: Array
-    in_flight: Array
-    free_bytes: Array
+    def __init__(
+        self,
+        needed: float,
+        *,
+        layer_s: Array,
+        ends_s: Array,
+        kept_bytes: Array,
+        state_bytes: Array,
+        in_flight: Array,
+        free_bytes: Array,
+    ) -> None:
+        self.needed, self.stages = needed, len(ends_s)
+        self.ends_s, self.in_flight, self.free_bytes = ends_s, in_flight, free_bytes
+        self.layer_s, self.kept_bytes, self.state_bytes = layer_s[None], kept_bytes[None], state_bytes[None]
+        self.whole_bytes: Array = self.state_bytes + in_flight * self.kept_bytes
+        # A stage may be empty of this kind of layer, but its ends and its buffers must fit all the same.
+        self.possible: Mask = np.asarray((free_bytes > 0).all(axis=0))
+        self.begins_s: Array = ends_s * (1 + ROUNDING) - ROUNDING * self.layer_s
+        self.layers_a_s: Array = 1.0 / self.layer_s
 
     def relief(self, relieved_bytes: Array, relief_s: Array, moved_bytes: float = np.inf) -> ReliefOffer:
         """Relief under which a layer keeps ``relieved_bytes`` and costs ``relief_s`` more: [R] each."""
-        saving = self.in_flight * (self.kept_bytes - relieved_bytes[:, None])
-        price = np.divide(relief_s[:, None], saving, out=np.full_like(saving, np.inf), where=saving > 0)
-        return ReliefOffer(relieved_bytes[:, None], price, moved_bytes)
+        saving = self.in_flight * (self.kept_bytes - relieved_bytes)
+        return ReliefOffer(relieved_bytes[None], _quotient(relief_s[None], saving), moved_bytes)
+
+    def take(self, index: NDArray[np.int64]) -> StageRoom:
+        """Some of the rows."""
+        picked = copy(self)
+        picked.possible = self.possible[index]
+        for name in ("ends_s", "in_flight", "free_bytes", "layer_s", "kept_bytes", "state_bytes"):
+            setattr(picked, name, getattr(self, name)[:, index])
+        for name in ("whole_bytes", "begins_s", "layers_a_s"):
+            setattr(picked, name, getattr(self, name)[:, index])
+        return picked
 
 
 class Capacity:
-    """N_r(tau) for rows with the same number of stages.
-
-    Arrays are [P, R] here, so that what runs over the stages adds up whole rows of memory.
-    """
+    """N_r(tau) for rows with the same number of stages: [P, R]."""
 
     def __init__(self, room: StageRoom, relief: ReliefOffer) -> None:
-        self.needed, self.stages = room.needed, room.stages
-        free, state, kept = (_by_stage(each) for each in (room.free_bytes, room.state_bytes, room.kept_bytes))
-        layer_s, ends_s, flight = (_by_stage(each) for each in (room.layer_s, room.ends_s, room.in_flight))
-        price, relieved = _by_stage(relief.price), _by_stage(relief.kept_bytes)
-        whole, layer = state + flight * kept, state + flight * relieved
+        self.stages, self._room, self._relief = room.stages, room, relief
         # Everything of a layer may be on the host.
-        held = np.divide(free, layer, out=np.full(layer.shape, np.inf), where=layer > 0)
+        held = _quotient(room.free_bytes, room.state_bytes + room.in_flight * relief.kept_bytes)
         if np.isfinite(relief.moved_bytes):
-            most = np.divide(free + relief.moved_bytes, whole, out=np.full(whole.shape, np.inf), where=whole > 0)
-            held = np.minimum(held, most)
-        # A stage may be empty of this kind of layer, but its ends and its buffers must fit all the same.
-        self.possible: Mask = np.asarray((free > 0).all(axis=0) & (held >= 0).all(axis=0))
+            held = np.minimum(held, _quotient(room.free_bytes + relief.moved_bytes, room.whole_bytes))
+        self._most = held * (1 + ROUNDING)
+        useful = np.isfinite(relief.price)
+        self._frees = bool(useful.any())
+        """Whether relief frees anything at all; where it does not, only time without it limits."""
+        if self._frees:
+            price = relief.price if useful.all() else np.where(useful, relief.price, 0.0)
+            credit_s = price * room.free_bytes
+            self._credit_s = (credit_s if useful.all() else np.where(useful, credit_s, np.inf)) - room.begins_s
+            self._relieved_a_s = 1.0 / (room.layer_s + price * room.whole_bytes)
+
+    def everything_s(self) -> Array:
+        """A bottleneck at which time no longer limits anything: [R]."""
+        room, price = self._room, self._relief.price
         useful = np.isfinite(price)
         price = np.where(useful, price, 0.0)
-        credit_s = np.where(useful, price * free, np.inf)
-        unit_s = layer_s + price * whole
-        relief_bound = np.where(useful, unit_s * self.needed - credit_s, 0.0)
-        self.everything_s: Array = (ends_s + np.maximum(layer_s * self.needed, relief_bound)).max(axis=0)
-        """A bottleneck at which time no longer limits anything: [R]."""
-        self._begins_s = ends_s * (1 + ROUNDING) - ROUNDING * layer_s
-        self._credit_s = credit_s - self._begins_s
-        self._layers_a_s, self._relieved_a_s = 1.0 / layer_s, 1.0 / unit_s
-        self._most = held * (1 + ROUNDING)
+        unit_s = room.layer_s + price * room.whole_bytes
+        relief_bound = np.where(useful, unit_s * room.needed - price * room.free_bytes, 0.0)
+        seconds: Array = (room.ends_s + np.maximum(room.layer_s * room.needed, relief_bound)).max(axis=0)
+        return seconds
 
     def take(self, index: NDArray[np.int64]) -> Capacity:
         """Some of the rows."""
         picked = copy(self)
-        picked.possible, picked.everything_s = self.possible[index], self.everything_s[index]
-        for name in ("_begins_s", "_credit_s", "_layers_a_s", "_relieved_a_s", "_most"):
+        picked._room = self._room.take(index)
+        relief = self._relief
+        picked._relief = ReliefOffer(relief.kept_bytes[:, index], relief.price[:, index], relief.moved_bytes)
+        for name in ("_most", *(("_credit_s", "_relieved_a_s") if self._frees else ())):
             setattr(picked, name, getattr(self, name)[:, index])
         return picked
 
     def holds_all(self, tau: Array) -> Mask:
-        """Whether the stages together can hold every layer within ``tau`` seconds each: [R]."""
-        left = tau * (1 + ROUNDING)
-        count = (left - self._begins_s) * self._layers_a_s
-        np.minimum(count, (left + self._credit_s) * self._relieved_a_s, out=count)
+        """Whether the stages together can hold every layer within ``tau`` seconds each: [R].
+
+        What holds for one ``tau`` holds for every larger one, also as computed here: every operation is monotone.
+        """
+        room, left = self._room, tau * (1 + ROUNDING)
+        count = (left - room.begins_s) * room.layers_a_s
+        if self._frees:
+            relieved = left + self._credit_s
+            relieved *= self._relieved_a_s
+            np.minimum(count, relieved, out=count)
         np.minimum(count, self._most, out=count)
         np.maximum(count, 0.0, out=count)
         np.floor(count, out=count)
-        return np.asarray((count.sum(axis=0) >= self.needed) & self.possible)
+        return np.asarray((count.sum(axis=0) >= room.needed) & room.possible)
 
 
-def _by_stage(values: Array) -> Array:
-    """[R, P] or [R, 1] -> [P, R] or [1, R]."""
-    return np.ascontiguousarray(values.T)
+def _quotient(dividend: Array, divisor: Array) -> Array:
+    """``dividend / divisor``; infinity where nothing is divided by."""
+    positive = divisor > 0
+    if positive.all():
+        return dividend / divisor
+    return np.divide(dividend, divisor, out=np.full(divisor.shape, np.inf), where=positive)
