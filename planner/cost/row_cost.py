@@ -33,6 +33,29 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class FixedBytes:
+    """What a device holds whatever its layers: [R].  Only the hand-over between stages depends on the schedule.
+
+    Where each moment is billed for itself all but ``framework`` is zero.
+    """
+
+    framework: Array
+    """Framework, communicators, dispatch buffers."""
+    entry: Array
+    """The tensor between two stages."""
+    buffers: Array
+    """Buffers of the framework, and a layer's transient tensors."""
+    gathered: Array
+    """Working copies of ZeRO-2/3."""
+
+    def total(self, pp: Ints, vpp: Ints) -> Array:
+        """With ``vpp`` chunks a stage handed over between ``pp`` stages: [R]."""
+        hand_over = np.where(pp > 1, 2.0 * vpp, 0.0) + 4.0
+        held: Array = self.framework + hand_over * self.entry + self.buffers + self.gathered
+        return held
+
+
+@dataclass(frozen=True, slots=True)
 class RowCost:
     """Costs by row; layer columns are [R, N], the rest [R].
 
@@ -64,6 +87,7 @@ class RowCost:
     table_reduce_s: Array
     hop_s: Array
     stage_host_s: Array
+    fixed: FixedBytes
     fixed_bytes: Array
     dense_state: StateBytes
     expert_state: StateBytes
@@ -75,6 +99,10 @@ class RowCost:
     key: Ints
     apart: MomentTerms | None
     """What the moments of a step need where each is billed for itself."""
+
+    def under_schedules(self, rows: StrategyRows) -> RowCost:
+        """Costs of ``rows``, which differ from these in chunks and in schedules of the same class alone."""
+        return replace(self, fixed_bytes=self.fixed.total(rows.pp, rows.vpp))
 
     @property
     def layer_s(self) -> Array:
@@ -120,7 +148,7 @@ class CostModel:
         front = self._with_traffic(first.forward_s[key], first.backward_s[key], [(first.dense_parameters[key], dense)])
         back_units = (head_dense, dense), (last.expert_parameters[key], expert)
         back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
-        stages = rows.pp.astype(float)
+        stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
         window_f = (layers.forward_compute_s[key] @ self.kind_counts) / stages
         window_b = (layers.backward_compute_s[key] @ self.kind_counts) / stages
@@ -148,7 +176,8 @@ class CostModel:
             table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
             hop_s=self._hop_s(rows, cost.entry_bytes[key]),
             stage_host_s=self._stage_host_s(rows),
-            fixed_bytes=self._fixed_bytes(rows, cost, key),
+            fixed=fixed,
+            fixed_bytes=fixed.total(rows.pp, rows.vpp),
             dense_state=states[0][0],
             expert_state=states[1][0],
             dense_parallel=dense,
@@ -159,10 +188,6 @@ class CostModel:
             key=key,
             apart=self._apart(rows, cost, key, states),
         )
-
-    def under_schedules(self, cost: RowCost, rows: StrategyRows, table: ModelCost) -> RowCost:
-        """Costs of rows that differ from those of ``cost`` in chunks and in schedules of the same class alone."""
-        return replace(cost, fixed_bytes=self._fixed_bytes(rows, table, cost.key))
 
     def tail_parts_s(self, cost: RowCost, dense: Array, expert: Array) -> tuple[Array, Array]:
         """Once-a-step seconds (exposed reduction and gathering plus optimizer) for dense and expert parameters."""
@@ -336,36 +361,24 @@ class CostModel:
         copies: Array = unit * (live + np.where(rows.zero >= 2, gradient_bytes(self.workload), 0.0))
         return copies
 
-    def _fixed_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
-        """Framework, communicators, dispatch buffers.
-
-        Where one moment stands for all, also stage hand-over, gathered units and the transient tensors of one layer.
-        """
+    def _fixed_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> FixedBytes:
+        """What a device holds whatever its layers."""
         expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
         axes = (rows.tp > 1, rows.cp > 1, rows.dp > 1, rows.pp > 1, rows.ep > 1, (rows.ep > 1) & (expert_ranks > 1))
         communicators = sum((axis.astype(float) for axis in axes), start=np.zeros(len(rows)))
         further = self.hardware.framework.further_communicators
         communicators = communicators + np.where(communicators > 0, float(further), 0.0)
-        held = (
+        framework = (
             FRAMEWORK_BYTES
             + self.hardware.factors.fixed_bytes
             + COMMUNICATOR_BYTES * communicators
             + cost.dispatch_bytes[key]
         )
         if self.hardware.framework.moments_apart:
-            return held
-        hand_over = np.where(rows.pp > 1, 2.0 * rows.vpp, 0.0) + 4.0
-        return (
-            held
-            + hand_over * cost.entry_bytes[key]
-            + framework_buffer_bytes(
-                self.hardware.framework,
-                (cost.entry_bytes * cost.keys.sequence_split)[key],
-                rows.tp,
-                cost.layers.saved_bytes[0, key].max(axis=1),
-            )
-            + self._gathered_bytes(rows, cost, key)
-        )
+            return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(3)))
+        split_entry, kept = (cost.entry_bytes * cost.keys.sequence_split)[key], cost.layers.saved_bytes[0, key].max(axis=1)
+        buffers = framework_buffer_bytes(self.hardware.framework, split_entry, rows.tp, kept)
+        return FixedBytes(framework, cost.entry_bytes[key], buffers, self._gathered_bytes(rows, cost, key))
 
 
 def _hop_stride(rows: StrategyRows) -> Ints:

@@ -14,16 +14,16 @@ The mean stage time counts all kinds of layers, the bottleneck the most frequent
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.data_parallel import optimizer_places_s
-from planner.cost.model_cost import LayerTable, ModelCost
+from planner.cost.model_cost import LayerTable
 from planner.cost.row_cost import CostModel, RowCost
 from planner.cost.step_payload import DataParallelism
 from planner.memory.stage import end_seconds, in_flight, leanest_fixed_bytes, passes_memory
@@ -113,11 +113,11 @@ class BoundTerms:
             setattr(picked, name, getattr(self, name)[at])
         return picked
 
-    def under(self, rows: StrategyRows, setup: Ints, loose_s: Array, table: ModelCost) -> BoundTerms:
+    def under(self, rows: StrategyRows, setup: Ints, loose_s: Array) -> BoundTerms:
         """The terms of ``rows``, whose setups (``planner.search.setups``) are the rows ``setup`` of these."""
         picked = copy(self)
         picked.rows, picked.loose_s = rows, loose_s
-        picked.cost = self.costs.under_schedules(take(self.cost, setup), rows, table)
+        picked.cost = take(self.cost, setup).under_schedules(rows)
         for name in BY_SETUP:
             setattr(picked, name, getattr(self, name)[setup])
         return picked
@@ -190,12 +190,10 @@ class BoundTerms:
         leanest = state_bytes(self.costs.workload, 3 * ones, ranks, ones, framework)
         return leanest.weights if framework.moments_apart else leanest.total
 
-    def state_bytes(self) -> Array:
-        """What the mean device needs for its states and buffers alone, whatever is relieved: [R]."""
-        cost = self.cost
-        states = self.mean_dense * cost.dense_state.total + self.mean_expert * cost.expert_state.total
-        held: Array = cost.fixed_bytes + states
-        return held
+    def mean_state_bytes(self) -> Array:
+        """What the mean device needs for its states alone, whatever is relieved: [R]."""
+        states: Array = self.mean_dense * self.cost.dense_state.total + self.mean_expert * self.cost.expert_state.total
+        return states
 
     def step_s(self, bottleneck_s: Array, at: NDArray[np.int64]) -> Array:
         """Lower bound of the rows ``at`` for a known bottleneck."""
@@ -207,13 +205,13 @@ class BoundTerms:
 
 def lower_bounds_s(terms: BoundTerms, limit_bytes: float, cutoff_s: float = np.inf) -> Array:
     """Lower bound of every row; infinity where no split fits the memory, or where ``cutoff_s`` is surely exceeded."""
-    result = np.full(len(terms.rows), np.inf)
-    for stages, at in _by_stages(terms.rows.pp):
-        room = _room(terms, at, stages, limit_bytes)
-        relieved, relief_s = terms.cost.relieved_bytes[at, terms.major], terms.cost.relief_s[at, terms.major]
-        relief = room.relief(relieved, relief_s)
-        result[at] = _bounds_of_capacity(terms, at, Capacity(room, relief), cutoff_s)
-    return result
+
+    def offer(room: StageRoom, at: Rows) -> list[ReliefOffer]:
+        return [room.relief(terms.cost.relieved_bytes[at, terms.major], terms.cost.relief_s[at, terms.major])]
+
+    rooms = _Rooms(terms, limit_bytes)
+    bounds: Array = _bounds_of_offers(rooms, offer, 1, cutoff_s)[0]
+    return bounds
 
 
 def relief_bounds_s(
@@ -223,13 +221,11 @@ def relief_bounds_s(
 
     Only what a layer keeps and what relieving it costs differ between reliefs; all else is shared.
     """
-    result = np.full((len(reliefs), len(terms.rows)), np.inf)
-    for stages, at in _by_stages(terms.rows.pp):
-        room = _room(terms, at, stages, limits.device_bytes)
-        for position, code in enumerate(reliefs):
-            relief = _relief_of(room, terms, at, layers, code, limits)
-            result[position, at] = _bounds_of_capacity(terms, at, Capacity(room, relief), cutoff_s)
-    return result
+
+    def offers(room: StageRoom, at: Rows) -> list[ReliefOffer]:
+        return [_relief_of(room, terms, at, layers, code, limits) for code in reliefs]
+
+    return _bounds_of_offers(_Rooms(terms, limits.device_bytes), offers, len(reliefs), cutoff_s)
 
 
 def layout_bounds_s(
@@ -240,26 +236,33 @@ def layout_bounds_s(
     The states as ``leanest_bytes`` takes them and the terms with the leanest tail; of the reliefs that move bytes
     to the host, and of the others, the least that any of them keeps and the least that any of them asks for a byte.
     """
-    result, leanest = np.full(len(terms.rows), np.inf), terms.leanest_state_bytes()
-    for stages, at in _by_stages(terms.rows.pp):
-        room = _room(terms, at, stages, limits.device_bytes, leanest)
-        found = {code: _relief_of(room, terms, at, layers, code, limits) for code in reliefs}
-        for relief in _cheapest_by_kind(terms, found):
-            bounds = _bounds_of_capacity(terms, at, Capacity(room, relief), cutoff_s)
-            result[at] = np.minimum(result[at], bounds)
-    return result
+    moves = [terms.costs.reliefs[code].offload for code in reliefs]
+    kinds = [[code for code, moved in zip(reliefs, moves, strict=True) if moved == kind] for kind in sorted(set(moves))]
+
+    def offers(room: StageRoom, at: Rows) -> list[ReliefOffer]:
+        found = ([_relief_of(room, terms, at, layers, code, limits) for code in kind] for kind in kinds)
+        return [reduce(ReliefOffer.cheapest, kind) for kind in found]
+
+    rooms = _Rooms(terms, limits.device_bytes, terms.leanest_state_bytes())
+    bounds: Array = _bounds_of_offers(rooms, offers, len(kinds), cutoff_s).min(axis=0, initial=np.inf)
+    return bounds
 
 
-def _cheapest_by_kind(terms: BoundTerms, found: dict[int, ReliefOffer]) -> list[ReliefOffer]:
-    """The best that the reliefs on the device, and those that move bytes to the host, could do together."""
-    kinds = (
-        [relief for code, relief in found.items() if terms.costs.reliefs[code].offload == moves] for moves in (0, 1)
-    )
-    return [reduce(ReliefOffer.cheapest, kind) for kind in kinds if kind]
+@dataclass(frozen=True, slots=True)
+class _Rooms:
+    """Rows whose rooms are asked for; of layouts with the state bytes of their leanest leaves."""
+
+    terms: BoundTerms
+    limit_bytes: float
+    leanest: tuple[Array, Array] | None = None
+
+    def of(self, at: Rows, stages: int) -> StageRoom:
+        """The room of the rows ``at``."""
+        return _room(self.terms, at, stages, self.limit_bytes, self.leanest)
 
 
 def _room(
-    terms: BoundTerms, at: Rows, stages: int, limit_bytes: float, leanest: tuple[Array, Array] | None = None
+    terms: BoundTerms, at: Rows, stages: int, limit_bytes: float, leanest: tuple[Array, Array] | None
 ) -> StageRoom:
     """What the rows ``at`` offer; of layouts, with their ``leanest`` state bytes, all that any leaf of theirs offers."""
     rows, cost, major = take(terms.rows, at), take(terms.cost, at), terms.major
@@ -300,25 +303,45 @@ def _by_stages(pp: NDArray[np.int64]) -> list[tuple[int, Rows]]:
     return [(value, np.flatnonzero(pp == value)) for value in np.unique(pp).tolist()]
 
 
-def _bounds_of_capacity(terms: BoundTerms, at: Rows, capacity: Capacity, cutoff_s: float) -> Array:
-    """Bounds of the rows ``at``."""
-    low, loose_s = terms.total_s[at] / capacity.stages, terms.loose_s[at]
-    result, most, index = np.full(len(low), np.inf), np.full(len(low), np.inf), np.arange(len(low))
+def _bounds_of_offers(
+    rooms: _Rooms, offers: Callable[[StageRoom, Rows], list[ReliefOffer]], count: int, cutoff_s: float
+) -> Array:
+    """Bound of every row under each of the ``count`` offers; infinity where it does not fit or is too slow: [count, R]."""
+    terms = rooms.terms
+    found = [
+        _bottlenecks_s(rooms.of(at, stages), partial(offers, at=at), terms, at, cutoff_s)
+        for stages, at in _by_stages(terms.rows.pp)
+    ]
+    result = np.full((count, len(terms.rows)), np.inf)
+    if found:
+        which, position, bottleneck_s = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        result[which, position] = np.maximum(terms.step_s(bottleneck_s, position), terms.loose_s[position])
+    return result
+
+
+def _bottlenecks_s(
+    room: StageRoom,
+    offers_of: Callable[[StageRoom], list[ReliefOffer]],
+    terms: BoundTerms,
+    at: Rows,
+    cutoff_s: float,
+) -> tuple[Ints, Ints, Array]:
+    """Smallest bottlenecks of the rows ``at`` that fit and may be fast enough: offer, position in ``terms``, seconds."""
+    low = terms.total_s[at] / room.stages
+    most = np.full(len(low), np.inf)
     # One test at the cutoff's own bottleneck discards most rows: makespan >= microbatches * bottleneck.
     if np.isfinite(cutoff_s):
-        allowed = (cutoff_s - terms.tail_s[at]) / terms.rows.num_microbatches[at]
-        most = np.maximum(allowed, low)
-        index = np.flatnonzero(capacity.holds_all(most) & (loose_s < cutoff_s))
-        capacity = capacity.take(index)
+        most = np.maximum((cutoff_s - terms.tail_s[at]) / terms.rows.num_microbatches[at], low)
+    hopeful, offers = terms.loose_s[at] < cutoff_s, offers_of(room)
+    fits = [np.flatnonzero(Capacity(room, offer).holds_all(most) & hopeful) for offer in offers]
+    index, which = np.concatenate(fits), np.repeat(np.arange(len(fits)), [len(each) for each in fits])
+    offer = ReliefOffer.concatenate([offer.take(each) for offer, each in zip(offers, fits, strict=True)])
+    capacity = Capacity(room.take(index), offer)
     high = np.minimum(np.maximum(low[index], capacity.everything_s()), most[index])
-    fits = np.flatnonzero(capacity.holds_all(high))
-    if len(fits) == 0:
-        return result
-    index, capacity = index[fits], capacity.take(fits)
-    bottleneck = _bottleneck_s(capacity, low[index], high[fits])
-    positions = index + at.start if isinstance(at, slice) else at[index]
-    result[index] = np.maximum(terms.step_s(bottleneck, positions), loose_s[index])
-    return result
+    fast = np.flatnonzero(capacity.holds_all(high))
+    index = index[fast]
+    seconds = _bottleneck_s(capacity.take(fast), low[index], high[fast]) if len(fast) else np.zeros(0)
+    return which[fast], index + at.start if isinstance(at, slice) else at[index], seconds
 
 
 def _bottleneck_s(capacity: Capacity, low: Array, high: Array) -> Array:

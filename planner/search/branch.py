@@ -232,14 +232,13 @@ class Search:
     def _bounded_leaves(self, shared: SharedSetups, cutoff_s: float) -> bool:
         """Bound the leaves of some shardings and solve the promising ones; False when out of time."""
         worth_s, reliefs = self._wanted_s(cutoff_s), self.space.relief_codes
-        terms = shared.bound_terms(np.flatnonzero(shared.loose_s < worth_s))
-        fits = np.flatnonzero(terms.state_bytes() <= self.rules.limit_bytes)
-        if len(fits) == 0:
+        at = shared.promising(worth_s, self.rules.limit_bytes)
+        if len(at) == 0:
             return True
-        terms = terms.take(fits)
+        terms = shared.bound_terms(at)
         bounds = relief_bounds_s(terms, shared.table.layers, reliefs, self.limits, worth_s)
         self.result.pruned[NO_FAST_FIT] += int(np.isinf(bounds).sum())
-        return self._solve_in_order(Leaves(terms, reliefs, shared.table, bounds), cutoff_s)
+        return self._solve_in_order(Leaves(terms, reliefs, shared.table, bounds, at), cutoff_s)
 
     def _solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
         """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""

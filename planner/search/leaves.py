@@ -16,15 +16,24 @@ from planner.strategy_rows import StrategyRows
 
 
 class Leaves:
-    """Every sharding under every relief, relief by relief, never written out; ``order``: the lowest bound first."""
+    """Every sharding under every relief, never written out; ``order``: the lowest bound first, then relief by relief.
+
+    ``place``: the sharding's place in the space, which decides between equals.
+    """
 
     def __init__(
-        self, terms: BoundTerms, reliefs: Sequence[int], table: ModelCost, bounds: NDArray[np.float64]
+        self,
+        terms: BoundTerms,
+        reliefs: Sequence[int],
+        table: ModelCost,
+        bounds: NDArray[np.float64],
+        place: NDArray[np.int64],
     ) -> None:
         self.terms, self.reliefs, self.table = terms, reliefs, table
         self.bounds = bounds.ravel()
         finite = np.flatnonzero(np.isfinite(self.bounds))
-        self.order = finite[np.argsort(self.bounds[finite], kind="stable")]
+        relief, at = np.divmod(finite, len(place))
+        self.order = finite[np.lexsort((place[at], relief, self.bounds[finite]))]
 
     def leaf(self, index: int) -> tuple[StrategyRows, RowCost]:
         """One strategy as a row of its own, with its costs."""

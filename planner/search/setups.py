@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel
 from planner.search.bound import BoundTerms, Schedules
+from planner.search.row_context import take
 from planner.search.space import Space
 from planner.strategy_rows import StrategyRows, first_of_each, schedule_class
 
@@ -41,12 +42,19 @@ class SharedSetups:
         """Lower bound of every row that ignores memory: [R]."""
         return self.terms.loose_under_s(Schedules.of(self.layouts, self.layout), self.setup)
 
+    def promising(self, below_s: float, limit_bytes: float) -> Ints:
+        """Rows that may be faster than ``below_s`` and whose states fit: positions, ascending in pp."""
+        at = np.flatnonzero(self.loose_s < below_s)
+        layout, setup = self.layout[at], self.setup[at]
+        fixed_bytes = take(self.terms.cost.fixed, setup).total(self.layouts.pp[layout], self.layouts.vpp[layout])
+        at = at[fixed_bytes + self.terms.mean_state_bytes()[setup] <= limit_bytes]
+        return at[np.argsort(self.layouts.pp[self.layout[at]], kind="stable")]
+
     def bound_terms(self, at: Ints) -> BoundTerms:
         """The pieces of the bound of some rows, written out."""
         layout, setup = self.layout[at], self.setup[at]
         own = {name: getattr(self.layouts, name)[layout] for name in ("schedule", "vpp", "group")}
-        rows = replace(self.terms.rows.take(setup), **own)
-        return self.terms.under(rows, setup, self.loose_s[at], self.table)
+        return self.terms.under(replace(self.terms.rows.take(setup), **own), setup, self.loose_s[at])
 
     def offloaded(self, below_s: float) -> SharedSetups | None:
         """The rows with the optimizer on the host instead that may be faster than ``below_s``; None without any."""

@@ -17,8 +17,9 @@ bound.  Shape letters: R rows, P stages.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,20 +43,29 @@ class MemoryLimits:
 class ReliefOffer:
     """What relief offers a stage: bytes a relieved layer keeps [1, R], seconds a byte freed (infinite: frees none) [P, R].
 
-    ``moved_bytes``: how much it can free at most.
+    ``moved_bytes``: how much it can free at most [1, R].
     """
 
     kept_bytes: Array
     price: Array
-    moved_bytes: float
+    moved_bytes: Array
 
     def cheapest(self, other: ReliefOffer) -> ReliefOffer:
         """The best of both in each respect."""
         return ReliefOffer(
             np.minimum(self.kept_bytes, other.kept_bytes),
             np.minimum(self.price, other.price),
-            max(self.moved_bytes, other.moved_bytes),
+            np.maximum(self.moved_bytes, other.moved_bytes),
         )
+
+    def take(self, index: NDArray[np.int64]) -> ReliefOffer:
+        """Some of the rows."""
+        return ReliefOffer(self.kept_bytes[:, index], self.price[:, index], self.moved_bytes[:, index])
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[ReliefOffer]) -> ReliefOffer:
+        """All rows of ``parts`` in order."""
+        return cls(*(np.concatenate([getattr(part, f.name) for part in parts], axis=1) for f in fields(cls)))
 
 
 class StageRoom:
@@ -89,7 +99,8 @@ class StageRoom:
     def relief(self, relieved_bytes: Array, relief_s: Array, moved_bytes: float = np.inf) -> ReliefOffer:
         """Relief under which a layer keeps ``relieved_bytes`` and costs ``relief_s`` more: [R] each."""
         saving = self.in_flight * (self.kept_bytes - relieved_bytes)
-        return ReliefOffer(relieved_bytes[None], _quotient(relief_s[None], saving), moved_bytes)
+        moved = np.full((1, len(relieved_bytes)), moved_bytes)
+        return ReliefOffer(relieved_bytes[None], _quotient(relief_s[None], saving), moved)
 
     def take(self, index: NDArray[np.int64]) -> StageRoom:
         """Some of the rows."""
@@ -109,7 +120,7 @@ class Capacity:
         self.stages, self._room, self._relief = room.stages, room, relief
         # Everything of a layer may be on the host.
         held = _quotient(room.free_bytes, room.state_bytes + room.in_flight * relief.kept_bytes)
-        if np.isfinite(relief.moved_bytes):
+        if np.isfinite(relief.moved_bytes).any():
             held = np.minimum(held, _quotient(room.free_bytes + relief.moved_bytes, room.whole_bytes))
         self._most = held * (1 + ROUNDING)
         useful = np.isfinite(relief.price)
@@ -134,9 +145,7 @@ class Capacity:
     def take(self, index: NDArray[np.int64]) -> Capacity:
         """Some of the rows."""
         picked = copy(self)
-        picked._room = self._room.take(index)
-        relief = self._relief
-        picked._relief = ReliefOffer(relief.kept_bytes[:, index], relief.price[:, index], relief.moved_bytes)
+        picked._room, picked._relief = self._room.take(index), self._relief.take(index)
         for name in ("_most", *(("_credit_s", "_relieved_a_s") if self._frees else ())):
             setattr(picked, name, getattr(self, name)[:, index])
         return picked
