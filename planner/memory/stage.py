@@ -90,7 +90,7 @@ def _waiting(rows: StrategyRows) -> Array:
 def passes_memory(
     rows: StrategyRows, cost: RowCost, reliefs: tuple[Relief, ...], num_stages: int
 ) -> tuple[Array, Array, Array]:
-    """Of ``StageMemory.passes``: fixed bytes, micro-batches in flight (two [R, P]), and state bytes of a layer [R, N]."""
+    """Of ``StageMemory.passes``: fixed bytes, micro-batches in flight (two [R, P]), state bytes of a layer [R, N]."""
     if cost.apart is None:
         return _passes_summed(rows, cost, num_stages)
     passes = stage_memory(rows, cost, reliefs, num_stages).passes
@@ -132,15 +132,18 @@ def _summed(rows: StrategyRows, cost: RowCost, replay: Array, num_stages: int) -
     )
 
 
-def leanest_fixed_bytes(rows: StrategyRows, cost: RowCost, num_stages: int, dense: Array, expert: Array) -> Array:
+def leanest_fixed_bytes(rows: StrategyRows, cost: RowCost, flight: Array, dense: Array, expert: Array) -> Array:
     """What the stages hold beside layers at least, with ``dense`` / ``expert`` bytes a parameter on the device: [R, P].
+
+    ``flight``: micro-batches in flight.
 
     Where moments are billed apart, the ends keep their activations at different ones, so only states are counted.
     """
+    num_stages = flight.shape[1]
     every, last = np.arange(len(rows)), head_stage(rows, num_stages)
     first_bytes, last_bytes = cost.embedding_dense * dense, cost.head_dense * dense + cost.head_expert * expert
     if cost.apart is None:
-        first_bytes = first_bytes + cost.embedding_saved * in_flight(rows, num_stages)[:, 0]
+        first_bytes = first_bytes + cost.embedding_saved * flight[:, 0]
         last_bytes = last_bytes + cost.head_saved * _waiting(rows) + cost.head_transient
     fixed = np.repeat(cost.fixed_bytes[:, None], num_stages, axis=1)
     fixed[:, 0] += first_bytes

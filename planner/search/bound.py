@@ -268,7 +268,8 @@ def _room(
     rows, cost, major = take(terms.rows, at), take(terms.cost, at), terms.major
     if leanest is not None:
         dense, expert = leanest[0][at], leanest[1][at]
-        fixed, flight = leanest_fixed_bytes(rows, cost, stages, dense, expert), in_flight(rows, stages)
+        flight = in_flight(rows, stages)
+        fixed = leanest_fixed_bytes(rows, cost, flight, dense, expert)
         state = cost.layer_dense[:, major] * dense + cost.layer_expert[:, major] * expert
     else:
         # Every moment of a stage must fit: the one with every activation in it serves as the bound.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -133,21 +133,19 @@ class Space:
     ) -> tuple[StrategyRows, Ints]:
         """Cross every row with the table of its group; ``names`` are the columns that the table fills."""
         distinct, index = distinct_rows([getattr(rows, name) for name in by] or [np.zeros(len(rows), dtype=np.int64)])
-        parts: list[StrategyRows] = []
-        keys: list[Ints] = []
+        at, entry, tables = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], []
         for position, values in enumerate(distinct.tolist()):
             table = table_of(*values[: len(by)])
-            if len(table) == 0:
-                continue
-            here = np.flatnonzero(index == position)
-            repeated = {f.name: np.repeat(getattr(rows, f.name)[here], len(table)) for f in fields(StrategyRows)}
-            for column, name in enumerate(names):
-                repeated[name] = np.tile(table[:, column], len(here))
-            parts.append(StrategyRows(**repeated))
-            keys.append(np.repeat(key[here], len(table)))
-        if not parts:
-            return self._empty(), np.zeros(0, dtype=np.int64)
-        return StrategyRows.concatenate(parts), np.concatenate(keys)
+            here, before = np.flatnonzero(index == position), sum(map(len, tables))
+            at.append(np.repeat(here, len(table)))
+            entry.append(np.tile(np.arange(before, before + len(table)), len(here)))
+            tables.append(table)
+        # Columns are written once, when all groups are known.
+        source, chosen = np.concatenate(at), np.concatenate(entry)
+        if len(source) == 0:
+            return self._empty(), source
+        filled = dict(zip(names, np.concatenate(tables)[chosen].T.copy(), strict=True))
+        return replace(rows.take(source), **filled), key[source]
 
     def _leaves_of_layouts(self, layouts: StrategyRows) -> int:
         """Declared strategies under some layouts."""
@@ -263,10 +261,11 @@ class Space:
 
     def _schedule_table(self, pp: int, count: int, dp: int) -> Ints:
         """(schedule, vpp, group, pp_inner) choices for ``count`` micro-batches: [C, 4]."""
-        cached = self._tables.get((0, pp, count, dp))
+        ordered = pp > 1 and dp > 1
+        cached = self._tables.get((0, pp, count, int(ordered)))
         if cached is not None:
             return cached
-        orders = self.target.axis_orders if pp > 1 and dp > 1 else (0,)
+        orders = self.target.axis_orders if ordered else (0,)
         choices = [
             (SCHEDULES.index(name), vpp, group, order)
             for name in self.target.schedules
@@ -277,7 +276,7 @@ class Space:
             if self._order_allowed(order)
         ]
         table = np.array(choices, dtype=np.int64).reshape(-1, len(SCHEDULE_COLUMNS))
-        self._tables[(0, pp, count, dp)] = table
+        self._tables[(0, pp, count, int(ordered))] = table
         return table
 
     def _order_allowed(self, order: int) -> bool:
