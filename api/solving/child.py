@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from api.errors import SolverOutOfMemory
 from api.http.problem_details import problem_details
+from api.solving.kept_memory import keep_freed_memory
 from api.solving.tasks import TASKS, DeadlineReached
 from profiles.errors import DocumentInvalid, MeshwrightError
 
@@ -35,6 +36,7 @@ def serve(connection: Connection, memory_bytes: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICE)
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    keep_freed_memory()
     _load()
     connection.send(("done", b""))
     while True:
@@ -74,7 +76,8 @@ def _problem(error: MeshwrightError) -> bytes:
 def _load() -> None:
     """Import what every search needs before the first one is asked for."""
     import planner.search.estimate
-    import planner.search.find  # noqa: F401
+    import planner.search.find
+    import planner.strategy_text  # noqa: F401
 
     # What was imported stays: the collector need not walk through it during a search.
     gc.collect()

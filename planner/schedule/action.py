@@ -6,8 +6,8 @@ A schedule is, for each pipeline rank, an ordered list of ``Action``s.  ``planne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Kind(Enum):
@@ -18,9 +18,11 @@ class Kind(Enum):
     INPUT_GRADIENT = "I"
     WEIGHT_GRADIENT = "W"
 
+    # Each is the only one of its kind: no name needs hashing.
+    __hash__ = object.__hash__
 
-@dataclass(frozen=True, slots=True)
-class Action:
+
+class Action(NamedTuple):
     """``kind`` of model chunk ``chunk`` (0 .. pp*vpp-1 along the model) for micro-batch ``microbatch``."""
 
     kind: Kind

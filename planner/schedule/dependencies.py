@@ -99,9 +99,9 @@ def order_graph(order: Order) -> OrderGraph:
     if not flat:
         raise DocumentInvalid("the order has no actions", where="order")
     code = {kind: number for number, kind in enumerate(KINDS)}
-    kind = np.fromiter((code[action.kind] for action in flat), dtype=np.int64, count=len(flat))
-    chunk = np.fromiter((action.chunk for action in flat), dtype=np.int64, count=len(flat))
-    microbatch = np.fromiter((action.microbatch for action in flat), dtype=np.int64, count=len(flat))
+    kinds, chunks, microbatches = zip(*flat, strict=True)
+    kind = np.array([code[each] for each in kinds], dtype=np.int64)
+    chunk, microbatch = np.array(chunks, dtype=np.int64), np.array(microbatches, dtype=np.int64)
     sizes = [len(actions) for actions in order]
     offsets = (0, *np.cumsum(sizes).tolist())
     rank = np.repeat(np.arange(len(order)), sizes)
@@ -148,7 +148,7 @@ def _check_complete(kind: IntArray, chunk: IntArray, microbatch: IntArray) -> No
 def _chunk_ranks(chunk: IntArray, rank: IntArray) -> IntArray:
     chunk_rank = np.zeros(int(chunk.max()) + 1, dtype=np.int64)
     chunk_rank[chunk] = rank
-    strays = np.unique(chunk[chunk_rank[chunk] != rank]).tolist()
+    strays = sorted(set(chunk[chunk_rank[chunk] != rank].tolist()))
     if strays:
         raise DocumentInvalid(f"chunks {strays[:_SHOWN]} run on more than one rank", where="order")
     return chunk_rank

@@ -301,7 +301,7 @@ def _by_stages(pp: NDArray[np.int64]) -> list[tuple[int, Rows]]:
         values, starts = np.unique(pp, return_index=True)
         stops = [*starts[1:].tolist(), len(pp)]
         return [(value, slice(a, b)) for value, a, b in zip(values.tolist(), starts.tolist(), stops, strict=True)]
-    return [(value, np.flatnonzero(pp == value)) for value in np.unique(pp).tolist()]
+    return [(value, np.flatnonzero(pp == value)) for value in np.flatnonzero(np.bincount(pp)).tolist()]
 
 
 def _bounds_of_offers(

@@ -6,19 +6,15 @@ min(m, p-r) activations.
 
 from __future__ import annotations
 
-from planner.schedule.action import Action
-from planner.schedule.orders.rank_script import RankScript
+from itertools import chain
+
+from planner.schedule.action import Action, Kind
 
 
 def rank_actions(rank: int, num_stages: int, num_microbatches: int) -> tuple[Action, ...]:
     """Actions of ``rank``, which holds chunk ``rank``."""
-    script = RankScript()
     warmup = min(num_stages - 1 - rank, num_microbatches)
-    for _ in range(warmup):
-        script.forward(rank)
-    for _ in range(num_microbatches - warmup):
-        script.forward(rank)
-        script.backward(rank)
-    for _ in range(warmup):
-        script.backward(rank)
-    return script.actions()
+    forwards = [Action(Kind.FORWARD, rank, microbatch) for microbatch in range(num_microbatches)]
+    backwards = [Action(Kind.BACKWARD, rank, microbatch) for microbatch in range(num_microbatches)]
+    steady = chain.from_iterable(zip(forwards[warmup:], backwards, strict=False))
+    return (*forwards[:warmup], *steady, *backwards[num_microbatches - warmup :])
