@@ -19,9 +19,10 @@ from planner.errors import NoFeasiblePlan
 from planner.model.load import load_model
 from planner.plan import Plan
 from planner.problem import Problem, Workload
-from planner.search.bound import BoundTerms, relief_bounds_s
+from planner.search.bound import BoundTerms
 from planner.search.branch import Search
 from planner.search.find import find_plan
+from planner.search.memory_bound import relief_bounds_s
 from planner.search.options import SearchOptions
 from profiles.catalogue import load_cluster
 

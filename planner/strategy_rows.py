@@ -71,16 +71,16 @@ class StrategyRows:
         """Rows at ``index`` (positions or mask)."""
         # A mask is turned into positions once, not once a column.
         at = np.flatnonzero(index) if index.dtype == np.bool_ else index
-        return StrategyRows(*(getattr(self, field.name)[at] for field in fields(self)))
+        return StrategyRows(*(getattr(self, name)[at] for name in COLUMNS))
 
     def slice(self, start: int, stop: int) -> StrategyRows:
         """Rows ``start`` to ``stop`` as views."""
-        return StrategyRows(*(getattr(self, field.name)[start:stop] for field in fields(self)))
+        return StrategyRows(*(getattr(self, name)[start:stop] for name in COLUMNS))
 
     @classmethod
     def concatenate(cls, parts: Sequence[StrategyRows]) -> StrategyRows:
         """All rows of ``parts`` in order."""
-        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS))
 
     def strategy(self, row: int, reliefs: Sequence[Relief]) -> Strategy:
         """Row ``row`` as a ``Strategy``."""
@@ -122,6 +122,10 @@ class StrategyRows:
         return cls(*(np.array(column, dtype=np.int64) for column in zip(*columns, strict=True)))
 
 
+COLUMNS = tuple(field.name for field in fields(StrategyRows))
+"""Names of the columns, in order."""
+
+
 def scheduled_as(rows: StrategyRows, names: Collection[str]) -> Mask:
     """Rows whose schedule is one of ``names``."""
     return np.array([name in names for name in SCHEDULES])[rows.schedule]
@@ -154,10 +158,9 @@ def distinct_rows(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
 
 
 def first_of_each(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Where each distinct row of non-negative integer columns comes first: [D], ascending in the rows' values; and each
-    row's index into them: [R].
+    """Where each distinct row of non-negative integer columns comes first: [D], and each row's index into them: [R].
 
-    Rows are packed into one integer each, which sorts much faster than rows do.
+    They ascend in the rows' values.  Rows are packed into one integer each, which sorts much faster than rows do.
     """
     sizes = [int(column.max(initial=0)) + 1 for column in columns]
     if prod(sizes) >= 2**62:  # more than one integer holds

@@ -376,7 +376,10 @@ class CostModel:
         )
         if self.hardware.framework.moments_apart:
             return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(3)))
-        split_entry, kept = (cost.entry_bytes * cost.keys.sequence_split)[key], cost.layers.saved_bytes[0, key].max(axis=1)
+        split_entry, kept = (
+            (cost.entry_bytes * cost.keys.sequence_split)[key],
+            cost.layers.saved_bytes[0, key].max(axis=1),
+        )
         buffers = framework_buffer_bytes(self.hardware.framework, split_entry, rows.tp, kept)
         return FixedBytes(framework, cost.entry_bytes[key], buffers, self._gathered_bytes(rows, cost, key))
 

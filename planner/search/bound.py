@@ -14,23 +14,19 @@ The mean stage time counts all kinds of layers, the bottleneck the most frequent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
-from functools import cached_property, partial, reduce
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.data_parallel import optimizer_places_s
-from planner.cost.model_cost import LayerTable
 from planner.cost.row_cost import CostModel, RowCost
 from planner.cost.step_payload import DataParallelism
-from planner.memory.stage import end_seconds, in_flight, leanest_fixed_bytes, passes_memory
 from planner.memory.states import state_bytes
 from planner.schedule.closed_form import pipeline_makespan_s
 from planner.search.row_context import take
-from planner.search.stage_capacity import Capacity, MemoryLimits, ReliefOffer, StageRoom
 from planner.strategy_rows import SCHEDULES, StrategyRows
 
 Array = NDArray[np.float64]
@@ -41,8 +37,6 @@ ALL = slice(None)
 
 BY_SETUP = ("total_s", "weight_gradient_s", "mean_dense", "mean_expert", "tail_s")
 """Terms that rows of one setup share."""
-BISECTIONS = 14
-"""Halvings of the bottleneck interval: the bound is within 2**-14 of the interval of its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,161 +191,5 @@ class BoundTerms:
 
     def step_s(self, bottleneck_s: Array, at: NDArray[np.int64]) -> Array:
         """Lower bound of the rows ``at`` for a known bottleneck."""
-        return (
-            makespan_s(Schedules.of(self.rows, at), self.total_s[at], bottleneck_s, self.weight_gradient_s[at], self.cost.hop_s[at])
-            + self.tail_s[at]
-        )
-
-
-def lower_bounds_s(terms: BoundTerms, limit_bytes: float, cutoff_s: float = np.inf) -> Array:
-    """Lower bound of every row; infinity where no split fits the memory, or where ``cutoff_s`` is surely exceeded."""
-
-    def offer(room: StageRoom, at: Rows) -> list[ReliefOffer]:
-        return [room.relief(terms.cost.relieved_bytes[at, terms.major], terms.cost.relief_s[at, terms.major])]
-
-    rooms = _Rooms(terms, limit_bytes)
-    bounds: Array = _bounds_of_offers(rooms, offer, 1, cutoff_s)[0]
-    return bounds
-
-
-def relief_bounds_s(
-    terms: BoundTerms, layers: LayerTable, reliefs: Sequence[int], limits: MemoryLimits, cutoff_s: float = np.inf
-) -> Array:
-    """``lower_bounds_s`` of every row under each of some memory reliefs, without writing them out: [len(reliefs), R].
-
-    Only what a layer keeps and what relieving it costs differ between reliefs; all else is shared.
-    """
-
-    def offers(room: StageRoom, at: Rows) -> list[ReliefOffer]:
-        return [_relief_of(room, terms, at, layers, code, limits) for code in reliefs]
-
-    return _bounds_of_offers(_Rooms(terms, limits.device_bytes), offers, len(reliefs), cutoff_s)
-
-
-def layout_bounds_s(
-    terms: BoundTerms, layers: LayerTable, reliefs: Sequence[int], limits: MemoryLimits, cutoff_s: float = np.inf
-) -> Array:
-    """Lower bound of every layout over all its leaves: [R].
-
-    The states as ``leanest_bytes`` takes them and the terms with the leanest tail; of the reliefs that move bytes
-    to the host, and of the others, the least that any of them keeps and the least that any of them asks for a byte.
-    """
-    moves = [terms.costs.reliefs[code].offload for code in reliefs]
-    kinds = [[code for code, moved in zip(reliefs, moves, strict=True) if moved == kind] for kind in sorted(set(moves))]
-
-    def offers(room: StageRoom, at: Rows) -> list[ReliefOffer]:
-        found = ([_relief_of(room, terms, at, layers, code, limits) for code in kind] for kind in kinds)
-        return [reduce(ReliefOffer.cheapest, kind) for kind in found]
-
-    rooms = _Rooms(terms, limits.device_bytes, terms.leanest_state_bytes())
-    bounds: Array = _bounds_of_offers(rooms, offers, len(kinds), cutoff_s).min(axis=0, initial=np.inf)
-    return bounds
-
-
-@dataclass(frozen=True, slots=True)
-class _Rooms:
-    """Rows whose rooms are asked for; of layouts with the state bytes of their leanest leaves."""
-
-    terms: BoundTerms
-    limit_bytes: float
-    leanest: tuple[Array, Array] | None = None
-
-    def of(self, at: Rows, stages: int) -> StageRoom:
-        """The room of the rows ``at``."""
-        return _room(self.terms, at, stages, self.limit_bytes, self.leanest)
-
-
-def _room(
-    terms: BoundTerms, at: Rows, stages: int, limit_bytes: float, leanest: tuple[Array, Array] | None
-) -> StageRoom:
-    """What the rows ``at`` offer; of layouts, with their ``leanest`` state bytes, all that any leaf of theirs offers."""
-    rows, cost, major = take(terms.rows, at), take(terms.cost, at), terms.major
-    if leanest is not None:
-        dense, expert = leanest[0][at], leanest[1][at]
-        flight = in_flight(rows, stages)
-        fixed = leanest_fixed_bytes(rows, cost, flight, dense, expert)
-        state = cost.layer_dense[:, major] * dense + cost.layer_expert[:, major] * expert
-    else:
-        # Every moment of a stage must fit: the one with every activation in it serves as the bound.
-        fixed, flight, states = passes_memory(rows, cost, terms.costs.reliefs, stages)
-        state = states[:, major]
-    return StageRoom(
-        terms.major_count,
-        layer_s=cost.layer_s[:, major],
-        ends_s=np.ascontiguousarray(end_seconds(rows, cost, stages).T),
-        kept_bytes=cost.saved_bytes[:, major],
-        state_bytes=state,
-        in_flight=np.ascontiguousarray(flight.T),
-        free_bytes=np.ascontiguousarray((limit_bytes - fixed).T),
-    )
-
-
-def _relief_of(
-    room: StageRoom, terms: BoundTerms, at: Rows, layers: LayerTable, code: int, limits: MemoryLimits
-) -> ReliefOffer:
-    """One relief on the rows ``at``."""
-    key = terms.cost.key[at]
-    relieved, seconds = layers.saved_bytes[code, key, terms.major], layers.relief_s[code, key, terms.major]
-    return room.relief(relieved, seconds, limits.host_bytes if terms.costs.reliefs[code].offload else np.inf)
-
-
-def _by_stages(pp: NDArray[np.int64]) -> list[tuple[int, Rows]]:
-    """Rows of each number of stages: slices (views) where ``pp`` ascends, as the search writes it, else positions."""
-    if len(pp) and bool((np.diff(pp) >= 0).all()):
-        values, starts = np.unique(pp, return_index=True)
-        stops = [*starts[1:].tolist(), len(pp)]
-        return [(value, slice(a, b)) for value, a, b in zip(values.tolist(), starts.tolist(), stops, strict=True)]
-    return [(value, np.flatnonzero(pp == value)) for value in np.flatnonzero(np.bincount(pp)).tolist()]
-
-
-def _bounds_of_offers(
-    rooms: _Rooms, offers: Callable[[StageRoom, Rows], list[ReliefOffer]], count: int, cutoff_s: float
-) -> Array:
-    """Bound of every row under each of the ``count`` offers; infinity where it does not fit or is too slow: [count, R]."""
-    terms = rooms.terms
-    found = [
-        _bottlenecks_s(rooms.of(at, stages), partial(offers, at=at), terms, at, cutoff_s)
-        for stages, at in _by_stages(terms.rows.pp)
-    ]
-    result = np.full((count, len(terms.rows)), np.inf)
-    if found:
-        which, position, bottleneck_s = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        result[which, position] = np.maximum(terms.step_s(bottleneck_s, position), terms.loose_s[position])
-    return result
-
-
-def _bottlenecks_s(
-    room: StageRoom,
-    offers_of: Callable[[StageRoom], list[ReliefOffer]],
-    terms: BoundTerms,
-    at: Rows,
-    cutoff_s: float,
-) -> tuple[Ints, Ints, Array]:
-    """Smallest bottlenecks of the rows ``at`` that fit and may be fast enough: offer, position in ``terms``, seconds."""
-    low = terms.total_s[at] / room.stages
-    most = np.full(len(low), np.inf)
-    # One test at the cutoff's own bottleneck discards most rows: makespan >= microbatches * bottleneck.
-    if np.isfinite(cutoff_s):
-        most = np.maximum((cutoff_s - terms.tail_s[at]) / terms.rows.num_microbatches[at], low)
-    hopeful, offers = terms.loose_s[at] < cutoff_s, offers_of(room)
-    fits = [np.flatnonzero(Capacity(room, offer).holds_all(most) & hopeful) for offer in offers]
-    index, which = np.concatenate(fits), np.repeat(np.arange(len(fits)), [len(each) for each in fits])
-    offer = ReliefOffer.concatenate([offer.take(each) for offer, each in zip(offers, fits, strict=True)])
-    capacity = Capacity(room.take(index), offer)
-    high = np.minimum(np.maximum(low[index], capacity.everything_s()), most[index])
-    fast = np.flatnonzero(capacity.holds_all(high))
-    index = index[fast]
-    seconds = _bottleneck_s(capacity.take(fast), low[index], high[fast]) if len(fast) else np.zeros(0)
-    return which[fast], index + at.start if isinstance(at, slice) else at[index], seconds
-
-
-def _bottleneck_s(capacity: Capacity, low: Array, high: Array) -> Array:
-    """Lower end of the interval that holds the smallest sufficient bottleneck; every ``high`` suffices: [R]."""
-    already = capacity.holds_all(low)
-    lo, hi = low, np.where(already, low, high)
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (lo + hi)
-        ok = capacity.holds_all(middle)
-        hi = np.where(ok, middle, hi)
-        lo = np.where(ok, lo, middle)
-    return np.where(already, low, lo)
+        seconds = self.total_s[at], bottleneck_s, self.weight_gradient_s[at], self.cost.hop_s[at]
+        return makespan_s(Schedules.of(self.rows, at), *seconds) + self.tail_s[at]

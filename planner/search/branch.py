@@ -21,9 +21,10 @@ from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel
 from planner.problem import Problem
 from planner.search.alternatives import Alternatives, Postponed
-from planner.search.bound import BoundTerms, layout_bounds_s, relief_bounds_s
+from planner.search.bound import BoundTerms
 from planner.search.choices import TARGET_SPACES
 from planner.search.leaves import Leaves
+from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context
 from planner.search.search_result import SearchResult, degrees

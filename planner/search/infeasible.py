@@ -10,8 +10,9 @@ from planner.cost.hardware import problem_hardware
 from planner.cost.row_cost import CostModel
 from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.problem import Problem
-from planner.search.bound import BoundTerms, lower_bounds_s
+from planner.search.bound import BoundTerms
 from planner.search.branch import TARGET_RULES, Search, memory_limit_bytes
+from planner.search.memory_bound import lower_bounds_s
 from planner.search.options import SearchOptions, SearchProgress
 from planner.search.pin_conflict import PinConflict, pin_conflict, repinned, value_word
 from planner.search.search_result import SearchResult

@@ -26,9 +26,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SharedSetups:
-    """Row i: the schedule of ``layouts`` at ``layout[i]``, everything else of ``setups`` at ``setup[i]``.
+    """Row i: the schedule of ``layouts`` at ``layout[i]``, everything else of the setup ``setup[i]``.
 
-    ``terms`` and ``key`` are those of the setups, each under the schedule of one of its rows.
+    ``terms`` are those of the setups, each under the schedule of one of its rows.
     """
 
     terms: BoundTerms

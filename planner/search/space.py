@@ -133,19 +133,19 @@ class Space:
     ) -> tuple[StrategyRows, Ints]:
         """Cross every row with the table of its group; ``names`` are the columns that the table fills."""
         distinct, index = distinct_rows([getattr(rows, name) for name in by] or [np.zeros(len(rows), dtype=np.int64)])
-        at, entry, tables = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], []
-        for position, values in enumerate(distinct.tolist()):
-            table = table_of(*values[: len(by)])
-            here, before = np.flatnonzero(index == position), sum(map(len, tables))
-            at.append(np.repeat(here, len(table)))
-            entry.append(np.tile(np.arange(before, before + len(table)), len(here)))
-            tables.append(table)
-        # Columns are written once, when all groups are known.
-        source, chosen = np.concatenate(at), np.concatenate(entry)
-        if len(source) == 0:
-            return self._empty(), source
+        tables = [table_of(*values[: len(by)]) for values in distinct.tolist()]
+        # Columns are written once, when all groups are known: where each row comes from, and its entry of all tables.
+        source, entry, before = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
+        for position, table in enumerate(tables):
+            here, entries = np.flatnonzero(index == position), np.arange(before, before + len(table))
+            source.append(np.repeat(here, len(entries)))
+            entry.append(np.tile(entries, len(here)))
+            before += len(table)
+        at, chosen = np.concatenate(source), np.concatenate(entry)
+        if len(at) == 0:
+            return self._empty(), at
         filled = dict(zip(names, np.concatenate(tables)[chosen].T.copy(), strict=True))
-        return replace(rows.take(source), **filled), key[source]
+        return replace(rows.take(at), **filled), key[at]
 
     def _leaves_of_layouts(self, layouts: StrategyRows) -> int:
         """Declared strategies under some layouts."""

@@ -41,9 +41,9 @@ class MemoryLimits:
 
 @dataclass(frozen=True, slots=True)
 class ReliefOffer:
-    """What relief offers a stage: bytes a relieved layer keeps [1, R], seconds a byte freed (infinite: frees none) [P, R].
+    """What relief offers a stage: bytes a relieved layer keeps, seconds a byte freed (infinite: frees none).
 
-    ``moved_bytes``: how much it can free at most [1, R].
+    Bytes and ``moved_bytes``, how much it can free at most, are [1, R], the price is [P, R].
     """
 
     kept_bytes: Array
@@ -171,5 +171,6 @@ def _quotient(dividend: Array, divisor: Array) -> Array:
     """``dividend / divisor``; infinity where nothing is divided by."""
     positive = divisor > 0
     if positive.all():
-        return dividend / divisor
-    return np.divide(dividend, divisor, out=np.full(divisor.shape, np.inf), where=positive)
+        return np.asarray(dividend / divisor)
+    quotient: Array = np.divide(dividend, divisor, out=np.full(divisor.shape, np.inf), where=positive)
+    return quotient
