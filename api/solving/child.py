@@ -18,7 +18,6 @@ from pydantic import ValidationError
 
 from api.errors import SolverOutOfMemory
 from api.http.problem_details import problem_details
-from api.solving.kept_memory import keep_freed_memory
 from api.solving.tasks import TASKS, DeadlineReached
 from profiles.errors import DocumentInvalid, MeshwrightError
 
@@ -36,7 +35,6 @@ def serve(connection: Connection, memory_bytes: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICE)
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    keep_freed_memory()
     _load()
     connection.send(("done", b""))
     while True:

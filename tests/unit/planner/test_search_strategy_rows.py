@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.search.choices import RELIEFS
-from planner.strategy_rows import StrategyRows, distinct_rows
+from planner.strategy_rows import TABLE_A_ROW, StrategyRows, distinct_rows, first_of_each
 from tests.declared_space import all_rows
 from tests.search_problems import random_problem
 
@@ -34,3 +34,19 @@ def test_distinct_rows(largest: int) -> None:
     assert (distinct[index] == np.stack(columns, axis=1)).all()
     assert len({tuple(row) for row in distinct.tolist()}) == len(distinct)
     assert len(distinct) == len(set(zip(*(column.tolist() for column in columns), strict=True)))
+
+
+@pytest.mark.parametrize("largest", [2, 5, 30, 2**20, 2**40])
+def test_where_each_distinct_row_comes_first(largest: int) -> None:
+    """By a table of all values (few of them), by sorting one integer a row, or by sorting rows."""
+    numbers = np.random.default_rng(largest)
+    columns = [numbers.integers(0, largest, 300) for _ in range(2)]
+    first, index = first_of_each(columns)
+    seen: dict[tuple[int, ...], int] = {}
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    for position, row in enumerate(rows):
+        seen.setdefault(row, position)
+    assert first.tolist() == [seen[row] for row in sorted(seen)]
+    assert [rows[first[at]] for at in index.tolist()] == rows
+    by_table = largest**2 <= TABLE_A_ROW * 300
+    assert by_table == (largest <= 30), "the cases cover the table and the sorts"
