@@ -376,11 +376,8 @@ class CostModel:
         )
         if self.hardware.framework.moments_apart:
             return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(3)))
-        split_entry, kept = (
-            (cost.entry_bytes * cost.keys.sequence_split)[key],
-            cost.layers.saved_bytes[0, key].max(axis=1),
-        )
-        buffers = framework_buffer_bytes(self.hardware.framework, split_entry, rows.tp, kept)
+        hidden_bytes, kept = (cost.entry_bytes * cost.keys.sequence_split)[key], cost.layers.saved_bytes[0, key]
+        buffers = framework_buffer_bytes(self.hardware.framework, hidden_bytes, rows.tp, kept.max(axis=1))
         return FixedBytes(framework, cost.entry_bytes[key], buffers, self._gathered_bytes(rows, cost, key))
 
 

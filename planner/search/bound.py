@@ -99,14 +99,6 @@ class BoundTerms:
             dense_s, expert_s = costs.tail_parts_s(cost, self.mean_dense, self.mean_expert)
             self.tail_s = dense_s + expert_s
 
-    def take(self, at: NDArray[np.int64]) -> BoundTerms:
-        """The terms of some rows."""
-        picked = copy(self)
-        picked.rows, picked.cost = self.rows.take(at), take(self.cost, at)
-        for name in (*BY_SETUP, "loose_s"):
-            setattr(picked, name, getattr(self, name)[at])
-        return picked
-
     def under(self, rows: StrategyRows, setup: Ints, loose_s: Array) -> BoundTerms:
         """The terms of ``rows``, whose setups (``planner.search.setups``) are the rows ``setup`` of these."""
         picked = copy(self)
@@ -140,7 +132,7 @@ class BoundTerms:
         return seconds
 
     def offload_s(self) -> Array:
-        """What ``loose_s`` gains with the optimizer on the host instead of on the device: [R]."""
+        """Seconds that ``loose_s`` is longer with the optimizer on the host instead of on the device: [R]."""
         change_s = np.zeros(len(self.rows))
         for parameters, parallel in (
             (self.mean_dense, self.cost.dense_parallel),
