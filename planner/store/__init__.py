@@ -15,6 +15,7 @@
     retention    what is old enough to go
     audit        who changed what, append-only
     service      what the service keeps: named documents, keys, requests
+    sweeps       many questions asked as one, their cells
     repository   the ``Store``: save, find, list, label
 
 Importing this package imports no SQLAlchemy; ``open_store`` does.

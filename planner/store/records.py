@@ -81,7 +81,7 @@ class ApiKeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """A request under a client's key; with no plan, job or problem it is still being answered."""
+    """A request under a client's key; with no plan, job, problem or sweep it is still being answered."""
 
     owner: str
     key: str
@@ -90,11 +90,34 @@ class IdempotencyRecord:
     job_id: str | None
     problem: str | None
     created_at: datetime
+    sweep_id: str | None = None
 
     @property
     def answered(self) -> bool:
         """Whether there is something to replay."""
-        return self.plan_id is not None or self.job_id is not None or self.problem is not None
+        return any(each is not None for each in (self.plan_id, self.job_id, self.problem, self.sweep_id))
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRecord:
+    """A sweep as it stands.  ``cancelled_at``: when somebody wished its end."""
+
+    sweep_id: str
+    document_sha: str
+    owner: str
+    created_at: datetime
+    cancelled_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCell:
+    """One question of a sweep; ``line`` is what the sweep says of it now, as canonical JSON."""
+
+    position: int
+    state: str
+    line: str
+    job_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from planner.store.retention import Retention
 from planner.store.schema import ensure_schema
 from planner.store.service import ServiceStore
 from planner.store.signature import software_signature
+from planner.store.sweeps import SweepStore
 from profiles.errors import DocumentInvalid
 
 MAX_PAGE = 1000
@@ -72,6 +73,10 @@ class Store:
     def retention(self) -> Retention:
         """What removes old rows of the service, on the same connections."""
         return Retention(self._engine)
+
+    def sweeps(self) -> SweepStore:
+        """Many questions asked as one, on the same connections."""
+        return SweepStore(self._engine, self._clock)
 
     def audit(self) -> AuditTrail:
         """Who changed what, on the same connections."""

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from sqlalchemy import Engine, delete, select, text, tuple_
+from sqlalchemy import Engine, delete, or_, select, text, tuple_
 
 from planner.store.engine import reading, writing
-from planner.store.tables import AuditRow, IdempotencyKeyRow
+from planner.store.tables import ApiKeyRow, AuditRow, DocumentRow, IdempotencyKeyRow, SweepCellRow, SweepRow
 
 # Any constant: who wants to remove takes it.
 _REMOVAL_LOCK = 0x6D657370
@@ -47,3 +47,24 @@ class Retention:
         old = select(AuditRow.seq).where(AuditRow.at < before).limit(most)
         with writing(self._engine) as connection:
             return connection.execute(delete(AuditRow).where(AuditRow.seq.in_(old))).rowcount
+
+    def forget_sweeps(self, before: datetime, most: int) -> int:
+        """Remove at most so many sweeps that ended before ``before``, with their cells; how many.  Plans stay."""
+        old = select(SweepRow.sweep_id, SweepRow.document_sha).where(SweepRow.ended_at < before).limit(most)
+        with writing(self._engine) as connection:
+            gone = connection.execute(old).all()
+            ids, documents = [row.sweep_id for row in gone], {row.document_sha for row in gone}
+            connection.execute(delete(SweepCellRow).where(SweepCellRow.sweep_id.in_(ids)))
+            connection.execute(delete(SweepRow).where(SweepRow.sweep_id.in_(ids)))
+            # Other releases of the software may have asked the same sweep: its document is theirs too.
+            needed = select(SweepRow.document_sha)
+            unused = (DocumentRow.sha.in_(documents), DocumentRow.sha.not_in(needed), DocumentRow.kind == "sweep")
+            connection.execute(delete(DocumentRow).where(*unused))
+        return len(gone)
+
+    def forget_api_keys(self, before: datetime, most: int) -> int:
+        """Remove at most so many API keys that expired or were revoked before ``before``; how many."""
+        ended = or_(ApiKeyRow.expires_at < before, ApiKeyRow.revoked_at < before)
+        old = select(ApiKeyRow.prefix).where(ended).limit(most)
+        with writing(self._engine) as connection:
+            return connection.execute(delete(ApiKeyRow).where(ApiKeyRow.prefix.in_(old))).rowcount

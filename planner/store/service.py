@@ -104,6 +104,7 @@ class ServiceStore:
                 IdempotencyKeyRow.plan_id.is_(None),
                 IdempotencyKeyRow.job_id.is_(None),
                 IdempotencyKeyRow.problem.is_(None),
+                IdempotencyKeyRow.sweep_id.is_(None),
                 IdempotencyKeyRow.created_at < now - ABANDONED,
             )
             connection.execute(delete(IdempotencyKeyRow).where(*here, *abandoned))
@@ -120,11 +121,19 @@ class ServiceStore:
         return None if found is None else IdempotencyRecord(**found)
 
     def answer_key(
-        self, owner: str, key: str, *, plan_id: str | None = None, job_id: str | None = None, problem: str | None = None
+        self,
+        owner: str,
+        key: str,
+        *,
+        plan_id: str | None = None,
+        job_id: str | None = None,
+        problem: str | None = None,
+        sweep_id: str | None = None,
     ) -> None:
         """Keep what a request under a key was answered."""
         here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
-        change = update(IdempotencyKeyRow).where(*here).values(plan_id=plan_id, job_id=job_id, problem=problem)
+        answer = {"plan_id": plan_id, "job_id": job_id, "problem": problem, "sweep_id": sweep_id}
+        change = update(IdempotencyKeyRow).where(*here).values(answer)
         with writing(self._engine) as connection:
             connection.execute(change)
 

@@ -9,6 +9,8 @@
     named_documents   models, clusters and profiles under names of their own, versioned like labels
     api_keys          who may ask the service: hashes, scopes, expiry
     idempotency_keys  requests that a client may repeat, and what they were answered
+    sweeps            many questions asked as one, and when they ended
+    sweep_cells       one question of a sweep: how far it is, and its line of the answer
     audit_events      who changed what, or tried to; rows are added and, when old, removed, never changed
 
 Rows of ``documents``, ``problems``, ``plans`` and ``emissions`` are content-addressed and never change.
@@ -190,7 +192,7 @@ class ApiKeyRow(Base):
 class IdempotencyKeyRow(Base):
     """A request under a client's own key: its content, and what it was answered once it is.
 
-    Neither plan nor job nor problem: it is still being answered.  Jobs live elsewhere, so there are no foreign keys.
+    None of plan, job, problem and sweep: it is still being answered.  Jobs live elsewhere, so there are no foreign keys.
     """
 
     __tablename__ = "idempotency_keys"
@@ -203,6 +205,33 @@ class IdempotencyKeyRow(Base):
     job_id: Mapped[str | None] = mapped_column(String(64))
     problem: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    sweep_id: Mapped[str | None] = mapped_column(Sha)
+
+
+class SweepRow(Base):
+    """Many questions asked as one.  Its document says what its names meant; ``cancelled_at``: when that was wished."""
+
+    __tablename__ = "sweeps"
+    __table_args__ = (Index(None, "created_at", "sweep_id"), Index(None, "ended_at"))
+
+    sweep_id: Mapped[str] = mapped_column(Sha, primary_key=True)
+    document_sha: Mapped[str] = mapped_column(Sha, ForeignKey("documents.sha"))
+    owner: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    cancelled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class SweepCellRow(Base):
+    """One question of a sweep.  ``line``: what the sweep says of it now, canonical JSON."""
+
+    __tablename__ = "sweep_cells"
+
+    sweep_id: Mapped[str] = mapped_column(Sha, ForeignKey("sweeps.sweep_id"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    state: Mapped[str] = mapped_column(String(16))
+    job_id: Mapped[str | None] = mapped_column(String(64), index=True)
+    line: Mapped[str] = mapped_column(Text)
 
 
 class AuditRow(Base):
