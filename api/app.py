@@ -29,6 +29,7 @@ from api.routes import (
     plans,
     requests,
     strategies,
+    sweeps,
     views,
 )
 from api.service import running
@@ -48,6 +49,7 @@ ROUTERS = (
     strategies.router,
     requests.router,
     jobs.router,
+    sweeps.router,
     catalogue.router,
     fits.router,
     audit.router,

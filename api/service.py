@@ -21,6 +21,7 @@ from api.retention import Pruning
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from api.solving.pool import SolverPool
+from api.sweeps.driver import SweepDriver
 from api.telemetry.metrics import Metrics
 from planner.store.repository import Store
 from planner.store.service import ServiceStore
@@ -43,6 +44,7 @@ class Service:
     views: RecentAnswers[bytes]
     view_flights: Flights[bytes]
     jobs: JobBoard | None
+    sweeps: SweepDriver | None
     draining: bool = False
 
     def board(self) -> JobBoard:
@@ -50,6 +52,11 @@ class Service:
         if self.jobs is None:
             raise ServiceBusy("this service runs no jobs", hint="ask for less, or start it with a job worker")
         return self.jobs
+
+    def wake_sweeps(self) -> None:
+        """A sweep came, or is to end."""
+        if self.sweeps is not None:
+            self.sweeps.wake()
 
 
 @asynccontextmanager
@@ -75,10 +82,13 @@ async def running(
         views=RecentAnswers(settings.cached_answers),
         view_flights=Flights(),
         jobs=jobs,
+        sweeps=None if jobs is None else SweepDriver(store, jobs),
     )
     service.audit.start()
     pruning = Pruning(store, jobs, settings.retention)
     pruning.start()
+    if service.sweeps is not None:
+        service.sweeps.start()
     await searches.start()
     await quick.start()
     try:
@@ -88,6 +98,8 @@ async def running(
         await searches.stop()
         await quick.stop()
         await to_thread.run_sync(pruning.stop)
+        if service.sweeps is not None:
+            await to_thread.run_sync(service.sweeps.stop)
         await to_thread.run_sync(service.audit.stop)
 
 

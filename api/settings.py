@@ -40,6 +40,7 @@ class Settings(Document):
     most_devices: int = Field(default=65_536, gt=0, description="largest cluster of a question")
     most_layers: int = Field(default=1_000, gt=0, description="largest model of a question")
     most_counts: int = Field(default=64, gt=0, description="device counts of one throughput request")
+    most_cells: int = Field(default=1_000, gt=0, description="questions of one sweep")
     requests_per_s: float = Field(default=100.0, gt=0, description="sustained rate of one API key")
     burst: int = Field(default=400, gt=0, description="requests that a key may send at once")
     cached_answers: int = Field(default=1_024, ge=0, description="answers kept in memory, by content")

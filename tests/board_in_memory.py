@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -73,6 +74,11 @@ class MemoryBoard:
             if job_id not in self._jobs:
                 raise NotFound("there is no such job", where=job_id)
             return self._jobs[job_id]
+
+    def get_many(self, job_ids: Sequence[str]) -> tuple[JobRecord, ...]:
+        """See ``JobBoard``."""
+        with self._lock:
+            return tuple(self._jobs[job_id] for job_id in job_ids if job_id in self._jobs)
 
     def list_jobs(
         self, *, owner: str | None = None, status: JobStatus | None = None, before: str | None = None, limit: int = 50

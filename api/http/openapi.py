@@ -20,6 +20,7 @@ from api.wire.questions import (
     StrategyText,
     ThroughputQuestion,
 )
+from api.wire.sweeps import SweepRequest
 from planner.version import __version__
 
 REF = "#/components/schemas/{model}"
@@ -32,6 +33,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     LabelQuestion,
     ProfileName,
     StrategyText,
+    SweepRequest,
     ProblemDetails,
 )
 """Models that routes name only by reference."""

@@ -7,6 +7,7 @@ result kind ``infeasible``.  A cancelled job keeps the best plan found so far, i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -107,6 +108,10 @@ class JobBoard(Protocol):
 
     def get(self, job_id: str) -> JobRecord:
         """The job as it stands."""
+        ...
+
+    def get_many(self, job_ids: Sequence[str]) -> tuple[JobRecord, ...]:
+        """Those of these jobs that are there, in any order."""
         ...
 
     def list_jobs(

@@ -9,6 +9,7 @@ second, ends the search and keeps the best plan.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
@@ -36,6 +37,7 @@ from planner.store.faults import translated
 from profiles.errors import DocumentInvalid, NotFound
 
 MAX_PAGE = 1000
+MOST_IN_A_READ = 200
 DEFAULT_LIMITS = QueueLimits()
 
 
@@ -81,6 +83,14 @@ class DbosBoard:
         """The job as it stands.  Raises NotFound, StoreError."""
         with translated(self._url):
             return job_record(self._known(job_id))
+
+    def get_many(self, job_ids: Sequence[str]) -> tuple[JobRecord, ...]:
+        """Those of these jobs that are there, in any order."""
+        with translated(self._url):
+            portions = (
+                list(job_ids[start : start + MOST_IN_A_READ]) for start in range(0, len(job_ids), MOST_IN_A_READ)
+            )
+            return tuple(record for portion in portions for record in self._records(portion))
 
     def list_jobs(
         self, *, owner: str | None = None, status: JobStatus | None = None, before: str | None = None, limit: int = 50

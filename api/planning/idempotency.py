@@ -61,12 +61,16 @@ class KeyedRequest:
         )
 
     async def answered(
-        self, *, plan_id: str | None = None, job_id: str | None = None, problem: str | None = None
+        self,
+        *,
+        plan_id: str | None = None,
+        job_id: str | None = None,
+        problem: str | None = None,
+        sweep_id: str | None = None,
     ) -> None:
         """Keep the answer."""
-        await to_thread.run_sync(
-            lambda: self.store.answer_key(self.owner, self.key, plan_id=plan_id, job_id=job_id, problem=problem)
-        )
+        answer = {"plan_id": plan_id, "job_id": job_id, "problem": problem, "sweep_id": sweep_id}
+        await to_thread.run_sync(lambda: self.store.answer_key(self.owner, self.key, **answer))
 
     async def failed(self) -> None:
         """Forget the request: it may be repeated."""

@@ -100,10 +100,11 @@ class IdempotencyRecord:
 
 @dataclass(frozen=True, slots=True)
 class SweepRecord:
-    """A sweep as it stands.  ``cancelled_at``: when somebody wished its end."""
+    """A sweep as it stands; ``question`` is canonical JSON.  ``cancelled_at``: when somebody wished its end."""
 
     sweep_id: str
     document_sha: str
+    question: str
     owner: str
     created_at: datetime
     cancelled_at: datetime | None

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, func, insert, select, text, tuple_, update
+from sqlalchemy import Connection, Engine, bindparam, func, insert, or_, select, text, tuple_, update
 
+from planner.store import named
 from planner.store.engine import reading, writing
 from planner.store.records import SweepCell, SweepRecord
 from planner.store.saving import insert_absent, insert_documents
@@ -27,6 +30,14 @@ WITHOUT_ANSWER = ("failed", "missing")
 
 # Any constant: who moves sweeps on takes it.
 _DRIVING_LOCK = 0x6D657377
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked: the axes, and the document that says what their names meant."""
+
+    question: Document
+    document: Document
 
 
 class SweepStore:
@@ -46,11 +57,17 @@ class SweepStore:
             got = connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _DRIVING_LOCK}).scalar()
             yield bool(got)
 
-    def keep(self, sweep_id: str, document: Document, owner: str, cells: Sequence[SweepCell]) -> SweepRecord:
+    def keep(self, sweep_id: str, asked: Asked, owner: str, cells: Sequence[SweepCell]) -> SweepRecord:
         """The sweep, on disk on return.  One that is there goes on: cells without an answer become open again."""
         with writing(self._engine) as connection:
-            sha = insert_documents(connection, {"sweep": document})["sweep"]
-            row = {"sweep_id": sweep_id, "document_sha": sha, "owner": owner, "created_at": self._clock()}
+            sha = insert_documents(connection, {"sweep": asked.document})["sweep"]
+            row = {
+                "sweep_id": sweep_id,
+                "document_sha": sha,
+                "question": asked.question.canonical_json(),
+                "owner": owner,
+                "created_at": self._clock(),
+            }
             if insert_absent(connection, SweepRow, [row]):
                 connection.execute(insert(SweepCellRow), [_row(sweep_id, cell) for cell in cells])
             else:
@@ -63,8 +80,13 @@ class SweepStore:
         with reading(self._engine) as connection:
             return _known(connection, sweep_id)
 
+    def document(self, sweep_id: str) -> Any:
+        """What the names of a sweep meant, as plain data.  Raises NotFound."""
+        with reading(self._engine) as connection:
+            return named.body(connection, _known(connection, sweep_id).document_sha)
+
     def page(self, *, limit: int, after: str | None = None) -> tuple[SweepRecord, ...]:
-        """Sweeps, newest first; ``after`` is the id of the last one already seen.  Raises NotFound for an unknown one."""
+        """Sweeps, newest first; ``after`` is the last one already seen.  Raises NotFound for an unknown one."""
         query = select(SweepRow.__table__).order_by(SweepRow.created_at.desc(), SweepRow.sweep_id.desc()).limit(limit)
         with reading(self._engine) as connection:
             if after is not None:
@@ -111,7 +133,7 @@ class SweepStore:
             .where(
                 SweepCellRow.sweep_id == bindparam("of_sweep"),
                 SweepCellRow.position == bindparam("at"),
-                SweepCellRow.state.in_(OPEN),
+                or_(*(SweepCellRow.state == state for state in OPEN)),
             )
             .values(state=bindparam("new_state"), line=bindparam("new_line"), job_id=bindparam("new_job"))
         )

@@ -192,7 +192,7 @@ class ApiKeyRow(Base):
 class IdempotencyKeyRow(Base):
     """A request under a client's own key: its content, and what it was answered once it is.
 
-    None of plan, job, problem and sweep: it is still being answered.  Jobs live elsewhere, so there are no foreign keys.
+    No plan, job, problem or sweep: it is still being answered.  Jobs live elsewhere, so there are no foreign keys.
     """
 
     __tablename__ = "idempotency_keys"
@@ -209,13 +209,18 @@ class IdempotencyKeyRow(Base):
 
 
 class SweepRow(Base):
-    """Many questions asked as one.  Its document says what its names meant; ``cancelled_at``: when that was wished."""
+    """Many questions asked as one.
+
+    ``question``: its axes, canonical JSON; the document says what their names meant.  ``cancelled_at``: when somebody
+    wished its end.
+    """
 
     __tablename__ = "sweeps"
     __table_args__ = (Index(None, "created_at", "sweep_id"), Index(None, "ended_at"))
 
     sweep_id: Mapped[str] = mapped_column(Sha, primary_key=True)
     document_sha: Mapped[str] = mapped_column(Sha, ForeignKey("documents.sha"))
+    question: Mapped[str] = mapped_column(Text)
     owner: Mapped[str] = mapped_column(String(64))
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     cancelled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -36,7 +36,7 @@ def answers(
             asked.setdefault(cell.problem.problem_id, []).append(cell)
     open_questions: dict[str, list[Cell]] = {}
     for key, same in asked.items():
-        plan = _stored(store, key, options)
+        plan = stored_plan(store, key, options)
         if plan is None:
             open_questions[key] = same
             continue
@@ -50,7 +50,7 @@ def answers(
             yield from _kept(outcome, open_questions[outcome.key], store)
 
 
-def _stored(store: Store, problem_id: str, options: SearchOptions) -> Plan | None:
+def stored_plan(store: Store, problem_id: str, options: SearchOptions) -> Plan | None:
     """A stored answer that a new search could not better: proved, or searched for as long as this one may."""
     found = store.find_search(problem_id)
     if found is None:

@@ -20,6 +20,7 @@ def upgrade() -> None:
         "sweeps",
         sa.Column("sweep_id", SHA, nullable=False),
         sa.Column("document_sha", SHA, nullable=False),
+        sa.Column("question", sa.Text, nullable=False),
         sa.Column("owner", sa.String(64), nullable=False),
         sa.Column("created_at", MOMENT, nullable=False),
         sa.Column("cancelled_at", MOMENT, nullable=True),

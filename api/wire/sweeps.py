@@ -1,0 +1,124 @@
+"""How are many questions asked as one, and what does the service say of them?
+
+A sweep's cells are the product of its axes.  The document is that of ``meshwright sweep FILE``, with names and
+documents in place of paths.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from api.wire.questions import ClusterPart, Devices, ModelPart, Name
+from planner.problem import Constraints, OptimizerName, Precision
+from planner.sweep.question import SweepQuestion
+from profiles.document import Document
+
+Count = Annotated[int, Field(gt=0)]
+MOST_VALUES = 1_000
+"""Of one axis; the service limits their product (``most_cells``)."""
+
+SweepStatus = Literal["running", "cancelling", "finished", "cancelled"]
+CellOutcome = Literal["waiting", "running", "planned", "infeasible", "undecided", "refused", "failed", "missing"]
+
+
+class SweepRequest(Document):
+    """``POST /v1/sweeps``: every combination of the axes is one planning question; the rest holds for all of them."""
+
+    schema_version: Literal[1] = 1
+    models: tuple[ModelPart, ...] = Field(min_length=1, max_length=MOST_VALUES)
+    clusters: tuple[ClusterPart, ...] = Field(min_length=1, max_length=MOST_VALUES)
+    device_counts: tuple[Devices, ...] = Field(
+        default=(), max_length=MOST_VALUES, description="each cluster is scaled to each; empty = as it is described"
+    )
+    sequence_lengths: tuple[Count, ...] = Field(min_length=1, max_length=MOST_VALUES, description="tokens a sample")
+    global_batch_sizes: tuple[Count, ...] = Field(min_length=1, max_length=MOST_VALUES, description="samples a step")
+    precision: Precision = "bf16"
+    optimizer: OptimizerName = "adam"
+    gradient_dtype: Literal["fp32", "bf16"] = "fp32"
+    images_per_sample: int = Field(default=0, ge=0)
+    dropout: bool = False
+    constraints: Constraints = Constraints()
+    framework: str = Field(default="tuned", max_length=64, description="whose software runs the plans")
+    profile: Name = Field(default="none", description="measurements: none, auto (what is stored), or a name")
+    price_per_device_hour: float | None = Field(default=None, gt=0, description="else the clusters' own prices")
+    top_k: int = Field(default=3, ge=0, le=100, description="runners-up to report with each plan")
+    time_limit_s: float | None = Field(default=None, gt=0, le=86_400, description="of each cell; None = until proved")
+    seed: int = Field(default=0, ge=0, lt=2**31)
+
+
+class SweepProgress(Document):
+    """How many cells are where."""
+
+    cells: int
+    waiting: int = 0
+    running: int = 0
+    planned: int = Field(default=0, description="with a plan, proved or with a gap")
+    infeasible: int = Field(default=0, description="nothing fits: an answer with its reason")
+    undecided: int = Field(default=0, description="the time limit ended before any plan")
+    refused: int = Field(default=0, description="the combination is no question")
+    failed: int = Field(default=0, description="no answer: a mistake, or workers that died; asked again, tried again")
+    missing: int = Field(default=0, description="cancelled before it was answered; asked again, tried again")
+
+
+class SweepSummary(Document):
+    """A sweep as it stands, without its cells."""
+
+    sweep_id: str
+    status: SweepStatus
+    owner: str
+    created_at: datetime
+    ended_at: datetime | None = None
+    progress: SweepProgress
+    question: SweepQuestion = Field(description="the axes; models and clusters by the names that the cells use")
+
+
+class SweepCellView(Document):
+    """One combination and what came of it; figures are null without a plan."""
+
+    model: str
+    cluster: str
+    num_devices: int
+    sequence_length: int
+    global_batch_size: int
+    outcome: CellOutcome
+    fits: bool | None = Field(description="null = not known")
+    problem_id: str | None
+    job_id: str | None = Field(description="of /v1/jobs; null = not submitted, or answered without one")
+    plan_id: str | None
+    status: str | None = Field(description="of the plan: optimal (proved) or feasible")
+    step_time_s: float | None
+    step_time_interval_s: tuple[float, float] | None
+    tokens_per_s: float | None
+    tokens_per_s_per_device: float | None
+    model_flops_utilization: float | None
+    peak_memory_bytes: int | None
+    memory_limit_bytes: int | None
+    lower_bound_s: float | None
+    gap: float | None
+    cost_per_step: float | None
+    cost_per_million_tokens: float | None
+    strategy: dict[str, Any] | None
+    reason: str | None = Field(description="why there is no plan")
+    where: str | None
+    hint: str | None
+    binding: str | None = Field(description="infeasible: the constraint that rules out every plan")
+    relaxations: tuple[str, ...] = Field(description="infeasible: what would let a plan fit")
+    source: Literal["stored", "searched"] | None = Field(description="stored: it was known before the sweep")
+    worker: str | None
+    wall_s: float | None = Field(description="how long the job ran")
+
+
+class SweepView(SweepSummary):
+    """A sweep with its cells, in the order of the axes: models, clusters, device counts, lengths, batches."""
+
+    cells: tuple[SweepCellView, ...]
+
+
+class SweepPage(Document):
+    """A page of sweeps, newest first."""
+
+    sweeps: tuple[SweepSummary, ...]
+    next: str | None = Field(default=None, description="give it as `after` for the next page; null = the last page")
