@@ -8,6 +8,7 @@ from api.client.errors import (
     ServiceAnswerInvalid,
     ServiceError,
     ServiceUnreachable,
+    SweepUnfinished,
 )
 from api.client.patience import Patience
 
@@ -20,4 +21,5 @@ __all__ = [
     "ServiceAnswerInvalid",
     "ServiceError",
     "ServiceUnreachable",
+    "SweepUnfinished",
 ]

@@ -17,6 +17,7 @@ from api.client.errors import ProblemReported, ServiceAnswerInvalid
 from api.client.stored_plans import PAGE, write_view
 from api.http.problem_details import FLAG_POINTERS
 from api.jobs.board import JobProgress
+from api.wire.sweeps import SweepCellView
 from api.wire.views import PlanSummary
 from planner.diff import PlanDiff
 from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
@@ -27,11 +28,21 @@ from planner.replan.replan import Replan
 from planner.search.options import Progress, SearchProgress
 from planner.sensitivity import Sensitivity
 from planner.store.records import PlanRecord
+from planner.store.sweeps import OPEN
+from planner.sweep.answer import NOT_REACHED
 from planner.throughput.curve import Throughput
 
 T = TypeVar("T")
 FLAGS = {pointer: flag for flag, pointer in reversed(FLAG_POINTERS.items())}
 """Where a fault is in a request -> the flag that said it (the first of several)."""
+SWEEP_FLAGS = {
+    "models": "--model",
+    "clusters": "--cluster",
+    "device_counts": "--devices",
+    "sequence_lengths": "--sequence-length",
+    "global_batch_sizes": "--global-batch-size",
+}
+"""Axis of a sweep -> the flag that gives it."""
 MOST_PLANS = 1000
 
 
@@ -75,6 +86,16 @@ class RemoteService:
     def replan(self, reference: str, devices: int | None, lost_nodes: tuple[int, ...], top_k: int) -> Replan:
         """See ``PlanService``."""
         return _said(lambda: self._client.replan(reference, devices=devices, lost_nodes=lost_nodes, top_k=top_k))
+
+    def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """See ``PlanService``."""
+        try:
+            sweep_id = self._client.sweeps.submit(question).sweep_id
+            for view in self._client.sweeps.watch(sweep_id):
+                yield sweep_id, [_line(cell) for cell in view.cells]
+        except ProblemReported as error:
+            error.where = _sweep_flag(error.where)
+            raise command_error(error) from None
 
     def stored_plan(self, reference: str) -> Plan:
         """See ``PlanService``."""
@@ -128,6 +149,19 @@ class RemoteService:
             return _said(lambda: self._client.get_device(name))
         named = self._client.get_model if kind == "models" else self._client.get_cluster
         return dict(_said(lambda: named(name)).document)
+
+
+def _line(cell: SweepCellView) -> dict[str, Any]:
+    """A cell as a sweep of this machine says it."""
+    data = cell.model_dump(mode="json", exclude={"job_id"})
+    if data["outcome"] in OPEN:
+        data |= {"outcome": "missing", "reason": NOT_REACHED}
+    return {**data, "where": _sweep_flag(data["where"])}
+
+
+def _sweep_flag(where: str | None) -> str | None:
+    """The flag that gave an axis, or the place as it is."""
+    return SWEEP_FLAGS.get((where or "").split("/")[1], where) if (where or "").startswith("/") else where
 
 
 def command_error(error: ProblemReported) -> MeshwrightError:

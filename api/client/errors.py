@@ -6,6 +6,7 @@ MeshwrightError
     ├── ServiceAnswerInvalid        exit 2   an answer that this release cannot read
     ├── ProblemReported             exit 2   the service says what is wrong (RFC 9457)
     ├── JobUnfinished               exit 6   the job still runs, and the caller waits no longer
+    ├── SweepUnfinished             exit 6   the sweep still runs, and the caller waits no longer
     └── JobCancelled                exit 6   the job was cancelled before it had any plan
 """
 
@@ -140,3 +141,18 @@ class JobCancelled(ServiceError):
             f"job {job_id} was cancelled before it had a plan", where=job_id, hint="ask for the plan again"
         )
         self.job_id = job_id
+
+
+class SweepUnfinished(ServiceError):
+    """The sweep still runs, and the caller waits no longer; ``sweep_id`` finds it again."""
+
+    slug = "sweep-unfinished"
+    exit_code = 6
+
+    def __init__(self, sweep_id: str, waited_s: float) -> None:
+        super().__init__(
+            f"sweep {sweep_id[:12]} is still running after {waited_s:g} s",
+            where=sweep_id,
+            hint="wait for it again, or cancel it: its answers are kept",
+        )
+        self.sweep_id = sweep_id

@@ -25,6 +25,7 @@ from planner.version import __version__
 M = TypeVar("M", bound=BaseModel)
 CONNECT_S = 10.0
 BUSY = frozenset({429, 502, 503})
+NOT_MODIFIED = 304
 IN_FLIGHT = "key-in-flight"
 
 
@@ -58,7 +59,7 @@ class Transport:
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """The answer, 2xx.  Raises ProblemReported, ServiceUnreachable."""
+        """The answer, 2xx or 304.  Raises ProblemReported, ServiceUnreachable."""
         attempt = 0
         while True:
             attempt += 1
@@ -94,7 +95,8 @@ class Transport:
             response = self._http.request(method, self.address + path, json=body, params=params, headers=headers)
         except httpx.RequestError as error:
             return self._unreachable(error), None
-        if response.is_success:
+        # 304 comes only to a request that says which version it has.
+        if response.is_success or response.status_code == NOT_MODIFIED:
             return response, None
         return self._failure(response), parse_retry_after(response.headers.get("retry-after"))
 

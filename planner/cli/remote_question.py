@@ -40,7 +40,7 @@ def remote_question(service: PlanService, flags: ProblemFlags) -> dict[str, Any]
         "workload": asked.model_dump(mode="json"),
         "constraints": read_constraints(flags.space).model_dump(mode="json"),
         "objective": read_objective(flags.space).model_dump(mode="json"),
-        "profile": _profile_name(service, flags.profile),
+        "profile": profile_name(service, flags.profile),
         "framework": flags.framework,
     }
 
@@ -75,7 +75,7 @@ def cluster_part(reference: str) -> str | Mapping[str, Any]:
     return cluster.model_dump(mode="json")
 
 
-def _profile_name(service: PlanService, text: str) -> str:
+def profile_name(service: PlanService, text: str) -> str:
     """``auto``, ``none``, or a profile that the service holds."""
     if NAME.fullmatch(text) and not Path(text).exists():
         return text

@@ -53,6 +53,13 @@ class PlanService(Protocol):
         """The plan on other devices, and what must move."""
         ...
 
+    def sweep(self, question: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """Ask every combination: the sweep's id and a line a cell, each time something happened, until it has ended.
+
+        Cells without an answer so far have the outcome ``missing``.
+        """
+        ...
+
     def stored_plan(self, reference: str) -> Plan:
         """A plan that the service keeps."""
         ...

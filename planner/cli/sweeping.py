@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -53,6 +53,7 @@ def answer_sweep(cells: Sequence[Cell], search: SearchOptions, executor: Executo
     """
     from planner.store import open_store
     from planner.sweep.answer import missing
+    from planner.sweep.table import lines
 
     talk(f"checked: {len(cells):,} cells", quiet=wanted.quiet)
     start_s = time.perf_counter()
@@ -60,14 +61,14 @@ def answer_sweep(cells: Sequence[Cell], search: SearchOptions, executor: Executo
     with open_store(wanted.database) as store:
         ended = _collect(done, cells, search, executor, store, wanted.quiet)
         address = store.address
-    answers = [done.get(cell.index) or missing(cell) for cell in cells]
-    _print(answers, time.perf_counter() - start_s, wanted)
+    rows = lines((done.get(cell.index) or missing(cell) for cell in cells), wanted.price_per_device_hour)
+    print_sweep(rows, time.perf_counter() - start_s, wanted)
     talk(f"plans are stored in {address}; next: meshwright explain PLAN", quiet=wanted.quiet)
     if isinstance(ended, KeyboardInterrupt):
         raise Interrupted(f"interrupted; {len(done):,} of {len(cells):,} cells are answered", hint=GO_ON) from None
     if ended is not None:
         raise ended
-    _judge(answers)
+    judge(rows)
 
 
 def _collect(
@@ -95,14 +96,14 @@ def _collect(
     return None
 
 
-def _print(answers: Sequence[Answer], wall_s: float, wanted: Wanted) -> None:
-    from planner.sweep.table import csv_text, lines, summary
+def print_sweep(rows: Sequence[dict[str, Any]], wall_s: float, wanted: Wanted) -> None:
+    """The cells in the form that was asked for, and a count."""
+    from planner.sweep.table import csv_text, summary
 
-    rows = lines(answers, wanted.price_per_device_hour)
     if wanted.output is SweepOutput.CSV:
         write_stdout(csv_text(rows))
         return
-    data = {"cells": rows, "summary": {**summary(answers), "wall_s": wall_s}}
+    data = {"cells": rows, "summary": {**summary(rows), "wall_s": wall_s}}
     write_answer(data, OutputFormat(wanted.output.value), lambda: _tables(data))
 
 
@@ -112,18 +113,17 @@ def _tables(data: dict[str, Any]) -> Iterator[RenderableType]:
     return sweep_report(data)
 
 
-def _judge(answers: Sequence[Answer]) -> None:
-    """Raise where the sweep as a whole is no answer."""
-    kinds = {answer.kind for answer in answers}
-    failed = [answer for answer in answers if answer.kind == "failed"]
-    first = failed[0] if failed else answers[0]
+def judge(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise where the sweep as a whole is no answer: MeshwrightError, DocumentInvalid, BudgetSpent."""
+    kinds = {row["outcome"] for row in rows}
+    failed = [row for row in rows if row["outcome"] == "failed"]
+    first = failed[0] if failed else rows[0]
     if failed:
-        where = f"{first.cell.model} on {first.cell.num_devices:,} x {first.cell.cluster}"
-        raise MeshwrightError(
-            f"{len(failed):,} of {len(answers):,} cells failed, the first: {first.what}", where=where, hint=first.hint
-        )
+        where = f"{first['model']} on {first['num_devices']:,} x {first['cluster']}"
+        what = f"{len(failed):,} of {len(rows):,} cells failed, the first: {first['reason']}"
+        raise MeshwrightError(what, where=where, hint=first["hint"])
     if kinds == {"refused"}:
-        raise DocumentInvalid(f"no cell can be planned: {first.what}", where=first.where, hint=first.hint)
+        raise DocumentInvalid(f"no cell can be planned: {first['reason']}", where=first["where"], hint=first["hint"])
     if kinds <= {"refused", "undecided"}:
         raise BudgetSpent(
             "no cell was decided within its time limit", where="--time-limit", hint="allow more time for each"

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from planner.sweep.answer import FITS, Answer, AnswerKind, Figures
@@ -65,11 +65,11 @@ def lines(answers: Iterable[Answer], price_per_device_hour: float | None = None)
     return [line(answer, price_per_device_hour) for answer in ordered]
 
 
-def summary(answers: Sequence[Answer]) -> dict[str, int]:
+def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """How many cells ended how; ``stored`` of the planned ones were known before."""
-    counts = Counter(answer.kind for answer in answers)
-    stored = sum(answer.source == "stored" for answer in answers)
-    return {"cells": len(answers), **{kind: counts[kind] for kind in KINDS}, "stored": stored}
+    counts = Counter(row["outcome"] for row in rows)
+    stored = sum(row["source"] == "stored" for row in rows)
+    return {"cells": len(rows), **{kind: counts[kind] for kind in KINDS}, "stored": stored}
 
 
 def csv_text(rows: Sequence[dict[str, Any]]) -> str:

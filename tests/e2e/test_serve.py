@@ -24,14 +24,14 @@ START_S = 60
 
 
 @contextmanager
-def serving(*flags: str, folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def serving(*flags: str, folder: Path, database: str | None = None) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "planner.cli.main", "serve", "--port", str(port), "--processes", "1", *flags]
     log = (folder / "log").open("wb")
     process = subprocess.Popen(
-        [*command, "--database", str(folder / "plans.db")],
+        [*command, "--database", database or str(folder / "plans.db")],
         cwd=REPOSITORY, env=shell_environment(), stdout=log, stderr=log,
     )  # fmt: skip
     address = f"http://127.0.0.1:{port}"

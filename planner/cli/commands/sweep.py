@@ -10,6 +10,8 @@ import typer
 from planner.cli import options as flags
 from planner.cli.planning import search_options
 from planner.cli.problem_inputs import positive
+from planner.cli.remote_sweeping import sweep_remotely
+from planner.cli.service import asked_service, refuse
 from planner.cli.sweep_inputs import SweepFlags, read_cells, read_question
 from planner.cli.sweeping import SweepOutput, Wanted, answer_sweep
 
@@ -45,7 +47,10 @@ TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop each search and report its gap.")
 ]
 ExecutorName = Annotated[
-    str, typer.Option("--executor", metavar="E", help=f"Who searches: {EXECUTORS}. The plans are the same.")
+    str | None,
+    typer.Option(
+        "--executor", metavar="E", help=f"Who searches: {EXECUTORS}. The plans are the same.  \\[default: processes]"
+    ),
 ]
 Workers = Annotated[
     int | None, typer.Option("--workers", metavar="N", help="Processes of this machine (default: one a core).")
@@ -79,14 +84,16 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     top: flags.TopK = 3,
     time_limit: TimeLimit = None,
     seed: flags.Seed = 0,
-    executor: ExecutorName = "processes",
+    executor: ExecutorName = None,
     workers: Workers = None,
     ray_code: RayCode = None,
     database: flags.Database = None,
+    server: flags.Server = None,
     quiet: flags.Quiet = False,
     output: Annotated[SweepOutput, typer.Option("--output", "-o", help="How to print the answer.")] = SweepOutput.TABLE,
 ) -> None:
     """Plan every combination of models, clusters, device counts, sequence lengths and batch sizes."""
+    from planner.sweep.executor import PROCESSES
     from planner.sweep.executor import executor as executor_of
 
     axes = {
@@ -98,7 +105,13 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     }
     positive(price, "--price")
     search = search_options(top, time_limit, seed)
-    chosen = executor_of(executor, workers, ray_code)
+    wanted = Wanted(database, price, quiet, output)
     said = SweepFlags(file, axes, precision, framework, pin or [], forbid or [], target, memory_margin)
-    cells = read_cells(read_question(said), profile)
-    answer_sweep(cells, search, chosen, Wanted(database, price, quiet, output))
+    with asked_service(server, database) as service:
+        if service is not None:
+            here = {"--executor": executor is not None, "--workers": workers is not None, "--ray-code": bool(ray_code)}
+            refuse(service, here, "its workers search")
+            sweep_remotely(service, read_question(said), profile, search, wanted)
+            return
+    chosen = executor_of(executor or PROCESSES, workers, ray_code)
+    answer_sweep(read_cells(read_question(said), profile), search, chosen, wanted)

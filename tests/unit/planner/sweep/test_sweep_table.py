@@ -41,7 +41,7 @@ def test_lines_are_in_the_order_of_the_grid_with_equal_columns() -> None:
 
 
 def test_the_summary_counts_every_cell_once() -> None:
-    counted = summary(sample())
+    counted = summary(lines(sample()))
     assert counted["cells"] == 4
     assert sum(counted[kind] for kind in counted if kind not in {"cells", "stored"}) == 4
     assert (counted["planned"], counted["refused"], counted["missing"], counted["stored"]) == (1, 1, 1, 0)
@@ -68,7 +68,7 @@ def test_csv_is_read_back() -> None:
 
 def test_people_see_every_cell_and_every_reason() -> None:
     rows = lines(sample())
-    text = render_text(sweep_report({"cells": rows, "summary": {**summary(sample()), "wall_s": 1.25}}))
+    text = render_text(sweep_report({"cells": rows, "summary": {**summary(lines(sample())), "wall_s": 1.25}}))
     assert "every cell: model llama-3.2-1b, cluster dgx-h100, sequence 2,048, batch 64" in text
     assert "nothing fits, at all; hint: more; devices" in text
     assert "not reached: the sweep ended before" in text
@@ -76,4 +76,6 @@ def test_people_see_every_cell_and_every_reason() -> None:
     assert rows[0]["plan_id"][:12] in text
     assert "cost" not in text
     priced = lines(sample(), 2.0)
-    assert "cost" in render_text(sweep_report({"cells": priced, "summary": {**summary(sample()), "wall_s": 1.0}}))
+    assert "cost" in render_text(
+        sweep_report({"cells": priced, "summary": {**summary(lines(sample())), "wall_s": 1.0}})
+    )

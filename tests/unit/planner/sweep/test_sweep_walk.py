@@ -64,7 +64,7 @@ def test_each_cell_is_planned_infeasible_or_refused_with_its_reason(store: Store
     rows = lines(found)
     assert [row["fits"] for row in rows] == [True, None, True, False, None, True]
     assert rows[0]["plan_id"] in {record.plan_id for record in store.list_plans()}
-    assert summary(found)["planned"] == len(store.list_plans()) == 3
+    assert summary(lines(found))["planned"] == len(store.list_plans()) == 3
 
 
 def test_the_plans_are_those_of_a_plain_search(store: Store) -> None:
