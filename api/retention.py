@@ -1,4 +1,4 @@
-"""What does the service forget, and when?  Idempotency keys, ended jobs and audit events, each after its own time.
+"""What does the service forget, and when?  Ended jobs and sweeps, keys, audit events, each after its own time.
 
 Plans, labels and named documents stay.  Of several services on one PostgreSQL database one removes at a time.
 """
@@ -33,6 +33,8 @@ class RetentionSettings(Document):
 
     idempotency_keys_days: int | None = Field(default=30, ge=1, description="requests under a client's own key or id")
     jobs_days: int | None = Field(default=90, ge=1, description="jobs that have ended; their plans stay")
+    sweeps_days: int | None = Field(default=90, ge=1, description="sweeps that have ended; their plans stay")
+    api_keys_days: int | None = Field(default=90, ge=1, description="API keys that have expired or were revoked")
     audit_days: int | None = Field(default=365, ge=1, description="the audit trail")
     every_s: float = Field(default=3600.0, gt=0, description="how often the service looks")
 
@@ -49,6 +51,8 @@ class Removed(Document):
 
     idempotency_keys: int = 0
     jobs: int = 0
+    sweeps: int = 0
+    api_keys: int = 0
     audit_events: int = 0
 
 
@@ -78,6 +82,8 @@ def prune(
         removed = Removed(
             idempotency_keys=remove(settings.idempotency_keys_days, retention.forget_keys),
             jobs=0 if board is None else remove(settings.jobs_days, board.forget),
+            sweeps=remove(settings.sweeps_days, retention.forget_sweeps),
+            api_keys=remove(settings.api_keys_days, retention.forget_api_keys),
             audit_events=remove(settings.audit_days, retention.forget_audit),
         )
         if any(removed.model_dump().values()) or on_record is not None:

@@ -14,6 +14,12 @@ from planner.errors import Conflict
 
 KeyDays = Annotated[int | None, typer.Option("--keys-days", metavar="N", help="Keep idempotency keys so long.")]
 JobDays = Annotated[int | None, typer.Option("--jobs-days", metavar="N", help="Keep jobs so long after their end.")]
+SweepDays = Annotated[
+    int | None, typer.Option("--sweeps-days", metavar="N", help="Keep sweeps so long after their end.")
+]
+ApiKeyDays = Annotated[
+    int | None, typer.Option("--api-keys-days", metavar="N", help="Keep expired and revoked API keys so long.")
+]
 AuditDays = Annotated[int | None, typer.Option("--audit-days", metavar="N", help="Keep the audit trail so long.")]
 
 
@@ -24,15 +30,17 @@ def register(app: typer.Typer) -> None:
         group.command("prune")(prune)
 
 
-def prune(
+def prune(  # noqa: PLR0917  # a flag is an argument
     keys_days: KeyDays = None,
     jobs_days: JobDays = None,
+    sweeps_days: SweepDays = None,
+    api_keys_days: ApiKeyDays = None,
     audit_days: AuditDays = None,
     settings: SettingsFile = None,
     database: Database = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Remove old idempotency keys, ended jobs and audit events; plans stay.  A running service does the same."""
+    """Remove old jobs, sweeps, keys and audit events; plans stay.  A running service does the same."""
     from api.commands.on_record import done_here
     from api.jobs.dbos_board import DbosBoard
     from api.retention import RetentionSettings
@@ -43,7 +51,13 @@ def prune(
     from profiles.validation import read_document
 
     known = settings_from(settings, database=database)
-    days = {"idempotency_keys_days": keys_days, "jobs_days": jobs_days, "audit_days": audit_days}
+    days = {
+        "idempotency_keys_days": keys_days,
+        "jobs_days": jobs_days,
+        "sweeps_days": sweeps_days,
+        "api_keys_days": api_keys_days,
+        "audit_days": audit_days,
+    }
     said = {name: value for name, value in days.items() if value is not None}
     kept = read_document(RetentionSettings, {**known.retention.model_dump(), **said}, "--keys-days, --jobs-days")
     path = sqlite_path(database_url(known.database))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from typing import Annotated
 
 from anyio import to_thread
@@ -67,8 +68,10 @@ async def create_sweep(request: Request, caller: Planner, idempotency_key: Idemp
     # A twin in flight makes the same sweep: no reason to refuse it.
     known = await keyed.claim(join=True)
     if known is not None:
-        found = await to_thread.run_sync(service.store.sweeps().get, str(known.sweep_id))
-        return await _response(service, found, {REPLAYED: "true"})
+        # Retention may have removed the sweep before the key: then it is asked again.
+        with suppress(NotFound):
+            found = await to_thread.run_sync(service.store.sweeps().get, str(known.sweep_id))
+            return await _response(service, found, {REPLAYED: "true"})
     try:
         response = await _kept(service, request, caller, asked)
     except BaseException:

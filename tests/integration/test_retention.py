@@ -14,11 +14,13 @@ from sqlalchemy import text
 
 from api.jobs.dbos_board import DbosBoard
 from api.retention import Removed, RetentionSettings, prune
+from planner.problem import Workload
 from planner.store import open_store
 from planner.store.audit import AuditTrail
-from planner.store.records import AuditEvent
+from planner.store.records import ApiKeyRecord, AuditEvent, SweepCell
 from planner.store.repository import Store
 from planner.store.service import ServiceStore
+from planner.store.sweeps import WAITING, Asked, SweepStore
 from profiles.errors import NotFound
 from tests.command_line import run_here
 from tests.job_requests import small_request
@@ -26,7 +28,8 @@ from tests.running_service import service
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SHA = "0" * 64
-SETTINGS = RetentionSettings(idempotency_keys_days=10, jobs_days=20, audit_days=30)
+KEPT = ("idempotency_keys_days", "jobs_days", "sweeps_days", "api_keys_days", "audit_days")
+SETTINGS = RetentionSettings(idempotency_keys_days=10, jobs_days=20, sweeps_days=20, api_keys_days=20, audit_days=30)
 EVENT = AuditEvent("ended", "r", "key", "0a1b2c3d", "PUT", "/v1/labels/{name}", status=200)
 
 
@@ -59,7 +62,7 @@ def test_each_thing_goes_after_its_own_time_and_that_is_on_record(store: Store) 
 
 def test_for_ever_is_for_ever(store: Store) -> None:
     fill(store, 5000)
-    kept = RetentionSettings(idempotency_keys_days=None, jobs_days=None, audit_days=None)
+    kept = RetentionSettings.model_validate(dict.fromkeys(KEPT))
     assert prune(store, None, kept, now=NOW) == Removed()
 
 
@@ -69,6 +72,44 @@ def test_much_goes_in_portions(store: Store, monkeypatch: pytest.MonkeyPatch) ->
     ends = iter([False, False, True])
     assert prune(store, None, SETTINGS, now=NOW, stop=lambda: next(ends, True)) == Removed(idempotency_keys=8)
     assert prune(store, None, SETTINGS, now=NOW) == Removed(idempotency_keys=2, audit_events=10)
+
+
+def test_api_keys_go_when_they_have_been_useless_for_long(store: Store) -> None:
+    records = store.service()
+    for prefix, expires_days, revoked_days in (
+        ("good", None, None),
+        ("later", -5, None),
+        ("lately", 5, None),
+        ("expired", 25, None),
+        ("revoked", None, 25),
+    ):
+        ends, ended = (None if days is None else NOW - timedelta(days=days) for days in (expires_days, revoked_days))
+        made = NOW - timedelta(days=500)
+        records.add_api_key(ApiKeyRecord(prefix, SHA, prefix, ("read",), made, expires_at=ends, revoked_at=ended))
+    assert prune(store, None, SETTINGS, now=NOW) == Removed(api_keys=2)
+    assert {each.prefix for each in records.api_keys()} == {"good", "later", "lately"}
+
+
+def test_sweeps_go_when_they_have_ended_long_ago_with_their_cells(store: Store) -> None:
+    plain, shared = (
+        Workload(global_batch_size=8, sequence_length=2048),
+        Workload(global_batch_size=9, sequence_length=8),
+    )
+    cells = {"open": [SweepCell(0, WAITING, "{}")], "ended": [SweepCell(0, "planned", "{}")]}
+    for name, days, document, state in (
+        ("a", 25, plain, "ended"),
+        ("b", 25, shared, "ended"),
+        ("c", 25, shared, "open"),
+        ("d", 5, shared, "ended"),
+    ):
+        sweeps = SweepStore(store._engine, lambda days=days: NOW - timedelta(days=days))  # type: ignore[misc]
+        sweeps.keep(name * 64, Asked(document, document), "ann", cells[state])
+    assert prune(store, None, SETTINGS, now=NOW) == Removed(sweeps=2)
+    assert {each.sweep_id[0] for each in store.sweeps().page(limit=9)} == {"c", "d"}
+    assert store.sweeps().cells("a" * 64) == ()
+    with store._engine.connect() as connection:
+        kept = connection.execute(text("SELECT count(*) FROM documents WHERE kind = 'sweep'")).scalar()
+    assert kept == 1, "the document that other sweeps have stays"
 
 
 @pytest.mark.postgres
@@ -133,7 +174,7 @@ def test_the_command_removes_and_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "plans.jobs.db").exists()
     done = run_here("db", "prune", "--keys-days", "5", "--database", database, "-o", "json")
     assert done.exit_code == 0, done.stderr
-    assert json.loads(done.stdout) == {"idempotency_keys": 1, "jobs": 0, "audit_events": 0}
+    assert json.loads(done.stdout) == {"idempotency_keys": 1, "jobs": 0, "sweeps": 0, "api_keys": 0, "audit_events": 0}
     assert not (tmp_path / "plans.jobs.db").exists()
     with DbosBoard.open(database) as board:
         board.cancel(board.submit(small_request(), key=None, owner="ann").id)

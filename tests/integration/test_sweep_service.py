@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,7 +62,7 @@ def answered(client: TestClient) -> dict[str, Any]:
 
 
 def test_every_cell_is_answered_as_the_command_answers_it(
-    client: TestClient, answered: dict[str, Any], tmp_path: Any
+    client: TestClient, answered: dict[str, Any], tmp_path: Path
 ) -> None:
     assert answered["status"] == "finished"
     assert [cell["outcome"] for cell in answered["cells"]] == OUTCOMES
@@ -184,7 +186,7 @@ def test_an_unknown_sweep_is_not_found(client: TestClient) -> None:
     assert client.get("/v1/sweeps/12").status_code == 422
 
 
-def test_a_cancelled_sweep_keeps_its_answers_and_goes_on_when_asked_again(tmp_path: Any) -> None:
+def test_a_cancelled_sweep_keeps_its_answers_and_goes_on_when_asked_again(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'plans.db'}"
     asked = {**ASKED, "device_counts": [4, 12, 16], "seed": 5}
     with service(database, MemoryBoard(database, paused=True)) as client:
@@ -209,7 +211,7 @@ def test_a_cancelled_sweep_keeps_its_answers_and_goes_on_when_asked_again(tmp_pa
         assert [cell["outcome"] for cell in ended(client, sweep_id)["cells"]] == OUTCOMES
 
 
-def test_a_job_that_another_sweep_waits_for_goes_on(tmp_path: Any) -> None:
+def test_a_job_that_another_sweep_waits_for_goes_on(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'plans.db'}"
     with service(database, MemoryBoard(database, paused=True)) as client:
         one = client.post("/v1/sweeps", json={**ASKED, "device_counts": [4]}).json()["sweep_id"]
@@ -224,13 +226,26 @@ def test_a_job_that_another_sweep_waits_for_goes_on(tmp_path: Any) -> None:
         assert sorted(states.values()) == ["cancelled", "cancelled", "queued", "queued"]
 
 
-def test_a_service_without_jobs_takes_no_sweeps(tmp_path: Any) -> None:
+def test_a_key_outlives_its_sweep(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'plans.db'}"
+    with service(database, MemoryBoard(database)) as client:
+        key = {"idempotency-key": "nightly"}
+        sweep_id = client.post("/v1/sweeps", json=ASKED, headers=key).json()["sweep_id"]
+        ended(client, sweep_id)
+        with open_store(database) as store:
+            assert store.retention().forget_sweeps(datetime.now(UTC), 9) == 1
+        assert client.get(f"/v1/sweeps/{sweep_id}").status_code == 404
+        assert client.post("/v1/sweeps", json=ASKED, headers=key).json()["sweep_id"] == sweep_id
+        assert ended(client, sweep_id)["progress"]["planned"] == 3
+
+
+def test_a_service_without_jobs_takes_no_sweeps(tmp_path: Path) -> None:
     with service(f"sqlite:///{tmp_path / 'plans.db'}") as client:
         response = client.post("/v1/sweeps", json=ASKED)
     assert (response.status_code, response.json()["slug"]) == (503, "service-busy")
 
 
-def test_a_full_queue_is_waited_for(tmp_path: Any) -> None:
+def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'plans.db'}"
     with service(database, MemoryBoard(database, capacity=1)) as client:
         sweep_id = client.post("/v1/sweeps", json=ASKED).json()["sweep_id"]
