@@ -16,6 +16,7 @@ from api.http.openapi import describe
 from api.http.problem_responses import add_handlers
 from api.jobs.board import JobBoard
 from api.routes import (
+    accuracy,
     audit,
     catalogue,
     elastic,
@@ -52,6 +53,7 @@ ROUTERS = (
     sweeps.router,
     catalogue.router,
     fits.router,
+    accuracy.router,
     audit.router,
     health.router,
     pages.router,

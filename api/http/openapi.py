@@ -21,6 +21,7 @@ from api.wire.questions import (
     ThroughputQuestion,
 )
 from api.wire.sweeps import SweepRequest
+from planner.accuracy.report_document import AccuracyReport
 from planner.version import __version__
 
 REF = "#/components/schemas/{model}"
@@ -34,6 +35,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     ProfileName,
     StrategyText,
     SweepRequest,
+    AccuracyReport,
     ProblemDetails,
 )
 """Models that routes name only by reference."""

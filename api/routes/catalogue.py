@@ -6,50 +6,37 @@ people cannot overwrite each other unseen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import APIRouter, Request, Response
 
-from api.access.auth import Caller, demands
-from api.errors import PreconditionFailed
-from api.http.conditional import REVALIDATE, demanded_version, etag, not_modified
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document, read_json
 from api.planning.resolving import catalogue_cluster, catalogue_model
-from api.service import Service, service_of
+from api.routes.named_documents import (
+    NOT_MODIFIED,
+    Admin,
+    Reader,
+    Shelf,
+    StoredName,
+    expected_version,
+    put_document,
+    shown_document,
+)
+from api.service import service_of
 from api.wire.questions import ProfileName
 from api.wire.views import Listing, NamedView
-from planner.errors import Conflict, NotFound
 from planner.model.builtin import builtin_models
 from planner.summaries import cluster_summary, device_summary, model_summary
 from profiles.catalogue import builtin_clusters, builtin_devices, load_device
 from profiles.document import Document
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
-Kind = Literal["model", "cluster", "profile"]
-StoredName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-Reader = Annotated[Caller, Depends(demands("read"))]
-Admin = Annotated[Caller, Depends(demands("admin"))]
-NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The client's copy is good"}}
-RESERVED = frozenset({"none", "auto"})
-
-
-@dataclass(frozen=True, slots=True)
-class Shelf:
-    """One kind of named document: the built-in names and how one is read."""
-
-    kind: Kind
-    builtin: Callable[[], tuple[str, ...]]
-    load: Callable[[str], Document]
-
-
-MODELS = Shelf("model", builtin_models, catalogue_model)
-CLUSTERS = Shelf("cluster", builtin_clusters, catalogue_cluster)
-PROFILES = Shelf("profile", lambda: (), load_device)
+MODELS = Shelf("model", "/v1/models", builtin_models, catalogue_model)
+CLUSTERS = Shelf("cluster", "/v1/clusters", builtin_clusters, catalogue_cluster)
+PROFILES = Shelf("profile", "/v1/profiles", lambda: (), load_device)
 
 
 @router.get("/models", summary="Models by name, with their sizes", responses=problems())
@@ -107,7 +94,7 @@ async def get_device(request: Request, name: StoredName, caller: Reader) -> dict
 )
 async def get_model(request: Request, name: StoredName, caller: Reader) -> Response:
     """Layers, attention, experts; its ETag is its id."""
-    return await _shown(request, MODELS, name)
+    return await shown_document(request, MODELS, name)
 
 
 @router.get(
@@ -118,7 +105,7 @@ async def get_model(request: Request, name: StoredName, caller: Reader) -> Respo
 )
 async def get_cluster(request: Request, name: StoredName, caller: Reader) -> Response:
     """Pools, links and fabric, with the source of every number; its ETag is its id."""
-    return await _shown(request, CLUSTERS, name)
+    return await shown_document(request, CLUSTERS, name)
 
 
 @router.get(
@@ -129,7 +116,7 @@ async def get_cluster(request: Request, name: StoredName, caller: Reader) -> Res
 )
 async def get_profile(request: Request, name: StoredName, caller: Reader) -> Response:
     """Its identity and its device; the measurements stay on the server."""
-    return await _shown(request, PROFILES, name)
+    return await shown_document(request, PROFILES, name)
 
 
 @router.put(
@@ -142,10 +129,10 @@ async def get_profile(request: Request, name: StoredName, caller: Reader) -> Res
 async def put_model(request: Request, name: StoredName, caller: Admin) -> Response:
     """A Hugging Face config, a model description or a whole ModelSpec.  Needs If-Match, or If-None-Match: *."""
     service = service_of(request)
-    expected = _expected(request, MODELS, name)
+    expected = expected_version(request, MODELS, name)
     data = await read_json(request, service.settings.body_limit_bytes)
     model = await to_thread.run_sync(service.resolver.model, _mapping(data, name))
-    return await _put(request, caller, MODELS, name, model, expected)
+    return await put_document(request, caller, MODELS, name, model, expected)
 
 
 @router.put(
@@ -158,10 +145,10 @@ async def put_model(request: Request, name: StoredName, caller: Admin) -> Respon
 async def put_cluster(request: Request, name: StoredName, caller: Admin) -> Response:
     """A cluster document; numbers may carry units.  Demands If-Match, or If-None-Match: * for a new name."""
     service = service_of(request)
-    expected = _expected(request, CLUSTERS, name)
+    expected = expected_version(request, CLUSTERS, name)
     data = await read_json(request, service.settings.body_limit_bytes)
     cluster = await to_thread.run_sync(service.resolver.cluster, _mapping(data, name), None)
-    return await _put(request, caller, CLUSTERS, name, cluster, expected)
+    return await put_document(request, caller, CLUSTERS, name, cluster, expected)
 
 
 @router.put(
@@ -174,7 +161,7 @@ async def put_cluster(request: Request, name: StoredName, caller: Admin) -> Resp
 async def put_profile(request: Request, name: StoredName, caller: Admin) -> Response:
     """The profile by its id; `meshwright profile import` makes them.  Demands If-Match, or If-None-Match: * if new."""
     service = service_of(request)
-    expected = _expected(request, PROFILES, name)
+    expected = expected_version(request, PROFILES, name)
     question = await read_document(request, ProfileName, service.settings.profile_limit_bytes)
 
     def reference() -> Document:
@@ -182,7 +169,7 @@ async def put_profile(request: Request, name: StoredName, caller: Admin) -> Resp
 
         return reference_of(find_profile(question.profile_id))
 
-    return await _put(request, caller, PROFILES, name, await to_thread.run_sync(reference), expected)
+    return await put_document(request, caller, PROFILES, name, await to_thread.run_sync(reference), expected)
 
 
 @cache
@@ -202,51 +189,3 @@ def _mapping(data: Any, name: str) -> dict[str, Any]:
         raise FindingsInvalid([Finding("", "must be an object", "send the document")], "body")
     # The name under which it is stored is the name that it has, unless the document says another.
     return {"name": name, **data} if "model_type" not in data and "architectures" not in data else data
-
-
-def _expected(request: Request, shelf: Shelf, name: str) -> str | None:
-    """The version that the change replaces.  Raises Conflict for a built-in name, PreconditionMissing."""
-    if name.lower() in shelf.builtin() or name in RESERVED:
-        raise Conflict(f"{name} is built in and never changes", where="name", hint="choose another name")
-    return demanded_version(request)
-
-
-async def _put(  # who, where, what, instead of what
-    request: Request, caller: Caller, shelf: Shelf, name: str, document: Document, expected: str | None
-) -> Response:
-    service = service_of(request)
-    await service.audit.begin(request, caller)
-    try:
-        await to_thread.run_sync(lambda: service.records.put_named(shelf.kind, name, document, expected))
-    except Conflict as error:
-        raise PreconditionFailed(error.what, where=error.where, hint=error.hint) from None
-    view = await to_thread.run_sync(_named, service, shelf, name)
-    headers = {"ETag": etag(view.sha)}
-    return Response(view.model_dump_json(), media_type="application/json", headers=headers)
-
-
-async def _shown(request: Request, shelf: Shelf, name: str) -> Response:
-    view = await to_thread.run_sync(_named, service_of(request), shelf, name)
-    headers = {"ETag": etag(view.sha), "Cache-Control": REVALIDATE}
-    return not_modified(request, view.sha, REVALIDATE) or Response(
-        view.model_dump_json(), media_type="application/json", headers=headers
-    )
-
-
-def _named(service: Service, shelf: Shelf, name: str) -> NamedView:
-    if name.lower() in shelf.builtin():
-        document = shelf.load(name)
-        data = document.model_dump(mode="json")
-        return NamedView(name=name, version=1, sha=document.content_hash(), builtin=True, document=data)
-    found = service.records.named(shelf.kind, name)
-    if found is None:
-        raise NotFound(f"there is no stored {shelf.kind} {name!r}", where="name", hint=f"see GET /v1/{shelf.kind}s")
-    record, data = found
-    return NamedView(
-        name=name,
-        version=record.version,
-        sha=record.sha,
-        created_at=record.created_at,
-        builtin=False,
-        document=data,
-    )

@@ -45,6 +45,11 @@ class ServiceStore:
             record = named.current(connection, kind, name)
             return None if record is None else (record, named.body(connection, record.sha))
 
+    def named_body(self, sha: str) -> Any:
+        """The plain data of a version of a name."""
+        with reading(self._engine) as connection:
+            return named.body(connection, sha)
+
     def list_named(self, kind: str) -> tuple[NamedRecord, ...]:
         """Every name of a kind."""
         with reading(self._engine) as connection:
