@@ -13,6 +13,7 @@ from api.client.transport import Transport, read_answer
 from api.http.archive import check_name
 from api.wire.views import EmissionView, LabelView, MemoryView, PlanPage, PlanSummary
 from planner.diff import PlanDiff
+from planner.emit.launch.settings import LaunchSettings
 from planner.emit.write import sha256, write_folder
 from planner.explain.why import Explanation
 from planner.explain.why_not import WhyNot
@@ -82,15 +83,32 @@ class StoredPlans:
         return self._transport.ask(PlanDiff, "GET", f"{_of(a)}/diff/{path_part(b, 'plan')}")
 
     def emission(
-        self, plan: str, target: str, *, launcher: str = "torchrun", version: str | None = None
+        self,
+        plan: str,
+        target: str,
+        *,
+        launcher: str = "torchrun",
+        version: str | None = None,
+        settings: LaunchSettings | None = None,
     ) -> EmissionView:
-        """The launch files of a plan, with their manifest.  Raises ProblemReported (target-refused)."""
-        path, params = _emission(plan, target, launcher, version)
+        """The launch files of a plan, with their manifest; ``settings``: what only you know of where the job runs.
+
+        Raises ProblemReported (target-refused).
+        """
+        path, params = _emission(plan, target, launcher, version, settings)
         return self._transport.ask(EmissionView, "GET", path, params=params)
 
-    def emission_zip(self, plan: str, target: str, *, launcher: str = "torchrun", version: str | None = None) -> bytes:
+    def emission_zip(
+        self,
+        plan: str,
+        target: str,
+        *,
+        launcher: str = "torchrun",
+        version: str | None = None,
+        settings: LaunchSettings | None = None,
+    ) -> bytes:
         """The same as one archive; equal plans give equal bytes."""
-        path, params = _emission(plan, target, launcher, version)
+        path, params = _emission(plan, target, launcher, version, settings)
         return self._transport.send("GET", path, params=params, headers={"Accept": "application/zip"}).content
 
     def write_emission(
@@ -101,13 +119,14 @@ class StoredPlans:
         *,
         launcher: str = "torchrun",
         version: str | None = None,
+        settings: LaunchSettings | None = None,
     ) -> EmissionView:
         """The launch files in ``folder``: whole or not at all, and only an untouched emission is replaced.
 
         Raises Conflict and DocumentInvalid as ``meshwright emit`` does, TargetRefused for a name that leads out of the
         folder, ServiceAnswerInvalid for a file that is not what the manifest says.
         """
-        found = self.emission(plan, target, launcher=launcher, version=version)
+        found = self.emission(plan, target, launcher=launcher, version=version, settings=settings)
         write_view(found, folder)
         return found
 
@@ -151,6 +170,9 @@ def _of(plan: str) -> str:
     return f"/v1/plans/{path_part(plan, 'plan')}"
 
 
-def _emission(plan: str, target: str, launcher: str, version: str | None) -> tuple[str, dict[str, str]]:
-    params = {"launcher": launcher, **({"version": version} if version else {})}
+def _emission(
+    plan: str, target: str, launcher: str, version: str | None, settings: LaunchSettings | None
+) -> tuple[str, dict[str, Any]]:
+    said = {} if settings is None else settings.to_dict()
+    params = {"launcher": launcher, **({"version": version} if version else {}), **said}
     return f"{_of(plan)}/emissions/{path_part(target, 'target')}", params

@@ -26,6 +26,7 @@ class ConnectionSettings(Document):
     """How patient the server is with a connection."""
 
     head_s: float = Field(default=15.0, gt=0, description="for a request's line and headers to arrive")
+    body_s: float = Field(default=30.0, gt=0, description="for a request's body to arrive")
     keep_alive_s: int = Field(default=30, ge=1, description="between two requests of a connection")
     answer_s: float = Field(default=60.0, gt=0, description="for a client that does not read to go on reading")
     most: int = Field(default=500, ge=1, description="connections at once")

@@ -47,6 +47,13 @@ FLAG_POINTERS = {
     "--changes": "changes",
     "--label": "name",
     "--launcher": "launcher",
+    "--hosts": "hosts",
+    "--switches": "switches",
+    "--network-tier": "network_tier",
+    "--topology-label": "topology_label",
+    "--image": "image",
+    "--namespace": "namespace",
+    "--files-claim": "files_claim",
 }
 """What the planner calls a part of a question (by its flag) -> where that part is in a request."""
 

@@ -1,5 +1,6 @@
 """How is a request's body read?  In pieces, never more of it than the limit, and only plain JSON.
 
+A body that takes longer than the service's patience (``connections.body_s``) holds a connection for nothing.
 A body that says it is compressed is refused unread: a kilobyte of gzip can hold a gigabyte.
 """
 
@@ -16,8 +17,6 @@ from api.http.document_check import checked_document
 from api.http.json_body import parse_json
 
 JSON_TYPES = frozenset({"application/json", "application/problem+json"})
-SLOWEST_S = 30.0
-"""A body that takes longer holds a connection for nothing."""
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -37,10 +36,11 @@ async def read_body(request: Request, limit_bytes: int) -> bytes:
     said = request.headers.get("content-length", "")
     if said.isascii() and said.isdigit() and (len(said) > 18 or int(said) > limit_bytes):
         raise _too_large(limit_bytes)
+    body_s: float = request.app.state.service.settings.connections.body_s
     pieces: list[bytes] = []
     size_bytes = 0
     try:
-        with fail_after(SLOWEST_S):
+        with fail_after(body_s):
             async for piece in request.stream():
                 size_bytes += len(piece)
                 if size_bytes > limit_bytes:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -16,12 +16,14 @@ from api.errors import RequestRefused, ServiceBusy
 from api.http.archive import zip_of
 from api.http.conditional import FOR_EVER, REVALIDATE, content_tag, etag, not_modified
 from api.http.openapi import problems
+from api.routes.launch_parameters import launch_settings
 from api.routes.plans import FULL_ID, PlanReference
 from api.service import Service, service_of
 from api.solving.pool import TooLong
 from api.wire.views import EmissionView, MemoryStage, MemoryView
 from planner.emit.catalogue import TARGETS
 from planner.emit.emission import LauncherName
+from planner.emit.launch.settings import LaunchSettings
 from planner.explain.why import Explanation
 from planner.explain.why_not import WhyNot
 from planner.plan import Plan
@@ -107,21 +109,29 @@ async def get_memory(request: Request, plan: PlanReference, caller: Reader) -> M
     response_model=EmissionView,
     responses={200: {"content": {"application/zip": {}}}, **problems(404, 409)},
 )
-async def get_emission(
+async def get_emission(  # noqa: PLR0917  # a query parameter is an argument
     request: Request,
     plan: PlanReference,
     target: TargetName,
     caller: Reader,
+    settings: Annotated[LaunchSettings, Depends(launch_settings)],
     launcher: Launcher = TORCHRUN,
     version: Annotated[
         str | None, Query(pattern=r"^[0-9A-Za-z][0-9A-Za-z.]{0,31}$", description="a release of the target")
     ] = None,
+    form: Annotated[
+        Literal["json", "zip"] | None, Query(alias="format", description="as Accept: application/json or zip")
+    ] = None,
 ) -> Response:
-    """JSON with every file's text, or `Accept: application/zip` for the folder."""
+    """JSON with every file's text, or the folder as a zip: `format=zip`, or `Accept: application/zip`.
+
+    What is said about the place where the job runs stands in the files; what is not, as marked places.
+    """
     named = f"{target.value}=={version}" if version else str(target.value)
     service = service_of(request)
-    plan_id, content = await computed_view(service, plan, "emission", {"target": named, "launcher": launcher.value})
-    if "application/zip" not in request.headers.get("accept", ""):
+    wanted = {"target": named, "launcher": launcher.value, "settings": settings.to_dict()}
+    plan_id, content = await computed_view(service, plan, "emission", wanted)
+    if form == "json" or (form is None and "application/zip" not in request.headers.get("accept", "")):
         return _sent(request, plan, content, vary=True)
     archive = await to_thread.run_sync(zip_of, json.loads(content))
     name = f"{plan_id[:12]}-{target.value}-{launcher.value}.zip"

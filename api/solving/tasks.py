@@ -128,7 +128,8 @@ def emission(payload: Payload, deadline: float) -> bytes:
     from planner.emit.launch.settings import LaunchSettings
     from planner.emit.write import manifest
 
-    made = emit_for_target(_plan(payload), payload["target"], payload["launcher"], LaunchSettings())
+    settings = LaunchSettings.from_dict(payload["settings"])
+    made = emit_for_target(_plan(payload), payload["target"], payload["launcher"], settings)
     emission = made.emission
     content = {
         "manifest": manifest(emission),

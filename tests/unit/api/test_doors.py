@@ -6,18 +6,22 @@ import asyncio
 import io
 import zipfile
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
+from starlette.applications import Starlette
 from starlette.requests import Request
 
 from api.access.api_keys import allows, is_good, new_key, split_key
 from api.access.rates import Rates
 from api.errors import RequestRefused, TooManyRequests
 from api.http.archive import check_name, zip_of
+from api.http.patience import ConnectionSettings
 from api.http.problem_details import problem_details
 from api.http.request_body import read_body
 from api.planning.response import wants_job
 from api.serving import check_address
+from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from planner.errors import DocumentInvalid, NoFeasiblePlan, TargetRefused
 from planner.store.errors import StoreUnavailable
@@ -167,9 +171,9 @@ def test_the_answer_unused_for_longest_goes() -> None:
     assert [recent.get(key) for key in "abc"] == [1, None, 3]
 
 
-def test_a_body_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.http.request_body.SLOWEST_S", 0.05)
-    sent = 0
+def test_a_body_that_drips_is_given_up() -> None:
+    app, sent = Starlette(), 0
+    app.state.service = SimpleNamespace(settings=Settings(connections=ConnectionSettings(body_s=0.05)))
 
     async def receive() -> dict[str, object]:
         nonlocal sent
@@ -177,7 +181,8 @@ def test_a_body_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
         await asyncio.sleep(0.02)
         return {"type": "http.request", "body": b" ", "more_body": True}
 
-    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"content-type", b"application/json")]}
+    headers = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "app": app}
     with pytest.raises(RequestRefused, match="too slowly"):
         asyncio.run(read_body(Request(scope, receive), 1_000))
     assert sent < 10
