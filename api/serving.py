@@ -66,5 +66,6 @@ def embedded_board(settings: Settings) -> Iterator[JobBoard | None]:
         return
     open_board = import_module(EMBEDDED).open_board
     url, concurrency = database_url(settings.database), settings.job_concurrency
-    with open_board(url, concurrency=concurrency, log_format=settings.log_format) as board:
+    form, tracing = settings.log_format, settings.tracing
+    with open_board(url, concurrency=concurrency, log_format=form, tracing=tracing) as board:
         yield board

@@ -17,7 +17,7 @@ from api.client.errors import ProblemReported, ServiceAnswerInvalid
 from api.client.stored_plans import PAGE, write_view
 from api.http.problem_details import FLAG_POINTERS
 from api.jobs.board import JobProgress
-from api.wire.sweeps import SweepCellView
+from api.wire.sweeps import UNANSWERED, SweepCellView
 from api.wire.views import PlanSummary
 from planner.diff import PlanDiff
 from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
@@ -28,7 +28,6 @@ from planner.replan.replan import Replan
 from planner.search.options import Progress, SearchProgress
 from planner.sensitivity import Sensitivity
 from planner.store.records import PlanRecord
-from planner.store.sweeps import OPEN
 from planner.sweep.answer import NOT_REACHED
 from planner.throughput.curve import Throughput
 
@@ -154,7 +153,7 @@ class RemoteService:
 def _line(cell: SweepCellView) -> dict[str, Any]:
     """A cell as a sweep of this machine says it."""
     data = cell.model_dump(mode="json", exclude={"job_id"})
-    if data["outcome"] in OPEN:
+    if cell.outcome in UNANSWERED:
         data |= {"outcome": "missing", "reason": NOT_REACHED}
     return {**data, "where": _sweep_flag(data["where"])}
 

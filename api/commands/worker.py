@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +23,10 @@ Longest = Annotated[
 Lease = Annotated[
     float, typer.Option("--lease", metavar="SECONDS", help="A worker silent for so long is dead; its jobs run again.")
 ]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option("--settings", metavar="FILE", help="The service's settings; database, tracing and log format count."),
+]
 Drain = Annotated[
     float, typer.Option("--drain", metavar="SECONDS", help="Time for running jobs to finish after SIGTERM.")
 ]
@@ -39,9 +44,11 @@ def worker(  # noqa: PLR0917  # a flag is an argument
     longest: Longest = 3600.0,
     lease: Lease = 20.0,
     drain: Drain = 20.0,
+    settings: SettingsFile = None,
     log_format: LogFormat = None,
 ) -> int:
     """Run the long jobs of a database until SIGTERM or Ctrl-C; any number of workers may share one."""
+    from api.settings import settings_from
     from api.worker.command import run_worker
     from api.worker.settings import WorkerSettings
     from planner.cli.problem_inputs import positive
@@ -49,14 +56,17 @@ def worker(  # noqa: PLR0917  # a flag is an argument
     for value, flag in ((memory_limit, "--memory-limit"), (longest, "--longest"), (lease, "--lease")):
         positive(value, flag)
     positive(drain or None, "--drain")
-    settings = WorkerSettings(
-        database_url=database,
+    form = None if log_format is None else log_format.value
+    known = settings_from(settings, database=database, log_format=form)
+    wanted = WorkerSettings(
+        database_url=known.database,
         concurrency=concurrency,
         memory_limit_bytes=0 if memory_limit is None else int(memory_limit * GIB),
         longest_solve_s=longest,
         lease_s=lease,
         heartbeat_s=lease / 5,
         drain_s=drain,
-        log_format="text" if log_format is None else log_format.value,
+        log_format=known.log_format,
+        tracing=None if known.tracing is None else known.tracing.model_dump(mode="json"),
     )
-    return run_worker(settings)
+    return run_worker(wanted)

@@ -19,6 +19,7 @@ from api.jobs.board import JobBoard
 from api.jobs.dbos_board import DEFAULT_LIMITS, DbosBoard
 from api.jobs.queue_gate import QueueLimits
 from api.telemetry.logs import LogFormat
+from api.telemetry.tracing import TracingSettings
 from api.worker.settings import WorkerSettings
 from planner.store.address import database_url as canonical_url
 
@@ -37,13 +38,19 @@ def open_board(
     concurrency: int,
     limits: QueueLimits = DEFAULT_LIMITS,
     log_format: LogFormat = "text",
+    tracing: TracingSettings | None = None,
 ) -> Iterator[JobBoard]:
     """The board of a plan store, with a worker of that many solves at once beside it; 0 = the board alone."""
     with DbosBoard.open(database_url, limits) as board:
         if concurrency == 0:
             yield board
             return
-        settings = WorkerSettings(database_url=database_url, concurrency=concurrency, log_format=log_format)
+        settings = WorkerSettings(
+            database_url=database_url,
+            concurrency=concurrency,
+            log_format=log_format,
+            tracing=None if tracing is None else tracing.model_dump(mode="json"),
+        )
         worker = start_embedded_worker(settings)
         try:
             yield board

@@ -20,6 +20,7 @@ from api.jobs.identity import content_of, generation_of, job_id, key_id
 from api.jobs.queue_gate import QueueGate
 from api.jobs.records import WAITING
 from api.jobs.system_database import APPLICATION_VERSION, PROGRAM, QUEUE, status_table
+from api.telemetry.tracing import traceparent
 
 KEYS = "meshwright-keys"
 """Queue of the keys' rows; no worker serves it, so they stay as they are."""
@@ -39,6 +40,8 @@ class Submission:
         self.problem_id = request.problem.problem_id
         self.content = content_of(request)
         self.key = None if key is None else key_id(owner, key)
+        # Here, in the context of who asks: the transaction may run in another thread.
+        self.traceparent = traceparent()
 
     def place(self, connection: Connection, client: DBOSClient, read: Callable[[str], JobRecord]) -> JobRecord | str:
         """The record of a new job, or the id of the job that is there.  Raises KeyReused, QueueFull.
@@ -147,7 +150,7 @@ class Submission:
                 "app_version": APPLICATION_VERSION,
                 "authenticated_user": self.owner,
                 "priority": self.urgency,
-                "attributes": {"problem_id": self.problem_id},
+                "attributes": {"problem_id": self.problem_id, "traceparent": self.traceparent},
             },
             self.body,
         )

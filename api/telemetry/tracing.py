@@ -1,8 +1,9 @@
-"""Where does the time of a request go?  OpenTelemetry spans: the request, the searches and the transactions inside it.
+"""Where does the time of a request or a job go?  OpenTelemetry spans around it, its searches and its transactions.
 
 Off unless the operator names a collector (OTLP over HTTP); then requests that carry a ``traceparent`` continue their
-caller's trace.  Nothing here is global: the tracer travels in the context of the request.  Attributes follow the
-semantic conventions of OpenTelemetry for HTTP and databases; none holds a header, a body or SQL.
+caller's trace, and jobs that of the request that asked for them.  Nothing here is global: the tracer travels in the
+context of the request.  Attributes follow the semantic conventions of OpenTelemetry for HTTP and databases; none holds
+a header, a body or SQL.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from profiles.document import Document
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.trace import Span, Tracer
+    from opentelemetry.trace import Span, SpanKind, Tracer
 
 TRACER: ContextVar[Tracer | None] = ContextVar("meshwright_tracer", default=None)
-"""Of the request that runs in this context; None = it is not traced."""
+"""Of the request or the attempt that runs in this context; None = it is not traced."""
 SERVER_ERROR = 500
 
 
@@ -74,20 +75,37 @@ class Tracing:
     def request(self, method: str, headers: Mapping[str, str]) -> Iterator[RequestSpan]:
         """A span around a request; what runs inside finds the tracer in its context."""
         from opentelemetry.trace import SpanKind
+
+        with self._continued(method, headers, SpanKind.SERVER) as opened:
+            yield RequestSpan(opened)
+
+    @contextmanager
+    def attempt(self, job: str, traceparent: str | None) -> Iterator[AttemptSpan]:
+        """A span around an attempt at a job, in the trace of the request that asked for it."""
+        from opentelemetry.trace import SpanKind
+
+        headers = {} if traceparent is None else {"traceparent": traceparent}
+        with self._continued("attempt", headers, SpanKind.CONSUMER) as opened:
+            opened.set_attribute("meshwright.job_id", job)
+            yield AttemptSpan(opened)
+
+    @contextmanager
+    def _continued(self, name: str, headers: Mapping[str, str], kind: SpanKind) -> Iterator[Span]:
+        """A span that continues a caller's trace; what runs inside finds the tracer in its context."""
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         parent = TraceContextTextMapPropagator().extract(headers)
-        with self._tracer.start_as_current_span(method, parent, SpanKind.SERVER) as opened:
+        with self._tracer.start_as_current_span(name, parent, kind) as opened:
             tracer, watch = TRACER.set(self._tracer), WATCH.set(_transaction)
             try:
-                yield RequestSpan(opened)
+                yield opened
             finally:
                 WATCH.reset(watch)
                 TRACER.reset(tracer)
 
 
-class RequestSpan:
-    """The span of one request."""
+class _OpenSpan:
+    """A span that is still open."""
 
     def __init__(self, opened: Span) -> None:
         self._span = opened
@@ -96,6 +114,10 @@ class RequestSpan:
     def trace_id(self) -> str:
         """As collectors and ``traceparent`` write it."""
         return f"{self._span.get_span_context().trace_id:032x}"
+
+
+class RequestSpan(_OpenSpan):
+    """The span of one request."""
 
     def ended(self, method: str, route: str, status: int, request_id: str) -> None:
         """Say what became of it."""
@@ -112,6 +134,31 @@ class RequestSpan:
         )
         if status >= SERVER_ERROR:
             self._span.set_status(StatusCode.ERROR)
+
+
+class AttemptSpan(_OpenSpan):
+    """The span of one attempt at a job."""
+
+    def ended(self, status: str, attempt: int, result_kind: str) -> None:
+        """Say what became of it."""
+        from opentelemetry.trace import StatusCode
+
+        self._span.set_attributes(
+            {"meshwright.status": status, "meshwright.attempt": attempt, "meshwright.result_kind": result_kind}
+        )
+        if status == "failed":
+            self._span.set_status(StatusCode.ERROR)
+
+
+def traceparent() -> str | None:
+    """What continues the trace of this context elsewhere (W3C Trace Context); None where nothing is traced."""
+    if TRACER.get() is None:
+        return None
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return carrier.get("traceparent")
 
 
 @contextmanager

@@ -22,6 +22,7 @@ MOST_VALUES = 1_000
 
 SweepStatus = Literal["running", "cancelling", "finished", "cancelled"]
 CellOutcome = Literal["waiting", "running", "planned", "infeasible", "undecided", "refused", "failed", "missing"]
+UNANSWERED: frozenset[CellOutcome] = frozenset({"waiting", "running"})
 
 
 class SweepRequest(Document):

@@ -17,6 +17,7 @@ from api.errors import JobFailure, SolverCrashed, SolverOutOfMemory, refused_by_
 from api.http.problem_details import ProblemDetails
 from api.jobs.board import JobProgress, PlanRequest
 from api.jobs.outcome import Outcome, failed
+from api.telemetry.tracing import span
 from api.worker.job_notes import JobNotes
 from api.worker.settings import WorkerSettings
 from api.worker.solver_pool import SolverPool
@@ -77,7 +78,8 @@ class Attempt:
         healthy = False
         try:
             child.solve(self.request.canonical_json())
-            outcome, healthy = self._watch(child)
+            with span("solve", **{"meshwright.task": "plan"}):
+                outcome, healthy = self._watch(child)
             return outcome
         finally:
             self.pool.give_back(child, healthy=healthy)

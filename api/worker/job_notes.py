@@ -23,6 +23,8 @@ class Note:
     cancel_requested: bool
     ours: bool
     dispatched: int
+    traceparent: str | None = None
+    """The trace of the request that asked for it."""
 
 
 class JobNotes:
@@ -40,10 +42,12 @@ class JobNotes:
         if not rows:
             return Note(cancel_requested=True, ours=False, dispatched=0)
         row = rows[0]
+        notes = row.attributes or {}
         return Note(
-            cancel_requested=bool((row.attributes or {}).get("cancel_requested", False)),
+            cancel_requested=bool(notes.get("cancel_requested", False)),
             ours=row.status == "PENDING" and row.executor_id == self._executor,
             dispatched=row.recovery_attempts or 1,
+            traceparent=notes.get("traceparent"),
         )
 
     def write(self, job: str, notes: Mapping[str, Any]) -> None:

@@ -27,8 +27,9 @@ from api.jobs.system_database import (
     system_database_url,
 )
 from api.telemetry.logs import CONTEXT, FIELDS
+from api.telemetry.tracing import Tracing, TracingSettings
 from api.worker.attempt import STORE_RETRY_S, Attempt, Lost
-from api.worker.job_notes import JobNotes
+from api.worker.job_notes import JobNotes, Note
 from api.worker.presence import Presence, executor_name
 from api.worker.reaper import Reaper
 from api.worker.settings import WorkerSettings, default_memory_limit_bytes
@@ -48,8 +49,10 @@ log = logging.getLogger("meshwright.worker")
 class Worker:
     """One worker process.  DBOS allows one in a process."""
 
-    def __init__(self, settings: WorkerSettings) -> None:
+    def __init__(self, settings: WorkerSettings, tracing: Tracing | None = None) -> None:
         self._settings = settings
+        wanted = None if settings.tracing is None else TracingSettings.model_validate(settings.tracing)
+        self._tracing = tracing or Tracing.of(wanted)
         self._url = system_database_url(settings.database_url)
         prepare_system_database(self._url)
         self._store = open_store(settings.database_url)
@@ -104,6 +107,8 @@ class Worker:
         self._client.destroy()
         self._engine.dispose()
         self._store.close()
+        if self._tracing is not None:
+            self._tracing.close()
         log.info("worker %s has ended", self._executor)
 
     def _configuration(self) -> DBOSConfig:
@@ -122,9 +127,19 @@ class Worker:
 
     def _run_attempt(self, job: str, request: str, crashes: int) -> Outcome:
         """One attempt, from inside the program's step."""
-        context, start_s = CONTEXT.set({"job_id": job}), time.perf_counter()
+        note = self._note(job)
+        if self._tracing is None:
+            return self._logged(job, request, crashes, note, {"job_id": job})
+        with self._tracing.attempt(job, note.traceparent) as traced:
+            outcome = self._logged(job, request, crashes, note, {"job_id": job, "trace_id": traced.trace_id})
+            traced.ended(outcome.status, outcome.attempt, outcome.result_kind)
+            return outcome
+
+    def _logged(self, job: str, request: str, crashes: int, note: Note, said: dict[str, str]) -> Outcome:
+        """The attempt, with a line at its end; ``said`` is what every line of the log says meanwhile."""
+        context, start_s = CONTEXT.set(said), time.perf_counter()
         try:
-            outcome = self._attempted(job, request, crashes)
+            outcome = self._attempted(job, request, crashes, note)
             fields = {
                 "status": outcome.status,
                 "attempt": outcome.attempt,
@@ -137,8 +152,9 @@ class Worker:
         finally:
             CONTEXT.reset(context)
 
-    def _attempted(self, job: str, request: str, crashes: int) -> Outcome:
-        number = self._dispatches(job) + crashes
+    def _attempted(self, job: str, request: str, crashes: int, note: Note) -> Outcome:
+        # How often the program was handed to a worker, this time included.
+        number = max(1, note.dispatched) + crashes
         if number > MOST_ATTEMPTS:
             spent = WorkerLost(f"{MOST_ATTEMPTS} attempts are spent: solvers and workers died", where=job)
             return failed(spent, MOST_ATTEMPTS)
@@ -158,12 +174,12 @@ class Worker:
         except MeshwrightError as error:
             return failed(error, number)
 
-    def _dispatches(self, job: str) -> int:
-        """How often the program was handed to a worker, this time included."""
+    def _note(self, job: str) -> Note:
+        """What stands beside the job's row, once the database is there."""
         while True:
             note = self._notes.read(job)
             if note is not None:
-                return max(1, note.dispatched)
+                return note
             if self._out_of_time.is_set():
                 raise Lost(job)
             time.sleep(STORE_RETRY_S)

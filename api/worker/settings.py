@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from api.telemetry.logs import LogFormat
 
@@ -16,6 +18,7 @@ class WorkerSettings:
     ``longest_solve_s``: a search that asks for no time limit, or a longer one, is ended then with its best plan.
     ``grace_s``: how long a solve that was told to end may take for it before its process is killed.
     ``solver_module``: what the solving process runs (``api.worker.solver_child`` says what it must understand).
+    ``tracing``: a ``TracingSettings`` as plain data, which the process of an embedded worker is given; None = no spans.
     ``drain_s``: how long running solves may go on when the worker is asked to end; then other workers get them.
     """
 
@@ -30,6 +33,7 @@ class WorkerSettings:
     poll_s: float = 0.1
     solver_module: str = "api.worker.solver_child"
     log_format: LogFormat = "text"
+    tracing: Mapping[str, Any] | None = None
 
 
 def default_memory_limit_bytes(concurrency: int) -> int:

@@ -13,6 +13,7 @@ from sqlalchemy import text
 from api.access.api_keys import new_key
 from api.access.audit import REFUSALS_AT_ONCE
 from api.app import openapi_document
+from planner.accuracy.report_document import published_report
 from planner.store import open_store
 from planner.store.address import database_url as sqlalchemy_url
 from planner.store.engine import make_engine, writing
@@ -21,6 +22,15 @@ from tests.running_service import question, service
 
 CHANGES_NOTHING = {"POST /v1/estimates", "POST /v1/problems:check"}
 NEW = {"if-none-match": "*"}
+REPORT = published_report().model_dump(mode="json")
+REFUSED_SWEEP = {
+    "models": ["llama-3.1-8b"],
+    "clusters": ["dgx-h100"],
+    "device_counts": [12],
+    "sequence_lengths": [2048],
+    "global_batch_sizes": [64],
+}
+"""Its only cell is no question, so that it has ended when it is stored."""
 
 
 @pytest.fixture
@@ -79,10 +89,14 @@ def test_every_change_is_on_record_and_no_read_is(client: TestClient, keys: dict
         "POST /v1/throughput": client.post("/v1/throughput", json={**curve, "device_counts": [8]}, headers=admin),
         "POST /v1/plans/{plan}:replan": client.post(f"/v1/plans/{plan}:replan", json={"devices": 8}, headers=admin),
         "POST /v1/jobs/{job}:cancel": client.post(f"/v1/jobs/{job}:cancel", headers=admin),
+        "POST /v1/sweeps": client.post("/v1/sweeps", json=REFUSED_SWEEP, headers=admin),
+        "PUT /v1/accuracy/{name}": client.put("/v1/accuracy/ours", json=REPORT, headers={**admin, **NEW}),
         "PUT /v1/labels/{name}": client.put("/v1/labels/production", json={"plan": plan}, headers=admin),
         "PUT /v1/clusters/{name}": client.put("/v1/clusters/ours", json=cluster, headers={**admin, **NEW}),
         "PUT /v1/models/{name}": client.put("/v1/models/ours", json=model, headers={**admin, **NEW}),
     }
+    sweep = done["POST /v1/sweeps"].json()["sweep_id"]
+    done["POST /v1/sweeps/{sweep}:cancel"] = client.post(f"/v1/sweeps/{sweep}:cancel", headers=admin)
     assert {name: answer.status_code for name, answer in done.items() if answer.status_code != 200} == {}
     unsafe = {
         f"{method.upper()} {path}"
@@ -90,7 +104,7 @@ def test_every_change_is_on_record_and_no_read_is(client: TestClient, keys: dict
         for method in methods
         if method in {"post", "put", "patch", "delete"}
     }
-    # A profile needs measurements on disk; its route shares the code of the other two.
+    # A profile needs measurements on disk (test_profile_service); its route shares the code of the other two.
     assert unsafe == {*done, *CHANGES_NOTHING, "PUT /v1/profiles/{name}"}
     for name in CHANGES_NOTHING:
         client.post(name.split()[1], json=question(), headers=admin)

@@ -19,9 +19,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from pydantic import ValidationError
 
 from api.app import create_app
+from api.jobs.dbos_board import DbosBoard
 from api.settings import Settings
 from api.telemetry.logs import JsonLines
 from api.telemetry.tracing import TRACER, Tracing, TracingSettings
+from tests.job_workers import WorkerProcess, ended, quick_settings
 from tests.running_service import question, service
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -128,6 +130,36 @@ def test_spans_reach_the_collector_before_the_service_ends(tmp_path: Path) -> No
     assert {"GET /v1/plans", "database read"} <= names
     said = {item.key: item.value.string_value for each in resources for item in each.resource.attributes}
     assert said["service.name"] == "planner"
+
+
+def test_a_job_in_a_worker_continues_the_trace_of_its_request(database_url: str) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    with collecting() as (address, came), DbosBoard.open(database_url) as board:
+        settings = quick_settings(database_url, tracing={"endpoint": address, "service_name": "worker"})
+        app = create_app(Settings(database=database_url, solver_processes=1), board, Tracing(provider))
+        with WorkerProcess(settings) as worker, TestClient(app, raise_server_exceptions=False) as client:
+            asked = {"traceparent": CALLER, "prefer": "respond-async"}
+            job = client.post("/v1/plans", json=question(), headers=asked).json()["id"]
+            assert ended(board, [job], 60)[0].status == "succeeded"
+            worker.drain()
+            assert worker.process.wait(30) == 0
+        messages = [ExportTraceServiceRequest.FromString(content) for _, content in came]
+    (root,) = (each for each in exporter.get_finished_spans() if each.name == "POST /v1/plans")
+    scopes = [scope for message in messages for each in message.resource_spans for scope in each.scope_spans]
+    spans = {span.name: span for scope in scopes for span in scope.spans}
+    assert {"attempt", "solve", "database read", "database write"} <= set(spans)
+    assert {span.trace_id.hex() for span in spans.values()} == {CALLER.split("-")[1]}
+    attempt = spans["attempt"]
+    assert attempt.parent_span_id.hex() == f"{number(root):016x}"
+    assert spans["solve"].parent_span_id == attempt.span_id
+    said = {item.key: item.value.string_value or item.value.int_value for item in attempt.attributes}
+    assert said == {
+        "meshwright.job_id": job,
+        "meshwright.status": "succeeded",
+        "meshwright.attempt": 1,
+        "meshwright.result_kind": "plan",
+    }
 
 
 @pytest.mark.parametrize("endpoint", ["collector:4317", "ftp://x", "http://", "http://x/?key=secret", ""])

@@ -49,7 +49,7 @@ TimeLimit = Annotated[
 ExecutorName = Annotated[
     str | None,
     typer.Option(
-        "--executor", metavar="E", help=f"Who searches: {EXECUTORS}. The plans are the same.  \\[default: processes]"
+        "--executor", metavar="E", help=f"Who searches (default processes): {EXECUTORS}. The plans are the same."
     ),
 ]
 Workers = Annotated[
