@@ -109,6 +109,7 @@ accuracy: $(VENV)/.dev
 	mkdir -p $(OUT)
 	$(BIN)/meshwright accuracy $(TRUTH) --calibrate-fraction 0.1 --markdown docs/reference/accuracy.md \
 	    --plot docs/reference/accuracy --html $(OUT)/accuracy.html >$(OUT)/accuracy.txt
+	$(BIN)/meshwright accuracy benchmarks/published/training_runs.csv -o json --quiet >planner/accuracy/published_report.json
 	$(BIN)/python -m docs.generate
 
 serve: $(VENV)/.light

@@ -105,6 +105,10 @@ class MemoryBoard:
                 self._change(job_id, cancel_requested=True)
             return self._jobs[job_id]
 
+    def cancel_many(self, job_ids: Sequence[str]) -> tuple[JobRecord, ...]:
+        """See ``JobBoard``."""
+        return tuple(self.cancel(job_id) for job_id in job_ids)
+
     def events(self, job_id: str, after: int = 0) -> tuple[JobEvent, ...]:
         """See ``JobBoard``."""
         self.get(job_id)

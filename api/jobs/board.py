@@ -124,6 +124,10 @@ class JobBoard(Protocol):
         """Ask the job to end; harmless for one that has ended.  It keeps its best plan so far."""
         ...
 
+    def cancel_many(self, job_ids: Sequence[str]) -> tuple[JobRecord, ...]:
+        """The same for many, as they then stand, in any order; unknown ones are passed over."""
+        ...
+
     def events(self, job_id: str, after: int = 0) -> tuple[JobEvent, ...]:
         """What happened after event ``after`` (0 = everything), in order, up to now."""
         ...

@@ -52,7 +52,7 @@ def job_record(row: WorkflowStatus) -> JobRecord:
         finished_at=_moment(row.completed_at) if status in ENDED else None,
         attempts=outcome.attempt if outcome else _attempts(row, notes),
         progress=JobProgress.model_validate(progress) if progress else WAITING,
-        cancel_requested=bool(notes.get("cancel_requested", False)),
+        cancel_requested=bool(notes.get("cancel_requested", False)) or status == "cancelled",
         result_kind=outcome.result_kind if outcome else "none",
         result_plan_id=outcome.plan_id if outcome else None,
         error=outcome.error if outcome else _failure(row),

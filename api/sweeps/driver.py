@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 from api.errors import QueueFull
 from api.jobs.board import ENDED, JobBoard, JobRecord, PlanRequest
@@ -98,26 +97,35 @@ class SweepDriver:
             return
         asked = [cell.job_id for cell in cells if cell.job_id is not None]
         jobs = {job.id: job for job in self._board.get_many(asked)}
-        others = frozenset[str]() if sweep.cancelled_at is None else self._sweeps.jobs_of_others(sweep.sweep_id)
         if sweep.cancelled_at is None:
-            advance = partial(self._advanced, sweep, resolved)
+            self._advance(sweep, resolved, grid, cells, jobs)
         else:
-            advance = partial(self._ended, sweep, resolved, others)
+            self._cancel(sweep, resolved, grid, cells, jobs)
+
+    def _advance(
+        self,
+        sweep: SweepRecord,
+        resolved: ResolvedSweep,
+        grid: Sequence[Cell],
+        cells: Sequence[SweepCell],
+        jobs: Mapping[str, JobRecord],
+    ) -> None:
+        """Every open cell one step further, as far as the queue has room."""
         changed: list[SweepCell] = []
         try:
             for cell in cells:
-                after = advance(grid[cell.position], cell, jobs)
+                after = self._advanced(sweep, resolved, grid[cell.position], cell, jobs)
                 if after != cell:
                     changed.append(after)
-                if len(changed) == PORTION or self._end.is_set():
+                if len(changed) == PORTION:
                     self._sweeps.change(sweep.sweep_id, changed)
                     changed = []
-                if self._end.is_set():
-                    return
+                # Somebody wants something, perhaps the end of this sweep: look again before more is submitted.
+                if self._end.is_set() or self._wake.is_set():
+                    break
         except QueueFull:
             log.info("the queue is full; sweep %s goes on later", sweep.sweep_id[:12])
-        finally:
-            self._sweeps.change(sweep.sweep_id, changed)
+        self._sweeps.change(sweep.sweep_id, changed)
 
     def _advanced(
         self, sweep: SweepRecord, resolved: ResolvedSweep, cell: Cell, kept: SweepCell, jobs: Mapping[str, JobRecord]
@@ -141,25 +149,28 @@ class SweepDriver:
         )
         return self._after(cell, self._board.submit(request, key=None, owner=sweep.owner), resolved)
 
-    def _ended(
+    def _cancel(
         self,
         sweep: SweepRecord,
         resolved: ResolvedSweep,
-        others: frozenset[str],
-        cell: Cell,
-        kept: SweepCell,
+        grid: Sequence[Cell],
+        cells: Sequence[SweepCell],
         jobs: Mapping[str, JobRecord],
-    ) -> SweepCell:
-        """A cell of a cancelled sweep: its job is ended too, unless somebody else waits for it."""
-        job = None if kept.job_id is None else jobs.get(kept.job_id)
-        if job is not None and job.status not in ENDED:
-            if job.id in others or job.created_at < sweep.created_at:
-                job = None
-            elif not job.cancel_requested:
-                job = self._board.cancel(job.id)
-        if job is None:
-            return answered(missing(cell), resolved)
-        return self._after(cell, job, resolved)
+    ) -> None:
+        """End the jobs that nobody else waits for, and the cells without an answer."""
+        others = self._sweeps.jobs_of_others(sweep.sweep_id)
+        ours = {
+            job.id: job
+            for job in jobs.values()
+            if job.status in ENDED or (job.id not in others and job.created_at >= sweep.created_at)
+        }
+        wanted = [job.id for job in ours.values() if job.status not in ENDED and not job.cancel_requested]
+        ours |= {job.id: job for job in self._board.cancel_many(wanted)}
+        changed = []
+        for cell in cells:
+            job, place = ours.get(cell.job_id or ""), grid[cell.position]
+            changed.append(answered(missing(place), resolved) if job is None else self._after(place, job, resolved))
+        self._sweeps.change(sweep.sweep_id, changed)
 
     def _after(self, cell: Cell, job: JobRecord, resolved: ResolvedSweep) -> SweepCell:
         plan = None

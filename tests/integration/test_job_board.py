@@ -159,3 +159,15 @@ def test_a_key_is_no_job(board: DbosBoard) -> None:
 def test_a_page_has_a_size(board: DbosBoard) -> None:
     with pytest.raises(DocumentInvalid):
         board.list_jobs(limit=0)
+
+
+def test_many_jobs_are_looked_at_and_ended_at_once(board: DbosBoard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.jobs.dbos_board.MOST_AT_ONCE", 2)
+    ids = [board.submit(small_request(8 * (number + 1)), key=None, owner="ann").id for number in range(5)]
+    assert {each.id for each in board.get_many([*ids, "0" * 32 + "-1"])} == set(ids)
+    ended = board.cancel_many([*ids[:3], "0" * 32 + "-1"])
+    assert {each.id: (each.status, each.cancel_requested) for each in ended} == dict.fromkeys(
+        ids[:3], ("cancelled", True)
+    )
+    assert {board.get(each).status for each in ids[3:]} == {"queued"}
+    assert board.cancel_many([]) == ()
