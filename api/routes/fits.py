@@ -9,7 +9,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from api.http.openapi import problems
-from api.routes.catalogue import Reader, StoredName
+from api.routes.named_documents import Reader, StoredName
 from api.service import Service, service_of
 from planner.views.fits import FitsView
 from profiles.catalogue import load_device
