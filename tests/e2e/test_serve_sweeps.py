@@ -28,7 +28,7 @@ def seen(address: str, sweep_id: str) -> dict[str, Any]:
     return found
 
 
-def until(address: str, sweep_id: str, wanted: str, least: int, timeout_s: float = 120) -> dict[str, Any]:
+def until(address: str, sweep_id: str, wanted: str, least: int, timeout_s: float = 400) -> dict[str, Any]:
     end_s = time.monotonic() + timeout_s
     while (found := seen(address, sweep_id))["progress"][wanted] < least:
         assert time.monotonic() < end_s, found["progress"]

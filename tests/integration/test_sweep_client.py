@@ -41,7 +41,7 @@ def test_submit_wait_look_list_and_ask_again(address: str) -> None:
     with Client(address) as client:
         begun = client.sweeps.submit(REQUEST)
         heard: list[SweepProgress] = []
-        found = client.sweeps.wait(begun.sweep_id, progress=heard.append, wait_s=60)
+        found = client.sweeps.wait(begun.sweep_id, progress=heard.append, wait_s=300)
         assert [cell.outcome for cell in found.cells] == [
             *("planned", "refused", "planned", "infeasible", "refused", "planned")
         ]

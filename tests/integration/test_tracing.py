@@ -141,7 +141,7 @@ def test_a_job_in_a_worker_continues_the_trace_of_its_request(database_url: str)
         with WorkerProcess(settings) as worker, TestClient(app, raise_server_exceptions=False) as client:
             asked = {"traceparent": CALLER, "prefer": "respond-async"}
             job = client.post("/v1/plans", json=question(), headers=asked).json()["id"]
-            assert ended(board, [job], 60)[0].status == "succeeded"
+            assert ended(board, [job], 300)[0].status == "succeeded"
             worker.drain()
             assert worker.process.wait(30) == 0
         messages = [ExportTraceServiceRequest.FromString(content) for _, content in came]

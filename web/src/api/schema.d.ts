@@ -64,6 +64,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/accuracy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Reports on prediction errors, with figures by source, device and model
+         * @description The built-in one first: runs whose figures stand in papers.
+         */
+        get: operations["list_reports_v1_accuracy_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/accuracy/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One report, whole: every run, predicted and measured
+         * @description Times are seconds, memory is bytes; its ETag is its id.
+         */
+        get: operations["get_report_v1_accuracy__name__get"];
+        /**
+         * Keep a report under a name
+         * @description What `meshwright accuracy -o json` prints.  Demands If-Match, or If-None-Match: * for a new name.
+         */
+        put: operations["put_report_v1_accuracy__name__put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/audit": {
         parameters: {
             query?: never;
@@ -162,6 +206,26 @@ export interface paths {
          * @description Bytes, bytes a second and FLOPs a second.
          */
         get: operations["get_device_v1_devices__name__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/devices/{name}/fits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What plans with `profile: auto` look up for a device
+         * @description 422 (`profile-missing`) where nothing of the device is measured on this server.
+         */
+        get: operations["get_device_fits_v1_devices__name__fits_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -411,7 +475,9 @@ export interface paths {
         };
         /**
          * Launch files of the plan for a target
-         * @description JSON with every file's text, or `Accept: application/zip` for the folder.
+         * @description JSON with every file's text, or the folder as a zip: `format=zip`, or `Accept: application/zip`.
+         *
+         *     What is said about the place where the job runs stands in the files; what is not, as marked places.
          */
         get: operations["get_emission_v1_plans__plan__emissions__target__get"];
         put?: never;
@@ -442,6 +508,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/plans/{plan}/leaning": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Which numbers the plan leans on, and what to measure next
+         * @description Every number that the step time was made from: measured, interpolated, extrapolated, transferred, datasheet.
+         */
+        get: operations["get_leaning_v1_plans__plan__leaning_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/plans/{plan}/memory": {
         parameters: {
             query?: never;
@@ -462,6 +548,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/plans/{plan}/mesh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where every rank runs, and who talks to whom over which network
+         * @description Sizes and strides of every axis, the slowest level that its groups cross, and who shares it.
+         */
+        get: operations["get_mesh_v1_plans__plan__mesh_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/plans/{plan}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The plan as one HTML file to send around
+         * @description Everything that is known of the plan, with drawings; no scripts, nothing from elsewhere.
+         */
+        get: operations["get_report_v1_plans__plan__report_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/plans/{plan}/sensitivity": {
         parameters: {
             query?: never;
@@ -474,6 +600,26 @@ export interface paths {
          * @description Compute, links, memory and batch, up and down.
          */
         get: operations["get_sensitivity_v1_plans__plan__sensitivity_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/plans/{plan}/step": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The simulated step, as columns to draw
+         * @description Every action and transfer of every pipeline rank, what is idle, the critical path, and memory over time.
+         */
+        get: operations["get_step_v1_plans__plan__step_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -588,6 +734,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/profiles/{name}/fits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a named profile knows
+         * @description A stored name, or a profile's id or its unique beginning.
+         */
+        get: operations["get_profile_fits_v1_profiles__name__fits_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/requests/{request_id}": {
         parameters: {
             query?: never;
@@ -606,6 +772,94 @@ export interface paths {
          */
         put: operations["put_request_v1_requests__request_id__put"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/strategies:read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read `tp=8,pp=4`, or a Megatron-LM launch script
+         * @description Strategy fields by their full names, and what else a script says.  Nothing of it is run.
+         */
+        post: operations["read_strategy_v1_strategies_read_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sweeps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List sweeps, newest first
+         * @description Pages are stable while sweeps arrive.
+         */
+        get: operations["list_sweeps_v1_sweeps_get"];
+        put?: never;
+        /**
+         * Plan every combination of models, clusters, device counts, lengths and batches
+         * @description 202: it is on disk, and its cells become jobs.  The same content is the same sweep.
+         *
+         *     Asked again, it goes on: cells that failed, or were cancelled, are tried again; answers stay.
+         */
+        post: operations["create_sweep_v1_sweeps_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sweeps/{sweep}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One sweep with its cells, as it stands
+         * @description Poll with If-None-Match: 304 until something happens.  A cell's `plan_id` is a plan of /v1/plans.
+         */
+        get: operations["get_sweep_v1_sweeps__sweep__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sweeps/{sweep}:cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a sweep; its answers are kept
+         * @description Takes effect within seconds; harmless for a sweep that has ended.
+         *
+         *     Jobs that were there before, or that another sweep waits for, go on.
+         */
+        post: operations["cancel_sweep_v1_sweeps__sweep__cancel_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -659,6 +913,267 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AccuracyGroup
+         * @description Errors of the predicted step time of some runs, as fractions: 0.1 = 10 %.
+         */
+        AccuracyGroup: {
+            /**
+             * Bias
+             * @description geometric mean of predicted / measured, minus one; negative = too fast
+             */
+            bias: number | null;
+            /** Group */
+            group: string;
+            /**
+             * Interval Coverage
+             * @description part of the runs inside their interval
+             */
+            interval_coverage: number | null;
+            /**
+             * Mape
+             * @description mean of |predicted / measured - 1|
+             */
+            mape: number | null;
+            /** Median Ape */
+            median_ape: number | null;
+            /**
+             * N
+             * @description measured runs that chose no constant of the cost model
+             */
+            n: number;
+            /** P90 Ape */
+            p90_ape: number | null;
+        };
+        /**
+         * AccuracyGroups
+         * @description The same runs cut three ways; the last group of each is `all`.
+         */
+        AccuracyGroups: {
+            /** Device */
+            device: components["schemas"]["AccuracyGroup"][];
+            /** Model */
+            model: components["schemas"]["AccuracyGroup"][];
+            /** Source */
+            source: components["schemas"]["AccuracyGroup"][];
+        };
+        /**
+         * AccuracyListing
+         * @description Every report.
+         */
+        AccuracyListing: {
+            /** Reports */
+            reports: components["schemas"]["AccuracySummary"][];
+        };
+        /**
+         * AccuracyReport
+         * @description Predicted and measured runs, and tables of their errors.
+         */
+        AccuracyReport: {
+            /**
+             * By
+             * @enum {string}
+             */
+            by: "source" | "device" | "model";
+            /** Calibration */
+            calibration?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Figures
+             * @default []
+             */
+            figures: {
+                [key: string]: unknown;
+            }[];
+            /** Fitted Groups */
+            fitted_groups: {
+                [key: string]: unknown;
+            }[];
+            /** Groups */
+            groups: {
+                [key: string]: unknown;
+            }[];
+            /** Headline */
+            headline: {
+                [key: string]: unknown;
+            }[];
+            /** Interval Level */
+            interval_level: number;
+            /** Num Fitted */
+            num_fitted: number;
+            /** Num Judged */
+            num_judged: number;
+            /** Ranking Groups */
+            ranking_groups: {
+                [key: string]: unknown;
+            }[];
+            /** Rows */
+            rows: components["schemas"]["AccuracyRow"][];
+            /** Unmapped */
+            unmapped: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * AccuracyRow
+         * @description One measured run and its prediction.
+         */
+        AccuracyRow: {
+            /**
+             * Baseline Step Time S
+             * @description of a constant utilization
+             */
+            baseline_step_time_s?: number | null;
+            /** Calibrated Interval */
+            calibrated_interval?: [
+                number,
+                number
+            ] | null;
+            /** Calibrated Peak Memory Bytes */
+            calibrated_peak_memory_bytes?: number | null;
+            /** Calibrated Step Time S */
+            calibrated_step_time_s?: number | null;
+            /**
+             * Device
+             * @description null = not stated
+             */
+            device?: string | null;
+            /** Factors Step Time S */
+            factors_step_time_s?: number | null;
+            /** Fits */
+            fits: boolean;
+            /** Fits Judged */
+            fits_judged: boolean;
+            /**
+             * Fitted
+             * @description whether it chose a constant of the cost model: then it judges nothing
+             */
+            fitted: boolean;
+            /** Group */
+            group: string;
+            /** Held Out */
+            held_out?: boolean | null;
+            /** Id */
+            id: string;
+            /**
+             * Interval
+             * @description seconds
+             */
+            interval: [
+                number,
+                number
+            ];
+            /** Interval Level */
+            interval_level: number;
+            /** Measured Peak Memory Bytes */
+            measured_peak_memory_bytes: number | null;
+            /** Measured Step Time S */
+            measured_step_time_s: number | null;
+            /** Memory Meaning */
+            memory_meaning: string;
+            /**
+             * Model
+             * @description null = not stated
+             */
+            model?: string | null;
+            /** Num Devices */
+            num_devices?: number | null;
+            /** Predicted Peak Memory Bytes */
+            predicted_peak_memory_bytes: number;
+            /** Predicted Step Time S */
+            predicted_step_time_s: number;
+            /** Ran Out Of Memory */
+            ran_out_of_memory: boolean;
+            /** Ranking Group */
+            ranking_group: string;
+            /**
+             * Source
+             * @description where the measurement was published
+             */
+            source: string;
+        };
+        /**
+         * AccuracySummary
+         * @description A report without its rows.
+         */
+        AccuracySummary: {
+            /** Builtin */
+            builtin: boolean;
+            /**
+             * Created At
+             * @description null = built in
+             */
+            created_at?: string | null;
+            groups: components["schemas"]["AccuracyGroups"];
+            /**
+             * Interval Level
+             * @description of the intervals that interval_coverage counts
+             */
+            interval_level: number;
+            /** Name */
+            name: string;
+            /** Num Fitted */
+            num_fitted: number;
+            /**
+             * Num Judged
+             * @description rows that chose no constant of the cost model
+             */
+            num_judged: number;
+            /** Num Rows */
+            num_rows: number;
+            /**
+             * Sha
+             * @description the report's id: the ETag to send with If-Match
+             */
+            sha: string;
+            /** Version */
+            version: number;
+        };
+        /**
+         * AccuracyView
+         * @description A report whole, with a row a run.
+         */
+        AccuracyView: {
+            /** Builtin */
+            builtin: boolean;
+            /**
+             * Created At
+             * @description null = built in
+             */
+            created_at?: string | null;
+            document: components["schemas"]["AccuracyReport"];
+            /** Name */
+            name: string;
+            /**
+             * Sha
+             * @description the report's id: the ETag to send with If-Match
+             */
+            sha: string;
+            /** Version */
+            version: number;
+        };
+        /**
+         * ActionColumns
+         * @description Compute of every rank; rank r owns the places from ``offsets[r]`` up to ``offsets[r + 1]``, in order of time.
+         */
+        ActionColumns: {
+            /** Chunk */
+            chunk: number[];
+            /** End Ns */
+            end_ns: number[];
+            /**
+             * Kind
+             * @description place in `kinds`
+             */
+            kind: number[];
+            /** Microbatch */
+            microbatch: number[];
+            /** Offsets */
+            offsets: number[];
+            /** Start Ns */
+            start_ns: number[];
+        };
         /**
          * Alternative
          * @description A runner-up: a different strategy with its own numbers.
@@ -975,6 +1490,39 @@ export interface components {
             schema_version: 1;
         };
         /**
+         * CollectiveFitView
+         * @description One curve of a collective of one group shape.
+         */
+        CollectiveFitView: {
+            /** Batch Ids */
+            batch_ids: string[];
+            /** Concurrent */
+            concurrent: boolean;
+            /** Environment */
+            environment: string;
+            /** Format */
+            format: string;
+            /** Group Size */
+            group_size: number;
+            /** Largest Bus Bandwidth Bytes Per S */
+            largest_bus_bandwidth_bytes_per_s: number;
+            /** Largest Bytes */
+            largest_bytes: number;
+            /** Latency S */
+            latency_s: number;
+            /** Num Nodes */
+            num_nodes: number;
+            /** Num Points */
+            num_points: number;
+            /** Num Sizes */
+            num_sizes: number;
+            /** Operation */
+            operation: string;
+            sigma: components["schemas"]["CurveSpread"];
+            /** Smallest Bytes */
+            smallest_bytes: number;
+        };
+        /**
          * Constraints
          * @description What the answer must respect.
          *
@@ -1013,6 +1561,16 @@ export interface components {
              * @enum {string}
              */
             target: "any" | "megatron" | "mindspeed" | "megatron-bridge" | "deepspeed" | "torchtitan" | "native" | "accelerate" | "maxtext";
+        };
+        /**
+         * CurveSpread
+         * @description Standard deviation of the log of the time of a curve.
+         */
+        CurveSpread: {
+            /** Between */
+            between: number;
+            /** Exact */
+            exact: number;
         };
         /**
          * Device
@@ -1187,6 +1745,13 @@ export interface components {
              * @default none
              */
             profile: string;
+            /**
+             * Scale
+             * @description what if an input were so many times what it is, for example memory_capacity
+             */
+            scale?: {
+                [key: string]: number;
+            };
             /**
              * Strategy
              * @description strategy fields, for example tp, pp, micro_batch_size; short words as on the command line
@@ -1396,6 +1961,98 @@ export interface components {
              * @description JSON pointer into the body, or the header or parameter that is at fault
              */
             pointer: string;
+        };
+        /**
+         * FitsView
+         * @description Everything that plans look up for a device.
+         */
+        FitsView: {
+            /** Collectives */
+            collectives: components["schemas"]["CollectiveFitView"][];
+            /** Device */
+            device: string;
+            /** Missing */
+            missing: components["schemas"]["GapView"][];
+            /** Num Points */
+            num_points: number;
+            /** Profile Id */
+            profile_id: string;
+            /** Tables */
+            tables: components["schemas"]["TableFitView"][];
+        };
+        /**
+         * Gain
+         * @description A lookup that a measurement would make surer.
+         */
+        Gain: {
+            /** Dtype */
+            dtype: string;
+            /**
+             * Input
+             * @description measured, interpolated, extrapolated, transferred or datasheet
+             */
+            input: string;
+            /** Operator */
+            operator: string;
+            /** Part */
+            part: string;
+            /**
+             * Rung
+             * @description how it was found in the profile
+             */
+            rung: string;
+            /** Shape */
+            shape: {
+                [key: string]: number;
+            };
+            /** Share Of Step */
+            share_of_step: number;
+            /**
+             * Sigma
+             * @description spread of its log
+             */
+            sigma: number;
+            /**
+             * Sigma Gain
+             * @description what the spread of the whole step would lose
+             */
+            sigma_gain: number;
+            /** Term */
+            term: string;
+        };
+        /**
+         * GapView
+         * @description Something that is not measured, and the command that measures it.
+         */
+        GapView: {
+            /** Code */
+            code: string;
+            /** Command */
+            command: string;
+            /** What */
+            what: string;
+        };
+        /**
+         * GridAxis
+         * @description One digit of a rank's number: ``coordinate = rank // stride % size``.
+         */
+        GridAxis: {
+            /** Name */
+            name: string;
+            /** Size */
+            size: number;
+            /** Stride */
+            stride: number;
+        };
+        /**
+         * GroupFactor
+         * @description Part of the shape of a group: ``size`` members, ``stride`` ranks apart.
+         */
+        GroupFactor: {
+            /** Size */
+            size: number;
+            /** Stride */
+            stride: number;
         };
         /**
          * Health
@@ -1628,6 +2285,62 @@ export interface components {
             parallel_residual: boolean;
         };
         /**
+         * LeaningView
+         * @description Where the time of a step comes from.
+         */
+        LeaningView: {
+            /**
+             * Commands
+             * @description what measures the lookups that help most, on a node of the device
+             */
+            commands: string[];
+            /** Device */
+            device: string;
+            /** Input Sigma */
+            input_sigma: {
+                [key: string]: number;
+            };
+            /** Lookups */
+            lookups: components["schemas"]["Lookup"][];
+            /** Measure Next */
+            measure_next: components["schemas"]["Gain"][];
+            /** Num Lookups */
+            num_lookups: number;
+            /** Plan Id */
+            plan_id: string;
+            /** Profile Id */
+            profile_id: string | null;
+            /** Sigma */
+            sigma: number;
+            /**
+             * Step Time Interval S
+             * @description 80 %
+             */
+            step_time_interval_s: [
+                number,
+                number
+            ];
+            /** Step Time S */
+            step_time_s: number;
+            /** Tables */
+            tables: components["schemas"]["TableOrigin"][];
+            /**
+             * Time By Input
+             * @description share of the looked-up time by where it comes from
+             */
+            time_by_input: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * LeftOut
+         * @description Residuals without the point's site, and without the point alone.
+         */
+        LeftOut: {
+            point_left_out: components["schemas"]["Residual"] | null;
+            site_left_out: components["schemas"]["Residual"] | null;
+        };
+        /**
          * LeverSummary
          * @description One bar of the tornado: the worst and the best that this lever does.
          */
@@ -1655,6 +2368,99 @@ export interface components {
             items: {
                 [key: string]: unknown;
             }[];
+        };
+        /**
+         * Lookup
+         * @description One number that the step time was made from.
+         */
+        Lookup: {
+            /** Dtype */
+            dtype: string;
+            /**
+             * Input
+             * @description measured, interpolated, extrapolated, transferred or datasheet
+             */
+            input: string;
+            /** Operator */
+            operator: string;
+            /** Part */
+            part: string;
+            /**
+             * Rung
+             * @description how it was found in the profile
+             */
+            rung: string;
+            /** Shape */
+            shape: {
+                [key: string]: number;
+            };
+            /** Share Of Step */
+            share_of_step: number;
+            /**
+             * Sigma
+             * @description spread of its log
+             */
+            sigma: number;
+            /** Term */
+            term: string;
+        };
+        /**
+         * MapAxis
+         * @description The groups of one axis: shape, the slowest level that they cross, and who else is there.
+         */
+        MapAxis: {
+            /** Axis */
+            axis: string;
+            /**
+             * Factors
+             * @description innermost first; the group of rank 0, others are shifted
+             */
+            factors: components["schemas"]["GroupFactor"][];
+            /** Group Size */
+            group_size: number;
+            /**
+             * Groups Per Nic
+             * @description groups that share one NIC when all of them send; 0 = none is needed
+             */
+            groups_per_nic: number;
+            /**
+             * Level
+             * @description null = groups of one
+             */
+            level: string | null;
+            /**
+             * Members Per Domain
+             * @description members of one group inside one scale-up domain
+             */
+            members_per_domain: number;
+            /** Num Groups */
+            num_groups: number;
+            /**
+             * Seconds
+             * @description of the step that this axis costs and nothing hides
+             */
+            seconds: number | null;
+            /** Sentence */
+            sentence: string;
+        };
+        /**
+         * MapLevel
+         * @description One tier of the network, innermost first; blocks of ``devices_per_group`` consecutive ranks share it.
+         */
+        MapLevel: {
+            /**
+             * Bandwidth Bytes Per S
+             * @description one way, of each device when all of them send
+             */
+            bandwidth_bytes_per_s: number;
+            /** Devices Per Group */
+            devices_per_group: number;
+            /** Kind */
+            kind: string;
+            /** Latency S */
+            latency_s: number;
+            /** Name */
+            name: string;
         };
         /**
          * MemoryBill
@@ -1747,6 +2553,56 @@ export interface components {
             stages: components["schemas"]["MemoryStage"][];
             /** Worst Stage */
             worst_stage: number;
+        };
+        /**
+         * MeshView
+         * @description The map of a plan.
+         */
+        MeshView: {
+            /** Axes */
+            axes: components["schemas"]["MapAxis"][];
+            /** Cluster */
+            cluster: string;
+            /**
+             * Dense
+             * @description digits of a rank's number, innermost first
+             */
+            dense: components["schemas"]["GridAxis"][];
+            /** Device */
+            device: string;
+            /** Devices Per Node */
+            devices_per_node: number;
+            /**
+             * Expert
+             * @description the same ranks as experts see them; empty without experts
+             */
+            expert: components["schemas"]["GridAxis"][];
+            /** Levels */
+            levels: components["schemas"]["MapLevel"][];
+            /**
+             * Num Devices
+             * @description of the cluster; ranks may be fewer
+             */
+            num_devices: number;
+            /** Plan Id */
+            plan_id: string;
+            /**
+             * Scale Up Domain
+             * @description devices of one scale-up domain; it may span nodes
+             */
+            scale_up_domain: number;
+            /**
+             * Schema Version
+             * @default 1
+             */
+            schema_version: number;
+            /**
+             * Traffic
+             * @description payload of one rank and step, of the stage that sends most
+             */
+            traffic: components["schemas"]["Traffic"][];
+            /** World Size */
+            world_size: number;
         };
         /**
          * MlpSpec
@@ -2632,6 +3488,69 @@ export interface components {
             workload: components["schemas"]["Workload"];
         };
         /**
+         * RankMemory
+         * @description Memory of one rank over the step: what is always there, and activations from each moment on.
+         *
+         *     The moments and counts are the schedule's; the bytes of one held chunk are the bill's peak activations shared
+         *     equally by the chunks held at the peak.
+         */
+        RankMemory: {
+            /** Activation Bytes */
+            activation_bytes: number[];
+            /** At Ns */
+            at_ns: number[];
+            /** Chunks Held */
+            chunks_held: number[];
+            /**
+             * Resident Bytes
+             * @description weights, gradients, optimizer and buffers
+             */
+            resident_bytes: number;
+        };
+        /**
+         * ReadStrategy
+         * @description What a typed or pasted configuration says.
+         */
+        ReadStrategy: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "assignments" | "megatron_script";
+            /** @description the model that a script describes */
+            model?: components["schemas"]["ModelSpec"] | null;
+            /**
+             * Num Devices
+             * @description nodes times processes a node, where a script says both
+             */
+            num_devices?: number | null;
+            /**
+             * Pins
+             * @description the same as `why_not` of an explanation takes it
+             */
+            pins: string;
+            /**
+             * Skipped
+             * @description arguments that a script adds on a condition: not used
+             * @default []
+             */
+            skipped: string[];
+            /**
+             * Strategy
+             * @description fields that are given, by their full names
+             */
+            strategy: {
+                [key: string]: number | string | boolean;
+            };
+            /**
+             * Workload
+             * @description workload fields that a script gives
+             */
+            workload?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * Replan
          * @description The new plan beside the old one.
          */
@@ -2757,6 +3676,23 @@ export interface components {
              * @description one copy of the optimizer's state
              */
             state_bytes: number;
+        };
+        /**
+         * Residual
+         * @description How far measured points are from what is predicted without them, as fractions of the measured time.
+         */
+        Residual: {
+            /**
+             * Coverage
+             * @description part of the points inside their stated 80 % interval
+             */
+            coverage: number;
+            /** Median */
+            median: number;
+            /** Num Points */
+            num_points: number;
+            /** P90 */
+            p90: number;
         };
         /**
          * ScaleUp
@@ -2902,6 +3838,53 @@ export interface components {
             time_per_token_change?: number | null;
         };
         /**
+         * SizeCell
+         * @description How much is measured of one table between two sizes of its axis.
+         */
+        SizeCell: {
+            /**
+             * Filled In
+             * @description points of the same grid that are not measured
+             */
+            filled_in: number;
+            /**
+             * Measured
+             * @description measured points
+             */
+            measured: number;
+            /**
+             * Octave
+             * @description sizes from 2^octave up to 2^(octave + 1)
+             */
+            octave: number;
+        };
+        /**
+         * Spread
+         * @description Standard deviation of the log of the time, by how a number was found; null where it cannot be.
+         */
+        Spread: {
+            /**
+             * Bracket
+             * @description between measured sizes, typical
+             */
+            bracket: number;
+            /**
+             * Exact
+             * @description at a measured size
+             */
+            exact: number;
+            /**
+             * Transfer
+             * @description what a transfer from another device adds
+             */
+            transfer: number;
+            /**
+             * Unseen Site
+             * @description at an unseen site, typical; null = one site only
+             */
+            unseen_site: number | null;
+        };
+        /**
          * StageChange
          * @description A pipeline rank whose content differs; None = that plan has no such stage.
          */
@@ -3001,6 +3984,581 @@ export interface components {
              * @enum {string}
              */
             policy: "none" | "selective" | "full";
+        };
+        /**
+         * StepView
+         * @description The simulated pipeline of one step, before the optimizer and whatever of data parallelism is not hidden.
+         *
+         *     Its length is the plan's ``simulated_step_time_s``; ``step_time_s`` comes from closed forms, which take the chunks
+         *     of a stage as equal.
+         */
+        StepView: {
+            actions: components["schemas"]["ActionColumns"];
+            /**
+             * After Ns
+             * @description optimizer, exposed data parallelism and the rest that follows the pipeline
+             */
+            after_ns: number;
+            /** Bubble Fraction */
+            bubble_fraction: number;
+            /**
+             * Bubble Ns
+             * @description idle time of each rank within the makespan
+             */
+            bubble_ns: number[];
+            /**
+             * Busy Ns
+             * @description compute of each rank
+             */
+            busy_ns: number[];
+            /**
+             * Critical
+             * @description places of the actions that make the step as long as it is, in order
+             */
+            critical: number[];
+            /**
+             * Kinds
+             * @default [
+             *       "forward",
+             *       "backward",
+             *       "input gradient",
+             *       "weight gradient"
+             *     ]
+             */
+            kinds: string[];
+            /**
+             * Makespan Ns
+             * @description end of the last action; the step ends with `after_ns` more
+             */
+            makespan_ns: number;
+            /** Memory */
+            memory: components["schemas"]["RankMemory"][];
+            /** Memory Limit Bytes */
+            memory_limit_bytes: number;
+            /** Num Ranks */
+            num_ranks: number;
+            /** Plan Id */
+            plan_id: string;
+            /**
+             * Schema Version
+             * @default 1
+             */
+            schema_version: number;
+            transfers: components["schemas"]["TransferColumns"];
+        };
+        /**
+         * StrategyText
+         * @description ``POST /v1/strategies:read``: a configuration as somebody typed or pasted it.
+         */
+        StrategyText: {
+            /**
+             * Text
+             * @description `tp=8,pp=4`, or a Megatron-LM launch script
+             */
+            text: string;
+        };
+        /**
+         * SweepCellView
+         * @description One combination and what came of it; figures are null without a plan.
+         */
+        SweepCellView: {
+            /**
+             * Binding
+             * @description infeasible: the constraint that rules out every plan
+             */
+            binding: string | null;
+            /** Cluster */
+            cluster: string;
+            /** Cost Per Million Tokens */
+            cost_per_million_tokens: number | null;
+            /** Cost Per Step */
+            cost_per_step: number | null;
+            /**
+             * Fits
+             * @description null = not known
+             */
+            fits: boolean | null;
+            /** Gap */
+            gap: number | null;
+            /** Global Batch Size */
+            global_batch_size: number;
+            /** Hint */
+            hint: string | null;
+            /**
+             * Job Id
+             * @description of /v1/jobs; null = not submitted, or answered without one
+             */
+            job_id: string | null;
+            /** Lower Bound S */
+            lower_bound_s: number | null;
+            /** Memory Limit Bytes */
+            memory_limit_bytes: number | null;
+            /** Model */
+            model: string;
+            /** Model Flops Utilization */
+            model_flops_utilization: number | null;
+            /** Num Devices */
+            num_devices: number;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "waiting" | "running" | "planned" | "infeasible" | "undecided" | "refused" | "failed" | "missing";
+            /** Peak Memory Bytes */
+            peak_memory_bytes: number | null;
+            /** Plan Id */
+            plan_id: string | null;
+            /** Problem Id */
+            problem_id: string | null;
+            /**
+             * Reason
+             * @description why there is no plan
+             */
+            reason: string | null;
+            /**
+             * Relaxations
+             * @description infeasible: what would let a plan fit
+             */
+            relaxations: string[];
+            /** Sequence Length */
+            sequence_length: number;
+            /**
+             * Source
+             * @description stored: it was known before the sweep
+             */
+            source: ("stored" | "searched") | null;
+            /**
+             * Status
+             * @description of the plan: optimal (proved) or feasible
+             */
+            status: string | null;
+            /** Step Time Interval S */
+            step_time_interval_s: [
+                number,
+                number
+            ] | null;
+            /** Step Time S */
+            step_time_s: number | null;
+            /** Strategy */
+            strategy: {
+                [key: string]: unknown;
+            } | null;
+            /** Tokens Per S */
+            tokens_per_s: number | null;
+            /** Tokens Per S Per Device */
+            tokens_per_s_per_device: number | null;
+            /**
+             * Wall S
+             * @description how long the job ran
+             */
+            wall_s: number | null;
+            /** Where */
+            where: string | null;
+            /** Worker */
+            worker: string | null;
+        };
+        /**
+         * SweepPage
+         * @description A page of sweeps, newest first.
+         */
+        SweepPage: {
+            /**
+             * Next
+             * @description give it as `after` for the next page; null = the last page
+             */
+            next?: string | null;
+            /** Sweeps */
+            sweeps: components["schemas"]["SweepSummary"][];
+        };
+        /**
+         * SweepProgress
+         * @description How many cells are where.
+         */
+        SweepProgress: {
+            /** Cells */
+            cells: number;
+            /**
+             * Failed
+             * @description no answer: a mistake, or workers that died; asked again, tried again
+             * @default 0
+             */
+            failed: number;
+            /**
+             * Infeasible
+             * @description nothing fits: an answer with its reason
+             * @default 0
+             */
+            infeasible: number;
+            /**
+             * Missing
+             * @description cancelled before it was answered; asked again, tried again
+             * @default 0
+             */
+            missing: number;
+            /**
+             * Planned
+             * @description with a plan, proved or with a gap
+             * @default 0
+             */
+            planned: number;
+            /**
+             * Refused
+             * @description the combination is no question
+             * @default 0
+             */
+            refused: number;
+            /**
+             * Running
+             * @default 0
+             */
+            running: number;
+            /**
+             * Undecided
+             * @description the time limit ended before any plan
+             * @default 0
+             */
+            undecided: number;
+            /**
+             * Waiting
+             * @default 0
+             */
+            waiting: number;
+        };
+        /**
+         * SweepQuestion
+         * @description Every combination of the axes is one planning problem; the rest holds for all of them.
+         */
+        SweepQuestion: {
+            /**
+             * Clusters
+             * @description catalogue names, or paths of cluster files
+             */
+            clusters: string[];
+            constraints?: components["schemas"]["Constraints"];
+            /**
+             * Device Counts
+             * @description each cluster is scaled to each; empty = every cluster as it is described
+             * @default []
+             */
+            device_counts: number[];
+            /**
+             * Dropout
+             * @default false
+             */
+            dropout: boolean;
+            /**
+             * Framework
+             * @default tuned
+             */
+            framework: string;
+            /**
+             * Global Batch Sizes
+             * @description samples a step
+             */
+            global_batch_sizes: number[];
+            /**
+             * Gradient Dtype
+             * @default fp32
+             * @enum {string}
+             */
+            gradient_dtype: "fp32" | "bf16";
+            /**
+             * Images Per Sample
+             * @default 0
+             */
+            images_per_sample: number;
+            /**
+             * Models
+             * @description built-in names, or paths of descriptions
+             */
+            models: string[];
+            /**
+             * Optimizer
+             * @default adam
+             * @enum {string}
+             */
+            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon";
+            /**
+             * Precision
+             * @default bf16
+             * @enum {string}
+             */
+            precision: "bf16" | "fp16" | "fp8";
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * Sequence Lengths
+             * @description tokens a sample
+             */
+            sequence_lengths: number[];
+        };
+        /**
+         * SweepRequest
+         * @description ``POST /v1/sweeps``: every combination of the axes is one planning question; the rest holds for all of them.
+         */
+        SweepRequest: {
+            /** Clusters */
+            clusters: (string | {
+                [key: string]: unknown;
+            })[];
+            /**
+             * @default {
+             *       "forbids": [],
+             *       "max_step_time_s": null,
+             *       "memory_margin_fraction": 0.06,
+             *       "min_tokens_per_s": null,
+             *       "pins": {},
+             *       "schema_version": 1,
+             *       "target": "any"
+             *     }
+             */
+            constraints: components["schemas"]["Constraints"];
+            /**
+             * Device Counts
+             * @description each cluster is scaled to each; empty = as it is described
+             * @default []
+             */
+            device_counts: number[];
+            /**
+             * Dropout
+             * @default false
+             */
+            dropout: boolean;
+            /**
+             * Framework
+             * @description whose software runs the plans
+             * @default tuned
+             */
+            framework: string;
+            /**
+             * Global Batch Sizes
+             * @description samples a step
+             */
+            global_batch_sizes: number[];
+            /**
+             * Gradient Dtype
+             * @default fp32
+             * @enum {string}
+             */
+            gradient_dtype: "fp32" | "bf16";
+            /**
+             * Images Per Sample
+             * @default 0
+             */
+            images_per_sample: number;
+            /** Models */
+            models: (string | {
+                [key: string]: unknown;
+            })[];
+            /**
+             * Optimizer
+             * @default adam
+             * @enum {string}
+             */
+            optimizer: "adam" | "adam_bf16_states" | "sgd" | "muon";
+            /**
+             * Precision
+             * @default bf16
+             * @enum {string}
+             */
+            precision: "bf16" | "fp16" | "fp8";
+            /**
+             * Price Per Device Hour
+             * @description else the clusters' own prices
+             * @default null
+             */
+            price_per_device_hour: number | null;
+            /**
+             * Profile
+             * @description measurements: none, auto (what is stored), or a name
+             * @default none
+             */
+            profile: string;
+            /**
+             * Schema Version
+             * @default 1
+             * @constant
+             */
+            schema_version: 1;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Sequence Lengths
+             * @description tokens a sample
+             */
+            sequence_lengths: number[];
+            /**
+             * Time Limit S
+             * @description of each cell; None = until proved
+             * @default null
+             */
+            time_limit_s: number | null;
+            /**
+             * Top K
+             * @description runners-up to report with each plan
+             * @default 3
+             */
+            top_k: number;
+        };
+        /**
+         * SweepSummary
+         * @description A sweep as it stands, without its cells.
+         */
+        SweepSummary: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at?: string | null;
+            /** Owner */
+            owner: string;
+            progress: components["schemas"]["SweepProgress"];
+            /** @description the axes; models and clusters by the names that the cells use */
+            question: components["schemas"]["SweepQuestion"];
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "running" | "cancelling" | "finished" | "cancelled";
+            /** Sweep Id */
+            sweep_id: string;
+        };
+        /**
+         * SweepView
+         * @description A sweep with its cells, in the order of the axes: models, clusters, device counts, lengths, batches.
+         */
+        SweepView: {
+            /** Cells */
+            cells: components["schemas"]["SweepCellView"][];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at?: string | null;
+            /** Owner */
+            owner: string;
+            progress: components["schemas"]["SweepProgress"];
+            /** @description the axes; models and clusters by the names that the cells use */
+            question: components["schemas"]["SweepQuestion"];
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "running" | "cancelling" | "finished" | "cancelled";
+            /** Sweep Id */
+            sweep_id: string;
+        };
+        /**
+         * TableFitView
+         * @description One table of an operator.
+         */
+        TableFitView: {
+            /** Axis */
+            axis: string;
+            /** Batch Ids */
+            batch_ids: string[];
+            /** By Size */
+            by_size: components["schemas"]["SizeCell"][];
+            /** Dtype */
+            dtype: string;
+            /** Environment */
+            environment: string;
+            /** Format */
+            format: string;
+            /** Measured On */
+            measured_on: string;
+            /** Measured Share */
+            measured_share: number;
+            /** Num Axis Sizes */
+            num_axis_sizes: number;
+            /** Num Points */
+            num_points: number;
+            /** Num Sites */
+            num_sites: number;
+            /** Operator */
+            operator: string;
+            residuals: components["schemas"]["LeftOut"];
+            sigma: components["schemas"]["Spread"];
+            /**
+             * Sizes
+             * @description smallest and largest of each size, the axis first
+             */
+            sizes: {
+                [key: string]: [
+                    number,
+                    number
+                ];
+            };
+            /** Transferred From */
+            transferred_from: string;
+            /** Variant */
+            variant: string;
+        };
+        /**
+         * TableOrigin
+         * @description Where the numbers of one table come from.
+         */
+        TableOrigin: {
+            /**
+             * Batch Ids
+             * @default []
+             */
+            batch_ids: string[];
+            /**
+             * Device
+             * @default
+             */
+            device: string;
+            /** Dtype */
+            dtype: string;
+            /**
+             * Environment
+             * @default
+             */
+            environment: string;
+            /**
+             * Extra Sigma
+             * @default 0
+             */
+            extra_sigma: number;
+            /**
+             * Format
+             * @default
+             */
+            format: string;
+            /**
+             * Inside Step
+             * @default false
+             */
+            inside_step: boolean;
+            /**
+             * Num Points
+             * @default 0
+             */
+            num_points: number;
+            /** Operator */
+            operator: string;
+            /**
+             * Transferred From
+             * @default
+             */
+            transferred_from: string;
+            /**
+             * Variant
+             * @default
+             */
+            variant: string;
         };
         /**
          * TargetName
@@ -3188,6 +4746,27 @@ export interface components {
             operation: "all_reduce" | "all_gather" | "reduce_scatter" | "all_to_all" | "send_recv";
             /** Stage */
             stage: number;
+        };
+        /**
+         * TransferColumns
+         * @description Results that change ranks; a hop of no time is none.
+         */
+        TransferColumns: {
+            /** End Ns */
+            end_ns: number[];
+            /** From Rank */
+            from_rank: number[];
+            /**
+             * Gradient
+             * @description false = an activation goes forward
+             */
+            gradient: boolean[];
+            /** Microbatch */
+            microbatch: number[];
+            /** Start Ns */
+            start_ns: number[];
+            /** To Rank */
+            to_rank: number[];
         };
         /**
          * Version
@@ -3430,6 +5009,374 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
+                };
+            };
+        };
+    };
+    list_reports_v1_accuracy_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccuracyListing"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_report_v1_accuracy__name__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccuracyView"];
+                };
+            };
+            /** @description The client's copy is good */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    put_report_v1_accuracy__name__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "by": "source",
+                 *       "fitted_groups": [],
+                 *       "groups": [],
+                 *       "headline": [],
+                 *       "interval_level": 0.9,
+                 *       "num_fitted": 0,
+                 *       "num_judged": 0,
+                 *       "ranking_groups": [],
+                 *       "rows": [],
+                 *       "unmapped": {}
+                 *     }
+                 */
+                "application/json": components["schemas"]["AccuracyReport"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccuracyView"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Another version is the current one */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description If-Match is missing */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
@@ -4037,6 +5984,118 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_device_fits_v1_devices__name__fits_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FitsView"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5795,6 +7854,22 @@ export interface operations {
                 launcher?: components["schemas"]["Launcher"];
                 /** @description a release of the target */
                 version?: string | null;
+                /** @description as Accept: application/json or zip */
+                format?: ("json" | "zip") | null;
+                /** @description in the fabric's order; names or host lists such as n[000-031] */
+                hosts?: string[] | null;
+                /** @description Slurm: leaf switches that the job may span */
+                switches?: number | null;
+                /** @description Volcano: highest tier of HyperNodes of the job */
+                network_tier?: number | null;
+                /** @description Kubernetes: node label of the domain to stay inside */
+                topology_label?: string | null;
+                /** @description Kubernetes: the container image */
+                image?: string | null;
+                /** @description Kubernetes: the namespace */
+                namespace?: string | null;
+                /** @description Kubernetes: a volume claim with the files, instead of a ConfigMap */
+                files_claim?: string | null;
             };
             header?: never;
             path: {
@@ -6026,6 +8101,122 @@ export interface operations {
             };
         };
     };
+    get_leaning_v1_plans__plan__leaning_get: {
+        parameters: {
+            query?: {
+                /** @description the largest lookups */
+                rows?: number;
+            };
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaningView"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
     get_memory_v1_plans__plan__memory_get: {
         parameters: {
             query?: never;
@@ -6045,6 +8236,232 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MemoryView"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_mesh_v1_plans__plan__mesh_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeshView"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_report_v1_plans__plan__report_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": unknown;
                 };
             };
             /** @description The request cannot be accepted as it was sent */
@@ -6163,6 +8580,119 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Sensitivity"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_step_v1_plans__plan__step_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StepView"];
                 };
             };
             /** @description The request cannot be accepted as it was sent */
@@ -7007,6 +9537,118 @@ export interface operations {
             };
         };
     };
+    get_profile_fits_v1_profiles__name__fits_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FitsView"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
     get_request_v1_requests__request_id__get: {
         parameters: {
             query?: never;
@@ -7260,6 +9902,608 @@ export interface operations {
             };
             /** @description The time limit ended before any plan */
             504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    read_strategy_v1_strategies_read_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "tp=8,pp=4,mbs=1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["StrategyText"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadStrategy"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    list_sweeps_v1_sweeps_get: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next` of the page before */
+                after?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepPage"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    create_sweep_v1_sweeps_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the same key and content again replays the first answer */
+                "idempotency-key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "clusters": [
+                 *         "dgx-h100"
+                 *       ],
+                 *       "device_counts": [
+                 *         16,
+                 *         64
+                 *       ],
+                 *       "global_batch_sizes": [
+                 *         128
+                 *       ],
+                 *       "models": [
+                 *         "llama-3.1-8b",
+                 *         "llama-3.1-70b"
+                 *       ],
+                 *       "sequence_lengths": [
+                 *         8192
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["SweepRequest"];
+            };
+        };
+        responses: {
+            /** @description The same sweep was asked before, and has ended */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepSummary"];
+                };
+            };
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepSummary"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_sweep_v1_sweeps__sweep__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sweep: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepView"];
+                };
+            };
+            /** @description Nothing happened since */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    cancel_sweep_v1_sweeps__sweep__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sweep: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepSummary"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
