@@ -23,6 +23,12 @@ from profiles.document import Document
 ABANDONED = timedelta(minutes=2)
 """A request still unanswered after this long died with its server: the next one with its key takes over."""
 
+_UNANSWERED = (
+    IdempotencyKeyRow.plan_id.is_(None),
+    IdempotencyKeyRow.job_id.is_(None),
+    IdempotencyKeyRow.problem.is_(None),
+)
+
 
 class ServiceStore:
     """The service's own tables, on the engine of a ``Store``."""
@@ -100,13 +106,8 @@ class ServiceStore:
         row = {"owner": owner, "key": key, "request_sha": request_sha, "created_at": now}
         here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
         with writing(self._engine) as connection:
-            abandoned = (
-                IdempotencyKeyRow.plan_id.is_(None),
-                IdempotencyKeyRow.job_id.is_(None),
-                IdempotencyKeyRow.problem.is_(None),
-                IdempotencyKeyRow.created_at < now - ABANDONED,
-            )
-            connection.execute(delete(IdempotencyKeyRow).where(*here, *abandoned))
+            abandoned = IdempotencyKeyRow.created_at < now - ABANDONED
+            connection.execute(delete(IdempotencyKeyRow).where(*here, *_UNANSWERED, abandoned))
             if insert_absent(connection, IdempotencyKeyRow, [row]):
                 return None
             found = connection.execute(select(IdempotencyKeyRow.__table__).where(*here)).mappings().one()
@@ -129,7 +130,7 @@ class ServiceStore:
             connection.execute(change)
 
     def release_key(self, owner: str, key: str) -> None:
-        """Forget a request that could not be answered, so that it can be repeated."""
+        """Forget a request that could not be answered, so that it can be repeated; one that was is kept."""
         here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
         with writing(self._engine) as connection:
-            connection.execute(delete(IdempotencyKeyRow).where(*here))
+            connection.execute(delete(IdempotencyKeyRow).where(*here, *_UNANSWERED))
