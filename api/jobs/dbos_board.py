@@ -32,6 +32,7 @@ from api.jobs.system_database import (
     system_database_url,
 )
 from planner.store import software_signature
+from planner.store.errors import StoreReadOnly
 from planner.store.faults import translated
 from profiles.errors import DocumentInvalid, NotFound
 
@@ -73,9 +74,14 @@ class DbosBoard:
     def submit(self, request: PlanRequest, *, key: str | None, owner: str) -> JobRecord:
         """The job for ``request``, on disk on return.  Raises KeyReused, QueueFull, StoreError."""
         submission = Submission(request, key, owner, self._gate)
-        with translated(self._url):
-            placed = self._commits.run(lambda connection: submission.place(connection, self._client, self.get))
-            return self.get(placed) if isinstance(placed, str) else placed
+        try:
+            with translated(self._url):
+                placed = self._commits.run(lambda connection: submission.place(connection, self._client, self.get))
+                return self.get(placed) if isinstance(placed, str) else placed
+        except StoreReadOnly:
+            # As in planner.store.engine: SQLite would keep to reading.
+            self._engine.dispose()
+            raise
 
     def get(self, job_id: str) -> JobRecord:
         """The job as it stands.  Raises NotFound, StoreError."""

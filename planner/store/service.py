@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, insert, select, text, update
+from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from planner.store import named
 from planner.store.audit import append_events
@@ -18,6 +18,7 @@ from planner.store.records import ApiKeyRecord, AuditEvent, IdempotencyRecord, N
 from planner.store.saving import insert_absent
 from planner.store.schema import HEAD_REVISION, current_revision
 from planner.store.tables import ApiKeyRow, IdempotencyKeyRow
+from planner.store.writable import check_writable
 from profiles.document import Document
 
 ABANDONED = timedelta(minutes=2)
@@ -38,9 +39,9 @@ class ServiceStore:
         self._clock = clock
 
     def is_ready(self) -> bool:
-        """Whether the database answers and has this release's schema.  Raises StoreError when it is away."""
+        """Whether the database has this release's schema.  Raises StoreError when it is away, full or read-only."""
         with reading(self._engine) as connection:
-            connection.execute(text("SELECT 1"))
+            check_writable(connection)
             return current_revision(connection) == HEAD_REVISION
 
     # --- Named documents ---------------------------------------------------------------------------------------------
