@@ -25,12 +25,13 @@ class MeshwrightProcess:
 
     def __init__(self, words: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
         self.words, self.log_path, self._environment = list(words), log, environment
+        self.prefix: Sequence[str] = ()
         self.process = self._spawn()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         with self.log_path.open("ab") as output:
             return subprocess.Popen(
-                command(*self.words),
+                [*self.prefix, *command(*self.words)],
                 cwd=REPOSITORY,
                 env=shell_environment({"OMP_NUM_THREADS": "1", **(self._environment or {})}),
                 stdin=subprocess.DEVNULL,
