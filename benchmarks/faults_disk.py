@@ -32,34 +32,40 @@ UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--i
 
 def full_disk(full_s: float = 30.0) -> dict[str, Any]:
     """No byte is free for so long; then the ballast goes.  Raises CannotMount."""
-    with tempfile.TemporaryDirectory(prefix="mwfault") as logs, tempfile.TemporaryDirectory(prefix="mwdisk") as place:
-        with small_file_system(Path(place), DISK_BYTES) as disk:
-            url = f"sqlite:///{disk / 'plans.db'}"
-            with ServiceProcess(url, Path(logs), "--jobs", "1") as service:
-                with HttpLoad([service.address], clients=4, pause_s=PAUSE_S) as load:
-                    time.sleep(SETTLE_S)
-                    ballast = fill(disk)
-                    end_s = time.monotonic() + full_s
-                    ready = []
-                    while time.monotonic() < end_s:
-                        ready.append(service.answers("/readyz"))
-                        time.sleep(0.5)
-                    ballast.unlink()
-                    freed_s = time.monotonic()
-                    time.sleep(SETTLE_S)
-                jobs = jobs_verdict(url, load.acknowledged)
-                bad = [each.at_s - freed_s for each in load.answers if each.status not in {200, 202}]
-                return {
-                    "database": "sqlite",
-                    "fault": "disk full",
-                    "full_s": full_s,
-                    **jobs,
-                    **clients_verdict(load),
-                    "ready_while_full": any(ready[1:]),
-                    "ready_afterwards": service.answers("/readyz"),
-                    "last_refusal_after_space_s": max(bad, default=0.0),
-                    "sound": sound(disk),
-                }
+    with (
+        tempfile.TemporaryDirectory(prefix="mwfault") as logs,
+        tempfile.TemporaryDirectory(prefix="mwdisk") as place,
+        small_file_system(Path(place), DISK_BYTES) as disk,
+        ServiceProcess(f"sqlite:///{disk / 'plans.db'}", Path(logs), "--jobs", "1") as service,
+    ):
+        with HttpLoad([service.address], clients=4, pause_s=PAUSE_S) as load:
+            time.sleep(SETTLE_S)
+            ballast = fill(disk)
+            ready = _readiness(service, full_s)
+            ballast.unlink()
+            freed_s = time.monotonic()
+            time.sleep(SETTLE_S)
+        jobs = jobs_verdict(f"sqlite:///{disk / 'plans.db'}", load.acknowledged)
+        bad = [each.at_s - freed_s for each in load.answers if each.status not in {200, 202}]
+        return {
+            "database": "sqlite",
+            "fault": "disk full",
+            "full_s": full_s,
+            **jobs,
+            **clients_verdict(load),
+            "ready_while_full": any(ready),
+            "ready_afterwards": service.answers("/readyz"),
+            "last_refusal_after_space_s": max(bad, default=0.0),
+            "sound": sound(disk),
+        }
+
+
+def _readiness(service: ServiceProcess, for_s: float) -> list[bool]:
+    end_s, seen = time.monotonic() + for_s, []
+    while time.monotonic() < end_s:
+        seen.append(service.answers("/readyz"))
+        time.sleep(0.5)
+    return seen
 
 
 def sound(folder: Path) -> bool:

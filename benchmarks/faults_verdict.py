@@ -28,11 +28,14 @@ def jobs_verdict(url: str, acknowledged: Iterable[str], timeout_s: float = END_S
             time.sleep(0.1)
         all_ended_s = time.monotonic() - start_s
         records = {record.id: record for record in _all_jobs(board)}
-        holes = sum([event.seq for event in each] != list(range(1, len(each) + 1)) for each in map(board.events, records))
+        events = [board.events(job) for job in records]
     with open_store(url) as store:
         wrong = sum(
             record.status == "succeeded"
-            and (record.result_plan_id is None or store.get_plan(record.result_plan_id).problem.problem_id != record.problem_id)
+            and (
+                record.result_plan_id is None
+                or store.get_plan(record.result_plan_id).problem.problem_id != record.problem_id
+            )
             for record in records.values()
         )
     return {
@@ -41,7 +44,7 @@ def jobs_verdict(url: str, acknowledged: Iterable[str], timeout_s: float = END_S
         "stored_but_not_acknowledged": len(set(records) - promised),
         "doubled": len(records) - len({record.problem_id for record in records.values()}),
         "wrong_plans": wrong,
-        "events_with_holes": holes,
+        "events_with_holes": sum([each.seq for each in told] != list(range(1, len(told) + 1)) for told in events),
         "statuses": dict(Counter(record.status for record in records.values())),
         "attempts": dict(sorted(Counter(str(record.attempts) for record in records.values()).items())),
         "all_ended_s": all_ended_s,

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -47,13 +47,19 @@ class HttpLoad:
     """Clients that go on until the block ends; then what they were answered."""
 
     def __init__(
-        self, addresses: Sequence[str], *, clients: int = 4, pause_s: float = 0.05, first: int = 1, **changes: Any
+        self,
+        addresses: Sequence[str],
+        *,
+        clients: int = 4,
+        pause_s: float = 0.05,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.addresses, self._pause_s, self._changes = list(addresses), pause_s, changes
+        self.addresses, self._pause_s, self._headers = list(addresses), pause_s, dict(headers or {})
         self.answers: list[Answer] = []
         self.acknowledged: dict[str, int] = {}
         self.tries_until_acknowledged: Counter[int] = Counter()
-        self._next = first
+        self.reads_failed_twice = 0
+        self._next = 1
         self._lock = threading.Lock()
         self._end = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(n,), daemon=True) for n in range(clients)]
@@ -83,19 +89,27 @@ class HttpLoad:
 
     def _run(self, client: int) -> None:
         draw = random.Random(client)
-        with httpx.Client(timeout=TIMEOUT_S) as http:
+        with httpx.Client(timeout=TIMEOUT_S, headers=self._headers) as http:
             while not self._end.wait(self._pause_s):
                 with self._lock:
                     number, self._next = self._next, self._next + 1
                 self._submit(http, number)
                 known = list(self.acknowledged)
                 if known:
-                    self.ask(http, number, "GET", f"/v1/jobs/{draw.choice(known)}")
+                    self._read(http, number, draw.choice(known))
+
+    def _read(self, http: httpx.Client, number: int, job: str) -> None:
+        for turn in (number, number + 1):
+            response = self.ask(http, turn, "GET", f"/v1/jobs/{job}")
+            if response is not None and response.is_success:
+                return
+        with self._lock:
+            self.reads_failed_twice += 1
 
     def _submit(self, http: httpx.Client, number: int) -> None:
         """Repeat one submission until it is acknowledged, or everything ends."""
         headers = {"Prefer": "respond-async", "Idempotency-Key": f"load-{number}"}
-        body = job_question(number, **self._changes)
+        body = job_question(number)
         tries = 0
         while not (tries and self._end.is_set()):
             response = self.ask(http, number + tries, "POST", "/v1/plans", json=body, headers=headers)

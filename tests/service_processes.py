@@ -116,7 +116,17 @@ class WorkerCommand(MeshwrightProcess):
     def __init__(self, url: str, folder: Path, *flags: str, lease_s: float = 4.0) -> None:
         words = ["worker", "--database", url, "--lease", str(lease_s), "--memory-limit", "2", *flags]
         super().__init__(words, folder / f"worker-{os.urandom(4).hex()}.log")
-        self._await(lambda: "takes jobs" in self.log)
+        self._starts = 0
+        self._await_start()
+
+    def start_again(self) -> None:
+        """The same command anew; returns when it takes jobs."""
+        super().start_again()
+        self._await_start()
+
+    def _await_start(self) -> None:
+        self._starts += 1
+        self._await(lambda: self.log.count("takes jobs") >= self._starts)
 
 
 def _free_port() -> int:

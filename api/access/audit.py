@@ -74,7 +74,10 @@ class Audit:
         self._thread.join(END_WAIT_S)
 
     async def begin(self, request: Request, caller: Caller) -> None:
-        """Put on record what is about to be changed; once a request.  Raises ServiceBusy, StoreError: then change nothing."""
+        """Put on record what is about to be changed; once a request.
+
+        Raises ServiceBusy, StoreError: then change nothing.
+        """
         if STATE in request.scope["state"]:
             return
         event = event_of(request, "begun", caller)

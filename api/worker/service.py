@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
+from dbos import error as dbos_error
 
 from api.errors import WorkerLost
 from api.jobs.board import PlanRequest
@@ -169,8 +170,13 @@ class Worker:
 
     def _write_event(self, value: dict[str, Any]) -> None:
         """Append to the events of the job that runs in this context.  Raises StoreError."""
-        with translated(self._url):
-            write_event(value)
+        try:
+            with translated(self._url):
+                write_event(value)
+        except dbos_error.DBOSWorkflowConflictIDError:
+            log.warning("a write was refused, because the job runs elsewhere")
+            self._presence.count_refusal()
+            raise
 
     def _dispatches(self, job: str) -> int:
         """How often the program was handed to a worker, this time included."""

@@ -28,6 +28,8 @@ def check_writable(connection: Connection) -> None:
         # Some network file systems do not say how large they are.
         if disk.f_blocks and disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES:
             raise StoreFull("no space is left for the plan database", where=str(path.parent), hint="free disk space")
-    elif connection.dialect.name == "postgresql":
-        if connection.execute(text("SHOW transaction_read_only")).scalar() == "on":
-            raise StoreReadOnly("the PostgreSQL server is read-only", hint="connect to the primary, not to a standby")
+    elif (
+        connection.dialect.name == "postgresql"
+        and connection.execute(text("SHOW transaction_read_only")).scalar() == "on"
+    ):
+        raise StoreReadOnly("the PostgreSQL server is read-only", hint="connect to the primary, not to a standby")
