@@ -21,7 +21,7 @@ from api.jobs.dbos_board import DbosBoard
 from benchmarks.faults_verdict import clients_verdict, jobs_verdict
 from benchmarks.job_queue import database
 from planner.store import open_store
-from tests.faulty_solver import PAUSE, SLOW
+from tests.faulty_solver import HANG, PAUSE
 from tests.http_load import HttpLoad
 from tests.job_requests import faulty_request
 from tests.job_workers import WorkerProcess, quick_settings, wait_for
@@ -55,7 +55,8 @@ def worker_clock_jumps(kind: str, times: int = 10) -> dict[str, Any]:
         settings = quick_settings(url, concurrency=2, lease_s=LEASE_S, solver_module="tests.faulty_solver")
         with WorkerProcess(settings, clock.environment), WorkerProcess(settings):
             # One more than either worker holds: both have one that lasts through every jump.
-            lasting = [board.submit(faulty_request(SLOW, 4 * (each + 1)), key=None, owner="o").id for each in range(3)]
+            endless = [faulty_request(HANG, 4 * (each + 1), limited=False) for each in range(3)]
+            lasting = [board.submit(request, key=None, owner="o").id for request in endless]
             for number in range(times):
                 jobs += [
                     board.submit(faulty_request(PAUSE, 400 + 8 * number + 4 * each), key=None, owner="o").id

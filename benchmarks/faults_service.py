@@ -19,7 +19,7 @@ from api.client.patience import Patience
 from api.jobs.board import JobEvent, JobRecord
 from benchmarks.faults_verdict import clients_verdict, jobs_verdict
 from benchmarks.job_queue import database
-from tests.faulty_solver import SLOW
+from tests.faulty_solver import HANG
 from tests.http_load import HttpLoad, job_question
 from tests.job_workers import WorkerProcess, quick_settings
 from tests.service_processes import ServiceProcess, WorkerCommand
@@ -59,7 +59,7 @@ class Watcher:
 
 
 def restarts_under_a_watcher(kind: str, times: int = 10) -> dict[str, Any]:
-    """SIGTERM and kill -9 in turn while a client watches a job that is searched for minutes; then it is cancelled."""
+    """SIGTERM and kill -9 in turn while a client watches a job that never ends by itself; then it is cancelled."""
     with (
         tempfile.TemporaryDirectory(prefix="mwfault") as folder,
         database(kind, durable=False) as (url, _),
@@ -67,7 +67,7 @@ def restarts_under_a_watcher(kind: str, times: int = 10) -> dict[str, Any]:
         WorkerProcess(quick_settings(url, solver_module="tests.faulty_solver")),
     ):
         headers = {"Prefer": "respond-async"}
-        question = job_question(1, seed=SLOW)
+        question = job_question(1, seed=HANG)
         made = httpx.post(f"{service.address}/v1/plans", json=question, headers=headers, timeout=60)
         job = JobRecord.model_validate_json(made.content).id
         watcher = Watcher(service.address, job)
