@@ -2,7 +2,7 @@
 
 DBOS repeats a statement that lost its connection, but doubles its pause up to a minute and a half, and takes some
 failures to connect (a socket that is not there) for the end of the job.  So the wait stands one floor below: asking for
-a connection takes as long as the server is away.  A worker that must end asks ``give_up``.
+a connection takes as long as the server is away.  A worker that must end sets ``give_up``.
 
 Only the engine that DBOS runs programs on is patient.  Heartbeats, notes and boards must hear that nobody is there.
 """
@@ -16,7 +16,8 @@ from typing import Any
 from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import Dialect
 
-from api.jobs.system_database import BUSY_TIMEOUT_MS, CONNECT_TIMEOUT_S
+from api.jobs.system_database import CONNECT_TIMEOUT_S
+from planner.store.engine import with_server_settings
 from planner.store.faults import translated
 
 RETRY_S = 0.5
@@ -32,13 +33,10 @@ def make_patient_engine(url: str, connections: int, give_up: threading.Event) ->
     if url.startswith("sqlite:"):
         return None
     with translated(url):
-        address = make_url(url)
-        options = (
-            f"{address.query.get('options', '')} -c lock_timeout={BUSY_TIMEOUT_MS}"
-            f" -c idle_in_transaction_session_timeout={IDLE_TRANSACTION_MS}"
-        )
+        address = with_server_settings(make_url(url))
+        options = f"{address.query['options']} -c idle_in_transaction_session_timeout={IDLE_TRANSACTION_MS}"
         engine = create_engine(
-            address.update_query_dict({"options": options.strip()}),
+            address.update_query_dict({"options": options}),
             pool_size=connections,
             max_overflow=0,
             pool_pre_ping=True,

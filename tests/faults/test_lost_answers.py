@@ -13,6 +13,7 @@ from sqlalchemy import Engine, text
 from api.jobs.dbos_board import DbosBoard
 from api.jobs.system_database import make_system_engine, status_table, system_database_url
 from api.planning.key_releases import KeyReleases
+from api.telemetry.metrics import Metrics
 from planner.store import open_store
 from tests import faulty_solver
 from tests.job_requests import faulty_request, small_request
@@ -66,8 +67,14 @@ def test_the_refused_writes_of_a_stale_worker_are_counted(database_url: str) -> 
             wait_for(lambda: board.get(job).attempts == 2, 60, "another has it")
             stale.go_on()
             wait_for(lambda: sorted(board.counts().refused_of_worker.values()) == [0, 1], 30, "one write was refused")
+            metrics = Metrics()
+            metrics.show_queue(board.counts())
             board.cancel(job)
             (record,) = ended(board, [job], 30)
+    page = metrics.page().decode()
+    assert "meshwright_workers 2.0" in page
+    counted = [line.rpartition(" ")[2] for line in page.splitlines() if line.startswith("meshwright_stale_writes")]
+    assert sorted(counted) == ["0.0", "1.0"]
     assert (record.status, record.attempts) == ("cancelled", 2)
 
 
