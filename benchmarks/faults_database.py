@@ -79,7 +79,7 @@ class Deployment:
 
 
 @contextmanager
-def deployment() -> Iterator[Deployment]:
+def deployment(clients: int) -> Iterator[Deployment]:
     """A service and a worker on a PostgreSQL that forgets nothing when it crashes."""
     with (
         tempfile.TemporaryDirectory(prefix="mwfault") as folder,
@@ -89,13 +89,13 @@ def deployment() -> Iterator[Deployment]:
     ):
         if server is None:
             raise SystemExit("only PostgreSQL can go away alone")
-        load = HttpLoad([service.address], clients=4, pause_s=PAUSE_S)
+        load = HttpLoad([service.address], clients=clients, pause_s=PAUSE_S)
         yield Deployment(url, server, service, worker, load)
 
 
-def outages(fault: str, absences_s: list[float]) -> dict[str, Any]:
+def outages(fault: str, absences_s: list[float], clients: int = 4) -> dict[str, Any]:
     """The database is away so often, each time for so long."""
-    with deployment() as parts:
+    with deployment(clients) as parts:
         with parts.load:
             time.sleep(SETTLE_S)
             seen = [parts.outage(absence_s) for absence_s in absences_s]

@@ -101,7 +101,7 @@ def restarts_under_a_watcher(kind: str, times: int = 10) -> dict[str, Any]:
         }
 
 
-def rolling_restart(rounds: int = 2) -> dict[str, Any]:
+def rolling_restart(rounds: int = 2, clients: int = 4) -> dict[str, Any]:
     """Two replicas and two workers, each ended by SIGTERM and started again, under load."""
     with (
         tempfile.TemporaryDirectory(prefix="mwfault") as folder,
@@ -112,7 +112,7 @@ def rolling_restart(rounds: int = 2) -> dict[str, Any]:
         WorkerCommand(url, Path(folder)) as second,
     ):
         ends = []
-        with HttpLoad([one.address, two.address], clients=4, pause_s=0.3) as load:
+        with HttpLoad([one.address, two.address], clients=clients, pause_s=0.3) as load:
             time.sleep(SETTLE_S)
             for _ in range(rounds):
                 for part in (one, first, two, second):

@@ -29,7 +29,7 @@ def assert_promises_kept(seen: dict[str, Any]) -> None:
 
 
 def test_a_database_that_crashes_again_and_again_loses_nothing_that_was_acknowledged() -> None:
-    seen = outages("crashes", [0.5, 1.0])
+    seen = outages("crashes", [0.5, 1.0], clients=2)
     assert_promises_kept(seen)
     assert seen["answers"]["503"] > 0
     assert set(seen["answers"]) <= {"200", "202", "503", "409"}
@@ -37,7 +37,7 @@ def test_a_database_that_crashes_again_and_again_loses_nothing_that_was_acknowle
 
 
 def test_a_database_that_is_away_for_longer_is_waited_for() -> None:
-    seen = outages("away", [6.0])
+    seen = outages("away", [6.0], clients=2)
     assert_promises_kept(seen)
     assert (seen["ready_while_away"], seen["alive_while_away"]) == (False, True)
     assert (seen["ready_afterwards"], seen["worker_lived_on"]) == (True, True)

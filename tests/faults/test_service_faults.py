@@ -25,7 +25,7 @@ def test_a_watching_client_sees_every_event_once_whatever_ends_the_service() -> 
 @pytest.mark.postgres
 @pytest.mark.skipif(server_programs() is None, reason="PostgreSQL server programs are not installed")
 def test_a_rolling_restart_fails_no_request_that_is_repeated_once() -> None:
-    seen = rolling_restart(1)
+    seen = rolling_restart(1, clients=2)
     assert_promises_kept(seen)
     assert seen["failed_after_one_repetition"] == 0
     assert set(seen["answers"]) <= {"200", "202", "unreachable"}
