@@ -46,7 +46,7 @@ def full_disk(full_s: float = 30.0) -> dict[str, Any]:
             freed_s = time.monotonic()
             time.sleep(SETTLE_S)
         jobs = jobs_verdict(f"sqlite:///{disk / 'plans.db'}", load.acknowledged)
-        bad = [each.at_s - freed_s for each in load.answers if each.status not in {200, 202}]
+        late = [each for each in load.answers if each.at_s >= freed_s and each.status not in {200, 202}]
         return {
             "database": "sqlite",
             "fault": "disk full",
@@ -55,7 +55,7 @@ def full_disk(full_s: float = 30.0) -> dict[str, Any]:
             **clients_verdict(load),
             "ready_while_full": any(ready),
             "ready_afterwards": service.answers("/readyz"),
-            "last_refusal_after_space_s": max(bad, default=0.0),
+            "last_refusal_after_space_s": max((each.at_s - freed_s for each in late), default=0.0),
             "sound": sound(disk),
         }
 
