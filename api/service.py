@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from api.access.rates import Rates
 from api.errors import ServiceBusy
 from api.jobs.board import JobBoard
 from api.planning.answers import Answers
+from api.planning.key_releases import KeyReleases
 from api.planning.resolving import Resolver
 from api.retention import Pruning
 from api.settings import Settings
@@ -41,6 +43,7 @@ class Service:
     searches: SolverPool
     quick: SolverPool
     answers: Answers
+    releases: KeyReleases
     views: RecentAnswers[bytes]
     view_flights: Flights[bytes]
     jobs: JobBoard | None
@@ -79,6 +82,7 @@ async def running(
         searches=searches,
         quick=quick,
         answers=Answers(store, searches, metrics, settings),
+        releases=KeyReleases(records),
         views=RecentAnswers(settings.cached_answers),
         view_flights=Flights(),
         jobs=jobs,
@@ -89,12 +93,14 @@ async def running(
     pruning.start()
     if service.sweeps is not None:
         service.sweeps.start()
+    releasing = asyncio.create_task(service.releases.run())
     await searches.start()
     await quick.start()
     try:
         yield service
     finally:
         service.draining = True
+        releasing.cancel()
         await searches.stop()
         await quick.stop()
         await to_thread.run_sync(pruning.stop)

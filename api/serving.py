@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
 
 from api.app import create_app
 from api.http.patience import patient
 from api.jobs.board import JobBoard
+from api.service import Service
 from api.settings import LOOPBACK_HOSTS, Settings
 from api.telemetry.logs import configure_logging
 from planner.errors import DocumentInvalid
@@ -41,8 +44,9 @@ def serve(settings: Settings, host: str, port: int) -> None:
     # What is wrong with the database is said here, in one sentence, and not in a server's log.
     open_store(settings.database).close()
     with embedded_board(settings) as board:
+        app = create_app(settings, board)
         config = uvicorn.Config(
-            create_app(settings, board),
+            app,
             host=host,
             port=port,
             log_level="info",
@@ -55,7 +59,22 @@ def serve(settings: Settings, host: str, port: int) -> None:
             timeout_graceful_shutdown=DRAIN_S,
             h11_max_incomplete_event_size=settings.connections.head_bytes,
         )
-        uvicorn.Server(config).run()
+        _Server(config, app).run()
+
+
+class _Server(uvicorn.Server):
+    """Tells the application that the end was asked for: what watches jobs ends now, and does not hold up the rest."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self._app = app
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal."""
+        service: Service | None = getattr(self._app.state, "service", None)
+        if service is not None:
+            service.draining = True
+        super().handle_exit(sig, frame)
 
 
 @contextmanager

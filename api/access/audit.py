@@ -1,6 +1,6 @@
 """How is it put on record who changes what?  Before it is done, or it is not done; its answer and refusals afterwards.
 
-begun     written before a request changes anything; when it cannot be written the request is refused (503)
+begun     written before a request changes anything; when it cannot be written the request is refused (503, 507)
 ended     the answer of such a request, written beside it
 refused   401 and 403, written beside the answer; when they come too fast one row stands for many
 
@@ -26,6 +26,7 @@ from api.batches import next_batch
 from api.errors import ServiceBusy, TooManyRequests
 from api.telemetry.metrics import Metrics
 from planner.store.audit import AuditTrail
+from planner.store.errors import StoreFull, StoreReadOnly, StoreUnavailable
 from planner.store.records import AuditEvent
 from profiles.errors import MeshwrightError
 
@@ -73,7 +74,10 @@ class Audit:
         self._thread.join(END_WAIT_S)
 
     async def begin(self, request: Request, caller: Caller) -> None:
-        """Put on record what is about to be changed; once a request.  Raises ServiceBusy: then change nothing."""
+        """Put on record what is about to be changed; once a request.
+
+        Raises ServiceBusy, StoreError: then change nothing.
+        """
         if STATE in request.scope["state"]:
             return
         event = event_of(request, "begun", caller)
@@ -83,6 +87,9 @@ class Audit:
         self._waiting.put(_Waiting(event, written))
         try:
             await asyncio.wrap_future(written)
+        except (StoreUnavailable, StoreReadOnly, StoreFull):
+            # What is wrong with the database, which the request would have met next.
+            raise
         except MeshwrightError as error:
             raise _cannot() from error
         request.scope["state"][STATE] = self, event

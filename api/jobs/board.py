@@ -89,6 +89,10 @@ class QueueCounts(Document):
     queued: int = Field(ge=0)
     running: int = Field(ge=0)
     oldest_queued_s: float = Field(default=0.0, ge=0, description="how long the oldest queued job waits; 0 = none")
+    refused_of_worker: dict[str, int] = Field(
+        default_factory=dict,
+        description="workers that live, and how many writes of each to a job it had lost were refused",
+    )
 
 
 class JobBoard(Protocol):

@@ -22,7 +22,7 @@ from api.jobs.board import ENDED, JobEvent, JobRecord, JobStatus, PlanRequest, Q
 from api.jobs.group_commit import GroupCommit
 from api.jobs.identity import generation_of
 from api.jobs.queue_gate import QueueGate, QueueLimits
-from api.jobs.queue_sql import read_load, read_old, read_old_keys, read_page
+from api.jobs.queue_sql import read_load, read_old, read_old_keys, read_page, read_workers
 from api.jobs.records import STREAM, job_events, job_record
 from api.jobs.submission import KEYS, Submission
 from api.jobs.system_database import (
@@ -33,6 +33,7 @@ from api.jobs.system_database import (
     system_database_url,
 )
 from planner.store import software_signature
+from planner.store.errors import StoreReadOnly
 from planner.store.faults import translated
 from profiles.errors import DocumentInvalid, NotFound
 
@@ -75,9 +76,14 @@ class DbosBoard:
     def submit(self, request: PlanRequest, *, key: str | None, owner: str) -> JobRecord:
         """The job for ``request``, on disk on return.  Raises KeyReused, QueueFull, StoreError."""
         submission = Submission(request, key, owner, self._gate)
-        with translated(self._url):
-            placed = self._commits.run(lambda connection: submission.place(connection, self._client, self.get))
-            return self.get(placed) if isinstance(placed, str) else placed
+        try:
+            with translated(self._url):
+                placed = self._commits.run(lambda connection: submission.place(connection, self._client, self.get))
+                return self.get(placed) if isinstance(placed, str) else placed
+        except StoreReadOnly:
+            # As in planner.store.engine: SQLite would keep to reading.
+            self._engine.dispose()
+            raise
 
     def get(self, job_id: str) -> JobRecord:
         """The job as it stands.  Raises NotFound, StoreError."""
@@ -166,8 +172,10 @@ class DbosBoard:
     def counts(self) -> QueueCounts:
         """How many jobs wait and run."""
         with translated(self._url), self._engine.connect() as connection:
-            load = read_load(connection)
-        return QueueCounts(queued=load.queued, running=load.running, oldest_queued_s=load.oldest_queued_s)
+            load, workers = read_load(connection), read_workers(connection)
+        return QueueCounts(
+            queued=load.queued, running=load.running, oldest_queued_s=load.oldest_queued_s, refused_of_worker=workers
+        )
 
     def _row(self, workflow_id: str) -> WorkflowStatus | None:
         rows = self._client.list_workflows(workflow_ids=[workflow_id], load_input=False)

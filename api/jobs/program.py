@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dbos import DBOS
+from dbos._dbos import _get_dbos_instance
 
 from api.jobs.outcome import MOST_ATTEMPTS, Outcome
 from api.jobs.records import STREAM
@@ -45,6 +46,11 @@ def register_program(run_attempt: RunAttempt) -> None:
             if not outcome["again"]:
                 return outcome
             crashes += 1
+
+
+def active_jobs() -> set[str]:
+    """Jobs whose program runs in this process, or waits here to write its outcome."""
+    return set(_get_dbos_instance()._active_workflows_set.activeList())
 
 
 def write_event(value: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ Reads only; the columns are those that DBOS documents (https://docs.dbos.dev/exp
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +13,7 @@ from datetime import datetime
 from sqlalchemy import Connection, text
 
 from api.jobs.identity import CONTENT_DIGITS
-from api.jobs.system_database import PROGRAM, QUEUE, status_table
+from api.jobs.system_database import PROGRAM, QUEUE, WORKERS, status_table
 
 _STATES = {
     "queued": "status IN ('ENQUEUED', 'DELAYED')",
@@ -51,6 +52,15 @@ def read_load(connection: Connection, owner: str | None = None) -> Load:
     ).one()
     oldest_s = 0.0 if row[3] is None else max(0.0, time.time() - int(row[3]) / 1000)
     return Load(queued=int(row[0]), running=int(row[1]), queued_of_owner=int(row[2]), oldest_queued_s=oldest_s)
+
+
+def read_workers(connection: Connection) -> dict[str, int]:
+    """Workers that show themselves, and how many of the writes of each were refused since it started."""
+    rows = connection.execute(
+        text(f"SELECT attributes FROM {status_table(connection.engine)} WHERE queue_name = :queue"), {"queue": WORKERS}
+    )
+    notes = [json.loads(row[0]) if isinstance(row[0], str | bytes) else row[0] for row in rows]
+    return {str(each["executor"]): int(each.get("refused", 0)) for each in notes}
 
 
 def read_old(connection: Connection, before: datetime, limit: int) -> list[str]:

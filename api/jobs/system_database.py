@@ -27,6 +27,8 @@ APPLICATION_VERSION = "jobs-1"
 """Changes only when the steps of ``api.jobs.program`` change, so that an upgrade finishes what older workers began."""
 SCHEMA = "dbos"
 QUEUE = "meshwright-plans"
+WORKERS = "meshwright-workers"
+"""Queue of the rows by which workers show that they live; nobody serves it."""
 PROGRAM = "plan"
 """Name of the durable program that a job runs."""
 

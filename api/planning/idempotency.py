@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from api.errors import KeyInFlight, KeyReused, RequestRefused
+from api.planning.key_releases import KeyReleases
 from planner.store.records import IdempotencyRecord
 from planner.store.service import ServiceStore
 
@@ -37,6 +38,7 @@ class KeyedRequest:
     """A request under a key of its owner."""
 
     store: ServiceStore
+    releases: KeyReleases
     owner: str
     key: str
     request_sha: str
@@ -74,4 +76,4 @@ class KeyedRequest:
 
     async def failed(self) -> None:
         """Forget the request: it may be repeated."""
-        await to_thread.run_sync(self.store.release_key, self.owner, self.key)
+        await self.releases.release(self.owner, self.key)

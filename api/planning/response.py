@@ -57,6 +57,10 @@ async def answer(service: Service, asked: Asked, *, join: bool) -> Response:
     try:
         await asked.begin()
         outcome = await _outcome(service, asked)
+        if isinstance(outcome, Answer):
+            await keyed.answered(plan_id=outcome.plan_id)
+        else:
+            await keyed.answered(job_id=outcome.id)
     except AnswerRefused as error:
         if error.problem.status < HTTPStatus.INTERNAL_SERVER_ERROR:
             await keyed.answered(problem=error.problem.model_dump_json())
@@ -66,10 +70,6 @@ async def answer(service: Service, asked: Asked, *, join: bool) -> Response:
     except BaseException:
         await keyed.failed()
         raise
-    if isinstance(outcome, Answer):
-        await keyed.answered(plan_id=outcome.plan_id)
-    else:
-        await keyed.answered(job_id=outcome.id)
     return _response(outcome)
 
 

@@ -83,7 +83,7 @@ async def create_plan(
 def keyed_request(service: Service, caller: Caller, key: str, question: PlanQuestion) -> KeyedRequest:
     """The question under a key of its owner; its content is what was asked, not what names meant at the time."""
     sha = hashlib.sha256(canonical_json(question.model_dump(mode="json")).encode()).hexdigest()
-    return KeyedRequest(service.records, caller.owner, key, sha)
+    return KeyedRequest(service.records, service.releases, caller.owner, key, sha)
 
 
 def means_the_same_for_ever(question: PlanQuestion) -> bool:

@@ -45,6 +45,11 @@ class Metrics:
         )
         self._queued = Gauge("meshwright_jobs_queued", "Jobs that wait.", registry=self.registry)
         self._running = Gauge("meshwright_jobs_running", "Jobs that run.", registry=self.registry)
+        self._workers = Gauge("meshwright_workers", "Workers that show themselves.", registry=self.registry)
+        self._refused = Gauge(
+            "meshwright_stale_writes_refused", "Writes of a worker to a job that it had lost, since it started.",
+            ("worker",), registry=self.registry,
+        )  # fmt: skip
         self._oldest = Gauge("meshwright_oldest_queued_seconds", "Age of the oldest job.", registry=self.registry)
 
     def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -71,6 +76,10 @@ class Metrics:
         self._queued.set(counts.queued)
         self._running.set(counts.running)
         self._oldest.set(counts.oldest_queued_s)
+        self._workers.set(len(counts.refused_of_worker))
+        self._refused.clear()
+        for worker, refused in counts.refused_of_worker.items():
+            self._refused.labels(worker).set(refused)
 
     def page(self) -> bytes:
         """The exposition text."""

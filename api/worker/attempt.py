@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -25,7 +26,7 @@ from api.worker.solver_process import SolverProcess
 from planner.errors import BudgetSpent
 from planner.plan import Plan
 from planner.search.recheck import recheck_plan
-from planner.store.errors import StoreUnavailable
+from planner.store.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from planner.store.repository import Store
 from solver.check import CheckFailed
 
@@ -36,6 +37,9 @@ LOOK_S = 1.0
 SILENCE_S = 10.0
 """An event at least so often, because writing one is what finds out that the job belongs to somebody else."""
 STORE_RETRY_S = 2.0
+
+PASSING = (StoreUnavailable, StoreFull, StoreReadOnly)
+"""What somebody will repair: a plan that is found is kept until then."""
 
 T = TypeVar("T")
 WriteEvent = Callable[[dict[str, Any]], None]
@@ -64,6 +68,7 @@ class Attempt:
     _event_s: float = float("-inf")
     _look_s: float = float("-inf")
     _stop_s: float | None = None
+    _away: bool = False
 
     def run(self) -> Outcome:
         """How it ended.  Raises Lost."""
@@ -152,7 +157,7 @@ class Attempt:
             gap=plan.gap,
         )
         # Before the plan is stored: whoever lost the job while it solved stores nothing.
-        self._write()
+        self._patiently(self._write)
         plan_id = self._patiently(lambda: self.store.save_plan(plan, wall_s))
         status = "cancelled" if self.cancelled else "succeeded"
         return Outcome.model_validate(
@@ -160,11 +165,11 @@ class Attempt:
         )
 
     def _patiently(self, ask: Callable[[], T]) -> T:
-        """Wait for a database that is away: an answer is worth more than the wait."""
+        """Wait for a database that is away, full or read-only: an answer is worth more than the wait."""
         while True:
             try:
                 return ask()
-            except StoreUnavailable:
+            except PASSING:
                 self._leave_when_draining()
                 time.sleep(STORE_RETRY_S)
 
@@ -179,20 +184,30 @@ class Attempt:
             return
         self._look_s = time.monotonic()
         note = self.notes.read(self.job)
+        self._away = note is None
         if note is not None:
             self.cancelled = self.cancelled or note.cancel_requested
             if not note.ours:
                 # Refused when it is true; otherwise only an event more.
-                self._write()
+                self._tell()
 
     def _publish(self) -> None:
         """Write progress where it changed, at most every ``TICK_S``, and a sign of life otherwise."""
+        if self._away:
+            # The program's engine would wait for the database, and nobody would hear what the solver says.
+            return
         since_s = time.monotonic() - self._event_s
         changed = self.progress != self._published
         if (changed and since_s >= TICK_S) or since_s >= SILENCE_S:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Write progress; where that cannot be done now, the search goes on, and the next event says more."""
+        with suppress(StoreError):
             self._write()
 
     def _write(self) -> None:
+        """An event, and a note beside the job's row.  Raises StoreError."""
         self._event_s, self._published = time.monotonic(), self.progress
         data = self.progress.model_dump(mode="json")
         self.write_event({"at": datetime.now(UTC).isoformat(), "status": "running", "progress": data})

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from dbos import DBOSClient
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.jobs.system_database import WORKERS
+
 PRESENCE = "worker"
-WORKERS = "meshwright-workers"
-"""Queue of the workers' rows."""
 
 log = logging.getLogger("meshwright.worker")
 
@@ -52,7 +52,7 @@ class Presence:
 
     def __init__(self, client: DBOSClient, executor: str, *, every_s: float, lease_s: float) -> None:
         self._client, self._executor, self._every_s, self._lease_s = client, executor, every_s, lease_s
-        self._row, self._count, self._rows = "", 0, 0
+        self._row, self._count, self._rows, self._refused = "", 0, 0, 0
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -60,6 +60,10 @@ class Presence:
         """Write the row, then keep it moving.  Raises SQLAlchemyError when the database is away now."""
         self._appear()
         self._thread.start()
+
+    def count_refusal(self) -> None:
+        """A write of this worker was refused, because its job runs elsewhere; the next beat says so."""
+        self._refused += 1
 
     def stop(self) -> None:
         """Take the row away: nothing of this worker is left to be found."""
@@ -99,4 +103,5 @@ class Presence:
         )
 
     def _notes(self) -> dict[str, str | float]:
-        return {"executor": self._executor, "beat": self._count, "lease_s": self._lease_s}
+        said = {"beat": self._count, "lease_s": self._lease_s, "refused": self._refused}
+        return {"executor": self._executor, **said}

@@ -5,6 +5,9 @@ worker watches: each running job names its executor, each living executor moves 
 the same for its lease, on the watcher's own monotonic clock, is dead; so is one without any beat, after the watcher's
 lease.  A moment without the database restarts the watch, because nobody could move then.
 
+A worker also watches itself: a job that the database says is its own, but whose program does not run here for a lease,
+was lost between the two, when an answer of the database did.  It goes back on the queue, its attempt uncounted.
+
 Several watchers may agree at once: DBOS re-queues a job only while it still belongs to the executor that is named,
 and hands it to one worker.
 """
@@ -19,7 +22,7 @@ from collections.abc import Callable
 from dbos import DBOS, DBOSClient, error
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.jobs.system_database import PROGRAM
+from api.jobs.system_database import PROGRAM, QUEUE
 from api.worker.presence import Beat, beats
 
 log = logging.getLogger("meshwright.worker")
@@ -54,9 +57,19 @@ class Watch:
 class Reaper:
     """A thread that hands the jobs of dead workers to the living."""
 
-    def __init__(self, client: DBOSClient, executor: str, *, lease_s: float, every_s: float) -> None:
+    def __init__(
+        self,
+        client: DBOSClient,
+        executor: str,
+        active_jobs: Callable[[], set[str]],
+        *,
+        lease_s: float,
+        every_s: float,
+    ) -> None:
         self._client, self._executor, self._every_s = client, executor, every_s
+        self._active_jobs = active_jobs
         self._watch = Watch(lease_s)
+        self._own = Watch(lease_s)
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reaper", daemon=True)
 
@@ -76,10 +89,12 @@ class Reaper:
             except (SQLAlchemyError, error.DBOSException) as failure:
                 log.warning("dead workers cannot be looked for now: %s", type(failure).__name__)
                 self._watch.forget()
+                self._own.forget()
 
     def look(self) -> None:
         """One round."""
         running = self._client.list_workflows(name=PROGRAM, status="PENDING", load_input=False, load_output=False)
+        self._look_at_own({row.workflow_id for row in running if row.executor_id == self._executor})
         executors = {row.executor_id for row in running if row.executor_id}
         moving = beats(self._client)
         for dead in self._watch.dead(executors, moving) - {self._executor}:
@@ -91,3 +106,9 @@ class Reaper:
             if dead in moving:
                 self._client.delete_workflow(moving[dead].row)
             DBOS._recover_pending_workflows([dead])
+
+    def _look_at_own(self, jobs: set[str]) -> None:
+        # Read after the rows: a job that was begun in between is active, and one that ended is no longer its own.
+        for lost in self._own.dead(jobs - self._active_jobs(), {}):
+            log.warning("job %s was given to this worker, which does not run it; it runs again", lost)
+            self._client.resume_workflow(lost, queue_name=QUEUE)

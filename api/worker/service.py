@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from typing import Any
 
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
+from dbos import error as dbos_error
 
 from api.errors import WorkerLost
 from api.jobs.board import PlanRequest
 from api.jobs.outcome import MOST_ATTEMPTS, Outcome, failed
-from api.jobs.program import register_program, write_event
+from api.jobs.program import active_jobs, register_program, write_event
 from api.jobs.system_database import (
     APPLICATION,
     APPLICATION_VERSION,
@@ -30,6 +32,7 @@ from api.telemetry.logs import CONTEXT, FIELDS
 from api.telemetry.tracing import Tracing, TracingSettings
 from api.worker.attempt import STORE_RETRY_S, Attempt, Lost
 from api.worker.job_notes import JobNotes, Note
+from api.worker.patient_engine import make_patient_engine
 from api.worker.presence import Presence, executor_name
 from api.worker.reaper import Reaper
 from api.worker.settings import WorkerSettings, default_memory_limit_bytes
@@ -64,8 +67,10 @@ class Worker:
         self._pool = SolverPool(settings.concurrency, limit_bytes, settings.solver_module)
         beat_s = settings.heartbeat_s
         self._presence = Presence(self._client, self._executor, every_s=beat_s, lease_s=settings.lease_s)
-        self._reaper = Reaper(self._client, self._executor, lease_s=settings.lease_s, every_s=beat_s)
+        self._reaper = Reaper(self._client, self._executor, active_jobs, lease_s=settings.lease_s, every_s=beat_s)
         self._out_of_time = threading.Event()
+        connections = settings.concurrency + SPARE_CONNECTIONS
+        self._program_engine = make_patient_engine(self._url, connections, self._out_of_time)
 
     @property
     def name(self) -> str:
@@ -101,11 +106,15 @@ class Worker:
         # Waits for running jobs; those that are given back are no longer counted as running.
         DBOS.destroy(workflow_completion_timeout_sec=int(self._settings.drain_s + PARK_S) + 1)
         timer.cancel()
+        # Whatever still waits for a database that is away waits no longer.
+        self._out_of_time.set()
         self._reaper.stop()
         self._presence.stop()
         self._pool.close()
         self._client.destroy()
         self._engine.dispose()
+        if self._program_engine is not None:
+            self._program_engine.dispose()
         self._store.close()
         if self._tracing is not None:
             self._tracing.close()
@@ -115,6 +124,7 @@ class Worker:
         return {
             "name": APPLICATION,
             "system_database_url": self._url,
+            "system_database_engine": self._program_engine,
             "dbos_system_schema": SCHEMA,
             "sys_db_pool_size": self._settings.concurrency + SPARE_CONNECTIONS,
             "application_version": APPLICATION_VERSION,
@@ -166,13 +176,23 @@ class Worker:
             pool=self._pool,
             notes=self._notes,
             store=self._store,
-            write_event=write_event,
+            write_event=self._write_event,
             draining=self._out_of_time.is_set,
         )
         try:
             return attempt.run()
         except MeshwrightError as error:
             return failed(error, number)
+
+    def _write_event(self, value: dict[str, Any]) -> None:
+        """Append to the events of the job that runs in this context.  Raises StoreError."""
+        try:
+            with translated(self._url):
+                write_event(value)
+        except dbos_error.DBOSWorkflowConflictIDError:
+            log.warning("a write was refused, because the job runs elsewhere")
+            self._presence.count_refusal()
+            raise
 
     def _note(self, job: str) -> Note:
         """What stands beside the job's row, once the database is there."""

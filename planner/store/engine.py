@@ -19,6 +19,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from planner.store.address import display
+from planner.store.errors import StoreReadOnly
 from planner.store.faults import translated
 from planner.store.watching import watched
 
@@ -53,10 +54,15 @@ def reading(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """One transaction: all of it is stored, or nothing; StoreError on failure."""
-    with watched("write"), translated(shown(engine)), engine.connect() as connection:
-        connection.execution_options(**{_WRITES: True})
-        with connection.begin():
-            yield connection
+    try:
+        with watched("write"), translated(shown(engine)), engine.connect() as connection:
+            connection.execution_options(**{_WRITES: True})
+            with connection.begin():
+                yield connection
+    except StoreReadOnly:
+        # SQLite opens a file that it may not write for reading, and keeps to that: the next one opens it anew.
+        engine.dispose()
+        raise
 
 
 def with_server_settings(address: URL) -> URL:

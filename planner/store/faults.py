@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 from planner.store.address import ENVIRONMENT_VARIABLE, display
 from planner.store.errors import (
@@ -95,6 +96,10 @@ def translated(url: str) -> Iterator[None]:
         ) from error
     except DBAPIError as error:
         raise _from_driver(error, url) from error
+    except NoConnectionFree as error:
+        raise StoreUnavailable(
+            "every connection to the plan database is in use", where=display(url), hint="try again"
+        ) from error
     except SQLAlchemyError as error:
         raise StoreError(f"the plan database failed: {error}", where=display(url)) from error
 
@@ -112,8 +117,8 @@ def _from_driver(error: DBAPIError, url: str) -> StoreError:
         for prefix, kind, what, hint in _POSTGRES:
             if state.startswith(prefix):
                 return kind(f"{what} ({detail})", where=display(url), hint=hint)
-    elif sqlite_code is None and type(error).__name__ == "OperationalError":
-        # psycopg gives no SQLSTATE when it never reached a server.
+    elif sqlite_code is None and (error.connection_invalidated or type(error).__name__ == "OperationalError"):
+        # psycopg gives no SQLSTATE when it never reached a server, or lost it before it could say anything.
         return StoreUnavailable(
             f"the PostgreSQL server cannot be reached ({detail})",
             where=display(url),

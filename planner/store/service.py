@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, insert, select, text, update
+from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from planner.store import named
 from planner.store.audit import append_events
@@ -18,10 +18,18 @@ from planner.store.records import ApiKeyRecord, AuditEvent, IdempotencyRecord, N
 from planner.store.saving import insert_absent
 from planner.store.schema import HEAD_REVISION, current_revision
 from planner.store.tables import ApiKeyRow, IdempotencyKeyRow
+from planner.store.writable import check_writable
 from profiles.document import Document
 
 ABANDONED = timedelta(minutes=2)
 """A request still unanswered after this long died with its server: the next one with its key takes over."""
+
+_UNANSWERED = (
+    IdempotencyKeyRow.plan_id.is_(None),
+    IdempotencyKeyRow.job_id.is_(None),
+    IdempotencyKeyRow.problem.is_(None),
+    IdempotencyKeyRow.sweep_id.is_(None),
+)
 
 
 class ServiceStore:
@@ -32,9 +40,9 @@ class ServiceStore:
         self._clock = clock
 
     def is_ready(self) -> bool:
-        """Whether the database answers and has this release's schema.  Raises StoreError when it is away."""
+        """Whether the database has this release's schema.  Raises StoreError when it is away, full or read-only."""
         with reading(self._engine) as connection:
-            connection.execute(text("SELECT 1"))
+            check_writable(connection)
             return current_revision(connection) == HEAD_REVISION
 
     # --- Named documents ---------------------------------------------------------------------------------------------
@@ -105,14 +113,8 @@ class ServiceStore:
         row = {"owner": owner, "key": key, "request_sha": request_sha, "created_at": now}
         here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
         with writing(self._engine) as connection:
-            abandoned = (
-                IdempotencyKeyRow.plan_id.is_(None),
-                IdempotencyKeyRow.job_id.is_(None),
-                IdempotencyKeyRow.problem.is_(None),
-                IdempotencyKeyRow.sweep_id.is_(None),
-                IdempotencyKeyRow.created_at < now - ABANDONED,
-            )
-            connection.execute(delete(IdempotencyKeyRow).where(*here, *abandoned))
+            abandoned = IdempotencyKeyRow.created_at < now - ABANDONED
+            connection.execute(delete(IdempotencyKeyRow).where(*here, *_UNANSWERED, abandoned))
             if insert_absent(connection, IdempotencyKeyRow, [row]):
                 return None
             found = connection.execute(select(IdempotencyKeyRow.__table__).where(*here)).mappings().one()
@@ -143,7 +145,7 @@ class ServiceStore:
             connection.execute(change)
 
     def release_key(self, owner: str, key: str) -> None:
-        """Forget a request that could not be answered, so that it can be repeated."""
+        """Forget a request that could not be answered, so that it can be repeated; one that was is kept."""
         here = (IdempotencyKeyRow.owner == owner, IdempotencyKeyRow.key == key)
         with writing(self._engine) as connection:
-            connection.execute(delete(IdempotencyKeyRow).where(*here))
+            connection.execute(delete(IdempotencyKeyRow).where(*here, *_UNANSWERED))

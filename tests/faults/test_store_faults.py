@@ -294,6 +294,8 @@ def test_a_read_only_server_is_one_clear_error(postgres_url: str) -> None:
         assert store.resolve(first) == first
         with pytest.raises(StoreReadOnly):
             store.save_plan(make_plan(model=make_model(3)), 0.1)
+        with pytest.raises(StoreReadOnly):
+            store.service().is_ready()
 
 
 @pytest.mark.postgres

@@ -36,7 +36,9 @@ def test_a_key_is_claimed_once_answered_and_replayed(store: Store) -> None:
     assert done is not None
     assert (done.answered, done.plan_id, done.request_sha) == (True, "p" * 64, SHA)
     records.release_key("ann", "k")
-    assert records.keyed_request("ann", "k") is None
+    assert records.keyed_request("ann", "k") == done, "an answer is kept"
+    records.release_key("bob", "k")
+    assert records.keyed_request("bob", "k") is None
 
 
 def test_of_a_hundred_equal_keys_one_wins(store: Store) -> None:

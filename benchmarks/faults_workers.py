@@ -1,10 +1,7 @@
-"""Is a job lost, doubled or stuck when workers are killed, stopped, or the database crashes?
+"""Workers are killed, and stopped for longer than their lease, in the middle of solves.
 
-    python -m benchmarks.job_faults [--database sqlite|postgresql] [--fault kill|stop|crash] [--times N] [--write]
-
-kill    ``kill -9`` of workers in the middle of solves, 100 times, at most two of one job; they are replaced
+kill    ``kill -9`` at a random moment of a solve, 100 times; three workers at a time, which are replaced
 stop    SIGSTOP of a worker past its lease, then SIGCONT, 20 times
-crash   ``pg_ctl -m immediate`` and restart under load, 10 times (PostgreSQL only)
 
 Jobs are real plans of small questions, held for a second so that faults hit them in the middle; new ones are
 submitted while old ones run, as long as faults are to come.  At the end every submitted job must have ended, each
@@ -13,9 +10,6 @@ with one plan, which the store has; a job that three workers died with may have 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import random
 import sys
 import threading
@@ -32,26 +26,24 @@ from api.jobs.dbos_board import DbosBoard
 from api.jobs.outcome import MOST_ATTEMPTS
 from api.jobs.system_database import make_system_engine, status_table, system_database_url
 from benchmarks.job_queue import database
-from benchmarks.job_report import write_report
 from planner.store import open_store
-from planner.store.errors import StoreError, StoreUnavailable
+from planner.store.errors import StoreError
 from tests.faulty_solver import PAUSE
 from tests.job_requests import faulty_request
 from tests.job_workers import WorkerProcess, quick_settings
-from tests.postgres_server import PostgresServer
 
 WORKERS = 3
 LEASE_S = 4.0
-WAITING = {"kill": 6, "stop": 6, "crash": 1_000}
-"""Jobs that are kept waiting or running while faults are to come; a crash is to hit submissions as well."""
+WAITING = 6
+"""Jobs that are kept waiting or running while faults are to come."""
 END_S = 600.0
 
 
 class Submitter:
     """Keeps the queue from running dry; remembers what was acknowledged."""
 
-    def __init__(self, board: DbosBoard, most_waiting: int, pause_s: float, fault: int) -> None:
-        self._board, self._most_waiting, self._pause_s, self._fault = board, most_waiting, pause_s, fault
+    def __init__(self, board: DbosBoard) -> None:
+        self._board = board
         self.acknowledged: list[str] = []
         self.refused: Counter[str] = Counter()
         self._end = threading.Event()
@@ -67,12 +59,12 @@ class Submitter:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._end.wait(self._pause_s):
+        while not self._end.wait(0.1):
             try:
                 counts = self._board.counts()
-                if counts.queued + counts.running < self._most_waiting:
+                if counts.queued + counts.running < WAITING:
                     self._number += 1
-                    request = faulty_request(self._fault, 4 * self._number)
+                    request = faulty_request(PAUSE, 4 * self._number)
                     self.acknowledged.append(self._board.submit(request, key=None, owner="o").id)
             except StoreError as error:
                 self.refused[type(error).__name__] += 1
@@ -83,7 +75,7 @@ def settings(url: str) -> Any:
     return quick_settings(url, concurrency=2, lease_s=LEASE_S, heartbeat_s=0.8, solver_module="tests.faulty_solver")
 
 
-def kill(url: str, board: DbosBoard, _server: PostgresServer | None, times: int) -> None:
+def kill(url: str, board: DbosBoard, times: int) -> None:
     """Kill a worker that is solving, at a random moment of the solve, and start another."""
     draw = random.Random(1)
     with ExitStack() as stack:
@@ -119,7 +111,7 @@ def solving(url: str, board: DbosBoard, workers: list[WorkerProcess]) -> int:
         engine.dispose()
 
 
-def stop(url: str, board: DbosBoard, _server: PostgresServer | None, times: int) -> None:
+def stop(url: str, board: DbosBoard, times: int) -> None:
     """Stop a worker that is solving for longer than its lease, while another goes on."""
     draw = random.Random(2)
     with WorkerProcess(settings(url)) as first, WorkerProcess(settings(url)) as second:
@@ -133,35 +125,15 @@ def stop(url: str, board: DbosBoard, _server: PostgresServer | None, times: int)
             tell(f"{number + 1} of {times} stopped")
 
 
-def crash(url: str, board: DbosBoard, server: PostgresServer | None, times: int) -> None:
-    """Crash the database under load and start it again."""
-    if server is None:
-        raise SystemExit("only PostgreSQL can crash alone")
-    draw = random.Random(3)
-    with WorkerProcess(settings(url)), WorkerProcess(settings(url)):
-        for number in range(times):
-            wait(lambda: running(board) >= 1, "a job runs")
-            time.sleep(draw.uniform(0.5, 2.0))
-            server.halt()
-            time.sleep(draw.uniform(0.0, 2.0))
-            server.resume()
-            tell(f"{number + 1} of {times} crashes")
-
-
-FAULTS: dict[str, Callable[[str, DbosBoard, PostgresServer | None, int], None]] = {
-    "kill": kill,
-    "stop": stop,
-    "crash": crash,
-}
-TIMES = {"kill": 100, "stop": 20, "crash": 10}
+FAULTS: dict[str, Callable[[str, DbosBoard, int], None]] = {"kill": kill, "stop": stop}
 
 
 def measure(kind: str, fault: str, times: int) -> dict[str, Any]:
     """One kind of fault on one kind of database."""
-    with database(kind, durable=fault == "crash") as (url, server), DbosBoard.open(url) as board:
-        loaded = fault == "crash"
-        with Submitter(board, WAITING[fault], 0.0 if loaded else 0.1, 0 if loaded else PAUSE) as submitter:
-            FAULTS[fault](url, board, server, times)
+    with database(kind, durable=False) as (url, _), DbosBoard.open(url) as board:
+        with Submitter(board) as submitter:
+            FAULTS[fault](url, board, times)
+            refused = sum(board.counts().refused_of_worker.values())
         with WorkerProcess(settings(url)), WorkerProcess(settings(url)):
             wait(lambda: all(board.get(job).status in ENDED for job in submitter.acknowledged), "all end", END_S)
         records = [board.get(job) for job in submitter.acknowledged]
@@ -184,7 +156,7 @@ def measure(kind: str, fault: str, times: int) -> dict[str, Any]:
             "events_with_holes": sum([event.seq for event in each] != list(range(1, len(each) + 1)) for each in events),
             "longest_silence_before_a_rerun_s": max((silence_s(each) for each in events), default=0.0),
             "submissions_refused": dict(submitter.refused),
-            "load": os.getloadavg()[0],
+            "stale_writes_refused": refused,
         }
 
 
@@ -200,14 +172,6 @@ def silence_s(events: tuple[Any, ...]) -> float:
     return max(gaps, default=0.0)
 
 
-def running(board: DbosBoard) -> int:
-    """Jobs that run; none while the database is away."""
-    try:
-        return board.counts().running
-    except StoreUnavailable:
-        return 0
-
-
 def wait(condition: Callable[[], bool], what: str, timeout_s: float = 180.0) -> None:
     """Poll until ``condition``."""
     end = time.monotonic() + timeout_s
@@ -220,25 +184,3 @@ def wait(condition: Callable[[], bool], what: str, timeout_s: float = 180.0) -> 
 def tell(text: str) -> None:
     """Progress, on a terminal."""
     print(f"  {text}", end="\r", file=sys.stderr, flush=True)
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.job_faults", description="Faults of workers.")
-    parser.add_argument("--database", action="append", choices=["sqlite", "postgresql"])
-    parser.add_argument("--fault", action="append", choices=sorted(FAULTS))
-    parser.add_argument("--times", type=int, help="how often each fault (default: its target)")
-    parser.add_argument("--write", action="store_true", help="keep the figures in benchmarks/results")
-    chosen = parser.parse_args()
-    figures = []
-    for kind in chosen.database or ["sqlite", "postgresql"]:
-        for fault in chosen.fault or list(FAULTS):
-            if not (kind == "sqlite" and fault == "crash"):
-                figures.append(measure(kind, fault, chosen.times or TIMES[fault]))
-                print(json.dumps(figures[-1], indent=2), flush=True)
-    if chosen.write:
-        write_report("job-faults", figures)
-
-
-if __name__ == "__main__":
-    main()
