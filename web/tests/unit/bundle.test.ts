@@ -44,5 +44,7 @@ test.each(screens)("opening %s first stays within the budget", (screen) => {
 afterAll(() => {
   const shell = closure("index.html");
   const first = closure("src/routes/new-plan.tsx", closure("index.html"));
-  process.stdout.write(`bundle, gzip: shell ${bytes(shell)} bytes, with the first screen ${bytes(first)} bytes\n`);
+  process.stdout.write(
+    `bundle, gzip: shell ${bytes(shell)} bytes, with the first screen ${bytes(first)} bytes\n`,
+  );
 });
