@@ -33,9 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--empty", action="store_true", help="no plans, no jobs")
-    parser.add_argument(
-        "--keys", action="store_true", help="demand API keys and print one with scope plan; no plans"
-    )
+    parser.add_argument("--keys", action="store_true", help="demand API keys and print one with scope plan; no plans")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGINT, lambda *_: sys.exit(0))

@@ -68,6 +68,14 @@ async function drop(page: Page, name: string, text: string): Promise<void> {
   await page.dispatchEvent("main", "drop", { dataTransfer });
 }
 
+test("a reload right after a key press loses nothing", async ({ page }) => {
+  await page.goto("/?devices=8&batch=64");
+  await page.getByLabel("Pin").fill("tp=2");
+  await page.evaluate(() => window.location.reload());
+  await expect(page.getByLabel("Pin")).toHaveValue("tp=2");
+  await expect(page).toHaveURL(/pins=tp%3D2/);
+});
+
 test("a dropped config.json is the model, also after a reload", async ({ page }) => {
   await page.goto("/?devices=8&batch=64&seq=2048");
   await drop(page, "config.json", JSON.stringify(CONFIG));
