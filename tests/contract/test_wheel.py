@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -15,11 +17,17 @@ REPOSITORY = Path(__file__).parents[2]
 DIST_INFO = f"meshwright-{__version__}.dist-info"
 
 
+def build(source: Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    code = f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
+    command, environment = [sys.executable, "-c", code], os.environ | variables
+    return subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    code = f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    # Whether the pages are in it is the question of one test below; the others need none.
+    done = build(REPOSITORY, folder, MESHWRIGHT_WITHOUT_WEB="1")
     assert done.returncode == 0, done.stderr
     return folder / done.stdout.split()[-1]
 
@@ -46,6 +54,29 @@ def test_every_source_and_data_file_ships(wheel: Path) -> None:
     files = {name for name in tracked.stdout.split("\n") if name and (REPOSITORY / name).exists()}
     assert files
     assert files - names(wheel) == set()
+
+
+def test_the_web_pages_ship(wheel: Path) -> None:
+    static = REPOSITORY / "api" / "static"
+    if not (static / "index.html").exists():
+        pytest.skip("the web pages are not built (make web)")
+    built = {path.relative_to(REPOSITORY).as_posix() for path in static.rglob("*") if path.is_file()}
+    assert built - names(wheel) == set()
+    assert not [name for name in names(wheel) if name.startswith("web/")], "sources of pages do not ship"
+
+
+def test_a_wheel_without_web_pages_is_refused_unless_wanted(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    for name in ("pyproject.toml", "README.md", "LICENSE", "planner/version.py", "web/wheel_hook.py"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPOSITORY / name, source / name)
+    for package in ("api", "profiles", "solver"):
+        (source / package).mkdir()
+        (source / package / "__init__.py").touch()
+    refused = build(source, tmp_path, MESHWRIGHT_WITHOUT_WEB="")
+    assert refused.returncode != 0
+    assert "make web" in refused.stderr
+    assert build(source, tmp_path, MESHWRIGHT_WITHOUT_WEB="1").returncode == 0
 
 
 def test_nothing_generated_ships(wheel: Path) -> None:

@@ -7,6 +7,7 @@ A temporary SQLite database, ``meshwright serve`` on it, and questions asked thr
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import socket
 import subprocess
@@ -24,6 +25,7 @@ from tests.web.seeds import seed
 START_S = 60.0
 STOP_S = 30.0
 LOOK_EVERY_S = 0.1
+MESHWRIGHT = (sys.executable, "-m", "planner.cli.main")
 
 
 def main() -> None:
@@ -31,25 +33,43 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--empty", action="store_true", help="no plans, no jobs")
+    parser.add_argument("--keys", action="store_true", help="demand API keys and print one with scope plan; no plans")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
-    with tempfile.TemporaryDirectory(prefix="meshwright-web-") as folder, served(Path(folder), given.port) as address:
-        if not given.empty:
+    with tempfile.TemporaryDirectory(prefix="meshwright-web-") as name:
+        serve(Path(name), given)
+
+
+def serve(folder: Path, given: argparse.Namespace) -> None:
+    """Serve with a database in ``folder`` until a signal."""
+    database = f"sqlite:///{folder / 'plans.db'}"
+    if given.keys:
+        print(f"key: {new_key(database)}", flush=True)
+    with served(database, folder / "serve.log", given) as address:
+        if not (given.empty or given.keys):
             seed(address)
         print(f"seeded: port {httpx.URL(address).port}", flush=True)
         signal.pause()
 
 
+def new_key(database: str) -> str:
+    """An API key of the service on ``database``."""
+    command = [*MESHWRIGHT, "token", "create", "--name", "web", "--scope", "plan", "--database", database]
+    done = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, check=True)
+    key: str = json.loads(done.stdout)["key"]
+    return key
+
+
 @contextmanager
-def served(folder: Path, port: int) -> Iterator[str]:
-    """The address of ``meshwright serve`` on a new database."""
-    port = port or free_port()
-    database = f"sqlite:///{folder / 'plans.db'}"
-    command = [sys.executable, "-m", "planner.cli.main", "serve", "--port", str(port), "--database", database]
-    log = folder / "serve.log"
+def served(database: str, log: Path, given: argparse.Namespace) -> Iterator[str]:
+    """The address of ``meshwright serve``."""
+    port = given.port or free_port()
+    command = [*MESHWRIGHT, "serve", "--port", str(port), "--database", database]
     with log.open("wb") as stream:
-        process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            [*command, *(["--auth", "keys"] if given.keys else [])], stdout=stream, stderr=subprocess.STDOUT
+        )
     address = f"http://127.0.0.1:{port}"
     try:
         wait_until_ready(address, process)

@@ -38,12 +38,20 @@ export function Field({ label, note, findings = [], children }: Props) {
   );
 }
 
+interface FindingListProps {
+  id?: string;
+  findings: readonly Finding[];
+  /** Say where each is: for findings that stand beside no field. */
+  pointers?: boolean;
+}
+
 /** Findings as lines: what, then what repairs it. */
-export function FindingList({ id, findings }: { id?: string; findings: readonly Finding[] }) {
+export function FindingList({ id, findings, pointers }: FindingListProps) {
   return (
     <div id={id} aria-live="polite">
       {findings.map((each) => (
         <p key={`${each.pointer} ${each.detail}`} className={styles.finding}>
+          {pointers && each.pointer && <code>{each.pointer} </code>}
           {each.detail}
           {each.hint && (
             <span className={styles.hint}>

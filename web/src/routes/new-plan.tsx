@@ -1,16 +1,15 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type DragEvent, type FormEvent, useMemo, useState } from "react";
-import { ApiProblem, type Finding } from "../api/problem";
+import { type FormEvent, useMemo, useState } from "react";
+import { ApiProblem } from "../api/problem";
 import { problemCheckQuery } from "../api/queries/questions";
 import { Button } from "../components/Button";
-import { FindingList } from "../components/Field";
 import { Infeasible, isInfeasible } from "../components/Infeasible";
 import { ProblemNotice } from "../components/ProblemNotice";
-import { compact, count, plural } from "../lib/format";
+import { useFileDrop } from "../lib/fileDrop";
 import { useSettled } from "../lib/settled";
 import { ClusterField } from "./new-plan/ClusterField";
-import { useDraft } from "./new-plan/draft";
+import { type DraftState, useDraft } from "./new-plan/draft";
 import { readDropped } from "./new-plan/dropped";
 import { LimitFields } from "./new-plan/LimitFields";
 import { ModelField } from "./new-plan/ModelField";
@@ -18,6 +17,7 @@ import styles from "./new-plan/NewPlan.module.css";
 import { placed } from "./new-plan/pointers";
 import { checkable, questionOf } from "./new-plan/question";
 import { askForPlan } from "./new-plan/submit";
+import { Verdict } from "./new-plan/Verdict";
 import { WorkloadFields } from "./new-plan/WorkloadFields";
 
 const CHECK_AFTER_MS = 200;
@@ -25,71 +25,36 @@ const CHECK_AFTER_MS = 200;
 /** Ask for a plan: model, cluster, workload; what is wrong is said while it is typed. */
 export function NewPlan() {
   const { draft, documents, safe, change } = useDraft(useSearch({ from: "/" }));
-  const [fileError, setFileError] = useState("");
-  const navigate = useNavigate();
   const question = useMemo(() => questionOf(draft, documents), [draft, documents]);
-  const settled = useSettled(question, CHECK_AFTER_MS);
-  const check = useQuery(problemCheckQuery(checkable(settled)));
-  const asking = useMutation({
-    mutationFn: () => askForPlan(question),
-    onSuccess: (asked) =>
-      "plan" in asked
-        ? navigate({ to: "/plans/$planId", params: { planId: asked.plan } })
-        : navigate({ to: "/jobs/$jobId", params: { jobId: asked.job }, search: { follow: true } }),
-  });
-  const refused = asking.error instanceof ApiProblem ? asking.error.problem.errors : [];
-  const findings = placed([...(check.data?.findings ?? []), ...(refused ?? [])]);
-
-  const openFile = (file: File) =>
-    readDropped(file).then(
-      (found) => {
-        setFileError("");
-        change(
-          {
-            ...(found.model && { modelFile: found.model.name }),
-            ...(found.cluster && { clusterFile: found.cluster.name }),
-          },
-          found,
-        );
-      },
-      (error: Error) => setFileError(error.message),
-    );
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    for (const file of event.dataTransfer.files) void openFile(file);
+  const check = useQuery(problemCheckQuery(checkable(useSettled(question, CHECK_AFTER_MS))));
+  const asking = useAsking(question);
+  const { fault, openFile, held } = useFiles(change);
+  const refused = asking.error instanceof ApiProblem ? (asking.error.problem.errors ?? []) : [];
+  const findings = placed([...(check.data?.findings ?? []), ...refused]);
+  // What was refused was another question.
+  const edit: DraftState["change"] = (part, added) => {
+    asking.reset();
+    change(part, added);
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
     asking.mutate();
   };
-  const fields = {
-    draft,
-    documents,
-    change: (part: Partial<typeof draft>) => {
-      asking.reset();
-      change(part);
-    },
-  };
+  const fields = { draft, documents, change: edit, findings, openFile };
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: dropping is a second way; the buttons are the first
-    <div className={styles.screen} onDragOver={(event) => event.preventDefault()} onDrop={drop}>
+    <div className={held ? `${styles.screen} ${styles.held}` : styles.screen}>
       <header className={styles.head}>
         <h1>New plan</h1>
-        <p>Drop a model's config.json or a cluster document anywhere on this page, or choose by name.</p>
+        <p>Drop a model's config.json or a cluster document on this page, or choose by name.</p>
       </header>
       <form onSubmit={submit} className={styles.form} noValidate>
-        <ModelField {...fields} findings={findings.model} openFile={openFile} />
-        <ClusterField
-          {...fields}
-          findings={findings.cluster}
-          devicesFindings={findings.devices}
-          openFile={openFile}
-        />
-        <WorkloadFields {...fields} findings={findings} />
-        <LimitFields {...fields} findings={findings} />
-        {fileError && (
+        <ModelField {...fields} />
+        <ClusterField {...fields} />
+        <WorkloadFields {...fields} />
+        <LimitFields {...fields} />
+        {fault && (
           <p role="alert" className={styles.fileError}>
-            {fileError}
+            {fault}
           </p>
         )}
         <div className={styles.submit}>
@@ -99,44 +64,42 @@ export function NewPlan() {
           <Verdict check={check} findings={findings.rest} safe={safe} />
         </div>
       </form>
-      {asking.error &&
-        (isInfeasible(asking.error) ? (
-          <Infeasible error={asking.error} />
-        ) : (
-          <ProblemNotice error={asking.error} shownElsewhere={findings.placed} />
-        ))}
+      {asking.error && <Refusal error={asking.error} shownElsewhere={findings.placed} />}
     </div>
   );
 }
 
-interface VerdictProps {
-  check: {
-    data?: {
-      ok: boolean;
-      num_devices?: number | null;
-      parameters?: number | null;
-      findings?: readonly Finding[];
-    };
-    error: Error | null;
-  };
-  findings: readonly Finding[];
-  safe: boolean;
+/** Ask, then show the plan or the search for it. */
+function useAsking(question: Parameters<typeof askForPlan>[0]) {
+  const navigate = useNavigate();
+  return useMutation({
+    mutationFn: () => askForPlan(question),
+    onSuccess: (asked) =>
+      "plan" in asked
+        ? navigate({ to: "/plans/$planId", params: { planId: asked.plan } })
+        : navigate({ to: "/jobs/$jobId", params: { jobId: asked.job }, search: { follow: true } }),
+  });
 }
 
-/** Whether the question can be asked, and what it amounts to. */
-function Verdict({ check, findings, safe }: VerdictProps) {
-  const wrong = check.data?.findings?.length ?? 0;
-  return (
-    <div className={styles.verdict} role="status">
-      {check.error && <p>It could not be checked: {check.error.message}</p>}
-      {check.data?.ok && (
-        <p>
-          {compact(check.data.parameters)} parameters on {count(check.data.num_devices)} devices: legal.
-        </p>
-      )}
-      {wrong > 0 && <p>{plural(wrong, "finding")}: see beside the fields.</p>}
-      <FindingList findings={findings} />
-      {!safe && <p>This browser keeps nothing: what you type is lost with the page.</p>}
-    </div>
+/** Files that are dropped or opened become part of the draft. */
+function useFiles(change: DraftState["change"]) {
+  const [fault, setFault] = useState("");
+  const openFile = (file: File) =>
+    void readDropped(file).then(
+      (found) => {
+        setFault("");
+        const names = { modelFile: found.model?.name, clusterFile: found.cluster?.name };
+        change(Object.fromEntries(Object.entries(names).filter(([, name]) => name)), found);
+      },
+      (error: Error) => setFault(error.message),
+    );
+  return { fault, openFile, held: useFileDrop(openFile) };
+}
+
+function Refusal({ error, shownElsewhere }: Parameters<typeof ProblemNotice>[0]) {
+  return isInfeasible(error) ? (
+    <Infeasible error={error} />
+  ) : (
+    <ProblemNotice error={error} shownElsewhere={shownElsewhere} />
   );
 }

@@ -1,6 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { clustersQuery, modelsQuery } from "../api/queries/catalogue";
+import { Link, useSearch } from "@tanstack/react-router";
 import { type PlanSummary, plansQuery } from "../api/queries/plans";
 import { type Column, DataTable } from "../components/DataTable";
 import { Empty } from "../components/Empty";
@@ -8,6 +7,7 @@ import { Loading } from "../components/Loading";
 import { PageHead } from "../components/PageHead";
 import { ProblemNotice } from "../components/ProblemNotice";
 import { count, moment, percent, seconds, shortId } from "../lib/format";
+import { PlanFilters } from "./plans/PlanFilters";
 import styles from "./plans/Plans.module.css";
 import { readPlansSearch } from "./plans.search";
 
@@ -17,9 +17,19 @@ const COLUMNS: readonly Column<PlanSummary>[] = [
     title: "Plan",
     cell: (row) => (
       <Link to="/plans/$planId" params={{ planId: row.plan_id }}>
-        {row.labels?.length ? row.labels.join(", ") : <code>{shortId(row.plan_id)}</code>}
+        <code>{shortId(row.plan_id)}</code>
       </Link>
     ),
+  },
+  {
+    name: "labels",
+    title: "Labels",
+    cell: (row) =>
+      row.labels?.map((label) => (
+        <Link key={label} to="/plans/$planId" params={{ planId: label }} className={styles.label}>
+          {label}
+        </Link>
+      )),
   },
   { name: "model", title: "Model", cell: (row) => row.model },
   { name: "cluster", title: "Cluster", cell: (row) => row.cluster },
@@ -49,7 +59,7 @@ export function Plans() {
   return (
     <>
       <PageHead title="Plans">
-        <Filters />
+        <PlanFilters />
       </PageHead>
       {listed.error && <ProblemNotice error={listed.error} onRetry={() => void listed.refetch()} />}
       {listed.isPending && <Loading label="plans" height={400} lines={8} />}
@@ -88,35 +98,5 @@ function NoPlans({ filtered }: { filtered: boolean }) {
     <Empty title={filtered ? "No plan fits these filters" : "No plans are stored yet"}>
       <p>{filtered ? <Link to="/plans">Show all plans</Link> : <Link to="/">Make the first one</Link>}</p>
     </Empty>
-  );
-}
-
-function Filters() {
-  const search = useSearch({ from: "/plans/" });
-  const navigate = useNavigate();
-  const { data: models = [] } = useQuery(modelsQuery);
-  const { data: clusters = [] } = useQuery(clustersQuery);
-  const filter = (part: Partial<typeof search>) =>
-    void navigate({ to: "/plans", search: { ...search, ...part, after: undefined } });
-  const choice = (label: string, name: "model" | "cluster", rows: readonly { name: string }[]) => (
-    <label className={styles.filter}>
-      {label}
-      <select
-        value={search[name] ?? ""}
-        onChange={(event) => filter({ [name]: event.target.value || undefined })}
-      >
-        <option value="">all</option>
-        {search[name] && !rows.some((each) => each.name === search[name]) && <option>{search[name]}</option>}
-        {rows.map((each) => (
-          <option key={each.name}>{each.name}</option>
-        ))}
-      </select>
-    </label>
-  );
-  return (
-    <div className={styles.filters}>
-      {choice("Model", "model", models)}
-      {choice("Cluster", "cluster", clusters)}
-    </div>
   );
 }

@@ -1,3 +1,4 @@
+import type { Page } from "@playwright/test";
 import {
   expect,
   expectAccessible,
@@ -45,6 +46,78 @@ test("nothing typed is lost: address, reload, other screens", async ({ page }) =
   await page.goto("/plans");
   await page.getByRole("link", { name: "New plan" }).click();
   await expect(page.getByLabel("Devices")).toHaveValue("1x8");
+});
+
+const CONFIG = {
+  ...{ architectures: ["LlamaForCausalLM"], model_type: "llama", hidden_size: 1024, intermediate_size: 2816 },
+  ...{ num_hidden_layers: 8, num_attention_heads: 16, num_key_value_heads: 16, vocab_size: 32000 },
+  ...{ max_position_embeddings: 4096, rms_norm_eps: 1e-5, hidden_act: "silu", tie_word_embeddings: false },
+};
+
+async function drop(page: Page, name: string, text: string): Promise<void> {
+  // The screen's code comes after the page; before it, nobody takes the file.
+  await expect(page.getByRole("heading", { name: "New plan" })).toBeVisible();
+  const dataTransfer = await page.evaluateHandle(
+    ([fileName, content]) => {
+      const held = new DataTransfer();
+      held.items.add(new File([content ?? ""], fileName ?? ""));
+      return held;
+    },
+    [name, text],
+  );
+  await page.dispatchEvent("main", "drop", { dataTransfer });
+}
+
+test("a reload right after a key press loses nothing", async ({ page }) => {
+  await page.goto("/?devices=8&batch=64");
+  await page.getByLabel("Pin").fill("tp=2");
+  await page.evaluate(() => window.location.reload());
+  await expect(page.getByLabel("Pin")).toHaveValue("tp=2");
+  await expect(page).toHaveURL(/pins=tp%3D2/);
+});
+
+test("a dropped config.json is the model, also after a reload", async ({ page }) => {
+  await page.goto("/?devices=8&batch=64&seq=2048");
+  await drop(page, "config.json", JSON.stringify(CONFIG));
+  await expect(page.getByLabel("Model file")).toHaveText("config.json");
+  await expect(page.getByText(/parameters on 8 devices: legal\.$/)).toBeVisible();
+  await page.reload();
+  await expect(page.getByLabel("Model file")).toHaveText("config.json");
+  await page.getByRole("button", { name: "Plan", exact: true }).click();
+  await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
+});
+
+test("a file that is neither model nor cluster is refused with the reason", async ({ page }) => {
+  await page.goto("/");
+  await drop(page, "notes.json", '{"a": 1}');
+  await expect(page.getByRole("alert")).toContainText("notes.json is neither a model");
+  await drop(page, "broken.json", "{");
+  await expect(page.getByRole("alert")).toContainText("broken.json is no JSON");
+});
+
+test("a link to a question with a file says that the file is missing here", async ({ page }) => {
+  await page.goto("/?modelFile=theirs.json");
+  await expect(page.getByText("theirs.json is not in this browser")).toBeVisible();
+});
+
+test("the figures of a cluster are changed, with units, and checked beside them", async ({ page }) => {
+  await page.goto("/?model=llama-3.1-8b&devices=&batch=64&seq=4096");
+  await page.getByRole("button", { name: "Change its figures" }).click();
+  await page.getByLabel("Nodes", { exact: true }).fill("2");
+  await page.getByLabel("NIC bandwidth, one way").fill("400 furlong");
+  await expect(page.getByText(/the unit 'furlong', which is not known here/)).toBeVisible();
+  await expect(page.getByLabel("NIC bandwidth, one way")).toHaveAttribute("aria-invalid", "true");
+  await expectAccessible(page);
+  await picture(page, "cluster-editor");
+  await page.getByLabel("NIC bandwidth, one way").fill("100 Gbit/s");
+  await expect(page.getByText(/on 16 devices: legal\.$/)).toBeVisible();
+  await page.getByText("The whole document").click();
+  const text = page.getByLabel("Cluster document (JSON)");
+  await expect(text).toHaveValue(/"nic_bandwidth_bytes_per_s": "100 Gbit\/s"/);
+  await text.fill("{");
+  await expect(page.getByText(/no JSON yet/)).toBeVisible();
+  await page.getByRole("button", { name: "Use the catalogue" }).click();
+  await expect(page.getByLabel("Cluster", { exact: true })).toHaveValue("dgx-h100");
 });
 
 for (const theme of THEMES) {

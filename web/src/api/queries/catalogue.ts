@@ -42,3 +42,9 @@ export const clustersQuery = queryOptions({
   queryKey: ["clusters"],
   queryFn: async ({ signal }) => rows<ClusterRow>(await ask(api.GET("/v1/clusters", { signal }))),
 });
+
+export const clusterQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["cluster", name],
+    queryFn: ({ signal }) => ask(api.GET("/v1/clusters/{name}", { params: { path: { name } }, signal })),
+  });

@@ -2,6 +2,7 @@
 
 import { queryOptions } from "@tanstack/react-query";
 import { api, ask, type Schemas } from "../client";
+import { type Download, download } from "../download";
 
 export type PlanAnswer = Schemas["PlanAnswer"];
 export type StagePlan = Schemas["StagePlan"];
@@ -49,3 +50,22 @@ export const plansQuery = (filter: PlanFilter) =>
     queryFn: ({ signal }) => ask(api.GET("/v1/plans", { params: { query: filter }, signal })),
     staleTime: 5_000,
   });
+
+/** Point a label at a plan.  Throws ApiProblem. */
+export function putLabel(name: string, plan: string): Promise<Schemas["LabelView"]> {
+  return ask(api.PUT("/v1/labels/{name}", { params: { path: { name } }, body: { plan } }));
+}
+
+export const labelQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["label", name],
+    queryFn: ({ signal }) => ask(api.GET("/v1/labels/{name}", { params: { path: { name } }, signal })),
+  });
+
+/** The plan as one HTML file to send around. */
+export function downloadReport(plan: string): Promise<Download> {
+  return download(
+    new URL(`/v1/plans/${encodeURIComponent(plan)}/report`, window.location.origin),
+    "text/html",
+  );
+}

@@ -1,41 +1,36 @@
-import { useQuery } from "@tanstack/react-query";
-import type { Finding } from "../../api/problem";
-import { type ClusterRow, clustersQuery } from "../../api/queries/catalogue";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type ClusterRow, clusterQuery, clustersQuery } from "../../api/queries/catalogue";
 import { Button } from "../../components/Button";
+import { TextField } from "../../components/ChoiceField";
 import { Field } from "../../components/Field";
 import { bandwidth, count, gibibytes } from "../../lib/format";
+import { ClusterEditor } from "./ClusterEditor";
 import { FileButton } from "./FileButton";
-import type { FieldsProps } from "./fields";
+import type { FileFieldsProps } from "./fields";
 import { missing } from "./ModelField";
 import styles from "./NewPlan.module.css";
 
-interface Props extends FieldsProps {
-  findings: readonly Finding[];
-  devicesFindings: readonly Finding[];
-  openFile: (file: File) => void;
-}
-
-/** On which devices: a cluster of the catalogue scaled to a count, or a document. */
-export function ClusterField({ draft, documents, change, findings, devicesFindings, openFile }: Props) {
+/** On which devices: a cluster of the catalogue scaled to a count, or a document of one's own. */
+export function ClusterField({ draft, documents, change, findings, openFile }: FileFieldsProps) {
   const { data: clusters = [] } = useQuery(clustersQuery);
+  const queries = useQueryClient();
+  const own =
+    draft.clusterFile && documents.cluster?.name === draft.clusterFile ? documents.cluster : undefined;
   const chosen = draft.clusterFile ? undefined : clusters.find((each) => each.name === draft.cluster);
+  const edit = async () => {
+    const { document } = await queries.fetchQuery(clusterQuery(draft.cluster));
+    const name = `${draft.cluster}, changed`;
+    change({ clusterFile: name }, { cluster: { name, content: document } });
+  };
   return (
     <fieldset className={styles.group}>
       <legend>Cluster</legend>
       {draft.clusterFile ? (
-        <Field
-          label="Cluster file"
-          findings={missing(draft.clusterFile, documents.cluster?.name) ?? findings}
-        >
-          {(control) => (
-            <div className={styles.files}>
-              <output {...control}>{draft.clusterFile}</output>
-              <Button onClick={() => change({ clusterFile: "" })}>Use the catalogue</Button>
-            </div>
-          )}
+        <Field label="Cluster document" findings={missing(draft.clusterFile, documents.cluster?.name)}>
+          {(control) => <output {...control}>{draft.clusterFile}</output>}
         </Field>
       ) : (
-        <Field label="Cluster" findings={findings}>
+        <Field label="Cluster" findings={findings.cluster}>
           {(control) => (
             <select
               {...control}
@@ -52,20 +47,27 @@ export function ClusterField({ draft, documents, change, findings, devicesFindin
           )}
         </Field>
       )}
-      <Field label="Devices" note="Empty = as many as the document says" findings={devicesFindings}>
-        {(control) => (
-          <input
-            {...control}
-            inputMode="numeric"
-            value={draft.devices}
-            onChange={(event) => change({ devices: event.target.value })}
-          />
-        )}
-      </Field>
+      <TextField
+        label="Devices"
+        note="Empty = as many as the document says"
+        numeric
+        value={draft.devices}
+        onChange={(devices) => change({ devices })}
+        findings={findings.devices}
+      />
       <div className={styles.files}>
+        {draft.clusterFile && <Button onClick={() => change({ clusterFile: "" })}>Use the catalogue</Button>}
+        {chosen && <Button onClick={() => void edit()}>Change its figures</Button>}
         <FileButton label="Open cluster document" onFile={openFile} />
       </div>
       {chosen && <Facts cluster={chosen} />}
+      {own && (
+        <ClusterEditor
+          content={own.content}
+          onChange={(content) => change({}, { cluster: { name: own.name, content } })}
+          findings={findings.cluster}
+        />
+      )}
     </fieldset>
   );
 }

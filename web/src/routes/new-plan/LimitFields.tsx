@@ -1,12 +1,7 @@
+import { ChoiceField, TextField } from "../../components/ChoiceField";
 import { OBJECTIVES, TARGETS } from "../new-plan.search";
 import type { FieldsProps } from "./fields";
 import styles from "./NewPlan.module.css";
-import type { PlacedFindings } from "./pointers";
-import { ChoiceField, TextField } from "./TextField";
-
-interface Props extends FieldsProps {
-  findings: PlacedFindings;
-}
 
 const OBJECTIVE_NAMES = {
   step_time: "Shortest step",
@@ -15,7 +10,7 @@ const OBJECTIVE_NAMES = {
 } as const;
 
 /** What is best, and what the plan must respect. */
-export function LimitFields({ draft, change, findings }: Props) {
+export function LimitFields({ draft, change, findings }: FieldsProps) {
   return (
     <fieldset className={styles.group}>
       <legend>Goal and limits</legend>

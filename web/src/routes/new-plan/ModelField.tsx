@@ -5,23 +5,21 @@ import { Button } from "../../components/Button";
 import { Field } from "../../components/Field";
 import { compact, count } from "../../lib/format";
 import { FileButton } from "./FileButton";
-import type { FieldsProps } from "./fields";
+import type { FileFieldsProps } from "./fields";
 import styles from "./NewPlan.module.css";
 
-interface Props extends FieldsProps {
-  findings: readonly Finding[];
-  openFile: (file: File) => void;
-}
-
 /** Which model: one of the catalogue, or a config.json. */
-export function ModelField({ draft, documents, change, findings, openFile }: Props) {
+export function ModelField({ draft, documents, change, findings, openFile }: FileFieldsProps) {
   const { data: models = [] } = useQuery(modelsQuery);
   const chosen = draft.modelFile ? undefined : models.find((each) => each.name === draft.model);
   return (
     <fieldset className={styles.group}>
       <legend>Model</legend>
       {draft.modelFile ? (
-        <Field label="Model file" findings={missing(draft.modelFile, documents.model?.name) ?? findings}>
+        <Field
+          label="Model file"
+          findings={missing(draft.modelFile, documents.model?.name) ?? findings.model}
+        >
           {(control) => (
             <div className={styles.files}>
               <output {...control}>{draft.modelFile}</output>
@@ -30,7 +28,7 @@ export function ModelField({ draft, documents, change, findings, openFile }: Pro
           )}
         </Field>
       ) : (
-        <Field label="Model" findings={findings}>
+        <Field label="Model" findings={findings.model}>
           {(control) => (
             <select
               {...control}

@@ -1,15 +1,10 @@
+import { ChoiceField, TextField } from "../../components/ChoiceField";
 import { OPTIMIZERS, PRECISIONS } from "../new-plan.search";
 import type { FieldsProps } from "./fields";
 import styles from "./NewPlan.module.css";
-import type { PlacedFindings } from "./pointers";
-import { ChoiceField, TextField } from "./TextField";
-
-interface Props extends FieldsProps {
-  findings: PlacedFindings;
-}
 
 /** What one optimizer step does. */
-export function WorkloadFields({ draft, change, findings }: Props) {
+export function WorkloadFields({ draft, change, findings }: FieldsProps) {
   return (
     <fieldset className={styles.group}>
       <legend>Workload</legend>

@@ -15,13 +15,17 @@ const WRITE_AFTER_MS = 250;
 
 interface Kept {
   readonly search: Record<string, unknown>;
+  /** What the address said when this was kept: it is behind by the last key presses. */
+  readonly address: string;
   readonly documents: Documents;
 }
 
 function kept(): Kept {
   const found = remembered(KEY);
-  const { search, documents } = (typeof found === "object" && found !== null ? found : {}) as Partial<Kept>;
-  return { search: readNewPlanSearch(search ?? {}), documents: documents ?? {} };
+  const { search, address, documents } = (
+    typeof found === "object" && found !== null ? found : {}
+  ) as Partial<Kept>;
+  return { search: readNewPlanSearch(search ?? {}), address: address ?? "", documents: documents ?? {} };
 }
 
 export interface DraftState {
@@ -34,13 +38,18 @@ export interface DraftState {
 
 type Search = ReturnType<typeof readNewPlanSearch>;
 
+/** What a page begins with: the address, unless it says nothing or this browser knows what was typed after it. */
+function begun(search: Search): Draft {
+  const { search: typed, address } = kept();
+  const silent = Object.values(search).every((each) => each === undefined);
+  return readNewPlanSearch.full(silent || JSON.stringify(search) === address ? typed : search);
+}
+
 /** The draft of this browser, begun by the address `search`. */
 export function useDraft(search: Search): DraftState {
   const navigate = useNavigate();
   const [documents, setDocuments] = useState(() => kept().documents);
-  const [draft, setDraft] = useState(() =>
-    readNewPlanSearch.full(Object.values(search).some((each) => each !== undefined) ? search : kept().search),
-  );
+  const [draft, setDraft] = useState(() => begun(search));
   const [safe, setSafe] = useState(true);
   const written = useRef(JSON.stringify(search));
 
@@ -54,7 +63,7 @@ export function useDraft(search: Search): DraftState {
 
   useEffect(() => {
     const next = readNewPlanSearch(draft);
-    setSafe(remember(KEY, { search: next, documents }));
+    setSafe(remember(KEY, { search: next, address: written.current, documents }));
     const timer = setTimeout(() => {
       const text = JSON.stringify(next);
       if (text === written.current) return;

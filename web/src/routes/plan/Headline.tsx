@@ -3,6 +3,7 @@ import type { PlanAnswer } from "../../api/queries/plans";
 import { Provenance } from "../../components/Provenance";
 import { compact, count, gibibytes, percent, seconds, secondsRange, tokensPerSecond } from "../../lib/format";
 import styles from "./Plan.module.css";
+import { PlanActions } from "./PlanActions";
 import { strategyParts } from "./strategy";
 
 /** What people quote of a plan: how fast, how sure, how full, how good. */
@@ -19,6 +20,7 @@ export function Headline({ plan }: { plan: PlanAnswer }) {
           {[...new Set(cluster.pools.map((pool) => pool.device.name))].join(" + ")}
         </h1>
         <Provenance provenance={plan.provenance} />
+        <PlanActions plan={plan} />
       </div>
       <p className={styles.question}>
         {cluster.name} · {count(workload.global_batch_size)} samples of {count(workload.sequence_length)}{" "}

@@ -1,13 +1,13 @@
 import type { ReactNode } from "react";
-import type { Finding } from "../../api/problem";
-import { Field } from "../../components/Field";
+import type { Finding } from "../api/problem";
+import { Field } from "./Field";
 
 interface Common<T> {
   label: string;
   note?: ReactNode;
   value: T;
   onChange: (value: T) => void;
-  findings: readonly Finding[];
+  findings?: readonly Finding[];
 }
 
 interface TextProps extends Common<string> {

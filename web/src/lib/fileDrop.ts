@@ -1,0 +1,38 @@
+/** Is a file held over the page, and what was dropped?  The whole window takes it, so that no drop leaves the page. */
+
+import { useEffect, useRef, useState } from "react";
+
+const holdsFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
+
+/** Whether files are held over the window now; `onFile` gets each that is dropped. */
+export function useFileDrop(onFile: (file: File) => void): boolean {
+  const [held, setHeld] = useState(false);
+  const latest = useRef(onFile);
+  latest.current = onFile;
+  useEffect(() => {
+    const over = (event: DragEvent) => {
+      if (!holdsFiles(event)) return;
+      event.preventDefault();
+      setHeld(true);
+    };
+    const leave = (event: DragEvent) => {
+      // From one element to another is no leaving.
+      if (event.relatedTarget === null) setHeld(false);
+    };
+    const drop = (event: DragEvent) => {
+      if (!holdsFiles(event)) return;
+      event.preventDefault();
+      setHeld(false);
+      for (const file of event.dataTransfer?.files ?? []) latest.current(file);
+    };
+    window.addEventListener("dragover", over);
+    window.addEventListener("dragleave", leave);
+    window.addEventListener("drop", drop);
+    return () => {
+      window.removeEventListener("dragover", over);
+      window.removeEventListener("dragleave", leave);
+      window.removeEventListener("drop", drop);
+    };
+  }, []);
+  return held;
+}

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import type { PlanAnswer } from "../../api/queries/plans";
+import { questionOf } from "../new-plan/question";
+import { readNewPlanSearch } from "../new-plan.search";
+import { searchOfProblem } from "./questionAgain";
+
+const pool = { devices_per_node: 8, num_nodes: 4 };
+const problem = {
+  model: { name: "mixtral-8x7b" },
+  cluster: { name: "dgx-h100", pools: [pool] },
+  workload: { global_batch_size: 256, sequence_length: 4096, precision: "fp8", optimizer: "adam" },
+  constraints: {
+    target: "megatron",
+    pins: { tp: 8, sp: true },
+    forbids: ["cp"],
+    memory_margin_fraction: 0.07,
+  },
+  objective: { minimize: "cost", price_per_device_hour: 2.5 },
+} as unknown as PlanAnswer["problem"];
+
+test("the question of a plan, asked again, is the same question", () => {
+  const search = readNewPlanSearch(JSON.parse(JSON.stringify(searchOfProblem(problem))));
+  expect(JSON.parse(JSON.stringify(questionOf(readNewPlanSearch.full(search), {})))).toEqual({
+    model: "mixtral-8x7b",
+    cluster: "dgx-h100",
+    devices: 32,
+    workload: problem.workload,
+    constraints: problem.constraints,
+    objective: problem.objective,
+  });
+});

@@ -1,0 +1,57 @@
+/** Which draft asks the question of a plan again?  Names and numbers; what the form does not know stays as it is there. */
+
+import type { PlanAnswer } from "../../api/queries/plans";
+import {
+  type Draft,
+  OBJECTIVES,
+  OPTIMIZERS,
+  PRECISIONS,
+  readNewPlanSearch,
+  TARGETS,
+} from "../new-plan.search";
+
+type Problem = PlanAnswer["problem"];
+
+const text = (value: number | null | undefined): string => (value == null ? "" : String(value));
+const oneOf = <T extends string>(values: readonly T[], value: string | undefined): T | undefined =>
+  values.find((each) => each === value);
+
+export function draftOfProblem({
+  model,
+  cluster,
+  workload,
+  constraints,
+  objective,
+}: Problem): Partial<Draft> {
+  const devices = cluster.pools.reduce((sum, pool) => sum + pool.devices_per_node * pool.num_nodes, 0);
+  return {
+    model: model.name,
+    cluster: cluster.name,
+    devices: String(devices),
+    batch: String(workload.global_batch_size),
+    seq: String(workload.sequence_length),
+    precision: oneOf(PRECISIONS, workload.precision),
+    optimizer: oneOf(OPTIMIZERS, workload.optimizer),
+    objective: oneOf(OBJECTIVES, objective?.minimize),
+    price: text(objective?.price_per_device_hour),
+    target: oneOf(TARGETS, constraints?.target),
+    pins: Object.entries(constraints?.pins ?? {})
+      .map(([name, value]) => `${name}=${value}`)
+      .join(" "),
+    forbid: (constraints?.forbids ?? []).join(" "),
+    margin: text(
+      constraints?.memory_margin_fraction == null ? null : percentOf(constraints.memory_margin_fraction),
+    ),
+    maxStep: text(constraints?.max_step_time_s),
+    minRate: text(constraints?.min_tokens_per_s),
+  };
+}
+
+/** 0.06 -> 6, without the digits that binary fractions add. */
+function percentOf(fraction: number): number {
+  return Number((fraction * 100).toPrecision(12));
+}
+
+export function searchOfProblem(problem: Problem) {
+  return readNewPlanSearch(draftOfProblem(problem));
+}
