@@ -64,7 +64,7 @@ async def create_sweep(request: Request, caller: Planner, idempotency_key: Idemp
     if key is None:
         return await _kept(service, request, caller, asked)
     sha = hashlib.sha256(asked.canonical_json().encode()).hexdigest()
-    keyed = KeyedRequest(service.records, caller.owner, SPACE + key, sha)
+    keyed = KeyedRequest(service.records, service.releases, caller.owner, SPACE + key, sha)
     # A twin in flight makes the same sweep: no reason to refuse it.
     known = await keyed.claim(join=True)
     if known is not None:
