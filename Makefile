@@ -24,7 +24,7 @@ OUT ?= out
 GROUND_TRUTH ?= ../shared/ground_truth
 TRUTH ?= $(GROUND_TRUTH)/training_dev.csv $(GROUND_TRUTH)/oom_dev.csv benchmarks/published/training_runs.csv
 
-.PHONY: help setup plan test test-web style lint bench accuracy serve web targets postgres chromium clean
+.PHONY: help setup plan test test-web style lint bench accuracy serve web targets postgres faketime chromium clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -142,9 +142,20 @@ postgres:
 	    echo "postgres: install the PostgreSQL server programs (Debian: apt-get install postgresql)" >&2; exit 1; \
 	fi
 
+# Shifts the clock of running processes, for the tests of clock jumps; they skip without it.
+faketime:
+	@if compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null; then \
+	    echo "faketime: found"; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "faketime: apt-get install faketime"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends faketime >/dev/null; \
+	else \
+	    echo "faketime: not installed (Debian: apt-get install faketime): tests of clock jumps skip"; \
+	fi
+
 # One thread a process: the workers and the ranks that tests start share the cores.  A file stays on one worker, or the
 # launches that its tests share would run once a worker.
-test: setup targets postgres style test-web
+test: setup targets postgres faketime style test-web
 	OMP_NUM_THREADS=1 TORCH_EXTENSIONS_DIR=$(EXTENSIONS) MESHWRIGHT_REQUIRE_TARGETS=1 MESHWRIGHT_REQUIRE_POSTGRES=1 MESHWRIGHT_REQUIRE_WEB=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 bench: $(VENV)/.dev

@@ -22,6 +22,7 @@ REQUIRED = {
     "MESHWRIGHT_REQUIRE_TARGETS": re.compile(
         r"megatron|deepspeed|torch|transformers|aiconfigurator|matplotlib|validator|\bray\b", re.IGNORECASE
     ),
+    "MESHWRIGHT_REQUIRE_FAKETIME": re.compile(r"libfaketime", re.IGNORECASE),
     "MESHWRIGHT_REQUIRE_WEB": re.compile(r"web pages", re.IGNORECASE),
     "MESHWRIGHT_REQUIRE_POSTGRES": re.compile(r"postgres", re.IGNORECASE),
 }
