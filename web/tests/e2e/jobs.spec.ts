@@ -12,8 +12,7 @@ for (const theme of THEMES) {
 
 test("a job that ended shows its search and leads to its plan", async ({ page }) => {
   await page.goto("/jobs");
-  await page.getByRole("row", { name: /done/ })
-    .last().getByRole("link").first().click();
+  await page.getByRole("row", { name: /done/ }).last().getByRole("link").first().click();
   await expect(page.getByRole("heading", { name: "Best plan and bound" })).toBeVisible();
   await expectAccessible(page);
   await picture(page, "job-done");
