@@ -58,7 +58,7 @@ const POOL: readonly (readonly [Path, string, Write])[] = [
   [["nic_bandwidth_bytes_per_s"], "NIC bandwidth, one way", bandwidth],
 ];
 
-/** The figures of every pool and of every level of the network, then the price. */
+/** The figures of every pool and of every level of the network. */
 export function figuresOf(document: Json): readonly Figure[] {
   const pools = asList(valueAt(document, ["pools"]));
   const fabric = asList(valueAt(document, ["fabric"]));

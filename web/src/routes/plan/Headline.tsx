@@ -46,9 +46,9 @@ export function Headline({ plan }: { plan: PlanAnswer }) {
           <div className={styles.gauge} aria-hidden="true">
             <i style={{ width: `${Math.min(100, full * 100)}%` }} />
           </div>
-          <span className={styles.small}>
+          <div className={styles.small}>
             {percent(full)} of the {gibibytes(plan.memory_limit_bytes)} that may be used
-          </span>
+          </div>
         </Figure>
         <Figure {...proof(plan)} />
       </dl>

@@ -10,7 +10,7 @@ export function SearchNotes({ plan }: { plan: PlanAnswer }) {
     <section className={styles.notes}>
       <h2>What was searched and assumed</h2>
       <p>
-        {count(plan.search.enumerated)} strategies, {count(plan.search.evaluated)} of them solved exactly.{" "}
+        {count(plan.search.enumerated)} strategies, {count(plan.search.evaluated)} of them solved exactly:{" "}
         {plan.search.proof}.
       </p>
       <DataTable
