@@ -1,13 +1,12 @@
 /** How large is an element now?  For charts, which are functions of data and size. */
 
-import { type RefObject, useEffect, useRef, useState } from "react";
+import { type RefCallback, useCallback, useState } from "react";
 
-/** Attach `ref`; `width` is 0 until the element has been measured. */
-export function useWidth<E extends HTMLElement>(): { ref: RefObject<E | null>; width: number } {
-  const ref = useRef<E>(null);
+/** Attach `ref`; `width` is 0 until the element is there and has been measured. */
+export function useWidth<E extends HTMLElement>(): { ref: RefCallback<E>; width: number } {
   const [width, setWidth] = useState(0);
-  useEffect(() => {
-    const element = ref.current;
+  // A callback, because a chart may come later than the component that asks.
+  const ref = useCallback((element: E | null) => {
     if (!element) return;
     const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
     observer.observe(element);

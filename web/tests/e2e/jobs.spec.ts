@@ -14,6 +14,7 @@ test("a job that ended shows its search and leads to its plan", async ({ page })
   await page.goto("/jobs");
   await page.getByRole("row", { name: /done/ }).last().getByRole("link").first().click();
   await expect(page.getByRole("heading", { name: "Best plan and bound" })).toBeVisible();
+  await expect(page.getByRole("img", { name: /the best plan takes/ })).toBeVisible();
   await expectAccessible(page);
   await picture(page, "job-done");
   await page.getByRole("link", { name: "Open the plan" }).click();

@@ -72,11 +72,7 @@ export function figuresOf(document: Json): readonly Figure[] {
     const name = String(valueAt(level, ["name"]) ?? index);
     return figure(document, ["fabric", index, "oversubscription"], `Oversubscription, ${name}`, plain);
   });
-  return [
-    ...ofPool,
-    ...ofLevel,
-    figure(document, ["price_per_device_hour"], "Price, $ a device-hour", plain),
-  ];
+  return [...ofPool, ...ofLevel];
 }
 
 function asList(value: Json): readonly Json[] {
