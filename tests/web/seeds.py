@@ -4,6 +4,8 @@
 ``dense-wide``       the same on 128 H100, to compare
 ``moe``              Mixtral 8x7B on 32 H100
 ``small``            Llama-3.1-8B on 8 H100, with a price
+``no-pipeline``      the same with one pipeline rank
+``long``             Llama-3.1-70B with 2112 micro-batches on 8 pipeline ranks: a step of 50,688 actions
 ``infeasible``       a job: Llama-3.1-405B on 8 A100, which no plan fits
 ``done``             a job that ended with a plan
 """
@@ -26,8 +28,11 @@ def question(model: str, cluster: str, devices: int, batch: int, sequence: int, 
 
 
 PRICED = {"minimize": "step_time", "price_per_device_hour": 2.5}
+LONG_PINS = {"pp": 8, "tp": 8, "vpp": 1, "micro_batch_size": 1, "schedule": "zb_h1"}
 PLANS: dict[str, Question] = {
+    "long": question("llama-3.1-70b", "dgx-h100", 64, 2112, 4096, constraints={"pins": LONG_PINS}),
     "small": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, objective=PRICED),
+    "no-pipeline": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, constraints={"pins": {"pp": 1}}),
     "moe": question("mixtral-8x7b", "dgx-h100", 32, 256, 4096),
     "dense-wide": question("llama-3.1-70b", "dgx-h100", 128, 512, 8192),
     "dense": question("llama-3.1-70b", "dgx-h100", 64, 512, 8192),

@@ -1,7 +1,8 @@
 import { useId } from "react";
 import { HATCHES, type HatchName } from "./terms";
 
-const PATHS: Record<HatchName, string> = {
+/** Strokes of a tile of 6 by 6. */
+export const HATCH_PATHS: Readonly<Record<HatchName, string>> = {
   rising: "M-1 7 7-1M-1 1 1-1M5 7 7 5",
   falling: "M-1-1 7 7M5-1 7 1M-1 5 1 7",
   dots: "M1.5 1.5h1.5v1.5h-1.5zM4.5 4.5h1.5v1.5h-1.5z",
@@ -16,7 +17,13 @@ export function useHatches(): { defs: React.ReactNode; fill: (name: HatchName) =
     <defs>
       {HATCHES.map((name) => (
         <pattern key={name} id={`${id}-${name}`} width="6" height="6" patternUnits="userSpaceOnUse">
-          <path d={PATHS[name]} fill="none" stroke="var(--paper)" strokeWidth="1.3" strokeOpacity="0.75" />
+          <path
+            d={HATCH_PATHS[name]}
+            fill="none"
+            stroke="var(--paper)"
+            strokeWidth="1.3"
+            strokeOpacity="0.75"
+          />
         </pattern>
       ))}
     </defs>

@@ -31,6 +31,17 @@ export const TIME_TERMS: Readonly<Record<string, Look>> = {
   offload: look("Offload", 4, "cross"),
 };
 
+/** What a pipeline rank does, by the API's words for kinds, in the order in which they are stacked. */
+export const ACTION_KINDS: Readonly<Record<string, Look>> = {
+  forward: look("Forward", 1),
+  backward: look("Backward", 2, "rising"),
+  "input gradient": look("Input gradient", 3, "rising"),
+  "weight gradient": look("Weight gradient", 7, "dots"),
+};
+
+/** What follows the pipeline in a step: optimizer, data parallelism that is not hidden, and the rest. */
+export const AFTER_PIPELINE: Look = look("After the pipeline", 4, "cross");
+
 /** Parts of a device's memory, in the order in which they are stacked. */
 export const MEMORY_TERMS: Readonly<Record<string, Look>> = {
   weights: look("Weights", 1),

@@ -62,6 +62,16 @@ export function seconds(value: Maybe, significant = 4): string {
   return sign + (hours > 0 ? pair(hours, "h", minutes, "min") : pair(minutes, "min", rest, "s"));
 }
 
+/** Always ms, with so many digits after the point: for times that are read against each other. */
+export function milliseconds(value_s: Maybe, fraction = 3): string {
+  if (!known(value_s)) return NONE;
+  const text = (value_s * 1e3).toLocaleString("en-US", {
+    minimumFractionDigits: fraction,
+    maximumFractionDigits: fraction,
+  });
+  return withUnit(signed(text), "ms");
+}
+
 /** The two ends in the unit of the upper one: 44.65–72.19 s. */
 export function secondsRange(low: Maybe, high: Maybe): string {
   if (!known(low) || !known(high)) return NONE;
