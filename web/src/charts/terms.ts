@@ -51,6 +51,9 @@ export const MEMORY_TERMS: Readonly<Record<string, Look>> = {
   buffers: look("Buffers", 8, "dots"),
 };
 
+/** Memory that a plan leaves alone, for fragmentation and surprises. */
+export const MEMORY_MARGIN: Look = { label: "Margin", colour: "var(--line-strong)", hatch: "falling" };
+
 /** The look of a part that this file does not know yet. */
 export function lookOf(terms: Readonly<Record<string, Look>>, name: string): Look {
   return terms[name] ?? look(name.replaceAll("_", " "), 8, "cross");

@@ -36,6 +36,13 @@ export const explanationQuery = (plan: string) =>
     staleTime: staleTimeOf(plan),
   });
 
+export const memoryQuery = (plan: string) =>
+  queryOptions({
+    queryKey: ["plan", plan, "memory"],
+    queryFn: ({ signal }) => ask(api.GET("/v1/plans/{plan}/memory", { params: { path: { plan } }, signal })),
+    staleTime: staleTimeOf(plan),
+  });
+
 export interface PlanFilter {
   model?: string;
   cluster?: string;

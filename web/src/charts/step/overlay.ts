@@ -17,6 +17,8 @@ export interface Marked {
 
 type Canvas = CanvasRenderingContext2D;
 
+const OUTLINED_PX = 8;
+
 export function paintOverlay(canvas: Canvas, scene: Scene, marked: Marked): void {
   const { window, width, rows, brush } = scene;
   canvas.clearRect(0, 0, width, rows.height);
@@ -50,7 +52,7 @@ function paintMicrobatch(canvas: Canvas, scene: Scene, microbatch: number): void
   for (const place of places) {
     if (!isSeen(scene, place)) continue;
     paintAction(canvas, scene, rankOf(step, place), place, 2);
-    if (places.length < 200) outline(canvas, scene, place, 1);
+    outline(canvas, scene, place, 1);
   }
 }
 
@@ -66,7 +68,8 @@ function outline(
 ): void {
   const from = Math.max(-4, pixelOf(at(step.start_ns, place), window, width));
   const to = Math.min(width + 4, pixelOf(at(step.end_ns, place), window, width));
-  if (to < 0 || from > width) return;
+  // Around a thin mark the line would be all that is seen.
+  if (to < 0 || from > width || (line === 1 && to - from < OUTLINED_PX)) return;
   const top = topOf(rows, rankOf(step, place));
   canvas.strokeStyle = line > 1 ? brush.accent : brush.ink;
   canvas.lineWidth = line;

@@ -56,7 +56,12 @@ function Action({ step, place, selection, moves }: Props & { place: number }) {
   const users = usersOf(step, place);
   return (
     <>
-      <h3>{actionName(step, place)}</h3>
+      <div className={styles.panelHead}>
+        <h3>{actionName(step, place)}</h3>
+        <Button look="quiet" onClick={() => selection.selectAction(undefined)}>
+          Clear
+        </Button>
+      </div>
       <dl className={styles.facts}>
         <Fact name="Rank">{rankOf(step, place)}</Fact>
         <Fact name="Begins">{exactly(start)}</Fact>
@@ -74,14 +79,13 @@ function Action({ step, place, selection, moves }: Props & { place: number }) {
           <ActionLink key={each} step={step} place={each} moves={moves} word="Feeds" />
         ))}
       </ul>
-      <div className={styles.buttons}>
-        <Button aria-pressed={pinned} onClick={() => selection.pinMicrobatch(pinned ? -1 : microbatch)}>
-          Highlight micro-batch {count(microbatch)}
-        </Button>
-        <Button look="quiet" onClick={() => selection.selectAction(undefined)}>
-          Clear
-        </Button>
-      </div>
+      <Button
+        aria-pressed={pinned}
+        className={styles.toggle}
+        onClick={() => selection.pinMicrobatch(pinned ? -1 : microbatch)}
+      >
+        Highlight micro-batch {count(microbatch)}
+      </Button>
     </>
   );
 }

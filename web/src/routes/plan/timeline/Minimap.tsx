@@ -10,7 +10,9 @@ import { useCanvas } from "./useCanvas";
 import type { Movable } from "./useTimeWindow";
 
 export const MINIMAP_PX = 40;
-const STRIP_PX = 2;
+const NARROWEST_PX = 2;
+/** Actions of a rank in a strip: fewer, and strips differ by chance. */
+const ACTIONS_A_STRIP = 4;
 
 interface Props {
   step: StepColumns;
@@ -21,12 +23,13 @@ interface Props {
 
 /** All ranks together over the whole step, and which part of it is shown. */
 export function Minimap({ step, brush, view, width }: Props) {
-  const strips = Math.floor(width / STRIP_PX);
+  const meaningful = step.kind.length / step.num_ranks / ACTIONS_A_STRIP;
+  const strips = Math.max(1, Math.floor(Math.min(width / NARROWEST_PX, meaningful)));
   const shares = useMemo(
-    () => sharesOfAll(step, { from_ns: 0, strip_ns: view.end_ns / Math.max(1, strips), count: strips }),
+    () => sharesOfAll(step, { from_ns: 0, strip_ns: view.end_ns / strips, count: strips }),
     [step, strips, view.end_ns],
   );
-  const canvas = useCanvas(width, MINIMAP_PX, (context) => paint(context, shares, strips, brush), [
+  const canvas = useCanvas(width, MINIMAP_PX, (context) => paint(context, shares, strips, width, brush), [
     shares,
     brush,
   ]);
@@ -83,17 +86,24 @@ function Handle({ name, x, value, end_ns, onKeyDown }: HandleProps) {
   );
 }
 
-function paint(canvas: CanvasRenderingContext2D, shares: Float64Array, strips: number, brush: Brush): void {
+function paint(
+  canvas: CanvasRenderingContext2D,
+  shares: Float64Array,
+  strips: number,
+  width: number,
+  brush: Brush,
+): void {
   const kinds = brush.kinds.length;
+  const left = (strip: number) => Math.round((strip * width) / strips);
   canvas.fillStyle = brush.sunken;
-  canvas.fillRect(0, 0, strips * STRIP_PX + STRIP_PX, MINIMAP_PX);
+  canvas.fillRect(0, 0, width, MINIMAP_PX);
   for (let strip = 0; strip < strips; strip++) {
     let bottom = MINIMAP_PX;
     brush.kinds.forEach((ink, kind) => {
       const height = at(shares, strip * kinds + kind) * MINIMAP_PX;
       if (height <= 0) return;
       canvas.fillStyle = ink.colour;
-      canvas.fillRect(strip * STRIP_PX, bottom - height, STRIP_PX, height);
+      canvas.fillRect(left(strip), bottom - height, left(strip + 1) - left(strip), height);
       bottom -= height;
     });
   }

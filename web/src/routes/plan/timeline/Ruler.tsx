@@ -5,6 +5,7 @@ import styles from "./Timeline.module.css";
 
 const HEIGHT = 24;
 const LABEL_PX = 120;
+const HALF_LABEL_PX = 40;
 
 /** Time in ms, with as many digits as the distance of the ticks needs. */
 export function Ruler({ window, width }: { window: TimeWindow; width: number }) {
@@ -16,13 +17,15 @@ export function Ruler({ window, width }: { window: TimeWindow; width: number }) 
     <svg className={styles.ruler} width={width} height={HEIGHT} aria-hidden="true">
       {ticks.map((tick) => {
         const x = scale(tick);
-        const anchor = x < 30 ? "start" : x > width - 40 ? "end" : "middle";
+        const anchor = x < HALF_LABEL_PX ? "start" : "middle";
         return (
           <g key={tick} transform={`translate(${x} 0)`}>
             <line y1={HEIGHT - 5} y2={HEIGHT} stroke="var(--line-strong)" />
-            <text y={13} textAnchor={anchor} fill="var(--ink-soft)" fontSize="11.5">
-              {milliseconds(tick / 1e3, digits)}
-            </text>
+            {x < width - HALF_LABEL_PX && (
+              <text y={13} textAnchor={anchor} fill="var(--ink-soft)" fontSize="11.5">
+                {milliseconds(tick / 1e3, digits)}
+              </text>
+            )}
           </g>
         );
       })}

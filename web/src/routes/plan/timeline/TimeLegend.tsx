@@ -1,3 +1,5 @@
+import { useQuery } from "@tanstack/react-query";
+import { planQuery } from "../../../api/queries/plans";
 import { Legend } from "../../../charts/Legend";
 import type { Piece } from "../../../charts/stack";
 import { at, type StepColumns } from "../../../charts/step/columns";
@@ -5,8 +7,14 @@ import { ACTION_KINDS, AFTER_PIPELINE, lookOf, TIME_TERMS } from "../../../chart
 import { percent, seconds } from "../../../lib/format";
 import styles from "./Timeline.module.css";
 
+interface Props {
+  planId: string;
+  step: StepColumns;
+}
+
 /** What each colour means, and how much of the time of all ranks it takes. */
-export function TimeLegend({ step }: { step: StepColumns }) {
+export function TimeLegend({ planId, step }: Props) {
+  const { data: plan } = useQuery(planQuery(planId));
   const all_ns = step.makespan_ns * step.num_ranks;
   const sum = (column: readonly number[]) => column.reduce((total, each) => total + each, 0);
   const kinds = step.kinds.map((kind, index) => ({
@@ -38,6 +46,13 @@ export function TimeLegend({ step }: { step: StepColumns }) {
         Where actions are thinner than the screen can show, a row shows how its time is shared instead, in the
         order of this list from the bottom.
       </p>
+      {plan && seconds(plan.step_time_s) !== seconds(plan.simulated_step_time_s) && (
+        <p>
+          The rows are simulated action by action: {seconds(plan.simulated_step_time_s)} with what follows.
+          The headline's {seconds(plan.step_time_s)} come from closed forms, which take the chunks of a stage
+          as equal.
+        </p>
+      )}
     </div>
   );
 }
