@@ -59,3 +59,10 @@ test("an id is cut, a label is not", () => {
   expect(format.shortId("a".repeat(64))).toBe("a".repeat(12));
   expect(format.shortId("nightly-70b")).toBe("nightly-70b");
 });
+
+test("milliseconds stay milliseconds, with the digits asked for", () => {
+  expect(shown(format.milliseconds(12.3456789))).toBe("12,345.679_ms");
+  expect(shown(format.milliseconds(0.0000004, 1))).toBe("0.0_ms");
+  expect(shown(format.milliseconds(60, 0))).toBe("60,000_ms");
+  expect(format.milliseconds(null)).toBe(format.NONE);
+});
