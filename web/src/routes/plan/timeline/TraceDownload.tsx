@@ -3,13 +3,14 @@ import { traceOf } from "../../../api/queries/step";
 import { Button } from "../../../components/Button";
 import { ProblemNotice } from "../../../components/ProblemNotice";
 import { shortId } from "../../../lib/format";
+import { saveFile } from "../../../lib/save";
 import styles from "./Timeline.module.css";
 
 /** The same step as a file for Perfetto.  It is never sent anywhere: whoever wants to look opens it there. */
 export function TraceDownload({ planId }: { planId: string }) {
   const download = useMutation({
     mutationFn: () => traceOf(planId),
-    onSuccess: (trace) => save(trace, `${shortId(planId)}-step.json`),
+    onSuccess: (trace) => saveFile(`${shortId(planId)}-step.json`, trace),
   });
   return (
     <div className={styles.trace}>
@@ -20,13 +21,4 @@ export function TraceDownload({ planId }: { planId: string }) {
       {download.error && <ProblemNotice error={download.error} onRetry={() => download.mutate()} />}
     </div>
   );
-}
-
-function save(content: Blob, name: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(content);
-  link.download = name;
-  link.click();
-  // The browser has begun to read by the next turn.
-  setTimeout(() => URL.revokeObjectURL(link.href), 1_000);
 }

@@ -1,0 +1,292 @@
+import type { APIRequestContext, Page } from "@playwright/test";
+import type { Schemas } from "../../src/api/client";
+import {
+  expect,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  inTheme,
+  picture,
+  THEMES,
+  test,
+  WIDTHS_PX,
+} from "./screen";
+
+const chart = (page: Page) => page.getByRole("application", { name: /Timeline/ });
+const panel = (page: Page) => page.getByRole("complementary", { name: "Selected action" });
+const search = (page: Page) => new URL(page.url()).searchParams;
+const plain = (text: string) => text.replaceAll("\u00a0", " ");
+
+async function stepOf(request: APIRequestContext, plan: string): Promise<Schemas["StepView"]> {
+  return (await request.get(`/v1/plans/${plan}/step`)).json();
+}
+
+async function open(page: Page, address: string): Promise<void> {
+  await page.goto(address);
+  await expect(chart(page)).toBeVisible();
+}
+
+/** Milliseconds as the page writes them, from the API's nanoseconds. */
+function ms(ns: number | undefined): string {
+  const text = ((ns ?? Number.NaN) / 1e6).toLocaleString("en-US", {
+    minimumFractionDigits: 3,
+    maximumFractionDigits: 3,
+  });
+  return `${text}\u00a0ms`;
+}
+
+/** The colour of the rows at a part of the width and a pixel from the top. */
+async function colourAt(page: Page, share: number, top: number): Promise<string> {
+  return chart(page)
+    .locator("canvas")
+    .first()
+    .evaluate(
+      (canvas: HTMLCanvasElement, at) => {
+        const ratio = canvas.width / canvas.clientWidth;
+        const [x, y] = [Math.round(canvas.width * at.share), Math.round(at.top * ratio)];
+        return [...(canvas.getContext("2d")?.getImageData(x, y, 1, 1).data ?? [])].slice(0, 3).join(",");
+      },
+      { share, top },
+    );
+}
+
+async function token(page: Page, name: string): Promise<string> {
+  return page.evaluate((wanted) => {
+    const probe = document.body.appendChild(document.createElement("i"));
+    probe.style.color = `var(${wanted})`;
+    const found = getComputedStyle(probe).color.match(/\d+/g)?.slice(0, 3).join(",") ?? "";
+    probe.remove();
+    return found;
+  }, name);
+}
+
+test("the rows say what the API says: bubbles in all and of each rank", async ({ page, request }) => {
+  const step = await stepOf(request, "small");
+  await open(page, "/plans/small/timeline");
+  const all = `Bubbles take ${(step.bubble_fraction * 100).toFixed(1)} % of all device time`;
+  const sentence = await page
+    .getByRole("img", { name: /The pipeline of one step takes/ })
+    .getAttribute("aria-label");
+  expect(plain(sentence ?? "")).toContain(all);
+  for (const [rank, idle_ns] of step.bubble_ns.entries()) {
+    const share = `${((100 * idle_ns) / step.makespan_ns).toFixed(1)}\u00a0%`;
+    const button = page.getByRole("list", { name: "Pipeline ranks" }).getByRole("button").nth(rank);
+    await expect(button).toHaveAccessibleName(new RegExp(`^Rank ${rank}: idle for .*, ${share}$`));
+  }
+});
+
+for (const theme of THEMES) {
+  test(`what is painted is what runs, and what waits is hatched: ${theme}`, async ({ page, request }) => {
+    await inTheme(page, theme);
+    const { actions, makespan_ns } = await stepOf(request, "small");
+    // The first forward of rank 1 comes after a gap, in which the rank is idle.
+    const first = actions.offsets[1] ?? 0;
+    const [start, end] = [actions.start_ns[first] ?? 0, actions.end_ns[first] ?? 0];
+    expect(start).toBeGreaterThan(0);
+    const window = { from_ns: 0, to_ns: Math.min(makespan_ns, end + start) };
+    await open(page, `/plans/small/timeline?from_ns=${window.from_ns}&to_ns=${window.to_ns}`);
+    const row_px = 48;
+    const share = (start + (end - start) * 0.1) / window.to_ns;
+    expect(await colourAt(page, share, row_px + 4)).toBe(await token(page, "--series-1"));
+    expect(await colourAt(page, (start / window.to_ns) * 0.5, row_px + 4)).not.toBe(
+      await token(page, "--series-1"),
+    );
+  });
+}
+
+test("keys zoom, pan, fit, walk, climb, highlight and clear", async ({ page, request }) => {
+  const { actions, makespan_ns } = await stepOf(request, "small");
+  await open(page, "/plans/small/timeline");
+  await page.keyboard.press("w");
+  await expect.poll(() => Number(search(page).get("from_ns"))).toBeGreaterThan(0);
+  const before = Number(search(page).get("from_ns"));
+  await page.keyboard.press("d");
+  await expect.poll(() => Number(search(page).get("from_ns"))).toBeGreaterThan(before);
+  await page.keyboard.press("0");
+  await expect.poll(() => search(page).has("from_ns")).toBe(false);
+
+  await page.keyboard.press(".");
+  await page.keyboard.press(".");
+  await expect(panel(page).getByText(ms(actions.start_ns[1]), { exact: true }).first()).toBeVisible();
+  await expect(panel(page).getByText(ms(actions.end_ns[1]), { exact: true })).toBeVisible();
+  await page.keyboard.press("j");
+  await expect(page.getByRole("button", { name: /^Rank 1:/ })).toHaveAttribute("aria-pressed", "true");
+  expect(Number(search(page).get("action"))).toBeGreaterThanOrEqual(actions.offsets[1] ?? 0);
+  // A walk brings what it reaches into view.
+  await expect
+    .poll(() => Number(search(page).get("to_ns") ?? makespan_ns))
+    .toBeLessThanOrEqual(makespan_ns * 1.1);
+
+  await page.keyboard.press("]");
+  await page.keyboard.press("]");
+  await expect(page.getByRole("spinbutton", { name: /Micro-batch/ })).toHaveValue("1");
+  await page.keyboard.press("c");
+  await expect(page.getByRole("button", { name: "Critical path" })).toHaveAttribute("aria-pressed", "true");
+  await page.keyboard.press("Escape");
+  await expect(panel(page).getByText("No action selected")).toBeVisible();
+  await page.keyboard.press("?");
+  await expect(page.getByRole("dialog", { name: "Keys" })).toContainText("Highlight the next micro-batch");
+});
+
+test("arrows move the chart that has the focus, and only then", async ({ page }) => {
+  await open(page, "/plans/small/timeline");
+  await page.keyboard.press("ArrowUp");
+  await chart(page).focus();
+  await expect(chart(page)).toBeFocused();
+  expect(search(page).has("from_ns")).toBe(false);
+  await page.keyboard.press("ArrowUp");
+  await expect.poll(() => search(page).has("from_ns")).toBe(true);
+  const from = search(page).get("from_ns");
+  await page.keyboard.press("ArrowRight");
+  await expect.poll(() => search(page).get("from_ns")).not.toBe(from);
+});
+
+test("wheel, drag and marking move the window", async ({ page }) => {
+  await open(page, "/plans/small/timeline");
+  const box = await chart(page).boundingBox();
+  if (!box) throw new Error("no chart");
+  const [x, y] = [box.x + box.width / 2, box.y + 20];
+  const length = () => Number(search(page).get("to_ns")) - Number(search(page).get("from_ns"));
+  await page.mouse.move(x, y);
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, -200);
+  await page.keyboard.up("Control");
+  await expect.poll(length).toBeGreaterThan(0);
+  const [zoomed, from] = [length(), Number(search(page).get("from_ns"))];
+
+  await page.mouse.down();
+  await page.mouse.move(x - 200, y, { steps: 4 });
+  await page.mouse.up();
+  await expect.poll(() => Number(search(page).get("from_ns"))).toBeGreaterThan(from);
+  expect(Math.abs(length() - zoomed)).toBeLessThanOrEqual(2);
+
+  await page.keyboard.down("Shift");
+  await page.mouse.down();
+  await page.mouse.move(x + 100, y, { steps: 4 });
+  await page.mouse.up();
+  await page.keyboard.up("Shift");
+  await expect.poll(() => Math.round((length() / zoomed) * 100)).toBe(Math.round((100 / box.width) * 100));
+});
+
+test("the minimap's edges are sliders", async ({ page }) => {
+  await open(page, "/plans/small/timeline");
+  const end = page.getByRole("slider", { name: "End of the window" });
+  const whole = Number(await end.getAttribute("aria-valuemax"));
+  await end.focus();
+  for (let press = 0; press < 3; press++) await page.keyboard.press("PageDown");
+  await expect(end).toHaveAttribute("aria-valuenow", String(Math.round(whole * 0.7)));
+  await expect.poll(() => search(page).get("to_ns")).toBe(String(Math.round(whole * 0.7)));
+});
+
+test("the pointer finds an action, a press tells what it waited for", async ({ page, request }) => {
+  const { actions, transfers } = await stepOf(request, "small");
+  const first = actions.offsets[1] ?? 0;
+  const [start, end] = [actions.start_ns[first] ?? 0, actions.end_ns[first] ?? 0];
+  const to_ns = end * 2;
+  await open(page, `/plans/small/timeline?from_ns=0&to_ns=${to_ns}`);
+  const box = await chart(page).boundingBox();
+  if (!box) throw new Error("no chart");
+  const at = { x: (((start + end) / 2) * box.width) / to_ns, y: 48 + 15 };
+  await chart(page).hover({ position: at });
+  await expect(page.getByText("Forward of micro-batch 0, chunk 1", { exact: true })).toBeVisible();
+  await chart(page).click({ position: at });
+  await expect(panel(page).getByRole("heading")).toHaveText("Forward of micro-batch 0, chunk 1");
+  expect(search(page).get("action")).toBe(String(first));
+  const arrival =
+    transfers.end_ns[transfers.to_rank.findIndex((rank, each) => rank === 1 && !transfers.gradient[each])];
+  expect(arrival).toBe(start);
+  await expect(panel(page).getByRole("paragraph").first()).toContainText(
+    `on rank 0 came, sent until ${ms(arrival)}`,
+  );
+
+  await panel(page).getByRole("button", { name: "Forward of micro-batch 0, chunk 0, rank 0" }).click();
+  await expect(panel(page).getByText(ms(actions.end_ns[0]), { exact: true })).toHaveCount(2);
+  await page.goBack();
+  await expect(panel(page).getByText("No action selected")).toBeVisible();
+});
+
+test("a link opens the same view in another browser", async ({ page, browser, baseURL }) => {
+  await open(page, "/plans/small/timeline");
+  await page.keyboard.press("w");
+  await page.keyboard.press(".");
+  await page.keyboard.press("c");
+  await page.getByRole("button", { name: /^Highlight micro-batch/ }).click();
+  await expect
+    .poll(() => [...search(page).keys()].sort().join())
+    .toBe("action,critical,from_ns,microbatch,to_ns");
+  const other = await (await browser.newContext({ baseURL })).newPage();
+  await open(other, page.url());
+  for (const name of ["Beginning of the window", "End of the window"]) {
+    const now = await page.getByRole("slider", { name }).getAttribute("aria-valuenow");
+    await expect(other.getByRole("slider", { name })).toHaveAttribute("aria-valuenow", now ?? "");
+  }
+  await expect(panel(other)).toHaveText((await panel(page).textContent()) ?? "");
+  const pixels = (each: Page) =>
+    chart(each).evaluate((node) => [...node.querySelectorAll("canvas")].map((c) => c.toDataURL()));
+  await page.mouse.move(0, 0);
+  expect(await pixels(other)).toEqual(await pixels(page));
+  await other.context().close();
+});
+
+test("a link that makes no sense opens the whole step", async ({ page }) => {
+  await open(
+    page,
+    "/plans/small/timeline?from_ns=9&to_ns=3&action=99999999&microbatch=-7&rank=500&critical=perhaps",
+  );
+  await expect(panel(page).getByText("No action selected")).toBeVisible();
+  await expect(page.getByRole("slider", { name: "Beginning of the window" })).toHaveAttribute(
+    "aria-valuenow",
+    "0",
+  );
+  await expect(page.getByRole("button", { name: /^Rank 1:/ })).toHaveAttribute("aria-pressed", "true");
+});
+
+test("the trace for Perfetto is a file", async ({ page, request }) => {
+  const step = await stepOf(request, "small");
+  await open(page, "/plans/small/timeline");
+  const coming = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download trace" }).click();
+  const stream = await (await coming).createReadStream();
+  const parts: Buffer[] = [];
+  for await (const part of stream) parts.push(part as Buffer);
+  const trace = JSON.parse(Buffer.concat(parts).toString()) as { traceEvents: { cat?: string }[] };
+  expect(trace.traceEvents.filter((each) => each.cat === "compute")).toHaveLength(step.actions.kind.length);
+});
+
+test("the data are tables: the ranks, and the actions in the window", async ({ page, request }) => {
+  const step = await stepOf(request, "small");
+  await open(page, "/plans/small/timeline?rank=1");
+  await page.getByText("Show data").click();
+  await expect(
+    page.getByRole("table", { name: "Each rank over the whole step" }).getByRole("row"),
+  ).toHaveCount(step.num_ranks + 1);
+  const own = (step.actions.offsets[2] ?? 0) - (step.actions.offsets[1] ?? 0);
+  await expect(page.getByRole("table", { name: /^Actions of rank 1/ }).getByRole("row")).toHaveCount(
+    Math.min(200, own) + 1,
+  );
+});
+
+test("one rank is no pipeline", async ({ page }) => {
+  await open(page, "/plans/no-pipeline/timeline");
+  await expect(page.getByRole("img", { name: /there is no pipeline and no bubble/ })).toBeVisible();
+  await expectAccessible(page);
+  await picture(page, "timeline-one-rank");
+});
+
+test("a plan that is not there is a problem with its reason", async ({ page }) => {
+  await page.goto("/plans/no-such-label/timeline");
+  await expect(page.getByRole("alert").first()).toContainText("no-such-label");
+});
+
+for (const theme of THEMES) {
+  for (const width of WIDTHS_PX) {
+    test(`timeline at ${width} px, ${theme}`, async ({ page }) => {
+      await inTheme(page, theme);
+      await page.setViewportSize({ width, height: 900 });
+      await open(page, "/plans/long/timeline?action=20000&microbatch=1000&critical=true");
+      await expect(panel(page).getByRole("heading")).toContainText("of micro-batch");
+      await expectNoSidewaysScroll(page);
+      await expectAccessible(page);
+      await picture(page, `timeline-${width}-${theme}`);
+    });
+  }
+}
