@@ -21,6 +21,22 @@ test("a job that ended shows its search and leads to its plan", async ({ page })
   await expect(page.getByRole("heading", { level: 1 })).toHaveText(/llama-3\.1-8b on 16/);
 });
 
+test("a long search is watched, stopped, and its best plan is kept", async ({ page }) => {
+  await page.goto("/?model=deepseek-v3&devices=2048&batch=15360&seq=4096");
+  await expect(page.getByText(/legal\.$/)).toBeVisible();
+  await page.getByRole("button", { name: "Plan", exact: true }).click();
+  await expect(page).toHaveURL(/\/jobs\/.+follow=true/);
+  await expect(page.getByRole("img", { name: /the best plan takes [\d.]+/ })).toBeVisible();
+  await picture(page, "job-running");
+  await page.getByRole("button", { name: "Stop and keep the best plan" }).click();
+  await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText(/deepseek-v3 on 2,048/);
+  await expect(page.getByText("Gap to the bound")).toBeVisible();
+  await picture(page, "plan-with-gap");
+  await page.goto("/jobs?status=cancelled");
+  await expect(page.getByText("cancelled, best plan kept")).toBeVisible();
+});
+
 test("a job without any plan says which limit rules them out", async ({ page }) => {
   await page.goto("/jobs");
   await page

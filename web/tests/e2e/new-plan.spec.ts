@@ -18,6 +18,28 @@ test("a question is planned, and becomes a plan", async ({ page }) => {
   await expect(page.getByRole("heading", { level: 1 })).toHaveText(/llama-3\.1-8b on 8/);
 });
 
+test("a question is asked with keys alone", async ({ page }) => {
+  await page.goto("/?devices=8&batch=64&seq=4096");
+  const model = page.getByLabel("Model", { exact: true });
+  await expect(model).toContainText("mixtral-8x7b");
+  for (let presses = 0; presses < 20; presses++) {
+    if (await model.evaluate((element) => element === document.activeElement)) break;
+    await page.keyboard.press("Tab");
+  }
+  await expect(model).toBeFocused();
+  await page.keyboard.type("llama-3.1-8b");
+  await expect(model).toHaveValue("llama-3.1-8b");
+  const sequence = page.getByLabel("Sequence length");
+  for (let presses = 0; presses < 20; presses++) {
+    if (await sequence.evaluate((element) => element === document.activeElement)) break;
+    await page.keyboard.press("Tab");
+  }
+  await page.keyboard.type("2048");
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
+  await expect(page.getByText(/64 samples of 2,048 tokens/)).toBeVisible();
+});
+
 test("what is wrong stands beside its field, with what repairs it", async ({ page }) => {
   await page.goto("/");
   await page.getByLabel("Devices").fill("63");
