@@ -32,7 +32,7 @@ export default defineConfig({
         command: `${python} -m tests.web.serve_seeded`,
         cwd: "..",
         wait: { stdout: /seeded: port (?<meshwright_web_port>\d+)/ },
-        timeout: 180_000,
-        gracefulShutdown: { signal: "SIGTERM", timeout: 30_000 },
+        timeout: 600_000,
+        gracefulShutdown: { signal: "SIGTERM", timeout: 150_000 },
       },
 });

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-ANSWER_S = 60.0
+ANSWER_S = 300.0
 
 Question = dict[str, Any]
 

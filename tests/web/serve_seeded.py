@@ -22,8 +22,8 @@ import httpx
 
 from tests.web.seeds import seed
 
-START_S = 60.0
-STOP_S = 30.0
+START_S = 300.0
+STOP_S = 120.0
 LOOK_EVERY_S = 0.1
 MESHWRIGHT = (sys.executable, "-m", "planner.cli.main")
 
