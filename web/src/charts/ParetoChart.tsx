@@ -36,9 +36,12 @@ export function ParetoChart({ choices, limit_bytes, selected, onSelect, width, h
   const floor = height - PARETO_MARGIN.bottom;
   const chosen = marks.find((each) => each.point.id === selected);
   // Those that matter most are named first and so find room.
-  const rank = ({ point }: ParetoMark<DrawnChoice>) =>
-    [point.id === selected, point.shape === "plan", front.some((each) => each.point === point)].indexOf(true);
-  const named = [...marks].sort((a, b) => ((rank(a) + 4) % 4) - ((rank(b) + 4) % 4));
+  const rank = ({ point }: ParetoMark<DrawnChoice>) => {
+    if (point.id === selected) return 0;
+    if (point.shape === "plan") return 1;
+    return front.some((each) => each.point === point) ? 2 : 3;
+  };
+  const named = [...marks].sort((a, b) => rank(a) - rank(b));
   const labels = placeLabels(
     named.map((each) => ({ x: each.x, y: each.y, text: each.point.label, id: each.point.id })),
     marks,

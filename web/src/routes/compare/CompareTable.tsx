@@ -7,7 +7,6 @@ import styles from "./Compare.module.css";
 import { type Row, verdict } from "./curves";
 
 interface Props {
-  clusters: readonly string[];
   rows: readonly Row[];
   selected: string;
   onSelect: (id: string) => void;
