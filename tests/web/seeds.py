@@ -6,7 +6,7 @@
 ``small``            Llama-3.1-8B on 8 H100, with a price
 ``no-pipeline``      the same with one pipeline rank
 ``long``             Llama-3.1-70B with 2112 micro-batches on 8 pipeline ranks: a step of 50,688 actions
-``measured``         the same model there, leaning on measurements that nobody made
+``measured``         Llama-3.1-8B on 8 H100, leaning on measurements that nobody made
 ``infeasible``       a job: Llama-3.1-405B on 8 A100, which no plan fits
 ``done``             a job that ended with a plan
 """

@@ -9,7 +9,7 @@ export function SourceTable({ sources }: { sources: Sources }) {
   if (rows.length === 0) return <p className={styles.soft}>The document names no sources.</p>;
   return (
     <DataTable
-      caption="Where the numbers come from: A vendor, B a project's constant, C third party, D unverified"
+      caption="Where the numbers come from (A vendor, B project, C third party, D unverified)"
       columns={[
         {
           name: "number",
