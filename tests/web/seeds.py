@@ -6,6 +6,7 @@
 ``small``            Llama-3.1-8B on 8 H100, with a price
 ``no-pipeline``      the same with one pipeline rank
 ``long``             Llama-3.1-70B with 2112 micro-batches on 8 pipeline ranks: a step of 50,688 actions
+``measured``         Llama-3.1-8B on 8 H100, leaning on measurements that nobody made
 ``infeasible``       a job: Llama-3.1-405B on 8 A100, which no plan fits
 ``done``             a job that ended with a plan
 """
@@ -15,6 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+
+from tests.web.measurements import MADE_UP, seed_measurements
 
 ANSWER_S = 300.0
 
@@ -33,6 +36,7 @@ PLANS: dict[str, Question] = {
     "long": question("llama-3.1-70b", "dgx-h100", 64, 2112, 4096, constraints={"pins": LONG_PINS}),
     "small": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, objective=PRICED),
     "no-pipeline": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, constraints={"pins": {"pp": 1}}),
+    "measured": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, profile=MADE_UP),
     "moe": question("mixtral-8x7b", "dgx-h100", 32, 256, 4096),
     "dense-wide": question("llama-3.1-70b", "dgx-h100", 128, 512, 8192),
     "dense": question("llama-3.1-70b", "dgx-h100", 64, 512, 8192),
@@ -47,6 +51,7 @@ JOBS: dict[str, Question] = {
 def seed(address: str) -> None:
     """Ask everything of the service at ``address``."""
     with httpx.Client(base_url=address, timeout=ANSWER_S) as client:
+        seed_measurements(client)
         for name, body in JOBS.items():
             asked = client.post("/v1/plans", json=body, headers={"Prefer": "respond-async"})
             wait_for_end(client, accepted(asked, name)["id"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -44,6 +45,8 @@ def main() -> None:
 def serve(folder: Path, given: argparse.Namespace) -> None:
     """Serve with a database in ``folder`` until a signal."""
     database = f"sqlite:///{folder / 'plans.db'}"
+    # Read by the service, and by what puts measurements there.
+    os.environ["MESHWRIGHT_PROFILES"] = str(folder / "profiles")
     if given.keys:
         print(f"key: {new_key(database)}", flush=True)
     with served(database, folder / "serve.log", given) as address:

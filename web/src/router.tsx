@@ -139,6 +139,13 @@ const job = createRoute({
   staticData: { crumb: (params) => shortId(params.jobId ?? "") },
 });
 
+const diff = createRoute({
+  getParentRoute: () => root,
+  path: "/diff/$a/$b",
+  component: lazyRouteComponent(() => import("./routes/diff"), "Diff"),
+  staticData: { crumb: ({ a = "", b = "" }) => `${shortId(a)} against ${shortId(b)}` },
+});
+
 const compare = createRoute({
   getParentRoute: () => root,
   path: "/compare",
@@ -167,6 +174,7 @@ const tree = root.addChildren([
   newPlan,
   plans.addChildren([plansIndex, plan.addChildren(planTabs)]),
   jobs.addChildren([jobsIndex, job]),
+  diff,
   compare,
   clusters,
   accuracy,

@@ -50,6 +50,12 @@ describe("shares, changes, money", () => {
     [format.change(-0.00001), "0.0_%"],
     [format.dollars(1234.5), "$1,234.50"],
     [format.dollars(-0.0123), "\u2212$0.0123"],
+    [format.compact(50_000, 1), "50_k"],
+    [format.secondsChange(1.2), "+1.20_s"],
+    [format.secondsChange(-0.34), "\u2212340_ms"],
+    [format.secondsChange(0), "0_s"],
+    [format.bytesChange(2 ** 30), "+1.00_GiB"],
+    [format.bytesChange(undefined), format.NONE],
     [format.plural(1, "stage"), "1 stage"],
     [format.plural(4, "stage"), "4 stages"],
   ])("%s", (text, expected) => expect(shown(text)).toBe(expected));

@@ -129,9 +129,9 @@ const THOUSANDS = [
 ] as const;
 
 /** 70.55 B, 71.80 k, 512. */
-export function compact(value: Maybe): string {
+export function compact(value: Maybe, significant = 4): string {
   if (!known(value)) return NONE;
-  return Math.abs(value) < 1000 ? digits(value) : scaled(value, THOUSANDS, 4);
+  return Math.abs(value) < 1000 ? digits(value, significant) : scaled(value, THOUSANDS, significant);
 }
 
 /** 71.80 k tokens/s. */
@@ -156,6 +156,18 @@ export function change(value: Maybe, fraction = 1): string {
     ? `+${text}`
     : text.replace(/^\u2212(0\.?0*\u00a0)/, "$1");
 }
+
+/** What is more or less, with its sign: +1.20 s, −340 ms, 0 s. */
+export function secondsChange(value: Maybe): string {
+  return withPlus(value, seconds(value, 3));
+}
+
+/** +1.2 GiB, −12.0 MiB, 0 B. */
+export function bytesChange(value: Maybe): string {
+  return withPlus(value, bytes(value, 3));
+}
+
+const withPlus = (value: Maybe, text: string): string => (known(value) && value > 0 ? `+${text}` : text);
 
 /** $1,234.50. */
 export function dollars(value: Maybe): string {

@@ -1,4 +1,14 @@
-import { searchReader } from "../lib/search";
+import { oneOf, searchReader, text } from "../lib/search";
 
-/** The view state of this screen that its address keeps. */
-export const readClustersSearch = searchReader({});
+export const SHELVES = ["clusters", "devices", "profiles"] as const;
+export type Shelf = (typeof SHELVES)[number];
+
+/** Which shelf, and what on it is looked at. */
+export const readClustersSearch = searchReader({
+  show: oneOf(SHELVES, "clusters"),
+  cluster: text(),
+  device: text(),
+  profile: text(),
+});
+
+export type ClustersSearch = ReturnType<typeof readClustersSearch.full>;

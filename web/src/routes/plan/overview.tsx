@@ -4,6 +4,7 @@ import { explanationQuery, planQuery } from "../../api/queries/plans";
 import { Loading } from "../../components/Loading";
 import { ProblemNotice } from "../../components/ProblemNotice";
 import { BreakdownFigure } from "./BreakdownFigure";
+import { LeansOn } from "./LeansOn";
 import styles from "./Plan.module.css";
 import { SearchNotes } from "./SearchNotes";
 import { StageTable } from "./StageTable";
@@ -27,6 +28,7 @@ export function Overview() {
         </ul>
       </section>
       <BreakdownFigure plan={plan} causes={why.data?.causes} />
+      <LeansOn planId={planId} />
       <StageTable plan={plan} />
       <SearchNotes plan={plan} />
     </div>

@@ -1,0 +1,77 @@
+/** How do quantities of several series grow with devices?  Logarithmic devices; logarithmic or linear quantity. */
+
+import { max, min } from "d3-array";
+import { scaleLinear, scaleLog } from "d3-scale";
+import { line } from "d3-shape";
+
+export interface CurvePoint {
+  readonly id: string;
+  readonly x: number;
+  /** null = there is no value: it stands on the floor of the picture, with its mark. */
+  readonly y: number | null;
+  /** Hollow: another plan could be better. */
+  readonly sure: boolean;
+  readonly mark?: "does-not-fit" | "undecided";
+}
+
+export interface Curve {
+  readonly name: string;
+  readonly points: readonly CurvePoint[];
+}
+
+export interface CurvesBox {
+  readonly width: number;
+  readonly height: number;
+}
+
+export const CURVES_MARGIN = { left: 62, right: 14, top: 12, bottom: 44 };
+/** Height of the strip under the curves where points without a value stand. */
+export const STRIP_PX = 16;
+
+export function curveScales(curves: readonly Curve[], logarithmic: boolean, { width, height }: CurvesBox) {
+  const points = curves.flatMap((each) => each.points);
+  const known = points.flatMap((each) => (each.y === null ? [] : [each.y]));
+  const [low, high] = [min(points, (each) => each.x) ?? 1, max(points, (each) => each.x) ?? 2];
+  const [least, most] = [min(known) ?? 1, max(known) ?? 2];
+  const floor = height - CURVES_MARGIN.bottom - STRIP_PX;
+  const range = [floor, CURVES_MARGIN.top];
+  const room = (most - least) * 0.1 || most * 0.1 || 1;
+  const x = scaleLog([low / 1.12, high * 1.12], [CURVES_MARGIN.left, width - CURVES_MARGIN.right]);
+  const y = logarithmic
+    ? scaleLog([least / 1.25, most * 1.25], range)
+    : scaleLinear([Math.max(0, least - room), most + room], range).nice(4);
+  return { x, y, floor };
+}
+
+export type CurveScales = ReturnType<typeof curveScales>;
+
+/** The line through the points that have a value. */
+export function curvePath(points: readonly CurvePoint[], { x, y }: CurveScales): string {
+  const known = points.flatMap((each) =>
+    each.y === null ? [] : [[x(each.x), y(each.y)] as [number, number]],
+  );
+  return line()(known) ?? "";
+}
+
+/** As if each device added as much as those of the smallest count: from the first known point to the last. */
+export function idealPath(points: readonly CurvePoint[], { x, y }: CurveScales): string {
+  const known = points.filter((each) => each.y !== null);
+  const [first, last] = [known[0], known.at(-1)];
+  if (!first?.y || !last || first === last) return "";
+  return `M${x(first.x)} ${y(first.y)}L${x(last.x)} ${y((first.y * last.x) / first.x)}`;
+}
+
+/** Ticks of a logarithmic axis: 1, 2, 5 of each power, as many as there is room for. */
+export function logTicks(domain: readonly [number, number], most: number): readonly number[] {
+  const [low, high] = domain;
+  for (const steps of [[1, 2, 5], [1, 3], [1]]) {
+    const ticks: number[] = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++)
+      for (const step of steps) {
+        const value = step * 10 ** power;
+        if (value >= low && value <= high) ticks.push(value);
+      }
+    if (ticks.length <= most || steps.length === 1) return ticks;
+  }
+  return [];
+}

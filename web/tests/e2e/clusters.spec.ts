@@ -1,0 +1,108 @@
+import {
+  expect,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  inTheme,
+  picture,
+  THEMES,
+  test,
+  WIDTHS_PX,
+} from "./screen";
+
+test("a cluster says what it is made of, and where each number comes from", async ({ page, request }) => {
+  const { items } = await (await request.get("/v1/clusters")).json();
+  await page.goto("/clusters");
+  await expect(page.getByRole("table").getByRole("row")).toHaveCount(items.length + 1);
+  await page.getByRole("button", { name: "dgx-h100", exact: true }).click();
+  await expect(page).toHaveURL(/cluster=dgx-h100/);
+  const sources = page.getByRole("table", { name: /^Where the numbers come from/ });
+  await expect(sources.getByRole("rowheader", { name: "scale_up.bandwidth_bytes_per_s" })).toBeVisible();
+  await expect(sources.getByRole("link").first()).toHaveAttribute("href", /^https:/);
+  await page.getByRole("link", { name: "Plan on it" }).click();
+  await expect(page.getByLabel("Cluster", { exact: true })).toHaveValue("dgx-h100");
+});
+
+test("a profile shows what is measured, how well it fits, and what is missing", async ({ page, request }) => {
+  const fits = await (await request.get("/v1/profiles/made-up/fits")).json();
+  await page.goto("/clusters?show=profiles&profile=made-up");
+  const cells = fits.tables.flatMap(
+    (each: { by_size: { measured: number; filled_in: number }[] }) => each.by_size,
+  );
+  const measured = cells.reduce((sum: number, each: { measured: number }) => sum + each.measured, 0);
+  await expect(
+    page.getByRole("img", { name: new RegExp(`${measured} of \\d+ points of the grid`) }),
+  ).toBeVisible();
+  const errors = page.getByRole("table", { name: /^Errors of the fits/ });
+  const [table] = fits.tables;
+  await expect(errors.getByRole("row").filter({ hasText: `matmul ${table.dtype}` })).toContainText(
+    `${(table.residuals.site_left_out.median * 100).toFixed(1)}\u00a0%`,
+  );
+  await expect(page.getByText(fits.missing[0].what)).toBeVisible();
+  await expect(page.getByText(fits.missing[0].command, { exact: true }).first()).toBeVisible();
+});
+
+test("a device shows the logs that were measured on it; one without any says how to begin", async ({
+  page,
+}) => {
+  await page.goto("/clusters?show=devices&device=a100-sxm4-40gb");
+  await expect(page.getByRole("img", { name: /curves of collectives/ })).toBeVisible();
+  await page.keyboard.press("j");
+  await expect(page).toHaveURL(/device=a100-sxm4-80gb/);
+  await page.goto("/clusters?show=devices&device=mi300x");
+  await expect(page.getByText("Nothing is measured of it on this server")).toBeVisible();
+});
+
+test("a name that is not there is a problem with its reason", async ({ page }) => {
+  await page.goto("/clusters?cluster=no-such-cluster");
+  await expect(page.getByRole("alert")).toContainText("no-such-cluster");
+});
+
+test("the shelves are in the address, on keys, and back goes back", async ({ page }) => {
+  await page.goto("/clusters");
+  await expect(page.getByRole("table")).toBeVisible();
+  await page.keyboard.press("2");
+  await expect(page).toHaveURL(/show=devices/);
+  await expect(page.getByRole("table", { name: /^Accelerators/ })).toBeVisible();
+  await page.keyboard.press("3");
+  await expect(page.getByRole("button", { name: "made-up" })).toBeVisible();
+  await page.goBack();
+  await expect(page).toHaveURL(/show=devices/);
+});
+
+test("a plan says which unmeasured numbers it leans on, and what measures them", async ({
+  page,
+  request,
+}) => {
+  const leaning = await (await request.get("/v1/plans/measured/leaning?rows=1000")).json();
+  const unmeasured = leaning.lookups.filter(
+    (each: { input: string }) => !["measured", "interpolated"].includes(each.input),
+  ).length;
+  await page.goto("/plans/measured");
+  await expect(
+    page.getByText(
+      `This plan leans on ${unmeasured} of ${leaning.num_lookups} lookups that nothing measured`,
+    ),
+  ).toBeVisible();
+  await expect(page.getByText(leaning.commands[0], { exact: true })).toBeVisible();
+});
+
+for (const theme of THEMES) {
+  for (const width of WIDTHS_PX) {
+    for (const [name, address] of [
+      ["clusters", "/clusters?cluster=dgx-h100"],
+      ["profiles", "/clusters?show=profiles&profile=made-up"],
+    ] as const) {
+      test(`${name} at ${width} px, ${theme}`, async ({ page }) => {
+        await inTheme(page, theme);
+        await page.setViewportSize({ width, height: 900 });
+        await page.goto(address);
+        const seen =
+          name === "clusters" ? page.getByText("Where the numbers come from") : page.getByRole("img").first();
+        await expect(seen.first()).toBeVisible();
+        await expectNoSidewaysScroll(page);
+        await expectAccessible(page);
+        await picture(page, `${name}-${width}-${theme}`);
+      });
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import {
+  expect,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  inTheme,
+  picture,
+  THEMES,
+  test,
+  WIDTHS_PX,
+} from "./screen";
+
+const QUICK = "model=llama-3.1-8b&batch=64&seq=4096&counts=8,16";
+const PRICES = 'prices=["dgx-h100=2.5","dgx-a100-80g=1.2"]';
+
+test("points are the API's own numbers, and each opens its plan", async ({ page, request }) => {
+  await page.goto(`/compare?${QUICK}&${PRICES}`);
+  const table = page.getByRole("table", { name: /^What was found/ });
+  await expect(table.getByRole("row")).toHaveCount(5);
+  const row = table.getByRole("row").filter({ hasText: "dgx-h100 × 8" });
+  const link = row.getByRole("link");
+  const id = (await link.getAttribute("href"))?.split("/").at(-1);
+  const plan = await (await request.get(`/v1/plans/${id}`)).json();
+  await expect(row).toContainText(`${(plan.model_flops_utilization * 100).toFixed(1)}\u00a0%`);
+  const cost = ((2.5 * 8) / 3600 / plan.tokens_per_s) * 1e6;
+  await expect(row).toContainText(`$${cost.toFixed(3).replace(/0+$/, "")}`);
+  await expect(page.getByRole("img", { name: /^Lowest: \$/ })).toBeVisible();
+});
+
+test("counts that cannot be, and what does not fit, say why", async ({ page }) => {
+  await page.goto("/compare?model=llama-3.1-405b&batch=64&seq=4096&counts=8,12&clusters=dgx-a100-80g");
+  const table = page.getByRole("table", { name: /^What was found/ });
+  await expect(table.getByRole("row").filter({ hasText: "× 12" })).toContainText("cannot have 12 devices");
+  await expect(table.getByRole("row").filter({ hasText: "× 8" })).toContainText(/Does not fit|Undecided/);
+});
+
+test("clusters, prices and the point are in the address; keys walk", async ({ page, browser }) => {
+  await page.goto(`/compare?${QUICK}`);
+  await page.getByLabel("Add a cluster").selectOption("dgx-h200");
+  await page.getByLabel(/Price of a device-hour of dgx-h200/).fill("3");
+  await expect(page).toHaveURL(/dgx-h200%3D3/);
+  await expect(page.getByRole("button", { name: "dgx-h200 × 16" })).toBeVisible();
+  await page.getByRole("heading", { name: "Compare clusters" }).click();
+  await page.keyboard.press("k");
+  await expect(page.getByRole("button", { name: "dgx-h200 × 16" })).toHaveAttribute("aria-pressed", "true");
+  const other = await (await browser.newContext()).newPage();
+  await other.goto(page.url());
+  await expect(other.getByRole("button", { name: "dgx-h200 × 16" })).toHaveAttribute("aria-pressed", "true");
+  await expect(other.getByLabel(/Price of a device-hour of dgx-h200/)).toHaveValue("3");
+  await other.context().close();
+});
+
+test("what is refused stands beside its field", async ({ page }) => {
+  await page.goto(`/compare?${QUICK}&clusters=dgx-h100`);
+  await page.getByLabel("Sequence length").fill("many");
+  await expect(page.getByLabel("Sequence length")).toHaveAttribute("aria-invalid", "true");
+  await page.getByLabel("Sequence length").fill("4096");
+  await expect(page.getByLabel("Sequence length")).not.toHaveAttribute("aria-invalid");
+});
+
+for (const theme of THEMES) {
+  for (const width of WIDTHS_PX) {
+    test(`comparison of clusters at ${width} px, ${theme}`, async ({ page }) => {
+      await inTheme(page, theme);
+      await page.setViewportSize({ width, height: 900 });
+      await page.goto(`/compare?${QUICK}&${PRICES}&point=dgx-h100 16`);
+      await expect(page.getByRole("img", { name: /^Lowest/ })).toBeVisible();
+      await expectNoSidewaysScroll(page);
+      await expectAccessible(page);
+      await picture(page, `compare-${width}-${theme}`);
+    });
+  }
+}
