@@ -15,7 +15,22 @@ from api.http.envelope import Envelope
 from api.http.openapi import describe
 from api.http.problem_responses import add_handlers
 from api.jobs.board import JobBoard
-from api.routes import audit, catalogue, elastic, estimates, health, jobs, labels, pages, plans, requests, views
+from api.routes import (
+    audit,
+    catalogue,
+    elastic,
+    estimates,
+    fits,
+    health,
+    jobs,
+    labels,
+    pages,
+    pictures,
+    plans,
+    requests,
+    strategies,
+    views,
+)
 from api.service import running
 from api.settings import Settings
 from api.telemetry.metrics import Metrics
@@ -26,12 +41,15 @@ from planner.version import __version__
 ROUTERS = (
     plans.router,
     views.router,
+    pictures.router,
     labels.router,
     estimates.router,
     elastic.router,
+    strategies.router,
     requests.router,
     jobs.router,
     catalogue.router,
+    fits.router,
     audit.router,
     health.router,
     pages.router,

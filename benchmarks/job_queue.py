@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from api.jobs.board import ENDED, JobRecord, PlanRequest
 from api.jobs.dbos_board import MAX_PAGE, DbosBoard
 from benchmarks.job_report import write_report
 from planner.search.find import find_plan
+from profiles.errors import MeshwrightError
 from tests.job_requests import small_request
 from tests.job_workers import WorkerProcess, quick_settings
 from tests.postgres_server import PostgresServer, server_programs
@@ -62,9 +64,20 @@ def requests(count: int) -> list[PlanRequest]:
     return [questions[index % len(questions)].model_copy(update={"seed": index}) for index in range(count)]
 
 
-def submit_all(board: DbosBoard, asked: list[PlanRequest], clients: int) -> tuple[list[float], list[str], float]:
-    """Submit from many threads; latencies, job ids in the order asked, seconds for all."""
-    latencies, jobs = [0.0] * len(asked), [""] * len(asked)
+@dataclass(slots=True)
+class Submitted:
+    """What became of every request, in the order asked."""
+
+    latencies_s: list[float]
+    jobs: list[str]
+    """"" = refused: nothing was promised."""
+    refusals: Counter[str]
+    wall_s: float = 0.0
+
+
+def submit_all(board: DbosBoard, asked: list[PlanRequest], clients: int) -> Submitted:
+    """Submit from many threads, each waiting for its answer."""
+    submitted = Submitted([0.0] * len(asked), [""] * len(asked), Counter())
     places = iter(range(len(asked)))
     lock = threading.Lock()
 
@@ -75,8 +88,14 @@ def submit_all(board: DbosBoard, asked: list[PlanRequest], clients: int) -> tupl
             if place is None:
                 return
             start_s = time.perf_counter()
-            jobs[place] = board.submit(asked[place], key=f"key-{place}", owner=f"owner-{place % 7}").id
-            latencies[place] = time.perf_counter() - start_s
+            try:
+                record = board.submit(asked[place], key=f"key-{place}", owner=f"owner-{place % 7}")
+            except MeshwrightError as error:
+                with lock:
+                    submitted.refusals[f"{error.slug}: {error.what}"] += 1
+            else:
+                submitted.jobs[place] = record.id
+            submitted.latencies_s[place] = time.perf_counter() - start_s
 
     threads = [threading.Thread(target=client) for _ in range(clients)]
     start_s = time.perf_counter()
@@ -84,7 +103,8 @@ def submit_all(board: DbosBoard, asked: list[PlanRequest], clients: int) -> tupl
         thread.start()
     for thread in threads:
         thread.join()
-    return latencies, jobs, time.perf_counter() - start_s
+    submitted.wall_s = time.perf_counter() - start_s
+    return submitted
 
 
 def drain(board: DbosBoard, url: str, workers: int, concurrency: int) -> float:
@@ -101,8 +121,8 @@ def drain(board: DbosBoard, url: str, workers: int, concurrency: int) -> float:
                 return time.perf_counter() - start_s
 
 
-def verdict(board: DbosBoard, asked: list[PlanRequest], jobs: list[str]) -> dict[str, Any]:
-    """Lost, doubled and wrong jobs."""
+def verdict(board: DbosBoard, asked: list[PlanRequest], submitted: Submitted) -> dict[str, Any]:
+    """Lost, doubled and wrong jobs among those that were acknowledged."""
     records: dict[str, JobRecord] = {}
     before: str | None = None
     while True:
@@ -115,12 +135,16 @@ def verdict(board: DbosBoard, asked: list[PlanRequest], jobs: list[str]) -> dict
         request.problem.problem_id: find_plan(request.problem, request.search_options()).plan_id
         for request in asked[:QUESTIONS]
     }
+    acknowledged = [(job, request) for job, request in zip(submitted.jobs, asked, strict=True) if job]
+    jobs = [job for job, _ in acknowledged]
     right = sum(
         job in records and records[job].result_plan_id == plans[request.problem.problem_id]
-        for job, request in zip(jobs, asked, strict=True)
+        for job, request in acknowledged
     )
     return {
-        "submitted": len(jobs),
+        "asked": len(asked),
+        "refused": dict(submitted.refusals),
+        "acknowledged": len(jobs),
         "lost": sum(job not in records or records[job].status not in ENDED for job in jobs),
         "rows_without_submission": len(set(records) - set(jobs)),
         "ids_given_twice": len(jobs) - len(set(jobs)),
@@ -135,10 +159,10 @@ def measure(kind: str, count: int, clients: int, workers: int, concurrency: int)
     asked = requests(count)
     with database(kind, durable=True) as (url, _), DbosBoard.open(url) as board:
         before = resource.getrusage(resource.RUSAGE_SELF)
-        latencies, jobs, submit_s = submit_all(board, asked, clients)
+        submitted = submit_all(board, asked, clients)
         after = resource.getrusage(resource.RUSAGE_SELF)
         load = os.getloadavg()[0]
-        p50, p99, worst = (float(np.quantile(latencies, share)) for share in (0.5, 0.99, 1.0))
+        p50, p99, worst = (float(np.quantile(submitted.latencies_s, share)) for share in (0.5, 0.99, 1.0))
         drain_s = drain(board, url, workers, concurrency)
         return {
             "database": kind,
@@ -147,13 +171,13 @@ def measure(kind: str, count: int, clients: int, workers: int, concurrency: int)
             "submit_p99_s": p99,
             "submit_max_s": worst,
             "submit_p99_target_s": SUBMIT_P99_TARGET_S,
-            "submitted_per_s": count / submit_s,
+            "submitted_per_s": count / submitted.wall_s,
             "submit_cpu_s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
             "load_while_submitting": load,
             "workers": workers,
             "concurrency": concurrency,
             "drained_per_s": count / drain_s,
-            **verdict(board, asked, jobs),
+            **verdict(board, asked, submitted),
         }
 
 

@@ -17,6 +17,7 @@ from api.wire.questions import (
     ProfileName,
     Question,
     ReplanQuestion,
+    StrategyText,
     ThroughputQuestion,
 )
 from planner.version import __version__
@@ -30,6 +31,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     ReplanQuestion,
     LabelQuestion,
     ProfileName,
+    StrategyText,
     ProblemDetails,
 )
 """Models that routes name only by reference."""

@@ -31,6 +31,7 @@ from api.jobs.system_database import (
     prepare_system_database,
     system_database_url,
 )
+from planner.store import software_signature
 from planner.store.faults import translated
 from profiles.errors import DocumentInvalid, NotFound
 
@@ -51,6 +52,8 @@ class DbosBoard:
         """The board next to the plan store at ``store_url``; creates its tables.  Raises StoreError."""
         url = system_database_url(store_url)
         prepare_system_database(url)
+        # Hashes the sources once; fifty first submissions at once would do it fifty times.
+        software_signature()
         return cls(make_system_engine(url), url, limits)
 
     def __enter__(self) -> Self:

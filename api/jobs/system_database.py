@@ -19,6 +19,7 @@ from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from planner.store.address import SQLITE_PREFIX, database_url, jobs_path, prepare_directory, sqlite_path
+from planner.store.engine import with_server_settings
 from planner.store.faults import translated
 
 APPLICATION = "meshwright"
@@ -62,10 +63,8 @@ def make_system_engine(url: str, connections: int = MANY_CONNECTIONS) -> Engine:
             engine = create_engine(url, pool_size=connections, max_overflow=0, pool_timeout=BUSY_TIMEOUT_MS / 1000)
             event.listen(engine, "connect", _on_sqlite_connect)
             return engine
-        address = make_url(url)
-        options = f"{address.query.get('options', '')} -c lock_timeout={BUSY_TIMEOUT_MS}"
         return create_engine(
-            address.update_query_dict({"options": options.strip()}),
+            with_server_settings(make_url(url)),
             pool_size=connections,
             max_overflow=0,
             pool_pre_ping=True,

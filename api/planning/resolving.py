@@ -19,6 +19,7 @@ from planner.model.builtin import builtin_model, builtin_models
 from planner.model.load import model_from_data
 from planner.model.spec import ModelSpec
 from planner.problem import Constraints, Objective, Problem, Workload
+from planner.sensitivity import LEVERS
 from planner.spelling import did_you_mean
 from planner.store.service import ServiceStore
 from planner.strategy_text import checked_fields, pinnable_keys
@@ -53,6 +54,8 @@ class Resolver:
     def estimate_payload(self, question: EstimateQuestion) -> dict[str, Any]:
         """The problem and checked strategy of a what-if."""
         problem = self.problem(question)
+        for lever, factor in question.scale.items():
+            problem = LEVERS[lever](problem, factor)
         strategy = checked_fields(question.strategy, "/strategy")
         return {
             "problem": problem.model_dump(mode="json"),

@@ -54,9 +54,9 @@ async def get_explanation(
 ) -> Response:
     """Sentences to read, causes and memory to look up, neighbours as the ledger; or the answer to a counterfactual."""
     if why_not is None:
-        return await _view(request, plan, "explanation", {"brief": brief})
+        return await plan_view(request, plan, "explanation", {"brief": brief})
     pins = parse_assignments([why_not], "why_not", pinnable_keys())
-    return await _view(request, plan, "why_not", {"pins": pins})
+    return await plan_view(request, plan, "why_not", {"pins": pins})
 
 
 @router.get(
@@ -67,7 +67,7 @@ async def get_explanation(
 )
 async def get_timeline(request: Request, plan: PlanReference, caller: Reader) -> Response:
     """Chrome trace-event JSON: one process a pipeline rank."""
-    return await _view(request, plan, "timeline", {})
+    return await plan_view(request, plan, "timeline", {})
 
 
 @router.get(
@@ -89,7 +89,7 @@ async def get_sensitivity(
     wanted = tuple(dict.fromkeys(changes or (-0.2, -0.1, 0.1, 0.2)))
     if len(wanted) > MOST_CHANGES:
         raise RequestRefused(f"{len(wanted)} changes", where="changes", hint=f"give at most {MOST_CHANGES}")
-    return await _view(request, plan, "sensitivity", {"changes": wanted, "replan": replan})
+    return await plan_view(request, plan, "sensitivity", {"changes": wanted, "replan": replan})
 
 
 @router.get(
@@ -152,7 +152,8 @@ def memory_view(plan: Plan) -> MemoryView:
     )
 
 
-async def _view(request: Request, plan: str, task: str, parameters: Mapping[str, Any]) -> Response:
+async def plan_view(request: Request, plan: str, task: str, parameters: Mapping[str, Any]) -> Response:
+    """The answer of a task of ``api.solving.tasks`` about a plan."""
     _, content = await _computed(service_of(request), plan, task, parameters)
     return _sent(request, plan, content)
 

@@ -94,6 +94,27 @@ def sensitivity(payload: Payload, deadline: float) -> bytes:
     )
 
 
+def step(payload: Payload, deadline: float) -> bytes:
+    """The simulated step, as columns."""
+    from planner.views.step import step_view
+
+    return _document(step_view(_plan(payload)))
+
+
+def mesh(payload: Payload, deadline: float) -> bytes:
+    """Where every rank runs."""
+    from planner.views.mesh import mesh_view
+
+    return _document(mesh_view(_plan(payload)))
+
+
+def leaning(payload: Payload, deadline: float) -> bytes:
+    """Which numbers the plan leans on."""
+    from planner.views.leaning import leaning_view
+
+    return _document(leaning_view(_plan(payload), payload["rows"]))
+
+
 def emission(payload: Payload, deadline: float) -> bytes:
     """The launch files of a plan for a target, with their manifest."""
     from planner.emit.for_target import emit_for_target
@@ -145,6 +166,9 @@ TASKS: dict[str, Task] = {
     "why_not": why_not,
     "timeline": timeline,
     "sensitivity": sensitivity,
+    "step": step,
+    "mesh": mesh,
+    "leaning": leaning,
     "emission": emission,
     "quick_plan": quick_plan,
     "replan": replan,

@@ -21,6 +21,7 @@ ClusterPart = Annotated[
     Name | dict[str, Any],
     Field(description="a built-in or stored name; or a cluster document (units may be spelt)"),
 ]
+Lever = Literal["compute_rate", "scale_up_bandwidth", "nic_bandwidth", "memory_capacity"]
 Devices = Annotated[int, Field(gt=0, le=MOST_DEVICES)]
 StrategyPart = Annotated[
     dict[str, int | str | bool],
@@ -54,10 +55,19 @@ class EstimateQuestion(Question):
     """``POST /v1/estimates``: the numbers of one strategy, without any search."""
 
     strategy: StrategyPart = Field(default_factory=dict)
+    scale: dict[Lever, Annotated[float, Field(gt=0, le=100)]] = Field(
+        default_factory=dict, description="what if an input were so many times what it is, for example memory_capacity"
+    )
     chunk_layers: tuple[int, ...] | None = Field(
         default=None, max_length=10_000, description="layers of each model chunk; None = the best split"
     )
     include_problem: bool = Field(default=False, description="answer with the complete problem too")
+
+
+class StrategyText(Document):
+    """``POST /v1/strategies:read``: a configuration as somebody typed or pasted it."""
+
+    text: str = Field(min_length=1, max_length=100_000, description="`tp=8,pp=4`, or a Megatron-LM launch script")
 
 
 class PoolPart(Document):

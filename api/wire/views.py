@@ -9,6 +9,7 @@ from pydantic import Field, create_model
 
 from api.http.problem_details import Finding, ProblemDetails
 from api.jobs.board import JobRecord
+from planner.model.spec import ModelSpec
 from planner.plan import Plan
 from planner.problem import Problem
 from profiles.document import Document
@@ -85,6 +86,18 @@ class Estimate(Document):
     filled_in: tuple[str, ...] = Field(description="strategy fields that were left out, as they were filled in")
     plan: EstimatedPlan
     problem: Problem | None = Field(default=None, description="what was estimated, with every name resolved")
+
+
+class ReadStrategy(Document):
+    """What a typed or pasted configuration says."""
+
+    kind: Literal["assignments", "megatron_script"]
+    strategy: dict[str, int | str | bool] = Field(description="fields that are given, by their full names")
+    pins: str = Field(description="the same as `why_not` of an explanation takes it")
+    workload: dict[str, Any] = Field(default_factory=dict, description="workload fields that a script gives")
+    num_devices: int | None = Field(default=None, description="nodes times processes a node, where a script says both")
+    model: ModelSpec | None = Field(default=None, description="the model that a script describes")
+    skipped: tuple[str, ...] = Field(default=(), description="arguments that a script adds on a condition: not used")
 
 
 class ProblemCheck(Document):

@@ -92,6 +92,10 @@ class Timeline:
 
         Each starts at the moment at which the one before it ends (or its result arrives).
         """
+        return tuple(self.event(place) for place in self.critical_places())
+
+    def critical_places(self) -> tuple[int, ...]:
+        """The critical path as places in the flat arrays."""
         firsts = set(self.graph.offsets[:-1])
         lasts = np.array(self.graph.offsets[1:]) - 1
         index = int(lasts[np.argmax(self.end_s[lasts] + self.end_extra_s)])
@@ -105,4 +109,4 @@ class Timeline:
             else:
                 index -= 1
             path.append(index)
-        return tuple(self.event(step) for step in reversed(path))
+        return tuple(reversed(path))

@@ -36,10 +36,8 @@ def make_engine(url: str) -> Engine:
             event.listen(engine, "connect", _on_sqlite_connect)
             event.listen(engine, "begin", _on_sqlite_begin)
             return engine
-        address = _parsed(url)
-        options = f"{address.query.get('options', '')} -c lock_timeout={BUSY_TIMEOUT_MS}"
         return create_engine(
-            address.update_query_dict({"options": options.strip()}),
+            with_server_settings(_parsed(url)),
             pool_pre_ping=True,
             connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
         )
@@ -59,6 +57,17 @@ def writing(engine: Engine) -> Iterator[Connection]:
         connection.execution_options(**{_WRITES: True})
         with connection.begin():
             yield connection
+
+
+def with_server_settings(address: URL) -> URL:
+    """``address`` with what every connection to PostgreSQL asks of the server.
+
+    Patience with locks; and plans for the table as it is: a prepared statement that was planned while its table was
+    empty would read all of it for as long as the connection lives.
+    """
+    given = address.query.get("options", "")
+    options = f"{given} -c lock_timeout={BUSY_TIMEOUT_MS} -c plan_cache_mode=force_custom_plan"
+    return address.update_query_dict({"options": options.strip()})
 
 
 def _parsed(url: str) -> URL:

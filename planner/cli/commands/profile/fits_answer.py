@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,9 +11,7 @@ if TYPE_CHECKING:
 
     from profiles.device import Device
     from profiles.plots.gallery import FigureFile
-    from profiles.prediction.fit_summary import CollectiveFit, TableFit
     from profiles.prediction.profile import Profile
-    from profiles.prediction.residuals import ResidualSummary
 
 TABLE_COLUMNS = (
     "|operator",
@@ -48,18 +45,9 @@ LEGEND = (
 
 def fits_data(profile: Profile, device: Device) -> dict[str, Any]:
     """Everything as plain data."""
-    from planner.coverage.training_gaps import training_gaps
-    from profiles.prediction.fit_summary import collective_fits, table_fits
+    from planner.views.fits import fits_view
 
-    return {
-        "device": device.name,
-        "profile_id": profile.profile_id,
-        "num_points": profile.num_points,
-        "tables": [_table_data(fit) for fit in table_fits(profile)],
-        "collectives": [_collective_data(fit) for fit in collective_fits(profile)],
-        "missing": [asdict(gap) for gap in training_gaps(profile, device)],
-        "figures": [],
-    }
+    return {**fits_view(profile, device).model_dump(mode="json"), "figures": []}
 
 
 def fits_tables(data: dict[str, Any]) -> Iterable[RenderableType]:
@@ -130,55 +118,6 @@ def collective_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
         )
         for fit in data["collectives"]
     ]
-
-
-def _table_data(fit: TableFit) -> dict[str, Any]:
-    origin = fit.origin
-    return {
-        "operator": origin.operator,
-        "dtype": origin.dtype,
-        "variant": origin.variant,
-        "environment": origin.environment,
-        "format": origin.format,
-        "measured_on": origin.device,
-        "transferred_from": origin.transferred_from,
-        "batch_ids": list(origin.batch_ids),
-        "num_points": origin.num_points,
-        "num_sites": fit.num_sites,
-        "num_axis_sizes": fit.num_axis_sizes,
-        "measured_share": fit.measured_share,
-        "sizes": {name: list(ends) for name, ends in fit.sizes.items()},
-        "sigma": {
-            "exact": fit.sigma_exact,
-            "bracket": fit.sigma_bracket,
-            "unseen_site": fit.sigma_unseen_site,
-            "transfer": origin.extra_sigma,
-        },
-        "residuals": {
-            "site_left_out": _summary(fit.site_left_out),
-            "point_left_out": _summary(fit.point_left_out),
-        },
-    }
-
-
-def _collective_data(fit: CollectiveFit) -> dict[str, Any]:
-    return {
-        **asdict(fit.key),
-        "environment": fit.origin.environment,
-        "format": fit.origin.format,
-        "batch_ids": list(fit.origin.batch_ids),
-        "num_points": fit.origin.num_points,
-        "num_sizes": fit.num_sizes,
-        "smallest_bytes": fit.smallest_bytes,
-        "largest_bytes": fit.largest_bytes,
-        "latency_s": fit.latency_s,
-        "largest_bus_bandwidth_bytes_per_s": fit.largest_bus_bandwidth_bytes_per_s,
-        "sigma": {"exact": fit.sigma_exact, "between": fit.sigma_between},
-    }
-
-
-def _summary(summary: ResidualSummary | None) -> dict[str, Any] | None:
-    return None if summary is None else asdict(summary)
 
 
 def _head(data: dict[str, Any]) -> str:

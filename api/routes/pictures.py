@@ -1,0 +1,54 @@
+"""``/v1/plans/{plan}/...`` for those who draw: the step action by action, the map of ranks, the inputs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from api.http.openapi import problems
+from api.routes.plans import PlanReference
+from api.routes.views import Reader, plan_view
+from planner.views.leaning import LeaningView
+from planner.views.mesh import MeshView
+from planner.views.step import StepView
+
+router = APIRouter(prefix="/v1/plans/{plan}", tags=["plans"])
+
+
+@router.get(
+    "/step",
+    summary="The simulated step, as columns to draw",
+    response_model=StepView,
+    responses=problems(404, 409),
+)
+async def get_step(request: Request, plan: PlanReference, caller: Reader) -> Response:
+    """Every action and transfer of every pipeline rank, what is idle, the critical path, and memory over time."""
+    return await plan_view(request, plan, "step", {})
+
+
+@router.get(
+    "/mesh",
+    summary="Where every rank runs, and who talks to whom over which network",
+    response_model=MeshView,
+    responses=problems(404, 409),
+)
+async def get_mesh(request: Request, plan: PlanReference, caller: Reader) -> Response:
+    """Sizes and strides of every axis, the slowest level that its groups cross, and who shares it."""
+    return await plan_view(request, plan, "mesh", {})
+
+
+@router.get(
+    "/leaning",
+    summary="Which numbers the plan leans on, and what to measure next",
+    response_model=LeaningView,
+    responses=problems(404, 409),
+)
+async def get_leaning(
+    request: Request,
+    plan: PlanReference,
+    caller: Reader,
+    rows: Annotated[int, Query(ge=1, le=1_000, description="the largest lookups")] = 15,
+) -> Response:
+    """Every number that the step time was made from: measured, interpolated, extrapolated, transferred, datasheet."""
+    return await plan_view(request, plan, "leaning", {"rows": rows})

@@ -1,0 +1,59 @@
+"""``/v1/strategies:read``: what a typed or pasted configuration means, in the planner's own words."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Request
+
+from api.access.auth import Caller, demands
+from api.http.openapi import problems, reads
+from api.http.request_body import read_document
+from api.service import service_of
+from api.wire.questions import StrategyText
+from api.wire.views import ReadStrategy
+from planner.model.megatron_args import megatron_job
+from planner.strategy_text import parse_assignments, pinnable_keys, strategy_keys
+
+router = APIRouter(prefix="/v1", tags=["questions"])
+FLAG = "--"
+"""What a launch script has and ``tp=8,pp=4`` has not."""
+
+
+@router.post(
+    "/strategies:read",
+    summary="Read `tp=8,pp=4`, or a Megatron-LM launch script",
+    response_model=ReadStrategy,
+    responses=problems(body=True),
+    openapi_extra=reads(StrategyText, {"text": "tp=8,pp=4,mbs=1"}),
+)
+async def read_strategy(request: Request, caller: Annotated[Caller, Depends(demands("read"))]) -> ReadStrategy:
+    """Strategy fields by their full names, and what else a script says.  Nothing of it is run."""
+    limit = service_of(request).settings.body_limit_bytes
+    question = await read_document(request, StrategyText, limit)
+    return await to_thread.run_sync(_read, question.text)
+
+
+def _read(text: str) -> ReadStrategy:
+    if FLAG not in text:
+        words = [line.strip().strip(",") for line in text.splitlines() if line.strip()]
+        strategy = parse_assignments(words, "/text", strategy_keys())
+        return ReadStrategy(kind="assignments", strategy=strategy, pins=_pins(strategy))
+    job = megatron_job(text, "script", "/text")
+    # What Megatron-LM has off by default is off.
+    strategy = {"sp": False, **job.strategy}
+    return ReadStrategy(
+        kind="megatron_script",
+        strategy=strategy,
+        pins=_pins(strategy),
+        workload=job.workload,
+        num_devices=job.num_devices,
+        model=job.model,
+        skipped=job.skipped,
+    )
+
+
+def _pins(strategy: dict[str, int | str | bool]) -> str:
+    words = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in strategy.items()}
+    return ",".join(f"{key}={word}" for key, word in words.items() if key in pinnable_keys())

@@ -1,0 +1,132 @@
+"""Which numbers does a plan lean on, how sure are they, and what should be measured next?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from planner.coverage.leaning import Leaning
+from planner.plan import Plan
+from planner.problem import Problem
+from profiles.document import Document
+from profiles.prediction.profile import TableOrigin
+from profiles.prediction.rungs import PROVENANCE_OF_RUNG
+
+if TYPE_CHECKING:
+    from profiles.prediction.profile import Profile
+
+
+class Lookup(Document):
+    """One number that the step time was made from."""
+
+    term: str
+    operator: str
+    part: str
+    dtype: str
+    shape: dict[str, int]
+    rung: str = Field(description="how it was found in the profile")
+    input: str = Field(description="measured, interpolated, extrapolated, transferred or datasheet")
+    sigma: float = Field(description="spread of its log")
+    share_of_step: float
+
+
+class Gain(Lookup):
+    """A lookup that a measurement would make surer."""
+
+    sigma_gain: float = Field(description="what the spread of the whole step would lose")
+
+
+class LeaningView(Document):
+    """Where the time of a step comes from."""
+
+    plan_id: str
+    profile_id: str | None
+    device: str
+    step_time_s: float
+    step_time_interval_s: tuple[float, float] = Field(description="80 %")
+    sigma: float
+    input_sigma: dict[str, float]
+    time_by_input: dict[str, float] = Field(description="share of the looked-up time by where it comes from")
+    lookups: tuple[Lookup, ...]
+    num_lookups: int
+    measure_next: tuple[Gain, ...]
+    commands: tuple[str, ...] = Field(description="what measures the lookups that help most, on a node of the device")
+    tables: tuple[TableOrigin, ...]
+
+
+def leaning_view(plan: Plan, rows: int, problem: Problem | None = None) -> LeaningView:
+    """The largest ``rows`` lookups of a plan; ``problem``: the plan's with another profile, to look them up there."""
+    from planner.cost.hardware import problem_hardware
+    from planner.coverage.coverage import coverage
+
+    problem = problem or plan.problem
+    hardware = problem_hardware(problem)
+    found = coverage(problem, hardware, plan.chosen(), plan.breakdown_s)
+    measured = hardware.rates.measured.profile if hardware.rates.measured else None
+    interval, sigma = _spread(plan, found.input_sigma if measured else None)
+    gains = found.gains()[:rows]
+    return LeaningView(
+        plan_id=plan.plan_id,
+        profile_id=measured.profile_id if measured else None,
+        device=problem.cluster.pools[0].device.name,
+        step_time_s=plan.step_time_s,
+        step_time_interval_s=interval,
+        sigma=sigma,
+        input_sigma=found.input_sigma,
+        time_by_input=found.provenance_shares,
+        lookups=tuple(_lookup(each, plan.step_time_s) for each in found.leanings[:rows]),
+        num_lookups=len(found.leanings),
+        measure_next=tuple(
+            Gain(**_lookup(each, plan.step_time_s).model_dump(), sigma_gain=gain) for each, gain in gains
+        ),
+        commands=_commands(plan, [each for each, gain in gains if gain > 0]),
+        tables=_origins(measured),
+    )
+
+
+def _spread(plan: Plan, input_sigma: dict[str, float] | None) -> tuple[tuple[float, float], float]:
+    from planner.framework.known import framework_traits
+    from planner.uncertainty import step_interval_s, step_sigma
+
+    used = plan.problem.calibration
+    traits, experts = framework_traits(plan.problem.framework), plan.problem.model.has_experts
+    studied = traits.spread_at(plan.chosen().world_size, experts=experts)
+    spread = (input_sigma, used.framework_sigma if used else None)
+    interval = step_interval_s(plan.breakdown_s, *spread, studied_sigma=studied)
+    return interval, step_sigma(plan.breakdown_s, *spread, studied)
+
+
+def _lookup(leaning: Leaning, step_s: float) -> Lookup:
+    return Lookup(
+        term=leaning.term,
+        operator=leaning.operator,
+        part=leaning.part,
+        dtype=leaning.dtype,
+        shape=leaning.shape,
+        rung=leaning.rung.name.lower(),
+        input=PROVENANCE_OF_RUNG[leaning.rung],
+        sigma=leaning.sigma,
+        share_of_step=leaning.seconds / step_s,
+    )
+
+
+def _commands(plan: Plan, wanted: list[Leaning]) -> tuple[str, ...]:
+    commands: list[str] = []
+    strategy, workload = plan.chosen(), plan.problem.workload
+    if any(leaning.term == "compute" for leaning in wanted):
+        commands.append(
+            f"meshwright profile measure --model {plan.problem.model.name} --tp {strategy.tp}"
+            f" --sequence-length {workload.sequence_length} --dtype {workload.precision}"
+        )
+    groups = [leaning for leaning in wanted if leaning.term != "compute"]
+    if groups:
+        per_node = plan.problem.cluster.pools[0].devices_per_node
+        nodes = max(-(-leaning.shape["group_size"] * leaning.shape["stride"] // per_node) for leaning in groups)
+        launch = f"torchrun --nnodes {nodes} --nproc-per-node {per_node} --no-python"
+        commands.append(f"{launch} meshwright profile measure --only collectives,overlap")
+    return tuple(commands)
+
+
+def _origins(profile: Profile | None) -> tuple[TableOrigin, ...]:
+    return () if profile is None else tuple(profile.origins)
