@@ -4,6 +4,8 @@
 ``dense-wide``       the same on 128 H100, to compare
 ``moe``              Mixtral 8x7B on 32 H100
 ``small``            Llama-3.1-8B on 8 H100, with a price
+``rack``             Mixtral 8x7B on two racks of GB200: a scale-up domain spans nodes
+``huge``             Llama-3.1-405B on 16,384 H100; degrees are pinned, so that it is soon found
 ``infeasible``       a job: Llama-3.1-405B on 8 A100, which no plan fits
 ``done``             a job that ended with a plan
 """
@@ -26,7 +28,11 @@ def question(model: str, cluster: str, devices: int, batch: int, sequence: int, 
 
 
 PRICED = {"minimize": "step_time", "price_per_device_hour": 2.5}
+DEEP = {"pins": {"tp": 8, "pp": 16}}
+FLAT = {"pins": {"tp": 1, "pp": 1, "ep": 8}}
 PLANS: dict[str, Question] = {
+    "huge": question("llama-3.1-405b", "dgx-h100", 16_384, 2048, 8192, constraints=DEEP, top_k=0),
+    "rack": question("mixtral-8x7b", "gb200-nvl72", 144, 1152, 4096, constraints=FLAT, top_k=0),
     "small": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, objective=PRICED),
     "moe": question("mixtral-8x7b", "dgx-h100", 32, 256, 4096),
     "dense-wide": question("llama-3.1-70b", "dgx-h100", 128, 512, 8192),

@@ -170,6 +170,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/devices/{name}/fits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What plans with `profile: auto` look up for a device
+         * @description 422 (`profile-missing`) where nothing of the device is measured on this server.
+         */
+        get: operations["get_device_fits_v1_devices__name__fits_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/estimates": {
         parameters: {
             query?: never;
@@ -442,6 +462,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/plans/{plan}/leaning": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Which numbers the plan leans on, and what to measure next
+         * @description Every number that the step time was made from: measured, interpolated, extrapolated, transferred, datasheet.
+         */
+        get: operations["get_leaning_v1_plans__plan__leaning_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/plans/{plan}/memory": {
         parameters: {
             query?: never;
@@ -462,6 +502,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/plans/{plan}/mesh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where every rank runs, and who talks to whom over which network
+         * @description Sizes and strides of every axis, the slowest level that its groups cross, and who shares it.
+         */
+        get: operations["get_mesh_v1_plans__plan__mesh_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/plans/{plan}/sensitivity": {
         parameters: {
             query?: never;
@@ -474,6 +534,26 @@ export interface paths {
          * @description Compute, links, memory and batch, up and down.
          */
         get: operations["get_sensitivity_v1_plans__plan__sensitivity_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/plans/{plan}/step": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The simulated step, as columns to draw
+         * @description Every action and transfer of every pipeline rank, what is idle, the critical path, and memory over time.
+         */
+        get: operations["get_step_v1_plans__plan__step_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -588,6 +668,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/profiles/{name}/fits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a named profile knows
+         * @description A stored name, or a profile's id or its unique beginning.
+         */
+        get: operations["get_profile_fits_v1_profiles__name__fits_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/requests/{request_id}": {
         parameters: {
             query?: never;
@@ -606,6 +706,26 @@ export interface paths {
          */
         put: operations["put_request_v1_requests__request_id__put"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/strategies:read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read `tp=8,pp=4`, or a Megatron-LM launch script
+         * @description Strategy fields by their full names, and what else a script says.  Nothing of it is run.
+         */
+        post: operations["read_strategy_v1_strategies_read_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -659,6 +779,27 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * ActionColumns
+         * @description Compute of every rank; rank r owns the places from ``offsets[r]`` up to ``offsets[r + 1]``, in order of time.
+         */
+        ActionColumns: {
+            /** Chunk */
+            chunk: number[];
+            /** End Ns */
+            end_ns: number[];
+            /**
+             * Kind
+             * @description place in `kinds`
+             */
+            kind: number[];
+            /** Microbatch */
+            microbatch: number[];
+            /** Offsets */
+            offsets: number[];
+            /** Start Ns */
+            start_ns: number[];
+        };
         /**
          * Alternative
          * @description A runner-up: a different strategy with its own numbers.
@@ -975,6 +1116,39 @@ export interface components {
             schema_version: 1;
         };
         /**
+         * CollectiveFitView
+         * @description One curve of a collective of one group shape.
+         */
+        CollectiveFitView: {
+            /** Batch Ids */
+            batch_ids: string[];
+            /** Concurrent */
+            concurrent: boolean;
+            /** Environment */
+            environment: string;
+            /** Format */
+            format: string;
+            /** Group Size */
+            group_size: number;
+            /** Largest Bus Bandwidth Bytes Per S */
+            largest_bus_bandwidth_bytes_per_s: number;
+            /** Largest Bytes */
+            largest_bytes: number;
+            /** Latency S */
+            latency_s: number;
+            /** Num Nodes */
+            num_nodes: number;
+            /** Num Points */
+            num_points: number;
+            /** Num Sizes */
+            num_sizes: number;
+            /** Operation */
+            operation: string;
+            sigma: components["schemas"]["CurveSpread"];
+            /** Smallest Bytes */
+            smallest_bytes: number;
+        };
+        /**
          * Constraints
          * @description What the answer must respect.
          *
@@ -1013,6 +1187,16 @@ export interface components {
              * @enum {string}
              */
             target: "any" | "megatron" | "mindspeed" | "megatron-bridge" | "deepspeed" | "torchtitan" | "native" | "accelerate" | "maxtext";
+        };
+        /**
+         * CurveSpread
+         * @description Standard deviation of the log of the time of a curve.
+         */
+        CurveSpread: {
+            /** Between */
+            between: number;
+            /** Exact */
+            exact: number;
         };
         /**
          * Device
@@ -1187,6 +1371,13 @@ export interface components {
              * @default none
              */
             profile: string;
+            /**
+             * Scale
+             * @description what if an input were so many times what it is, for example memory_capacity
+             */
+            scale?: {
+                [key: string]: number;
+            };
             /**
              * Strategy
              * @description strategy fields, for example tp, pp, micro_batch_size; short words as on the command line
@@ -1396,6 +1587,98 @@ export interface components {
              * @description JSON pointer into the body, or the header or parameter that is at fault
              */
             pointer: string;
+        };
+        /**
+         * FitsView
+         * @description Everything that plans look up for a device.
+         */
+        FitsView: {
+            /** Collectives */
+            collectives: components["schemas"]["CollectiveFitView"][];
+            /** Device */
+            device: string;
+            /** Missing */
+            missing: components["schemas"]["GapView"][];
+            /** Num Points */
+            num_points: number;
+            /** Profile Id */
+            profile_id: string;
+            /** Tables */
+            tables: components["schemas"]["TableFitView"][];
+        };
+        /**
+         * Gain
+         * @description A lookup that a measurement would make surer.
+         */
+        Gain: {
+            /** Dtype */
+            dtype: string;
+            /**
+             * Input
+             * @description measured, interpolated, extrapolated, transferred or datasheet
+             */
+            input: string;
+            /** Operator */
+            operator: string;
+            /** Part */
+            part: string;
+            /**
+             * Rung
+             * @description how it was found in the profile
+             */
+            rung: string;
+            /** Shape */
+            shape: {
+                [key: string]: number;
+            };
+            /** Share Of Step */
+            share_of_step: number;
+            /**
+             * Sigma
+             * @description spread of its log
+             */
+            sigma: number;
+            /**
+             * Sigma Gain
+             * @description what the spread of the whole step would lose
+             */
+            sigma_gain: number;
+            /** Term */
+            term: string;
+        };
+        /**
+         * GapView
+         * @description Something that is not measured, and the command that measures it.
+         */
+        GapView: {
+            /** Code */
+            code: string;
+            /** Command */
+            command: string;
+            /** What */
+            what: string;
+        };
+        /**
+         * GridAxis
+         * @description One digit of a rank's number: ``coordinate = rank // stride % size``.
+         */
+        GridAxis: {
+            /** Name */
+            name: string;
+            /** Size */
+            size: number;
+            /** Stride */
+            stride: number;
+        };
+        /**
+         * GroupFactor
+         * @description Part of the shape of a group: ``size`` members, ``stride`` ranks apart.
+         */
+        GroupFactor: {
+            /** Size */
+            size: number;
+            /** Stride */
+            stride: number;
         };
         /**
          * Health
@@ -1628,6 +1911,62 @@ export interface components {
             parallel_residual: boolean;
         };
         /**
+         * LeaningView
+         * @description Where the time of a step comes from.
+         */
+        LeaningView: {
+            /**
+             * Commands
+             * @description what measures the lookups that help most, on a node of the device
+             */
+            commands: string[];
+            /** Device */
+            device: string;
+            /** Input Sigma */
+            input_sigma: {
+                [key: string]: number;
+            };
+            /** Lookups */
+            lookups: components["schemas"]["Lookup"][];
+            /** Measure Next */
+            measure_next: components["schemas"]["Gain"][];
+            /** Num Lookups */
+            num_lookups: number;
+            /** Plan Id */
+            plan_id: string;
+            /** Profile Id */
+            profile_id: string | null;
+            /** Sigma */
+            sigma: number;
+            /**
+             * Step Time Interval S
+             * @description 80 %
+             */
+            step_time_interval_s: [
+                number,
+                number
+            ];
+            /** Step Time S */
+            step_time_s: number;
+            /** Tables */
+            tables: components["schemas"]["TableOrigin"][];
+            /**
+             * Time By Input
+             * @description share of the looked-up time by where it comes from
+             */
+            time_by_input: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * LeftOut
+         * @description Residuals without the point's site, and without the point alone.
+         */
+        LeftOut: {
+            point_left_out: components["schemas"]["Residual"] | null;
+            site_left_out: components["schemas"]["Residual"] | null;
+        };
+        /**
          * LeverSummary
          * @description One bar of the tornado: the worst and the best that this lever does.
          */
@@ -1655,6 +1994,99 @@ export interface components {
             items: {
                 [key: string]: unknown;
             }[];
+        };
+        /**
+         * Lookup
+         * @description One number that the step time was made from.
+         */
+        Lookup: {
+            /** Dtype */
+            dtype: string;
+            /**
+             * Input
+             * @description measured, interpolated, extrapolated, transferred or datasheet
+             */
+            input: string;
+            /** Operator */
+            operator: string;
+            /** Part */
+            part: string;
+            /**
+             * Rung
+             * @description how it was found in the profile
+             */
+            rung: string;
+            /** Shape */
+            shape: {
+                [key: string]: number;
+            };
+            /** Share Of Step */
+            share_of_step: number;
+            /**
+             * Sigma
+             * @description spread of its log
+             */
+            sigma: number;
+            /** Term */
+            term: string;
+        };
+        /**
+         * MapAxis
+         * @description The groups of one axis: shape, the slowest level that they cross, and who else is there.
+         */
+        MapAxis: {
+            /** Axis */
+            axis: string;
+            /**
+             * Factors
+             * @description innermost first; the group of rank 0, others are shifted
+             */
+            factors: components["schemas"]["GroupFactor"][];
+            /** Group Size */
+            group_size: number;
+            /**
+             * Groups Per Nic
+             * @description groups that share one NIC when all of them send; 0 = none is needed
+             */
+            groups_per_nic: number;
+            /**
+             * Level
+             * @description null = groups of one
+             */
+            level: string | null;
+            /**
+             * Members Per Domain
+             * @description members of one group inside one scale-up domain
+             */
+            members_per_domain: number;
+            /** Num Groups */
+            num_groups: number;
+            /**
+             * Seconds
+             * @description of the step that this axis costs and nothing hides
+             */
+            seconds: number | null;
+            /** Sentence */
+            sentence: string;
+        };
+        /**
+         * MapLevel
+         * @description One tier of the network, innermost first; blocks of ``devices_per_group`` consecutive ranks share it.
+         */
+        MapLevel: {
+            /**
+             * Bandwidth Bytes Per S
+             * @description one way, of each device when all of them send
+             */
+            bandwidth_bytes_per_s: number;
+            /** Devices Per Group */
+            devices_per_group: number;
+            /** Kind */
+            kind: string;
+            /** Latency S */
+            latency_s: number;
+            /** Name */
+            name: string;
         };
         /**
          * MemoryBill
@@ -1747,6 +2179,56 @@ export interface components {
             stages: components["schemas"]["MemoryStage"][];
             /** Worst Stage */
             worst_stage: number;
+        };
+        /**
+         * MeshView
+         * @description The map of a plan.
+         */
+        MeshView: {
+            /** Axes */
+            axes: components["schemas"]["MapAxis"][];
+            /** Cluster */
+            cluster: string;
+            /**
+             * Dense
+             * @description digits of a rank's number, innermost first
+             */
+            dense: components["schemas"]["GridAxis"][];
+            /** Device */
+            device: string;
+            /** Devices Per Node */
+            devices_per_node: number;
+            /**
+             * Expert
+             * @description the same ranks as experts see them; empty without experts
+             */
+            expert: components["schemas"]["GridAxis"][];
+            /** Levels */
+            levels: components["schemas"]["MapLevel"][];
+            /**
+             * Num Devices
+             * @description of the cluster; ranks may be fewer
+             */
+            num_devices: number;
+            /** Plan Id */
+            plan_id: string;
+            /**
+             * Scale Up Domain
+             * @description devices of one scale-up domain; it may span nodes
+             */
+            scale_up_domain: number;
+            /**
+             * Schema Version
+             * @default 1
+             */
+            schema_version: number;
+            /**
+             * Traffic
+             * @description payload of one rank and step, of the stage that sends most
+             */
+            traffic: components["schemas"]["Traffic"][];
+            /** World Size */
+            world_size: number;
         };
         /**
          * MlpSpec
@@ -2632,6 +3114,69 @@ export interface components {
             workload: components["schemas"]["Workload"];
         };
         /**
+         * RankMemory
+         * @description Memory of one rank over the step: what is always there, and activations from each moment on.
+         *
+         *     The moments and counts are the schedule's; the bytes of one held chunk are the bill's peak activations shared
+         *     equally by the chunks held at the peak.
+         */
+        RankMemory: {
+            /** Activation Bytes */
+            activation_bytes: number[];
+            /** At Ns */
+            at_ns: number[];
+            /** Chunks Held */
+            chunks_held: number[];
+            /**
+             * Resident Bytes
+             * @description weights, gradients, optimizer and buffers
+             */
+            resident_bytes: number;
+        };
+        /**
+         * ReadStrategy
+         * @description What a typed or pasted configuration says.
+         */
+        ReadStrategy: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "assignments" | "megatron_script";
+            /** @description the model that a script describes */
+            model?: components["schemas"]["ModelSpec"] | null;
+            /**
+             * Num Devices
+             * @description nodes times processes a node, where a script says both
+             */
+            num_devices?: number | null;
+            /**
+             * Pins
+             * @description the same as `why_not` of an explanation takes it
+             */
+            pins: string;
+            /**
+             * Skipped
+             * @description arguments that a script adds on a condition: not used
+             * @default []
+             */
+            skipped: string[];
+            /**
+             * Strategy
+             * @description fields that are given, by their full names
+             */
+            strategy: {
+                [key: string]: number | string | boolean;
+            };
+            /**
+             * Workload
+             * @description workload fields that a script gives
+             */
+            workload?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * Replan
          * @description The new plan beside the old one.
          */
@@ -2757,6 +3302,23 @@ export interface components {
              * @description one copy of the optimizer's state
              */
             state_bytes: number;
+        };
+        /**
+         * Residual
+         * @description How far measured points are from what is predicted without them, as fractions of the measured time.
+         */
+        Residual: {
+            /**
+             * Coverage
+             * @description part of the points inside their stated 80 % interval
+             */
+            coverage: number;
+            /** Median */
+            median: number;
+            /** Num Points */
+            num_points: number;
+            /** P90 */
+            p90: number;
         };
         /**
          * ScaleUp
@@ -2902,6 +3464,53 @@ export interface components {
             time_per_token_change?: number | null;
         };
         /**
+         * SizeCell
+         * @description How much is measured of one table between two sizes of its axis.
+         */
+        SizeCell: {
+            /**
+             * Filled In
+             * @description points of the same grid that are not measured
+             */
+            filled_in: number;
+            /**
+             * Measured
+             * @description measured points
+             */
+            measured: number;
+            /**
+             * Octave
+             * @description sizes from 2^octave up to 2^(octave + 1)
+             */
+            octave: number;
+        };
+        /**
+         * Spread
+         * @description Standard deviation of the log of the time, by how a number was found; null where it cannot be.
+         */
+        Spread: {
+            /**
+             * Bracket
+             * @description between measured sizes, typical
+             */
+            bracket: number;
+            /**
+             * Exact
+             * @description at a measured size
+             */
+            exact: number;
+            /**
+             * Transfer
+             * @description what a transfer from another device adds
+             */
+            transfer: number;
+            /**
+             * Unseen Site
+             * @description at an unseen site, typical; null = one site only
+             */
+            unseen_site: number | null;
+        };
+        /**
          * StageChange
          * @description A pipeline rank whose content differs; None = that plan has no such stage.
          */
@@ -3001,6 +3610,179 @@ export interface components {
              * @enum {string}
              */
             policy: "none" | "selective" | "full";
+        };
+        /**
+         * StepView
+         * @description The simulated pipeline of one step, before the optimizer and whatever of data parallelism is not hidden.
+         *
+         *     Its length is the plan's ``simulated_step_time_s``; ``step_time_s`` comes from closed forms, which take the chunks
+         *     of a stage as equal.
+         */
+        StepView: {
+            actions: components["schemas"]["ActionColumns"];
+            /**
+             * After Ns
+             * @description optimizer, exposed data parallelism and the rest that follows the pipeline
+             */
+            after_ns: number;
+            /** Bubble Fraction */
+            bubble_fraction: number;
+            /**
+             * Bubble Ns
+             * @description idle time of each rank within the makespan
+             */
+            bubble_ns: number[];
+            /**
+             * Busy Ns
+             * @description compute of each rank
+             */
+            busy_ns: number[];
+            /**
+             * Critical
+             * @description places of the actions that make the step as long as it is, in order
+             */
+            critical: number[];
+            /**
+             * Kinds
+             * @default [
+             *       "forward",
+             *       "backward",
+             *       "input gradient",
+             *       "weight gradient"
+             *     ]
+             */
+            kinds: string[];
+            /**
+             * Makespan Ns
+             * @description end of the last action; the step ends with `after_ns` more
+             */
+            makespan_ns: number;
+            /** Memory */
+            memory: components["schemas"]["RankMemory"][];
+            /** Memory Limit Bytes */
+            memory_limit_bytes: number;
+            /** Num Ranks */
+            num_ranks: number;
+            /** Plan Id */
+            plan_id: string;
+            /**
+             * Schema Version
+             * @default 1
+             */
+            schema_version: number;
+            transfers: components["schemas"]["TransferColumns"];
+        };
+        /**
+         * StrategyText
+         * @description ``POST /v1/strategies:read``: a configuration as somebody typed or pasted it.
+         */
+        StrategyText: {
+            /**
+             * Text
+             * @description `tp=8,pp=4`, or a Megatron-LM launch script
+             */
+            text: string;
+        };
+        /**
+         * TableFitView
+         * @description One table of an operator.
+         */
+        TableFitView: {
+            /** Axis */
+            axis: string;
+            /** Batch Ids */
+            batch_ids: string[];
+            /** By Size */
+            by_size: components["schemas"]["SizeCell"][];
+            /** Dtype */
+            dtype: string;
+            /** Environment */
+            environment: string;
+            /** Format */
+            format: string;
+            /** Measured On */
+            measured_on: string;
+            /** Measured Share */
+            measured_share: number;
+            /** Num Axis Sizes */
+            num_axis_sizes: number;
+            /** Num Points */
+            num_points: number;
+            /** Num Sites */
+            num_sites: number;
+            /** Operator */
+            operator: string;
+            residuals: components["schemas"]["LeftOut"];
+            sigma: components["schemas"]["Spread"];
+            /**
+             * Sizes
+             * @description smallest and largest of each size, the axis first
+             */
+            sizes: {
+                [key: string]: [
+                    number,
+                    number
+                ];
+            };
+            /** Transferred From */
+            transferred_from: string;
+            /** Variant */
+            variant: string;
+        };
+        /**
+         * TableOrigin
+         * @description Where the numbers of one table come from.
+         */
+        TableOrigin: {
+            /**
+             * Batch Ids
+             * @default []
+             */
+            batch_ids: string[];
+            /**
+             * Device
+             * @default
+             */
+            device: string;
+            /** Dtype */
+            dtype: string;
+            /**
+             * Environment
+             * @default
+             */
+            environment: string;
+            /**
+             * Extra Sigma
+             * @default 0
+             */
+            extra_sigma: number;
+            /**
+             * Format
+             * @default
+             */
+            format: string;
+            /**
+             * Inside Step
+             * @default false
+             */
+            inside_step: boolean;
+            /**
+             * Num Points
+             * @default 0
+             */
+            num_points: number;
+            /** Operator */
+            operator: string;
+            /**
+             * Transferred From
+             * @default
+             */
+            transferred_from: string;
+            /**
+             * Variant
+             * @default
+             */
+            variant: string;
         };
         /**
          * TargetName
@@ -3188,6 +3970,27 @@ export interface components {
             operation: "all_reduce" | "all_gather" | "reduce_scatter" | "all_to_all" | "send_recv";
             /** Stage */
             stage: number;
+        };
+        /**
+         * TransferColumns
+         * @description Results that change ranks; a hop of no time is none.
+         */
+        TransferColumns: {
+            /** End Ns */
+            end_ns: number[];
+            /** From Rank */
+            from_rank: number[];
+            /**
+             * Gradient
+             * @description false = an activation goes forward
+             */
+            gradient: boolean[];
+            /** Microbatch */
+            microbatch: number[];
+            /** Start Ns */
+            start_ns: number[];
+            /** To Rank */
+            to_rank: number[];
         };
         /**
          * Version
@@ -4037,6 +4840,118 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_device_fits_v1_devices__name__fits_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FitsView"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6026,6 +6941,122 @@ export interface operations {
             };
         };
     };
+    get_leaning_v1_plans__plan__leaning_get: {
+        parameters: {
+            query?: {
+                /** @description the largest lookups */
+                rows?: number;
+            };
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeaningView"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
     get_memory_v1_plans__plan__memory_get: {
         parameters: {
             query?: never;
@@ -6045,6 +7076,119 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MemoryView"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_mesh_v1_plans__plan__mesh_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeshView"];
                 };
             };
             /** @description The request cannot be accepted as it was sent */
@@ -6163,6 +7307,119 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Sensitivity"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_step_v1_plans__plan__step_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StepView"];
                 };
             };
             /** @description The request cannot be accepted as it was sent */
@@ -7007,6 +8264,118 @@ export interface operations {
             };
         };
     };
+    get_profile_fits_v1_profiles__name__fits_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FitsView"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
     get_request_v1_requests__request_id__get: {
         parameters: {
             query?: never;
@@ -7260,6 +8629,125 @@ export interface operations {
             };
             /** @description The time limit ended before any plan */
             504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    read_strategy_v1_strategies_read_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "tp=8,pp=4,mbs=1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["StrategyText"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadStrategy"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
