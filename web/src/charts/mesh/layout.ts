@@ -70,7 +70,7 @@ export function columnsFor(
     const rows = Math.ceil(count / columns);
     const width = columns * (cellWidth + gap) - gap;
     const height = rows * (cellHeight + gap) - gap;
-    const cost = Math.abs(Math.log(width / height / aspect)) + (4 * (rows * columns - count)) / count;
+    const cost = Math.abs(Math.log(width / height / aspect)) + (8 * (rows * columns - count)) / count;
     if (cost < least - 1e-9) [best, least] = [columns, cost];
   }
   return best;

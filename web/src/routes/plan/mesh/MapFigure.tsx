@@ -84,8 +84,8 @@ export function MapFigure({ view, axis, rank: said, shown, onAxis, onRank }: Pro
       table={() => <MeshTables view={view} axis={axis} members={focus?.members} />}
     >
       <div className={styles.screen}>
+        <AxisList view={view} chosen={axis.axis} onChoose={onAxis} />
         <div className={styles.side}>
-          <AxisList view={view} chosen={axis.axis} onChoose={onAxis} />
           <AxisFacts view={view} axis={axis} />
           <RankFacts view={view} axis={axis} rank={looked} members={focus?.members ?? []} />
         </div>
