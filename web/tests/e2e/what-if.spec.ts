@@ -58,6 +58,12 @@ test("what is illegal is said beside its control, and nothing typed is lost", as
   await expect(estimate(page)).toContainText("as the plan");
 });
 
+test("what follows from a choice is shown at its own control", async ({ page }) => {
+  await page.goto("/plans/dense/what-if?pp=1");
+  await expect(box(page, "Chunks a stage")).toHaveValue("1");
+  await expect(page.getByRole("combobox", { name: "Schedule" })).toHaveValue("1f1b");
+});
+
 test("a strategy that does not fit says what is missing", async ({ page }) => {
   await page.goto("/plans/dense/what-if?recompute=none&tp=1&pp=1");
   await expect(estimate(page)).toContainText(/Does not fit\. The worst device lacks [\d.,]+\sGiB/);
@@ -148,6 +154,7 @@ function watchLatency(): void {
 
 test("numbers follow the hand", async ({ page }) => {
   await page.addInitScript(watchLatency);
+  await page.setViewportSize({ width: 1280, height: 1400 });
   await page.goto("/plans/dense/what-if");
   await expect(estimate(page)).toContainText("as the plan");
   const lever = slider(page, "NIC bandwidth");

@@ -7,7 +7,7 @@ import { Button } from "../../components/Button";
 import { useKept } from "../../lib/kept";
 import { useKeys } from "../../lib/keys";
 import { Controls } from "./what-if/Controls";
-import type { Chosen, FieldName } from "./what-if/fields";
+import { type Chosen, type FieldName, NOTHING } from "./what-if/fields";
 import { placeFindings } from "./what-if/findings";
 import { Outcome } from "./what-if/Outcome";
 import { changedFields, estimateQuestion } from "./what-if/question";
@@ -18,8 +18,6 @@ import { readWhatIfSearch } from "./what-if.search";
 
 /** A drag writes one address, when it stands still. */
 const WRITE_AFTER_MS = 400;
-
-const { job: _job, solved: _solved, ...NOTHING } = readWhatIfSearch.full({});
 
 /** Turn the plan's choices and the machine's figures, and see what it does. */
 export function WhatIf() {
@@ -66,7 +64,13 @@ function Board({ plan }: { plan: PlanAnswer }) {
             Reset to the plan
           </Button>
         </div>
-        <Controls plan={plan} chosen={chosen} change={change} findings={placed.at} />
+        <Controls
+          plan={plan}
+          chosen={chosen}
+          estimated={live.answered === key ? live.answer?.plan.strategy : undefined}
+          change={change}
+          findings={placed.at}
+        />
       </section>
       <div className={styles.outcome}>
         <Outcome plan={plan} live={live} asked={key} changed={changed.length} rest={placed.rest} />

@@ -8,6 +8,7 @@ import styles from "./WhatIf.module.css";
 interface Props {
   name: SwitchName;
   own: string;
+  changed: boolean;
   value: string;
   onChange: (value: string) => void;
   findings: readonly Finding[];
@@ -17,12 +18,12 @@ const WORDS: Readonly<Record<string, string>> = { true: "on", false: "off" };
 const shown = (value: string): string => WORDS[value] ?? value.replaceAll("_", " ");
 
 /** One of a few words. */
-export function ChoiceControl({ name, own, value, onChange, findings }: Props) {
+export function ChoiceControl({ name, own, changed, value, onChange, findings }: Props) {
   const id = useId();
   const wrong = findings.length > 0;
   const choices = CHOICES[name].includes(value) ? CHOICES[name] : [value, ...CHOICES[name]];
   return (
-    <div className={value === own ? styles.choice : styles.changedChoice}>
+    <div className={changed ? styles.changedChoice : styles.choice}>
       <label htmlFor={id}>
         {LABELS[name]} <Own shown={value !== own}>{shown(own)}</Own>
       </label>

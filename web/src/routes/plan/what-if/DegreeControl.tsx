@@ -1,4 +1,4 @@
-import { useId } from "react";
+import { useId, useState } from "react";
 import type { Finding } from "../../../api/problem";
 import { FindingList } from "../../../components/Field";
 import { type DegreeName, LABELS } from "./fields";
@@ -8,6 +8,7 @@ interface Props {
   name: DegreeName;
   /** The plan's own value. */
   own: string;
+  changed: boolean;
   value: string;
   stops: readonly number[];
   onChange: (value: string) => void;
@@ -15,12 +16,14 @@ interface Props {
 }
 
 /** A count: a slider over the values that divide, and a box for any other. */
-export function DegreeControl({ name, own, value, stops, onChange, findings }: Props) {
+export function DegreeControl({ name, own, changed, value, stops, onChange, findings }: Props) {
   const id = useId();
+  // While the box is empty nothing is chosen yet: the last value stays until another is there.
+  const [empty, setEmpty] = useState(false);
   const at = stops.indexOf(Number(value));
   const wrong = findings.length > 0;
   return (
-    <div className={value === own ? styles.control : styles.changed}>
+    <div className={changed ? styles.changed : styles.control}>
       <label htmlFor={id}>
         {LABELS[name]} <Own shown={value !== own}>{own}</Own>
       </label>
@@ -39,10 +42,15 @@ export function DegreeControl({ name, own, value, stops, onChange, findings }: P
         className={styles.number}
         inputMode="numeric"
         autoComplete="off"
-        value={value}
+        value={empty ? "" : value}
         aria-invalid={wrong || undefined}
         aria-describedby={wrong ? `${id}-findings` : undefined}
-        onChange={(event) => onChange(event.target.value.trim())}
+        onBlur={() => setEmpty(false)}
+        onChange={(event) => {
+          const text = event.target.value.trim();
+          setEmpty(text === "");
+          if (text !== "") onChange(text);
+        }}
       />
       <div className={styles.findings}>
         <FindingList id={`${id}-findings`} findings={findings} />

@@ -40,7 +40,7 @@ export function Outcome({ plan, live, asked, changed, rest }: Props) {
         {refused && (
           <div className={styles.illegal}>
             <p>
-              <strong>Not a legal strategy.</strong>{" "}
+              <strong>Not a legal strategy.</strong> {rest.length === 0 && "The marked controls say why. "}
               {answer && "The numbers are those of the last legal one."}
             </p>
             <FindingList findings={rest} />

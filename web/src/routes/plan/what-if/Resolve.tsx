@@ -76,7 +76,7 @@ export function Resolve({ plan, chosen, job, solved, onAsked }: Props) {
 function said(pins: readonly string[], chosen: Chosen): string {
   if (changedFields(chosen).length === 0) return "Change something first: then the rest is searched again.";
   if (pins.length === 0) return "Everything is searched again on the changed machine.";
-  return `${pins.join(", ")} stay; everything else is searched again.`;
+  return `${pins.join(", ")} ${pins.length === 1 ? "stays" : "stay"}; everything else is searched again.`;
 }
 
 function Searching({ job }: { job: JobRecord | undefined }) {

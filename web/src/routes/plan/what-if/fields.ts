@@ -1,10 +1,12 @@
 /** What can be changed, and which values does a slider stop at?  Every other value can be typed: the API judges it. */
 
 import type { PlanAnswer } from "../../../api/queries/plans";
-import type { readWhatIfSearch } from "../what-if.search";
+import { readWhatIfSearch } from "../what-if.search";
 
-type Search = ReturnType<typeof readWhatIfSearch.full>;
-export type Chosen = Omit<Search, "job" | "solved">;
+const { job: _job, solved: _solved, ...nothing } = readWhatIfSearch.full({});
+/** Everything as the plan has it. */
+export const NOTHING: typeof nothing = nothing;
+export type Chosen = typeof nothing;
 export type FieldName = keyof Chosen;
 
 export const DEGREES = ["tp", "pp", "cp", "ep", "vpp", "micro_batch_size", "devices"] as const;

@@ -1,12 +1,10 @@
 import { expect, test } from "vitest";
 import type { PlanAnswer } from "../../../api/queries/plans";
-import { readWhatIfSearch } from "../what-if.search";
-import { type Chosen, stopsOf } from "./fields";
+import { type Chosen, NOTHING, stopsOf } from "./fields";
 import { placeFindings } from "./findings";
-import { changedFields, estimateQuestion, pinnedQuestion, strategyOf } from "./question";
+import { changedFields, estimateQuestion, keepsOwn, pinnedQuestion, strategyOf } from "./question";
 
-const { job: _job, solved: _solved, ...nothing } = readWhatIfSearch.full({});
-const chosen = (part: Partial<Chosen>): Chosen => ({ ...nothing, ...part });
+const chosen = (part: Partial<Chosen>): Chosen => ({ ...NOTHING, ...part });
 const plan = {
   strategy: {
     ...{
@@ -34,7 +32,7 @@ const plan = {
 } as unknown as PlanAnswer;
 
 test("nothing changed: the plan's own strategy, in the words of the wire", () => {
-  const given = strategyOf(plan, nothing);
+  const given = strategyOf(plan, NOTHING);
   expect(given).toMatchObject({
     tp: 4,
     dp_shard: 4,
@@ -58,6 +56,12 @@ test("without stages there is no schedule to keep, unless it was chosen", () => 
 test("chunks stay between looped schedules only", () => {
   expect(strategyOf(plan, chosen({ schedule: "interleaved" }))).toMatchObject({ vpp: 8 });
   expect(strategyOf(plan, chosen({ schedule: "1f1b" }))).not.toHaveProperty("vpp");
+});
+
+test("the plan's value is chosen where it would not stand by itself", () => {
+  expect(keepsOwn(plan, chosen({ tp: "8", vpp: "2" }), "vpp")).toBe(true);
+  expect(keepsOwn(plan, chosen({ schedule: "1f1b" }), "vpp")).toBe(false);
+  expect(keepsOwn(plan, chosen({ schedule: "1f1b" }), "nic_bandwidth")).toBe(true);
 });
 
 test("what is no number goes as it is, so that it is refused and not lost", () => {

@@ -6,7 +6,7 @@
 import type { EstimateQuestion } from "../../../api/queries/estimates";
 import type { PlanAnswer } from "../../../api/queries/plans";
 import { type PlanQuestion, typedNumber } from "../../new-plan/question";
-import { type Chosen, LEVERS, STRATEGY_FIELDS } from "./fields";
+import { type Chosen, LEVERS, NOTHING, STRATEGY_FIELDS } from "./fields";
 
 type Value = number | string | boolean;
 type Given = Record<string, Value>;
@@ -62,6 +62,12 @@ export function strategyOf(plan: PlanAnswer, chosen: Chosen): Given {
   return given;
 }
 
+/** Whether a field that is not chosen has the plan's value, and does not follow from another choice. */
+export function keepsOwn(plan: PlanAnswer, chosen: Chosen, name: keyof Chosen): boolean {
+  const isOfStrategy = (STRATEGY_FIELDS as readonly string[]).includes(name);
+  return !isOfStrategy || name in strategyOf(plan, { ...chosen, [name]: "" });
+}
+
 export function scaleOf(chosen: Chosen): Record<string, number> {
   const entries = LEVERS.filter((name) => chosen[name] !== "").map((name) => [name, typed(chosen[name])]);
   return Object.fromEntries(entries);
@@ -89,7 +95,7 @@ export function estimateQuestion(plan: PlanAnswer, chosen: Chosen): EstimateQues
 export function scaledProblemQuestion(plan: PlanAnswer, chosen: Chosen): EstimateQuestion {
   const question = {
     ...problemPart(plan),
-    strategy: strategyOf(plan, {} as Chosen),
+    strategy: strategyOf(plan, NOTHING),
     scale: scaleOf(chosen),
     include_problem: true,
   };
