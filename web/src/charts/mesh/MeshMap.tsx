@@ -3,7 +3,7 @@ import { useCanvas } from "../canvas";
 import { useInk } from "../ink";
 import { chipCorner, type Direction, deviceAt, type MapLayout, neighbour } from "./layout";
 import styles from "./MeshMap.module.css";
-import { paintMap, type Scene } from "./paint";
+import { paintMap, ranksBySeries, type Scene } from "./paint";
 import { type Focus, paintGroup } from "./paintGroup";
 import { useMapGestures } from "./useMapGestures";
 import { type Frame, projectionOf, type View } from "./viewport";
@@ -41,9 +41,19 @@ export function MeshMap(props: Props) {
   const below = useRef<HTMLCanvasElement>(null);
   const ink = useInk(holder);
   const corners = useMemo(() => cornersOf(layout), [layout]);
+  const bySeries = useMemo(() => ranksBySeries(indices), [indices]);
   const scene = useMemo<Scene | undefined>(
-    () => ink && { layout, frame, indices, corners, ink, projection: projectionOf(view, layout, frame) },
-    [layout, frame, indices, corners, ink, view],
+    () =>
+      ink && {
+        layout,
+        frame,
+        indices,
+        bySeries,
+        corners,
+        ink,
+        projection: projectionOf(view, layout, frame),
+      },
+    [layout, frame, indices, bySeries, corners, ink, view],
   );
   const paintBelow = useCallback(
     (context: CanvasRenderingContext2D) => scene && paintMap(context, scene),

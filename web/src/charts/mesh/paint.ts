@@ -15,6 +15,8 @@ export interface Scene {
   readonly corners: Float32Array;
   /** Place of each rank in its group; devices beyond are idle. */
   readonly indices: Uint32Array;
+  /** The ranks of each colour: a canvas changes colours slowly. */
+  readonly bySeries: readonly (readonly number[])[];
   readonly ink: Ink;
 }
 
@@ -23,19 +25,24 @@ const LABEL_FROM_PX = 9;
 const INDEX_FROM_PX = 15;
 const RANK_FROM_PX = 40;
 const HATCH_FROM_PX = 9;
-const ROUND_FROM_PX = 12;
+const ROUND_FROM_PX = 20;
+const ROUND_BOX_FROM_PX = 80;
 
 type Context = CanvasRenderingContext2D;
+
+export function ranksBySeries(indices: Uint32Array): readonly (readonly number[])[] {
+  const found: number[][] = Array.from({ length: SERIES }, () => []);
+  for (const [rank, index] of indices.entries()) found[index % SERIES]?.push(rank);
+  return found;
+}
 
 export function paintMap(context: Context, scene: Scene): void {
   context.clearRect(0, 0, scene.frame.width, scene.frame.height);
   paintBoxes(context, scene);
-  for (let series = 0; series < SERIES; series++) {
+  scene.bySeries.forEach((ranks, series) => {
     context.fillStyle = scene.ink.series[series] ?? "";
-    for (let rank = 0; rank < scene.indices.length; rank++) {
-      if ((scene.indices[rank] as number) % SERIES === series) fillChip(context, scene, rank);
-    }
-  }
+    for (const rank of ranks) fillChip(context, scene, rank);
+  });
   if (scene.projection.scale >= HATCH_FROM_PX) paintRounds(context, scene);
   if (scene.projection.scale >= INDEX_FROM_PX) paintIndices(context, scene);
   paintIdle(context, scene);
@@ -87,10 +94,7 @@ function paintBoxes(context: Context, scene: Scene): void {
       context.fillStyle = depth % 2 === 0 ? ink.paper : ink.raised;
       context.strokeStyle = depth === 0 ? ink.line : ink.lineStrong;
       context.lineWidth = 1;
-      context.beginPath();
-      context.roundRect(rect.x, rect.y, rect.width, rect.height, Math.min(6, rect.width / 12));
-      context.fill();
-      if (rect.width > 12) context.stroke();
+      paintBox(context, rect);
       if (font < LABEL_FROM_PX) continue;
       context.fillStyle = ink.soft;
       const name = level.count > 1 ? `${level.name} ${index}` : level.name;
@@ -102,6 +106,19 @@ function paintBoxes(context: Context, scene: Scene): void {
       if (context.measureText(name).width < rect.width - 4) context.fillText(name, Math.max(x, 4), y);
     }
   }
+}
+
+/** Thousands of small boxes have square corners: round ones cost ten times as much. */
+function paintBox(context: Context, { x, y, width, height }: Rect): void {
+  if (width < ROUND_BOX_FROM_PX) {
+    context.fillRect(x, y, width, height);
+    if (width > 12) context.strokeRect(x, y, width, height);
+    return;
+  }
+  context.beginPath();
+  context.roundRect(x, y, width, height, 6);
+  context.fill();
+  context.stroke();
 }
 
 /** Colours come again after eight: one stroke says the second time, two the third, and so on. */
