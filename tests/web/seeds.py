@@ -7,6 +7,8 @@
 ``no-pipeline``      the same with one pipeline rank
 ``long``             Llama-3.1-70B with 2112 micro-batches on 8 pipeline ranks: a step of 50,688 actions
 ``measured``         Llama-3.1-8B on 8 H100, leaning on measurements that nobody made
+``rack``             Mixtral 8x7B on two racks of GB200: a scale-up domain spans nodes
+``huge``             Llama-3.1-405B on 16,384 H100; degrees are pinned, so that it is soon found
 ``infeasible``       a job: Llama-3.1-405B on 8 A100, which no plan fits
 ``done``             a job that ended with a plan
 """
@@ -32,8 +34,12 @@ def question(model: str, cluster: str, devices: int, batch: int, sequence: int, 
 
 PRICED = {"minimize": "step_time", "price_per_device_hour": 2.5}
 LONG_PINS = {"pp": 8, "tp": 8, "vpp": 1, "micro_batch_size": 1, "schedule": "zb_h1"}
+DEEP = {"pins": {"tp": 8, "pp": 16}}
+FLAT = {"pins": {"tp": 1, "pp": 1, "ep": 8}}
 PLANS: dict[str, Question] = {
     "long": question("llama-3.1-70b", "dgx-h100", 64, 2112, 4096, constraints={"pins": LONG_PINS}),
+    "huge": question("llama-3.1-405b", "dgx-h100", 16_384, 2048, 8192, constraints=DEEP, top_k=0),
+    "rack": question("mixtral-8x7b", "gb200-nvl72", 144, 1152, 4096, constraints=FLAT, top_k=0),
     "small": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, objective=PRICED),
     "no-pipeline": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, constraints={"pins": {"pp": 1}}),
     "measured": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, profile=MADE_UP),

@@ -144,6 +144,16 @@ export function count(value: Maybe): string {
   return known(value) ? signed(GROUPED.format(value)) : NONE;
 }
 
+/** Up to three digits that matter, none that only fill: 0.125, 8, 1.33. */
+export function plain(value: Maybe): string {
+  return known(value) ? signed(String(Number(value.toPrecision(3)))) : NONE;
+}
+
+/** A factor on an input: × 1.25. */
+export function times(value: Maybe): string {
+  return known(value) ? `\u00d7${NBSP}${value.toFixed(2)}` : NONE;
+}
+
 /** A share of one: 0.5096 -> 51.0 %. */
 export function percent(value: Maybe, fraction = 1): string {
   return known(value) ? withUnit(signed((value * 100).toFixed(fraction)), "%") : NONE;

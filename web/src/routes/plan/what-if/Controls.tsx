@@ -1,0 +1,80 @@
+import type { Finding } from "../../../api/problem";
+import type { PlanAnswer } from "../../../api/queries/plans";
+import { ChoiceControl } from "./ChoiceControl";
+import { DegreeControl } from "./DegreeControl";
+import { type Chosen, DEGREES, type FieldName, LEVERS, planValue, stopsOf } from "./fields";
+import { LeverControl } from "./LeverControl";
+import { keepsOwn } from "./question";
+import styles from "./WhatIf.module.css";
+
+interface Props {
+  plan: PlanAnswer;
+  chosen: Chosen;
+  /** Strategy of the present estimate, with what followed from the choices. */
+  estimated: Readonly<Record<string, unknown>> | undefined;
+  change: (name: FieldName, value: string) => void;
+  findings: Readonly<Partial<Record<FieldName, readonly Finding[]>>>;
+}
+
+const SWITCHES_OF_STRATEGY = ["schedule", "recompute", "zero_stage"] as const;
+const OFFLOADS = ["optimizer_offload", "activation_offload"] as const;
+
+/** Every choice of the plan that can be turned, and the figures of the machine. */
+export function Controls({ plan, chosen, estimated, change, findings }: Props) {
+  const experts = plan.problem.model.layer_kinds.some((kind) => kind.moe);
+  const degrees = DEGREES.filter((name) => name !== "ep" || experts || chosen.ep !== "");
+  // What is not chosen is the plan's own, or what the service made of it because something else was.
+  const shown = (name: FieldName) =>
+    chosen[name] ||
+    (name !== "devices" && estimated?.[name] !== undefined ? String(estimated[name]) : planValue(plan, name));
+  const set = (name: FieldName) => (value: string) =>
+    change(name, value === planValue(plan, name) && keepsOwn(plan, chosen, name) ? "" : value);
+  return (
+    <>
+      <fieldset className={styles.group}>
+        <legend>Degrees</legend>
+        {degrees.map((name) => {
+          const value = shown(name);
+          return (
+            <DegreeControl
+              key={name}
+              name={name}
+              own={planValue(plan, name)}
+              changed={chosen[name] !== ""}
+              value={value}
+              stops={stopsOf(plan, name, Number(value))}
+              onChange={set(name)}
+              findings={findings[name] ?? []}
+            />
+          );
+        })}
+      </fieldset>
+      <fieldset className={styles.group}>
+        <legend>Schedule and memory</legend>
+        {[...SWITCHES_OF_STRATEGY, ...OFFLOADS].map((name) => (
+          <ChoiceControl
+            key={name}
+            name={name}
+            own={planValue(plan, name)}
+            changed={chosen[name] !== ""}
+            value={shown(name)}
+            onChange={set(name)}
+            findings={findings[name] ?? []}
+          />
+        ))}
+      </fieldset>
+      <fieldset className={styles.group}>
+        <legend>If the machine were</legend>
+        {LEVERS.map((name) => (
+          <LeverControl
+            key={name}
+            name={name}
+            value={chosen[name] || "1"}
+            onChange={set(name)}
+            findings={findings[name] ?? []}
+          />
+        ))}
+      </fieldset>
+    </>
+  );
+}

@@ -1,0 +1,202 @@
+import type { Page } from "@playwright/test";
+import { seconds } from "../../src/lib/format";
+import {
+  expect,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  inTheme,
+  picture,
+  THEMES,
+  test,
+  WIDTHS_PX,
+} from "./screen";
+
+const estimate = (page: Page) => page.getByRole("region", { name: "Estimate", exact: true });
+const slider = (page: Page, name: string) => page.getByRole("slider", { name });
+const box = (page: Page, name: string) => page.getByRole("textbox", { name });
+
+test("with nothing changed the estimate is the plan", async ({ page, request }) => {
+  const plan = await (await request.get("/v1/plans/dense")).json();
+  await page.goto("/plans/dense/what-if");
+  await expect(estimate(page)).toContainText("the plan's own strategy");
+  await expect(estimate(page)).toContainText(seconds(plan.step_time_s));
+  await expect(estimate(page)).toContainText("as the plan");
+  await expect(page.getByRole("button", { name: "Solve" })).toBeDisabled();
+});
+
+test("a slider moved by keys shows the API's own number, and dp follows", async ({ page }) => {
+  await page.goto("/plans/dense/what-if");
+  await expect(estimate(page)).toContainText("as the plan");
+  const answer = page.waitForResponse((response) => response.url().endsWith("/v1/estimates"));
+  await slider(page, "Tensor parallel").focus();
+  await page.keyboard.press("ArrowRight");
+  const { plan } = await (await answer).json();
+  expect(plan.strategy).toMatchObject({ tp: 8, dp: 2 });
+  await expect(estimate(page)).toContainText(seconds(plan.step_time_s));
+  await expect(estimate(page)).toContainText("dp 2, 256 micro-batches");
+  await expect(box(page, "Tensor parallel")).toHaveValue("8");
+  await expect(page).toHaveURL(/tp=8/);
+  await page.goBack();
+  await expect(box(page, "Tensor parallel")).toHaveValue("4");
+});
+
+test("what is illegal is said beside its control, and nothing typed is lost", async ({ page }) => {
+  await page.goto("/plans/dense/what-if");
+  await expect(estimate(page)).toContainText("as the plan");
+  await box(page, "Tensor parallel").fill("3");
+  await expect(estimate(page)).toContainText("Not a legal strategy");
+  await expect(box(page, "Tensor parallel")).toHaveAttribute("aria-invalid", "true");
+  await expect(box(page, "Tensor parallel")).toHaveAccessibleDescription(/does not divide the 64 devices/);
+  await expect(box(page, "Pipeline stages")).not.toHaveAttribute("aria-invalid");
+  await expect(page).toHaveURL(/tp=3/);
+  await page.reload();
+  await expect(box(page, "Tensor parallel")).toHaveValue("3");
+  await box(page, "Devices").fill("60");
+  await expect(box(page, "Devices")).toHaveAccessibleDescription(/use devices 56 or 64/);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Reset to the plan" }).click();
+  await expect(estimate(page)).toContainText("as the plan");
+});
+
+test("what follows from a choice is shown at its own control", async ({ page }) => {
+  await page.goto("/plans/dense/what-if?pp=1");
+  await expect(box(page, "Chunks a stage")).toHaveValue("1");
+  await expect(page.getByRole("combobox", { name: "Schedule" })).toHaveValue("1f1b");
+});
+
+test("a strategy that does not fit says what is missing", async ({ page }) => {
+  await page.goto("/plans/dense/what-if?recompute=none&tp=1&pp=1");
+  await expect(estimate(page)).toContainText(/Does not fit\. The worst device lacks [\d.,]+\sGiB/);
+});
+
+test("every choice is one that the API knows", async ({ page, request }) => {
+  const plan = await (await request.get("/v1/plans/dense")).json();
+  const { model, cluster, workload } = plan.problem;
+  await page.goto("/plans/dense/what-if");
+  for (const [label, field] of [
+    ["Schedule", "schedule"],
+    ["Recompute", "recompute"],
+    ["ZeRO stage", "zero_stage"],
+  ] as const) {
+    const options = page.getByRole("combobox", { name: label }).locator("option");
+    for (const option of await options.all()) {
+      const strategy = { tp: 8, pp: 2, [field]: (await option.getAttribute("value")) ?? "" };
+      const answer = await request.post("/v1/estimates", { data: { model, cluster, workload, strategy } });
+      if (!answer.ok()) expect(await answer.text()).not.toContain(`/strategy/${field}`);
+    }
+  }
+});
+
+test("what was changed is solved as pins, on a changed machine too", async ({ page, request }) => {
+  await page.goto("/plans/small/what-if?micro_batch_size=1&memory_capacity=1.5");
+  await page.getByRole("button", { name: "Solve with 1 pin" }).click();
+  const open = page.getByRole("link", { name: "Open the new plan" });
+  await expect(open).toBeVisible({ timeout: 40_000 });
+  const href = (await open.getAttribute("href")) ?? "";
+  const [own, found] = await Promise.all(
+    ["small", href.split("/").at(-1)].map(async (each) => (await request.get(`/v1/plans/${each}`)).json()),
+  );
+  expect(found.strategy.micro_batch_size).toBe(1);
+  const memory = (plan: typeof own) => plan.problem.cluster.pools[0].device.memory_bytes;
+  expect(memory(found)).toBe(Math.trunc(memory(own) * 1.5));
+  await expect(page.getByRole("link", { name: "Compare the two" })).toHaveAttribute(
+    "href",
+    `/diff/${own.plan_id}/${found.plan_id}`,
+  );
+  await page.reload();
+  await expect(open).toBeVisible();
+});
+
+test("pins that nothing fits are an answer", async ({ page }) => {
+  await page.goto("/plans/dense/what-if?tp=1&pp=1&recompute=none&zero_stage=0");
+  await page.getByRole("button", { name: "Solve with 4 pins" }).click();
+  await expect(page.getByText("An answer, not an error: no plan fits")).toBeVisible({ timeout: 40_000 });
+});
+
+test("a link opens the same numbers in another browser", async ({ page, browser }) => {
+  await page.goto("/plans/moe/what-if?micro_batch_size=1&nic_bandwidth=0.5");
+  await expect(estimate(page)).toContainText("against the plan");
+  const text = await estimate(page).textContent();
+  const other = await (await browser.newContext({ baseURL: new URL(page.url()).origin })).newPage();
+  await other.goto(page.url());
+  await expect(estimate(other)).toHaveText(text ?? "");
+  await expect(slider(other, "NIC bandwidth")).toHaveValue("0.5");
+  await expect(slider(other, "Expert parallel")).toBeVisible();
+  await other.context().close();
+});
+
+test("a plan that is not there cannot be changed", async ({ page }) => {
+  await page.goto("/plans/no-such-label/what-if");
+  await expect(page.getByRole("alert")).toContainText("no-such-label");
+});
+
+/** In the page: when each value was put in, and how long after it its number was on the screen. */
+function watchLatency(): void {
+  const put = new Map<string, number>();
+  const samples: number[] = [];
+  Object.assign(window, { latency_ms: samples });
+  window.addEventListener("input", (event) => {
+    const { value } = event.target as HTMLInputElement;
+    // New values only: an answer that is kept already takes no time at all.
+    if (!put.has(value)) put.set(value, event.timeStamp);
+  });
+  new MutationObserver((changes) => {
+    for (const { target } of changes) {
+      const answered = (target as HTMLElement).dataset?.answers;
+      const value = answered ? (JSON.parse(answered) as Record<string, string>).nic_bandwidth || "1" : "";
+      const since = put.get(value);
+      if (since === undefined || since < 0) continue;
+      put.set(value, -1);
+      requestAnimationFrame(() => setTimeout(() => samples.push(performance.now() - since)));
+    }
+  }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-answers"] });
+}
+
+test("numbers follow the hand", async ({ page }) => {
+  await page.addInitScript(watchLatency);
+  await page.setViewportSize({ width: 1280, height: 1400 });
+  await page.goto("/plans/dense/what-if");
+  await expect(estimate(page)).toContainText("as the plan");
+  const lever = slider(page, "NIC bandwidth");
+  const at = await lever.boundingBox();
+  if (!at) throw new Error("no slider");
+  const y = at.y + at.height / 2;
+  const drag = async (from: number, to: number, waitMs: number) => {
+    await page.mouse.move(at.x + 6 + from * (at.width - 12), y);
+    await page.mouse.down();
+    for (let step = 1; step <= 30; step++) {
+      await page.mouse.move(at.x + 6 + (from + ((to - from) * step) / 30) * (at.width - 12), y);
+      await page.waitForTimeout(waitMs);
+    }
+    await page.mouse.up();
+  };
+  await drag(0.34, 1, 120);
+  await drag(0.32, 0, 120);
+  await expect(estimate(page)).toHaveAttribute("aria-busy", "false");
+  const samples = await page.evaluate(() => (window as unknown as { latency_ms: number[] }).latency_ms);
+  const sorted = [...samples].sort((a, b) => a - b);
+  const part = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN);
+  process.stdout.write(`     what-if: ${sorted.length} numbers, p50 ${part(0.5)} ms, p95 ${part(0.95)} ms\n`);
+  expect(sorted.length).toBeGreaterThan(10);
+  await expect(page).toHaveURL(/nic_bandwidth=0\.5/);
+});
+
+for (const theme of THEMES) {
+  for (const width of [...WIDTHS_PX, 1280]) {
+    test(`what-if at ${width} px, ${theme}`, async ({ page }) => {
+      await inTheme(page, theme);
+      await page.setViewportSize({ width, height: 900 });
+      for (const [name, search] of [
+        ["changed", "tp=8&nic_bandwidth=0.5"],
+        ["illegal", "tp=3"],
+        ["unfit", "tp=1&pp=1"],
+      ] as const) {
+        await page.goto(`/plans/dense/what-if?${search}`);
+        await expect(estimate(page)).toContainText(/against the plan|Not a legal/);
+        await expectNoSidewaysScroll(page);
+        await expectAccessible(page);
+        await picture(page, `what-if-${name}-${width}-${theme}`);
+      }
+    });
+  }
+}
