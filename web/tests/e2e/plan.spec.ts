@@ -12,7 +12,7 @@ import {
 test("a plan says how fast, how sure, how full, and why", async ({ page }) => {
   await page.goto("/plans/dense");
   await expect(page.getByRole("heading", { level: 1 })).toHaveText(/llama-3\.1-70b on 64/);
-  await expect(page.getByText("Proved best")).toBeVisible();
+  await expect(page.getByRole("definition").filter({ hasText: "Proved best" })).toBeVisible();
   await expect(page.getByText("Step time is datasheet")).toBeVisible();
   await expect(page.getByText(/It is proved best: of [\d,]+ strategies/)).toBeVisible();
   await expect(page.getByRole("img", { name: /compute takes/ })).toBeVisible();
@@ -27,7 +27,7 @@ test("the data behind the breakdown are a table", async ({ page }) => {
 
 test("the keys 1 to 8 walk over the tabs, and back goes back", async ({ page }) => {
   await page.goto("/plans/dense");
-  await expect(page.getByText("Proved best")).toBeVisible();
+  await expect(page.getByRole("definition").filter({ hasText: "Proved best" })).toBeVisible();
   const tabs = page.getByRole("navigation", { name: "Views of the plan" });
   for (const [key, tab] of [
     ["2", "Timeline"],
