@@ -50,7 +50,7 @@ export function StageBill({ planId, view, stage }: Props) {
       <p>{offloadWords(stage.offload)}</p>
       <p>
         All ranks of a stage are alike: each device of stage {stage.stage} holds this much at most.{" "}
-        <Link to="/plans/$planId/timeline" params={{ planId }} search={{ rank: stage.stage || undefined }}>
+        <Link to="/plans/$planId/timeline" params={{ planId }} search={{ rank: stage.stage }}>
           See it over the step
         </Link>
         .

@@ -1,4 +1,3 @@
-import { memo } from "react";
 import { at, type StepColumns } from "../../../charts/step/columns";
 import type { Rows } from "../../../charts/step/rows";
 import { percent, seconds } from "../../../lib/format";
@@ -14,7 +13,7 @@ interface Props {
 const TWO_LINES_PX = 36;
 
 /** The ranks with their bubbles; a press shows the memory of one beneath. */
-export const RankGutter = memo(function RankGutter({ step, rows, selection }: Props) {
+export function RankGutter({ step, rows, selection }: Props) {
   return (
     <ol className={styles.ranks} aria-label="Pipeline ranks">
       {Array.from({ length: step.num_ranks }, (_, rank) => {
@@ -39,4 +38,4 @@ export const RankGutter = memo(function RankGutter({ step, rows, selection }: Pr
       })}
     </ol>
   );
-});
+}

@@ -47,7 +47,7 @@ export function Toolbar({ planId, step, moves, selection }: Props) {
             value={selection.microbatch < 0 ? "" : selection.microbatch}
             onChange={({ target }) =>
               selection.pinMicrobatch(
-                target.value === "" ? -1 : Math.min(last, Math.max(0, target.valueAsNumber)),
+                target.value === "" ? -1 : Math.min(last, Math.max(0, Math.round(target.valueAsNumber))),
               )
             }
           />

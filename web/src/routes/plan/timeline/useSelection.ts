@@ -29,15 +29,17 @@ export function useSelection(step: StepColumns): Selection {
   return {
     asked: { from_ns: wanted.from_ns, to_ns: wanted.to_ns },
     action,
-    rank: Math.min(wanted.rank, step.num_ranks - 1),
+    rank:
+      wanted.rank >= 0
+        ? Math.min(wanted.rank, step.num_ranks - 1)
+        : action === undefined
+          ? 0
+          : rankOf(step, action),
     microbatch: wanted.microbatch < step.num_microbatches ? wanted.microbatch : -1,
     critical: wanted.critical,
     selectRank: (rank) => change({ rank }, true),
-    selectAction: (place, walked = false) =>
-      change(
-        place === undefined ? { action: undefined } : { action: place, rank: rankOf(step, place) },
-        walked,
-      ),
+    // The rank follows the action, until another one is chosen.
+    selectAction: (place, walked = false) => change({ action: place, rank: undefined }, walked),
     pinMicrobatch: (microbatch) => change({ microbatch }, true),
     setCritical: (critical) => change({ critical }),
     clear: () => change({ action: undefined, microbatch: undefined }),

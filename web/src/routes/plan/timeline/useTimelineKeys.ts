@@ -24,7 +24,9 @@ export function movesOf(step: StepColumns, view: Movable, selection: Selection) 
     walk: (by: number) => {
       const [low, high] = [at(step.offsets, selection.rank), at(step.offsets, selection.rank + 1) - 1];
       const first = actionNear(step, selection.rank, view.window.from_ns);
-      walkTo(selection.action === undefined ? first : Math.min(high, Math.max(low, selection.action + by)));
+      const { action } = selection;
+      const onRank = action !== undefined && action >= low && action <= high;
+      walkTo(onRank ? Math.min(high, Math.max(low, action + by)) : first);
     },
     /** The rank above or below; a selected action hands over to the one that runs nearest in time. */
     climb: (by: number) => {
