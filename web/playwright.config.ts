@@ -3,11 +3,11 @@ import { defineConfig, devices } from "@playwright/test";
 /**
  * Real Chromium against a real, seeded `meshwright serve`; nothing is mocked.
  *
- * MESHWRIGHT_WEB_URL: use a server that runs already (`npm run seeded` starts one).  MESHWRIGHT_PYTHON: whose Python.
+ * MESHWRIGHT_WEB_URL: use a server that runs already (`npm run seeded` starts one).  MESHWRIGHT_PYTHON: whose Python, seen from the repository.
  * CHROMIUM: which browser.
  */
 const address = process.env.MESHWRIGHT_WEB_URL;
-const python = process.env.MESHWRIGHT_PYTHON ?? "../.venv/bin/python";
+const python = process.env.MESHWRIGHT_PYTHON ?? ".venv/bin/python";
 
 export default defineConfig({
   testDir: "tests/e2e",
