@@ -38,6 +38,9 @@ describe("sizes and rates", () => {
     [format.compact(70553706496), "70.55_B"],
     [format.compact(512), "512.0"],
     [format.count(5233650), "5,233,650"],
+    [format.plain(0.125), "0.125"],
+    [format.plain(4 / 3), "1.33"],
+    [format.times(1.5), "\u00d7_1.50"],
   ])("%s", (text, expected) => expect(shown(text)).toBe(expected));
 });
 

@@ -50,7 +50,7 @@ test("the plan is searched again under each change, and shows where it flips", a
   test.setTimeout(180_000);
   await page.goto("/plans/dense/sensitivity?by=10");
   await page.getByRole("button", { name: "Where does the plan flip?" }).click();
-  await expect(page.getByRole("status").filter({ hasText: "of 2 done" })).toBeVisible();
+  await expect(page.getByRole("status").filter({ hasText: /of 2 done|Searched again/ })).toBeVisible();
   await expect(page.getByText(/Searched again in 10 cases/)).toBeVisible({ timeout: 150_000 });
   const path = "/v1/plans/dense/sensitivity?changes=-0.1&replan=true";
   const { points } = await (await request.get(path)).json();
@@ -58,7 +58,7 @@ test("the plan is searched again under each change, and shows where it flips", a
   expect(memory.stays_best).toBe(false);
   await page.getByRole("combobox", { name: "Input", exact: true }).selectOption("memory_capacity");
   const row = page.getByRole("row", { name: /memory capacity −10/ });
-  await expect(row).toContainText(`another plan is best (${memory.best_strategy_changes.join(", ")})`);
+  await expect(row).toContainText(memory.best_strategy_changes.join(", "));
   await picture(page, "sensitivity-flips");
 });
 

@@ -35,7 +35,11 @@ export function LeverTable({ caption, points, captionHidden }: Props) {
           cell: (row) => seconds(row.best_step_time_s),
         },
         { name: "regret", title: "Lost by keeping it", number: true, cell: (row) => percent(row.regret, 2) },
-        { name: "reason", title: "Because", cell: (row) => row.reason },
+        {
+          name: "differs",
+          title: "What differs then",
+          cell: (row) => row.reason || (row.best_strategy_changes ?? []).join(", "),
+        },
       ]}
       rows={points}
       rowKey={(row) => `${row.lever} ${row.change}`}

@@ -23,7 +23,7 @@ test("what becomes of the plan, in words", () => {
   expect(verdictWords(point({ fits: false }))).toBe("does not fit");
   expect(verdictWords(point({ stays_best: true }))).toBe("stays best");
   expect(verdictWords(point({ stays_best: false, best_strategy_changes: ["tp", "dp"] }))).toBe(
-    "another plan is best (tp, dp)",
+    "another plan is best",
   );
   expect(verdictWords(point({ fits: false, stays_best: false }))).toBe("does not fit; no plan does");
 });

@@ -43,8 +43,7 @@ export function tornadoRows(view: Sensitivity, points: readonly SensitivityPoint
 
 /** What becomes of the plan at a point, in words. */
 export function verdictWords(point: SensitivityPoint): string {
-  const best = point.best_strategy_changes ?? [];
-  const other = best.length > 0 ? `another plan is best (${best.join(", ")})` : "another plan is best";
+  const other = "another plan is best";
   switch (verdictOf(point)) {
     case "stays":
       return "stays best";
