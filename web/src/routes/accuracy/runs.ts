@@ -68,8 +68,8 @@ export function figuresOf(runs: readonly TimedRun[]): Figures {
 
 export function errorFigures(errors: readonly number[]): Omit<Figures, "inside"> {
   const n = errors.length;
-  const sizes = Float64Array.from(errors, Math.abs).sort();
-  const sum = (values: Iterable<number>) => Array.from(values).reduce((total, each) => total + each, 0);
+  const sizes = errors.map(Math.abs).sort((a, b) => a - b);
+  const sum = (values: readonly number[]) => values.reduce((total, each) => total + each, 0);
   return {
     n,
     median: quantileSorted(sizes, 0.5),
