@@ -10,15 +10,22 @@
 ``rack``             Mixtral 8x7B on two racks of GB200: a scale-up domain spans nodes
 ``huge``             Llama-3.1-405B on 16,384 H100; degrees are pinned, so that it is soon found
 ``infeasible``       a job: Llama-3.1-405B on 8 A100, which no plan fits
+``mine``             a report on accuracy: predictions of nine made-up sources' runs, some with memory, one out of memory
 ``done``             a job that ended with a plan
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import httpx
 
+from tests.accuracy_rows import csv_text
 from tests.web.measurements import MADE_UP, seed_measurements
 
 ANSWER_S = 300.0
@@ -52,17 +59,44 @@ JOBS: dict[str, Question] = {
     "done": question("llama-3.1-8b", "dgx-h100", 16, 256, 8192),
     "infeasible": question("llama-3.1-405b", "dgx-a100-80g", 8, 512, 4096),
 }
+RUNS: tuple[dict[str, str], ...] = tuple(
+    {
+        "id": f"{place}-{microbatch}-{degree}",
+        "source": f"github:lab{place}/runs:table.md",
+        "device": "H100-SXM-80GB" if place % 2 else "A100-SXM-80GB",
+        "mbs": str(microbatch),
+        "tp": str(degree),
+        "step_time_s": str(round(2.0 + 0.7 * place + 0.3 * degree, 3)),
+        "peak_mem_gib": str(30 + 5 * microbatch) if place < 4 else "",
+    }
+    for place in range(9)
+    for microbatch in (1, 2)
+    for degree in (2, 4, 8)
+) + ({"id": "died", "source": "github:lab0/runs:table.md", "mbs": "16", "step_time_s": "", "notes": "OOM"},)
+"""Changes of a plain run.  Their measurements are made up; what is predicted of them is real."""
 
 
 def seed(address: str) -> None:
     """Ask everything of the service at ``address``."""
     with httpx.Client(base_url=address, timeout=ANSWER_S) as client:
         seed_measurements(client)
+        kept = client.put("/v1/accuracy/mine", json=accuracy_report(), headers={"If-None-Match": "*"})
+        accepted(kept, "mine")
         for name, body in JOBS.items():
             asked = client.post("/v1/plans", json=body, headers={"Prefer": "respond-async"})
             wait_for_end(client, accepted(asked, name)["id"])
         for name, body in PLANS.items():
             accepted(client.put(f"/v1/labels/{name}", json={"plan": planned(client, name, body)}), name)
+
+
+def accuracy_report() -> Question:
+    """What ``meshwright accuracy`` says of the runs."""
+    with tempfile.TemporaryDirectory(prefix="meshwright-accuracy-") as folder:
+        truth = Path(folder) / "truth.csv"
+        truth.write_text(csv_text(*RUNS), encoding="utf-8")
+        command = [sys.executable, "-m", "planner.cli.main", "accuracy", str(truth), "-o", "json", "--quiet"]
+        report: Question = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+        return report
 
 
 def planned(client: httpx.Client, name: str, body: Question) -> str:

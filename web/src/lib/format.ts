@@ -62,6 +62,12 @@ export function seconds(value: Maybe, significant = 4): string {
   return sign + (hours > 0 ? pair(hours, "h", minutes, "min") : pair(minutes, "min", rest, "s"));
 }
 
+/** Always seconds: 0.02 s, 500 s, 2,000 s; for axes that span decades. */
+export function secondsOnly(value: Maybe): string {
+  if (!known(value)) return NONE;
+  return withUnit(Math.abs(value) >= 1 ? count(value) : String(Number(value.toPrecision(3))), "s");
+}
+
 /** Always ms, with so many digits after the point: for times that are read against each other. */
 export function milliseconds(value_s: Maybe, fraction = 3): string {
   if (!known(value_s)) return NONE;

@@ -1,0 +1,57 @@
+import { symbolCircle, symbolSquare, symbolWye } from "d3-shape";
+import { describe, expect, it } from "vitest";
+import { agreementScales, bandPath, logTicks, looksOf, MARGIN, marksPath, nearest, OTHER } from "./agreement";
+
+const PAIRS = [
+  { id: "a", measured: 1, predicted: 1.2, series: "one" },
+  { id: "b", measured: 10, predicted: 8, series: "two" },
+];
+const scales = agreementScales(PAIRS, { width: 500, height: 400 });
+
+describe("axes", () => {
+  it("share one domain, so that equal is the diagonal", () => {
+    expect(scales.x.domain()).toEqual(scales.y.domain());
+    expect(scales.x.domain()[0]).toBeLessThan(1);
+    expect(scales.x(10)).toBeLessThan(500 - MARGIN.right);
+  });
+  it("have round ticks inside the domain, more where there is room", () => {
+    expect(logTicks([0.5, 300], 100)).toEqual([1, 10, 100]);
+    expect(logTicks([0.9, 11], 600)).toEqual([1, 2, 5, 10]);
+  });
+});
+
+describe("marks", () => {
+  it.each([symbolCircle, symbolSquare, symbolWye])("begin at their point, one shape a pair", (shape) => {
+    const path = marksPath(PAIRS, shape, scales);
+    expect(path.match(/M/g)).toHaveLength(PAIRS.length);
+    expect(path).not.toContain("NaN");
+  });
+  it("stand around their point", () => {
+    const [x, y] = [scales.x(1), scales.y(1.2)];
+    const begin = /^M([\d.]+),([\d.]+)h6v6h-6Z$/.exec(marksPath(PAIRS.slice(0, 1), symbolSquare, scales));
+    expect(Number(begin?.[1])).toBeCloseTo(x - 3, 0);
+    expect(Number(begin?.[2])).toBeCloseTo(y - 3, 0);
+  });
+  it("have bands that hold their own edge", () => {
+    const corner = /^M([\d.]+),([\d.-]+)/.exec(bandPath(scales, 0.25));
+    expect(Number(corner?.[2])).toBeCloseTo(scales.y((scales.x.domain()[0] ?? 0) * 1.25), 0);
+  });
+});
+
+describe("looks", () => {
+  it("are different for the largest, and one for the rest", () => {
+    const names = Array.from({ length: 10 }, (_, place) => Array(10 - place).fill(`s${place}`)).flat();
+    const looks = looksOf(names);
+    expect(looks.map((each) => each.name)).toEqual(["s0", "s1", "s2", "s3", "s4", "s5", OTHER]);
+    expect(looks.at(-1)?.n).toBe(4 + 3 + 2 + 1);
+    expect(new Set(looks.map((each) => each.colour)).size).toBe(7);
+    expect(new Set(looks.map((each) => each.shape)).size).toBe(7);
+  });
+});
+
+describe("nearest", () => {
+  it("takes the nearest point within reach, or none", () => {
+    expect(nearest(PAIRS, scales, [scales.x(10) + 5, scales.y(8)])?.id).toBe("b");
+    expect(nearest(PAIRS, scales, [scales.x(10), scales.y(8) - 60])).toBeUndefined();
+  });
+});
