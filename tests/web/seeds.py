@@ -10,7 +10,7 @@
 ``rack``             Mixtral 8x7B on two racks of GB200: a scale-up domain spans nodes
 ``huge``             Llama-3.1-405B on 16,384 H100; degrees are pinned, so that it is soon found
 ``infeasible``       a job: Llama-3.1-405B on 8 A100, which no plan fits
-``mine``             a report on accuracy: predictions of nine made-up sources' runs, some with memory, one out of memory
+``mine``             a report on accuracy: runs of nine made-up sources, some with memory, one out of memory
 ``done``             a job that ended with a plan
 """
 
@@ -59,7 +59,7 @@ JOBS: dict[str, Question] = {
     "done": question("llama-3.1-8b", "dgx-h100", 16, 256, 8192),
     "infeasible": question("llama-3.1-405b", "dgx-a100-80g", 8, 512, 4096),
 }
-RUNS: tuple[dict[str, str], ...] = tuple(
+RUNS: list[dict[str, str]] = [
     {
         "id": f"{place}-{microbatch}-{degree}",
         "source": f"github:lab{place}/runs:table.md",
@@ -72,7 +72,8 @@ RUNS: tuple[dict[str, str], ...] = tuple(
     for place in range(9)
     for microbatch in (1, 2)
     for degree in (2, 4, 8)
-) + ({"id": "died", "source": "github:lab0/runs:table.md", "mbs": "16", "step_time_s": "", "notes": "OOM"},)
+]
+RUNS.append({"id": "died", "source": "github:lab0/runs:table.md", "mbs": "16", "step_time_s": "", "notes": "OOM"})
 """Changes of a plain run.  Their measurements are made up; what is predicted of them is real."""
 
 
