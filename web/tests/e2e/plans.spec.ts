@@ -15,10 +15,14 @@ test("the list is filtered by model, and the address keeps it", async ({ page })
   await expect(rows.first()).toBeVisible();
   await page.getByLabel("Model").selectOption("mixtral-8x7b");
   await expect(page).toHaveURL(/model=mixtral-8x7b/);
-  await expect(rows).toHaveCount(1);
+  const others = rows.filter({ hasNotText: "mixtral-8x7b" });
+  await expect(others).toHaveCount(0);
   await page.reload();
+  await expect(rows.filter({ hasText: "moe" })).toHaveCount(1);
+  await expect(others).toHaveCount(0);
+  await page.getByLabel("Cluster").selectOption("gb200-nvl72");
   await expect(rows).toHaveCount(1);
-  await expect(rows).toContainText("moe");
+  await expect(rows).toContainText("rack");
   await page.getByLabel("Cluster").selectOption("tpu-v5p");
   await expect(page.getByRole("heading", { name: "No plan fits these filters" })).toBeVisible();
   await page.goBack();
