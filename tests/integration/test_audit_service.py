@@ -20,7 +20,7 @@ from planner.store.engine import make_engine, writing
 from tests.board_in_memory import MemoryBoard
 from tests.running_service import question, service
 
-CHANGES_NOTHING = {"POST /v1/estimates", "POST /v1/problems:check"}
+CHANGES_NOTHING = {"POST /v1/strategies:read", "POST /v1/estimates", "POST /v1/problems:check"}
 NEW = {"if-none-match": "*"}
 REPORT = published_report().model_dump(mode="json")
 REFUSED_SWEEP = {
@@ -168,6 +168,8 @@ def test_what_cannot_be_put_on_record_is_not_done(
 ) -> None:
     admin = bearer(keys["admin"])
     plan = client.post("/v1/plans", json=question(), headers=admin).json()["plan_id"]
+    # Its end is written beside the answer, and must not be what is lost.
+    settled(client, keys, lambda events: [each["phase"] for each in events] == ["ended", "begun"])
     rename(database_url, "audit_events", "audit_events_away")
     try:
         for method, path, body in (
