@@ -101,7 +101,7 @@ test("a name in the table filters, back undoes it, a heading sorts", async ({ pa
   await page.goto("/accuracy?report=mine");
   await page.getByRole("button", { name: "lab3/runs" }).click();
   await expect(times(page)).toHaveAccessibleName(/^6 runs:/);
-  await expect(page.getByLabel("Source")).toHaveValue("lab3/runs");
+  await expect(page.getByRole("combobox", { name: "Source" })).toHaveValue("lab3/runs");
   await page.goBack();
   await expect(times(page)).toHaveAccessibleName(new RegExp(`^${groups.source.at(-1)?.n} runs:`));
   await page.getByRole("button", { name: "Median error" }).click();
