@@ -11,10 +11,10 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from anyio import to_thread
-from fastapi import Request, Security
+from fastapi import Depends, Request, Security
 from fastapi.security import HTTPBearer
 
 from api.access.api_keys import MARK, SCOPES, Scope, allows, is_good, split_key
@@ -145,3 +145,9 @@ def demands(scope: Scope) -> Callable[..., Awaitable[Caller]]:
         return found
 
     return caller
+
+
+Reader = Annotated[Caller, Depends(demands("read"))]
+Planner = Annotated[Caller, Depends(demands("plan"))]
+Admin = Annotated[Caller, Depends(demands("admin"))]
+"""Who calls, as routes ask for it: refused without the scope."""

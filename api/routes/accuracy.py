@@ -9,12 +9,11 @@ from typing import Any
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
+from api.access.auth import Admin, Reader
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document
 from api.routes.named_documents import (
     NOT_MODIFIED,
-    Admin,
-    Reader,
     Shelf,
     StoredName,
     expected_version,

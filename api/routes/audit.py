@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 
-from api.access.auth import Caller, demands
+from api.access.auth import Admin
 from api.http.openapi import problems
 from api.routes.plans import harmless
 from api.service import service_of
@@ -21,7 +21,7 @@ LARGEST_NUMBER = 2**63 - 1
 @router.get("", summary="Who changed what, or was refused, newest first", responses=problems())
 async def list_audit(  # a query parameter is an argument
     request: Request,
-    caller: Annotated[Caller, Depends(demands("admin"))],
+    caller: Admin,
     principal: Annotated[str | None, Query(max_length=255, description="only of this key or subject")] = None,
     phase: Annotated[AuditPhase | None, Query(description="only events of this phase")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,

@@ -12,13 +12,12 @@ from typing import Any
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
+from api.access.auth import Admin, Reader
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document, read_json
 from api.planning.resolving import catalogue_cluster, catalogue_model
 from api.routes.named_documents import (
     NOT_MODIFIED,
-    Admin,
-    Reader,
     Shelf,
     StoredName,
     expected_version,

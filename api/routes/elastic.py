@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
-from api.access.auth import Caller, demands
+from api.access.auth import Planner
 from api.errors import ServiceBusy
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document
@@ -23,7 +22,6 @@ from planner.throughput.curve import Throughput
 from profiles.document import canonical_json
 
 router = APIRouter(prefix="/v1", tags=["elastic"])
-Planner = Annotated[Caller, Depends(demands("plan"))]
 EXAMPLE_CURVE = {
     **{key: value for key, value in EXAMPLE.items() if key != "devices"},
     "device_counts": [8, 16, 32, 64],

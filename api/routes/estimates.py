@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
-from api.access.auth import Caller, demands
+from api.access.auth import Planner, Reader
 from api.errors import ServiceBusy
 from api.http.document_check import checked_document
 from api.http.openapi import problems, reads
@@ -36,7 +36,7 @@ router = APIRouter(prefix="/v1", tags=["questions"])
     responses=problems(404, 409, body=True),
     openapi_extra=reads(EstimateQuestion, {**EXAMPLE, "strategy": {"tp": 2, "micro_batch_size": 1}}),
 )
-async def create_estimate(request: Request, caller: Annotated[Caller, Depends(demands("plan"))]) -> Response:
+async def create_estimate(request: Request, caller: Planner) -> Response:
     """Time, memory, whether it fits.  Fields that are left out are filled in as a framework would, and named."""
     service = service_of(request)
     question = await read_document(request, EstimateQuestion, service.settings.body_limit_bytes)
@@ -59,7 +59,7 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(de
     responses=problems(body=True),
     openapi_extra=reads(Question, EXAMPLE),
 )
-async def check_problem(request: Request, caller: Annotated[Caller, Depends(demands("read"))]) -> ProblemCheck:
+async def check_problem(request: Request, caller: Reader) -> ProblemCheck:
     """200 with `ok: false` and the findings for a question that cannot be planned; 4xx for a body that is no JSON."""
     service = service_of(request)
     data = await read_json(request, service.settings.body_limit_bytes)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
+from api.access.auth import Reader
 from api.http.openapi import problems
-from api.routes.named_documents import Reader, StoredName
+from api.routes.named_documents import StoredName
 from api.service import Service, service_of
 from planner.views.fits import FitsView
 from profiles.catalogue import load_device

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from api.access.auth import Caller, demands
+from api.access.auth import Planner, Reader
 from api.http.conditional import REVALIDATE, content_tag, etag, not_modified
 from api.http.openapi import problems
 from api.jobs.board import ENDED, JobBoard, JobEvent, JobRecord, JobStatus
@@ -21,7 +21,6 @@ from api.wire.views import JobPage
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 JobId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-Reader = Annotated[Caller, Depends(demands("read"))]
 POLL_S = 0.5
 HEARTBEAT_S = 15.0
 """Silence in which proxies keep a connection; a comment line breaks it."""
@@ -65,7 +64,7 @@ async def get_job(request: Request, job: JobId, caller: Reader) -> Response:
 
 
 @router.post("/{job}:cancel", summary="End a job; its best plan so far is kept", responses=problems(404))
-async def cancel_job(request: Request, job: JobId, caller: Annotated[Caller, Depends(demands("plan"))]) -> JobRecord:
+async def cancel_job(request: Request, job: JobId, caller: Planner) -> JobRecord:
     """Takes effect within seconds; harmless for a job that has ended."""
     service = service_of(request)
     board = service.board()

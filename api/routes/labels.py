@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Path, Request
 
-from api.access.auth import Caller, demands
+from api.access.auth import Planner, Reader
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document
 from api.service import service_of
@@ -26,9 +26,7 @@ LabelName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     responses=problems(404, 409, body=True),
     openapi_extra=reads(LabelQuestion, {"plan": "0123456789abcdef"}),
 )
-async def put_label(
-    request: Request, name: LabelName, caller: Annotated[Caller, Depends(demands("plan"))]
-) -> LabelView:
+async def put_label(request: Request, name: LabelName, caller: Planner) -> LabelView:
     """The same plan again is no new version.  Only hexadecimal digits are no label: they mean a plan's id."""
     service = service_of(request)
     question = await read_document(request, LabelQuestion, service.settings.body_limit_bytes)
@@ -38,9 +36,7 @@ async def put_label(
 
 
 @router.get("/{name}", summary="Which plan a label means, and meant", responses=problems(404))
-async def get_label(
-    request: Request, name: LabelName, caller: Annotated[Caller, Depends(demands("read"))]
-) -> LabelView:
+async def get_label(request: Request, name: LabelName, caller: Reader) -> LabelView:
     """Every version, newest first."""
     return await to_thread.run_sync(label_view, service_of(request).store, name)
 

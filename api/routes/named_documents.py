@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from anyio import to_thread
-from fastapi import Depends, Path, Request, Response
+from fastapi import Path, Request, Response
 
-from api.access.auth import Caller, demands
+from api.access.auth import Caller
 from api.errors import PreconditionFailed
 from api.http.conditional import REVALIDATE, demanded_version, etag, not_modified
 from api.service import Service, service_of
@@ -22,8 +22,6 @@ from profiles.document import Document
 
 Kind = Literal["model", "cluster", "profile", "accuracy"]
 StoredName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-Reader = Annotated[Caller, Depends(demands("read"))]
-Admin = Annotated[Caller, Depends(demands("admin"))]
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The client's copy is good"}}
 RESERVED = frozenset({"none", "auto"})
 

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from api.access.auth import Reader
 from api.http.openapi import problems
 from api.routes.plans import PlanReference
-from api.routes.views import Reader, computed_view, plan_view
+from api.routes.views import computed_view, plan_view
 from api.service import service_of
 from planner.views.leaning import LeaningView
 from planner.views.mesh import MeshView

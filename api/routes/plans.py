@@ -7,9 +7,9 @@ from functools import partial
 from typing import Annotated, Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 
-from api.access.auth import Caller, demands
+from api.access.auth import Caller, Planner, Reader
 from api.http.conditional import FOR_EVER, REVALIDATE, etag, not_modified
 from api.http.document_check import checked_document
 from api.http.json_body import parse_json
@@ -60,7 +60,7 @@ PLANNED: dict[int | str, dict[str, Any]] = {
 )
 async def create_plan(
     request: Request,
-    caller: Annotated[Caller, Depends(demands("plan"))],
+    caller: Planner,
     idempotency_key: IdempotencyKey = None,
     prefer: Prefer = None,
 ) -> Response:
@@ -99,7 +99,7 @@ def means_the_same_for_ever(question: PlanQuestion) -> bool:
 @router.get("/plans", summary="List stored plans, newest first", response_model=PlanPage, responses=problems(404, 409))
 async def list_plans(  # noqa: PLR0917  # a query parameter is an argument
     request: Request,
-    caller: Annotated[Caller, Depends(demands("read"))],
+    caller: Reader,
     model: Annotated[str | None, Query(max_length=200, description="only plans of this model")] = None,
     cluster: Annotated[str | None, Query(max_length=200, description="only plans for this cluster")] = None,
     problem_id: Annotated[str | None, Query(pattern="^[0-9a-f]{64}$", description="only answers to this")] = None,
@@ -124,9 +124,7 @@ async def list_plans(  # noqa: PLR0917  # a query parameter is an argument
     response_model=PlanAnswer,
     responses={304: {"description": "The client's copy is good"}, **problems(404, 409)},
 )
-async def get_plan(
-    request: Request, plan: PlanReference, caller: Annotated[Caller, Depends(demands("read"))]
-) -> Response:
+async def get_plan(request: Request, plan: PlanReference, caller: Reader) -> Response:
     """A full id may be cached for ever; what a label or a prefix means may change."""
     service = service_of(request)
     caching = FOR_EVER if len(plan) == FULL_ID else REVALIDATE
@@ -144,9 +142,7 @@ async def get_plan(
     response_model=PlanDiff,
     responses=problems(404, 409),
 )
-async def get_diff(
-    request: Request, a: PlanReference, b: PlanReference, caller: Annotated[Caller, Depends(demands("read"))]
-) -> PlanDiff:
+async def get_diff(request: Request, a: PlanReference, b: PlanReference, caller: Reader) -> PlanDiff:
     """Changes are b - a: positive means that plan b takes more."""
     store = service_of(request).store
     return await to_thread.run_sync(lambda: diff_plans(store.get_plan(a), store.get_plan(b)))

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 
-from api.access.auth import Caller, demands
+from api.access.auth import Planner, Reader
 from api.http.document_check import checked_document
 from api.http.json_body import parse_json
 from api.http.openapi import problems, reads
@@ -37,7 +37,7 @@ SPACE = "request/"
 async def put_request(
     request: Request,
     request_id: RequestId,
-    caller: Annotated[Caller, Depends(demands("plan"))],
+    caller: Planner,
     prefer: Prefer = None,
 ) -> Response:
     """The first time it plans, every further time it repeats that answer; other content under one id is refused."""
@@ -51,9 +51,7 @@ async def put_request(
 
 
 @router.get("/{request_id}", summary="What became of a request", responses=problems(404))
-async def get_request(
-    request: Request, request_id: RequestId, caller: Annotated[Caller, Depends(demands("read"))]
-) -> RequestView:
+async def get_request(request: Request, request_id: RequestId, caller: Reader) -> RequestView:
     """Its plan, its job, or why there is no plan."""
     service = service_of(request)
     record = await to_thread.run_sync(service.records.keyed_request, caller.owner, SPACE + request_id)

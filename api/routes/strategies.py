@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 
-from api.access.auth import Caller, demands
+from api.access.auth import Reader
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document
 from api.service import service_of
@@ -28,7 +26,7 @@ FLAG = "--"
     responses=problems(body=True),
     openapi_extra=reads(StrategyText, {"text": "tp=8,pp=4,mbs=1"}),
 )
-async def read_strategy(request: Request, caller: Annotated[Caller, Depends(demands("read"))]) -> ReadStrategy:
+async def read_strategy(request: Request, caller: Reader) -> ReadStrategy:
     """Strategy fields by their full names, and what else a script says.  Nothing of it is run."""
     limit = service_of(request).settings.body_limit_bytes
     question = await read_document(request, StrategyText, limit)

@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
-from api.access.auth import Caller, demands
+from api.access.auth import Caller, Planner, Reader
 from api.http.conditional import REVALIDATE, content_tag, etag, not_modified
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document
@@ -29,8 +29,6 @@ from planner.store.sweeps import WITHOUT_ANSWER, Asked
 
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
 SweepId = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
-Reader = Annotated[Caller, Depends(demands("read"))]
-Planner = Annotated[Caller, Depends(demands("plan"))]
 ACCEPTED = 202
 SPACE = "sweep/"
 EXAMPLE = {

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from api.access.auth import Caller, demands
+from api.access.auth import Reader
 from api.errors import RequestRefused, ServiceBusy
 from api.http.archive import zip_of
 from api.http.conditional import FOR_EVER, REVALIDATE, content_tag, etag, not_modified
@@ -32,7 +32,6 @@ from planner.strategy_text import parse_assignments, pinnable_keys
 from profiles.document import canonical_json
 
 router = APIRouter(prefix="/v1/plans/{plan}", tags=["plans"])
-Reader = Annotated[Caller, Depends(demands("read"))]
 MOST_CHANGES = 8
 
 TargetName = StrEnum("TargetName", {name.upper().replace("-", "_"): name for name in sorted(TARGETS)})  # type: ignore[misc]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import Field
 
 from planner.coverage.leaning import Leaning
@@ -12,9 +10,6 @@ from planner.problem import Problem
 from profiles.document import Document
 from profiles.prediction.profile import TableOrigin
 from profiles.prediction.rungs import PROVENANCE_OF_RUNG
-
-if TYPE_CHECKING:
-    from profiles.prediction.profile import Profile
 
 
 class Lookup(Document):
@@ -81,7 +76,7 @@ def leaning_view(plan: Plan, rows: int, problem: Problem | None = None) -> Leani
             Gain(**_lookup(each, plan.step_time_s).model_dump(), sigma_gain=gain) for each, gain in gains
         ),
         commands=_commands(plan, [each for each, gain in gains if gain > 0]),
-        tables=_origins(measured),
+        tables=() if measured is None else measured.origins,
     )
 
 
@@ -126,7 +121,3 @@ def _commands(plan: Plan, wanted: list[Leaning]) -> tuple[str, ...]:
         launch = f"torchrun --nnodes {nodes} --nproc-per-node {per_node} --no-python"
         commands.append(f"{launch} meshwright profile measure --only collectives,overlap")
     return tuple(commands)
-
-
-def _origins(profile: Profile | None) -> tuple[TableOrigin, ...]:
-    return () if profile is None else tuple(profile.origins)

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.plan import Plan
-from planner.schedule.dependencies import KIND_NAMES, KINDS
+from planner.schedule.dependencies import FORWARD, KIND_NAMES, KINDS
 from planner.schedule.timeline import Timeline
 from planner.timeline import plan_timeline
 from profiles.document import Document
@@ -115,7 +115,7 @@ def _transfers(timeline: Timeline) -> TransferColumns:
         from_rank=_ints(graph.chunk_rank[graph.chunk[cause]]),
         to_rank=_ints(graph.chunk_rank[graph.chunk[waiting]]),
         microbatch=_ints(graph.microbatch[cause]),
-        gradient=tuple((graph.kind[cause] != 0).tolist()),
+        gradient=tuple((graph.kind[cause] != FORWARD).tolist()),
         start_ns=_all_ns(start_s),
         end_ns=_all_ns(start_s + timeline.hop_s[waiting]),
     )
