@@ -33,7 +33,7 @@ class Settings(Document):
     body_limit_bytes: int = Field(default=2 * MIB, gt=0)
     profile_limit_bytes: int = Field(default=16 * MIB, gt=0, description="body limit of uploaded profiles")
     solver_processes: int = Field(default=2, ge=1, le=64, description="processes that search while a client waits")
-    quick_processes: int = Field(default=1, ge=1, le=64, description="processes for estimates and views of a plan")
+    quick_processes: int = Field(default=1, ge=1, le=64, description="processes for estimates and what needs no search")
     solver_memory_bytes: int = Field(default=8 * 2**30, gt=0, description="address space of each such process")
     synchronous_s: float = Field(default=10.0, gt=0, description="a search that takes longer becomes a job")
     quick_s: float = Field(default=60.0, gt=0, description="longest estimate or view of a plan")

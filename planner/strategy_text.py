@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from planner.errors import DocumentInvalid
@@ -167,7 +168,7 @@ def _parse_assignment(text: str, known: tuple[str, ...]) -> tuple[str, Value]:
 
 
 def _parse_value(key: str, word: str) -> Value:
-    kind = int if key == "dp" else get_type_hints(Strategy)[key]
+    kind = int if key == "dp" else _field_kinds()[key]
     if kind is bool:
         return _parse_bool(key, word)
     if kind is int:
@@ -177,6 +178,12 @@ def _parse_value(key: str, word: str) -> Value:
     for module in word.split("+"):
         _parse_choice(key, module, get_args(RecomputeModule))
     return word
+
+
+@cache
+def _field_kinds() -> dict[str, Any]:
+    """The type of every field; looked up once, because annotations are texts that Python compiles each time."""
+    return get_type_hints(Strategy)
 
 
 def _parse_bool(key: str, word: str) -> bool:

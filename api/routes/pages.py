@@ -16,6 +16,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 
 from api.http.conditional import REVALIDATE, etag, not_modified
 from api.http.envelope import PAGE_POLICY
+from api.http.packing import takes_gzip
 
 STATIC = Path(__file__).parents[1] / "static"
 SCREENS = ("plans", "diff", "jobs", "compare", "clusters", "accuracy")
@@ -63,7 +64,7 @@ async def show_asset(request: Request, name: str) -> Response:
     except (FileNotFoundError, IsADirectoryError):
         raise HTTPException(404) from None
     headers = {"Cache-Control": FOR_EVERYBODY, "Vary": "Accept-Encoding"}
-    if packed is None or "gzip" not in request.headers.get("accept-encoding", ""):
+    if packed is None or not takes_gzip(request):
         return Response(plain, headers=headers, media_type=media_type(name))
     return Response(packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=media_type(name))
 

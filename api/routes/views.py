@@ -16,6 +16,7 @@ from api.errors import RequestRefused, ServiceBusy
 from api.http.archive import zip_of
 from api.http.conditional import FOR_EVER, REVALIDATE, content_tag, etag, not_modified
 from api.http.openapi import problems
+from api.http.packing import large_response
 from api.routes.launch_parameters import launch_settings
 from api.routes.plans import FULL_ID, PlanReference
 from api.service import Service, service_of
@@ -33,6 +34,8 @@ from profiles.document import canonical_json
 
 router = APIRouter(prefix="/v1/plans/{plan}", tags=["plans"])
 MOST_CHANGES = 8
+MAY_SEARCH = frozenset({"why_not", "emission"})
+"""Views for which a plan with other pins, or inside a target's rules, may have to be found."""
 
 TargetName = StrEnum("TargetName", {name.upper().replace("-", "_"): name for name in sorted(TARGETS)})  # type: ignore[misc]
 Launcher = StrEnum("Launcher", {name.upper().replace("-", "_"): name for name in get_args(LauncherName)})  # type: ignore[misc]
@@ -131,7 +134,7 @@ async def get_emission(  # noqa: PLR0917  # a query parameter is an argument
     wanted = {"target": named, "launcher": launcher.value, "settings": settings.to_dict()}
     plan_id, content = await computed_view(service, plan, "emission", wanted)
     if form == "json" or (form is None and "application/zip" not in request.headers.get("accept", "")):
-        return _sent(request, plan, content, vary=True)
+        return await _sent(request, plan, content, vary=True)
     archive = await to_thread.run_sync(zip_of, json.loads(content))
     name = f"{plan_id[:12]}-{target.value}-{launcher.value}.zip"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Vary": "Accept"}
@@ -164,13 +167,14 @@ def memory_view(plan: Plan) -> MemoryView:
 async def plan_view(request: Request, plan: str, task: str, parameters: Mapping[str, Any]) -> Response:
     """The answer of a task of ``api.solving.tasks`` about a plan."""
     _, content = await computed_view(service_of(request), plan, task, parameters)
-    return _sent(request, plan, content)
+    return await _sent(request, plan, content)
 
 
-def _sent(request: Request, plan: str, content: bytes, *, vary: bool = False) -> Response:
+async def _sent(request: Request, plan: str, content: bytes, *, vary: bool = False) -> Response:
     caching, version = FOR_EVER if len(plan) == FULL_ID else REVALIDATE, content_tag(content)
     headers = {"ETag": etag(version), "Cache-Control": caching, **({"Vary": "Accept"} if vary else {})}
-    return not_modified(request, version, caching) or Response(content, media_type="application/json", headers=headers)
+    known = not_modified(request, version, caching)
+    return known or await large_response(request, content, headers, "application/json")
 
 
 async def computed_view(service: Service, plan: str, task: str, parameters: Mapping[str, Any]) -> tuple[str, bytes]:
@@ -182,9 +186,11 @@ async def computed_view(service: Service, plan: str, task: str, parameters: Mapp
     if known is not None:
         return text.plan_id, known
     limit_s = service.settings.quick_s
+    # What may search waits with the searches: an estimate under somebody's hand never stands behind it.
+    pool = service.searches if task in MAY_SEARCH or parameters.get("replan") else service.quick
 
     async def compute() -> bytes:
-        return await service.quick.run(task, {**parameters, "plan": text.body}, limit_s)
+        return await pool.run(task, {**parameters, "plan": text.body}, limit_s)
 
     try:
         content, _ = await service.view_flights.share(key, compute)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from api.service import Service
 from planner.model.builtin import builtin_document
 from tests.board_in_memory import MemoryBoard
 from tests.running_service import WORKLOAD, question, service
@@ -32,6 +35,11 @@ def plan(client: TestClient) -> dict[str, Any]:
     response = client.post("/v1/plans", json=question())
     assert response.status_code == 200, response.text
     found: dict[str, Any] = response.json()
+    return found
+
+
+def service_behind(client: TestClient) -> Service:
+    found: Service = client.app.state.service  # type: ignore[attr-defined]
     return found
 
 
@@ -242,6 +250,27 @@ def test_an_estimate_is_the_plans_own_number(client: TestClient, plan: dict[str,
     unknown = client.post("/v1/estimates", json=question(strategy={"tq": 2, "zero_stage": 9}))
     pointers = {each["pointer"] for each in problem(unknown, 422, "document-invalid")["errors"]}
     assert pointers == {"/strategy/tq", "/strategy/zero_stage"}
+
+
+@pytest.mark.parametrize(
+    "path", ["sensitivity?replan=true&changes=0.1", "explanation?why_not=tp=2,pp=2", "emissions/torchtitan"]
+)
+def test_what_searches_keeps_no_estimate_waiting(client: TestClient, plan: dict[str, Any], path: str) -> None:
+    (slot,) = service_behind(client).searches._slots
+    assert slot._process is not None
+    assert slot._process.pid is not None
+    with ThreadPoolExecutor(1) as threads:
+        os.kill(slot._process.pid, signal.SIGSTOP)
+        try:
+            view = threads.submit(client.get, f"/v1/plans/{plan['plan_id']}/{path}")
+            estimate = client.post(
+                "/v1/estimates", json=question(strategy={"tp": 1}, scale={"nic_bandwidth": len(path)})
+            )
+            assert estimate.status_code == 200, estimate.text
+            assert not view.done()
+        finally:
+            os.kill(slot._process.pid, signal.SIGCONT)
+        assert view.result().status_code == 200
 
 
 def test_a_check_gives_all_findings_at_once(client: TestClient) -> None:
