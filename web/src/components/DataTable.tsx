@@ -8,6 +8,8 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ReactNode;
   /** Numbers stand flush right. */
   readonly number?: boolean;
+  /** Sentences break into lines; everything else stays on one. */
+  readonly wraps?: boolean;
   readonly sortable?: boolean;
 }
 
@@ -47,11 +49,7 @@ export function DataTable<Row>({ caption, captionHidden, columns, rows, rowKey, 
               {columns.map((column, index) => {
                 const Cell = index === 0 ? "th" : "td";
                 return (
-                  <Cell
-                    key={column.name}
-                    scope={index === 0 ? "row" : undefined}
-                    className={column.number ? styles.number : undefined}
-                  >
+                  <Cell key={column.name} scope={index === 0 ? "row" : undefined} className={lookOf(column)}>
                     {column.cell(row)}
                   </Cell>
                 );
@@ -62,6 +60,10 @@ export function DataTable<Row>({ caption, captionHidden, columns, rows, rowKey, 
       </table>
     </section>
   );
+}
+
+function lookOf<Row>({ number, wraps }: Column<Row>): string | undefined {
+  return number ? styles.number : wraps ? styles.wraps : undefined;
 }
 
 interface HeadingProps<Row> {

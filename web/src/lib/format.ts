@@ -26,11 +26,23 @@ const known = (value: Maybe): value is number =>
 
 const signed = (text: string): string => text.replace(/^-/, MINUS);
 
+const FIXED = new Map<number, Intl.NumberFormat>();
+
+/** So many digits after the point, thousands apart: 1,027.7. */
+function fixed(value: number, fraction: number): string {
+  const known = FIXED.get(fraction);
+  const format =
+    known ??
+    new Intl.NumberFormat("en-US", { minimumFractionDigits: fraction, maximumFractionDigits: fraction });
+  if (!known) FIXED.set(fraction, format);
+  return signed(format.format(value));
+}
+
 /** So many digits that matter, without exponents: 58.42, 1.234, 0.0123. */
 function digits(value: number, significant = 4): string {
   if (value === 0) return "0";
   const before = Math.floor(Math.log10(Math.abs(value))) + 1;
-  return signed(value.toFixed(Math.min(6, Math.max(0, significant - before))));
+  return fixed(value, Math.min(6, Math.max(0, significant - before)));
 }
 
 const withUnit = (text: string, unit: string): string => `${text}${NBSP}${unit}`;
@@ -68,14 +80,19 @@ export function secondsOnly(value: Maybe): string {
   return withUnit(Math.abs(value) >= 1 ? count(value) : String(Number(value.toPrecision(3))), "s");
 }
 
-/** Always ms, with so many digits after the point: for times that are read against each other. */
-export function milliseconds(value_s: Maybe, fraction = 3): string {
-  if (!known(value_s)) return NONE;
-  const text = (value_s * 1e3).toLocaleString("en-US", {
-    minimumFractionDigits: fraction,
-    maximumFractionDigits: fraction,
-  });
-  return withUnit(signed(text), "ms");
+/** Always ms, to the microsecond: for times that are read against each other. */
+export function milliseconds(value_s: Maybe): string {
+  return known(value_s) ? withUnit(fixed(value_s * 1e3, 3), "ms") : NONE;
+}
+
+/** A mark of a ruler whose marks stand `between_s` apart, in the unit that keeps them short: 10 s, 250 ms, 1.5 ms. */
+export function secondsMark(value_s: number, between_s: number): string {
+  const [seconds_, milli, micro] = TIME_STEPS;
+  const [factor, unit] = between_s >= 0.1 ? seconds_ : between_s >= 1e-4 ? milli : micro;
+  return withUnit(
+    fixed(value_s / factor, Math.max(0, -Math.floor(Math.log10(between_s / factor) + 1e-9))),
+    unit,
+  );
 }
 
 /** The two ends in the unit of the upper one: 44.65–72.19 s. */
@@ -101,7 +118,7 @@ export function bytes(value: Maybe, significant = 4): string {
 
 /** Always GiB, one digit: for figures that stand beside each other. */
 export function gibibytes(value: Maybe): string {
-  return known(value) ? withUnit(signed((value / 2 ** 30).toFixed(1)), "GiB") : NONE;
+  return known(value) ? withUnit(fixed(value / 2 ** 30, 1), "GiB") : NONE;
 }
 
 const BANDWIDTH_STEPS = [
@@ -162,7 +179,7 @@ export function times(value: Maybe): string {
 
 /** A share of one: 0.5096 -> 51.0 %. */
 export function percent(value: Maybe, fraction = 1): string {
-  return known(value) ? withUnit(signed((value * 100).toFixed(fraction)), "%") : NONE;
+  return known(value) ? withUnit(fixed(value * 100, fraction), "%") : NONE;
 }
 
 /** A change: +3.7 %, −0.4 %, 0.0 %. */

@@ -50,8 +50,10 @@ export function NewPlan() {
       <form onSubmit={submit} className={styles.form} noValidate>
         <ModelField {...fields} />
         <ClusterField {...fields} />
-        <WorkloadFields {...fields} />
-        <LimitFields {...fields} />
+        <div className={styles.column}>
+          <WorkloadFields {...fields} />
+          <LimitFields {...fields} />
+        </div>
         {fault && (
           <p role="alert" className={styles.fileError}>
             {fault}

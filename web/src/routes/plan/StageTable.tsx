@@ -13,20 +13,20 @@ export function StageTable({ plan }: { plan: PlanAnswer }) {
           { name: "stage", title: "Stage", cell: (row) => row.stage },
           { name: "layers", title: "Layers", number: true, cell: (row) => count(row.layers) },
           {
-            name: "parameters",
-            title: "Parameters a device",
-            number: true,
-            cell: (row) => compact(row.parameters_per_device),
-          },
-          { name: "forward", title: "Forward", number: true, cell: (row) => seconds(row.forward_s) },
-          { name: "backward", title: "Backward", number: true, cell: (row) => seconds(row.backward_s) },
-          {
             name: "memory",
             title: "Peak memory",
             number: true,
             cell: (row) => gibibytes(row.peak_memory_bytes.total),
           },
+          { name: "forward", title: "Forward", number: true, cell: (row) => seconds(row.forward_s) },
+          { name: "backward", title: "Backward", number: true, cell: (row) => seconds(row.backward_s) },
           { name: "recompute", title: "Recompute", cell: (row) => row.recompute.policy },
+          {
+            name: "parameters",
+            title: "Parameters a device",
+            number: true,
+            cell: (row) => compact(row.parameters_per_device),
+          },
         ]}
         rows={plan.stages}
         rowKey={(row) => row.stage}

@@ -17,20 +17,24 @@ export function Overview() {
   if (!plan) return null;
   return (
     <div className={styles.overview}>
-      <section>
-        <h2>Why this plan</h2>
-        {why.isPending && <Loading label="explanation" height={180} lines={5} />}
-        {why.error && <ProblemNotice error={why.error} onRetry={() => void why.refetch()} />}
-        <ul className={styles.sentences}>
-          {why.data?.sentences.map((each) => (
-            <li key={each}>{each}</li>
-          ))}
-        </ul>
-      </section>
-      <BreakdownFigure plan={plan} causes={why.data?.causes} />
-      <LeansOn planId={planId} />
-      <StageTable plan={plan} />
-      <SearchNotes plan={plan} />
+      <div className={styles.column}>
+        <section>
+          <h2>Why this plan</h2>
+          {why.isPending && <Loading label="explanation" height={180} lines={5} />}
+          {why.error && <ProblemNotice error={why.error} onRetry={() => void why.refetch()} />}
+          <ul className={styles.sentences}>
+            {why.data?.sentences.map((each) => (
+              <li key={each}>{each}</li>
+            ))}
+          </ul>
+        </section>
+        <BreakdownFigure plan={plan} causes={why.data?.causes} />
+        <StageTable plan={plan} />
+      </div>
+      <div className={styles.column}>
+        <LeansOn planId={planId} />
+        <SearchNotes plan={plan} />
+      </div>
     </div>
   );
 }

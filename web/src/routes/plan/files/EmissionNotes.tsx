@@ -17,8 +17,8 @@ export function EmissionNotes({ emission }: { emission: Emission }) {
               { name: "field", title: "Setting", cell: (row) => row.field },
               { name: "wanted", title: "Plan", cell: (row) => row.wanted },
               { name: "emitted", title: "Files", cell: (row) => row.emitted },
-              { name: "reason", title: "Why", cell: (row) => row.reason },
-              { name: "kept", title: "Kept by", cell: (row) => row.kept_by?.join(", ") },
+              { name: "reason", title: "Why", wraps: true, cell: (row) => row.reason },
+              { name: "kept", title: "Kept by", wraps: true, cell: (row) => row.kept_by?.join(", ") },
             ]}
             rows={manifest.projections}
             rowKey={(row) => row.field}

@@ -26,7 +26,7 @@ export function actionName(step: StepColumns, place: number): string {
 
 /** Microseconds after the point: exact to the nanosecond that the API gives, without a wall of digits. */
 export function exactly(ns: number): string {
-  return milliseconds(s(ns), 3);
+  return milliseconds(s(ns));
 }
 
 /** Read aloud when an action is selected. */
