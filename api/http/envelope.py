@@ -28,7 +28,6 @@ SAFE_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 DATA_POLICY = b"default-src 'none'; frame-ancestors 'none'"
@@ -133,8 +132,12 @@ def _with_headers(headers: Any, request_id: str) -> list[tuple[bytes, bytes]]:
     given = [(name.lower(), value) for name, value in headers]
     known = {name for name, _ in given}
     page = dict(given).get(b"content-type", b"").startswith(b"text/html")
-    policy = (b"content-security-policy", PAGE_POLICY if page else DATA_POLICY)
-    ours = [*SAFE_HEADERS, policy, (b"cache-control", b"no-store"), (b"x-request-id", request_id.encode("latin-1"))]
+    policies = (
+        (b"content-security-policy", PAGE_POLICY if page else DATA_POLICY),
+        # A page may hand a trace to the tab that it opens on Perfetto; nothing else shares a window with it.
+        (b"cross-origin-opener-policy", b"same-origin-allow-popups" if page else b"same-origin"),
+    )
+    ours = [*SAFE_HEADERS, *policies, (b"cache-control", b"no-store"), (b"x-request-id", request_id.encode("latin-1"))]
     return [*given, *((name, value) for name, value in ours if name not in known)]
 
 

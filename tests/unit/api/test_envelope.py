@@ -55,6 +55,8 @@ def test_a_page_may_load_its_own_parts_only() -> None:
     assert "unsafe" not in policy
     assert CLIENT.get("/data").headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
     assert CLIENT.get("/nowhere").headers["cache-control"] == "no-store"
+    opener = [CLIENT.get(path).headers["cross-origin-opener-policy"] for path in ("/page", "/data")]
+    assert opener == ["same-origin-allow-popups", "same-origin"]
     mine = CLIENT.get("/own").headers
     assert (mine["content-security-policy"], mine["cache-control"]) == ("default-src 'self' x", "max-age=9")
 

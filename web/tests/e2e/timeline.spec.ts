@@ -120,6 +120,38 @@ test("the trace for Perfetto is a file", async ({ page, request }) => {
   expect(trace.traceEvents.filter((each) => each.cat === "compute")).toHaveLength(step.actions.kind.length);
 });
 
+test("Perfetto gets the trace from tab to tab", async ({ page, context, request }) => {
+  // Perfetto's own page is not there without internet: this one keeps its side of the published handshake.
+  await context.route("https://ui.perfetto.dev/**", (route) =>
+    route.fulfill({
+      contentType: "text/html",
+      body: `<script>addEventListener("message", ({ data }) => {
+        if (data === "PING") return opener.postMessage("PONG", "*");
+        document.title = data.perfetto.title;
+        document.body.textContent = new TextDecoder().decode(data.perfetto.buffer);
+      })</script>`,
+    }),
+  );
+  const step = await stepOf(request, "small");
+  await open(page, "/plans/small/timeline");
+  const opening = context.waitForEvent("page");
+  await page.getByRole("button", { name: "Open in Perfetto" }).click();
+  const perfetto = await opening;
+  await expect(perfetto).toHaveTitle("small-step");
+  const trace = JSON.parse((await perfetto.locator("body").textContent()) ?? "") as {
+    traceEvents: { cat?: string }[];
+  };
+  expect(trace.traceEvents.filter((each) => each.cat === "compute")).toHaveLength(step.actions.kind.length);
+  await expect(page.getByRole("button", { name: "Open in Perfetto" })).toBeEnabled();
+});
+
+test("where Perfetto does not answer, the page says what else to do", async ({ page, context }) => {
+  await context.route("https://ui.perfetto.dev/**", (route) => route.abort());
+  await open(page, "/plans/small/timeline");
+  await page.getByRole("button", { name: "Open in Perfetto" }).click();
+  await expect(page.getByRole("alert")).toContainText("Download the trace");
+});
+
 test("the data are tables: the ranks, and the actions in the window", async ({ page, request }) => {
   const step = await stepOf(request, "small");
   await open(page, "/plans/small/timeline?rank=1");

@@ -2,7 +2,7 @@ import type { StepColumns } from "../../../charts/step/columns";
 import { Button } from "../../../components/Button";
 import { count } from "../../../lib/format";
 import styles from "./Timeline.module.css";
-import { TraceDownload } from "./TraceDownload";
+import { TraceActions } from "./TraceActions";
 import type { Selection } from "./useSelection";
 import { CLOSER, type Moves } from "./useTimelineKeys";
 
@@ -59,7 +59,7 @@ export function Toolbar({ planId, step, moves, selection }: Props) {
           </Button>
         )}
       </fieldset>
-      <TraceDownload planId={planId} />
+      <TraceActions planId={planId} />
     </div>
   );
 }
