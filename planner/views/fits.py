@@ -11,12 +11,29 @@ from pydantic import Field
 
 from planner.coverage.training_gaps import training_gaps
 from profiles.document import Document
-from profiles.prediction.fit_summary import CollectiveFit, TableFit, axis_name, collective_fits, table_fits
+from profiles.prediction.curve_table import Z80
+from profiles.prediction.fit_summary import (
+    CollectiveFit,
+    TableFit,
+    axis_name,
+    bus_bandwidths_bytes_per_s,
+    collective_fits,
+    table_fits,
+)
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from profiles.device import Device
+    from profiles.prediction.collective_curves import CollectiveCurve
     from profiles.prediction.profile import OperatorTable, Profile
     from profiles.prediction.residuals import ResidualSummary
+
+
+MOST_POINTS = 64
+"""Points of a curve that a picture can show; logs have 10 to 40."""
+DIGITS = 4
+"""Of the points: measurements repeat to 1 %, and seventeen digits are three times the bytes."""
 
 
 class Spread(Document):
@@ -79,6 +96,17 @@ class CurveSpread(Document):
 
     exact: float
     between: float
+    factor_80: float = Field(
+        description="80 % interval between measured sizes: the time divided and multiplied by this"
+    )
+
+
+class CurvePoints(Document):
+    """Measured points of a curve, smallest size first; four significant digits."""
+
+    sizes_bytes: tuple[float, ...] = Field(description=f"at most {MOST_POINTS} sizes, spread evenly over all measured")
+    times_s: tuple[float, ...] = Field(description="median of each size, evened out so that none falls as sizes grow")
+    bus_bandwidths_bytes_per_s: tuple[float, ...] = Field(description="the same times as bus bandwidth")
 
 
 class CollectiveFitView(Document):
@@ -97,6 +125,7 @@ class CollectiveFitView(Document):
     largest_bytes: float
     latency_s: float
     largest_bus_bandwidth_bytes_per_s: float
+    points: CurvePoints
     sigma: CurveSpread
 
 
@@ -126,7 +155,7 @@ def fits_view(profile: Profile, device: Device) -> FitsView:
         profile_id=profile.profile_id,
         num_points=profile.num_points,
         tables=tuple(_table(fit, _table_of(profile, fit)) for fit in table_fits(profile)),
-        collectives=tuple(_collective(fit) for fit in collective_fits(profile)),
+        collectives=tuple(_collective(fit, profile.collectives[fit.key]) for fit in collective_fits(profile)),
         missing=tuple(GapView(**asdict(gap)) for gap in training_gaps(profile, device)),
     )
 
@@ -179,7 +208,7 @@ def _by_size(table: OperatorTable) -> tuple[SizeCell, ...]:
     )
 
 
-def _collective(fit: CollectiveFit) -> CollectiveFitView:
+def _collective(fit: CollectiveFit, curve: CollectiveCurve) -> CollectiveFitView:
     return CollectiveFitView(
         **asdict(fit.key),
         environment=fit.origin.environment,
@@ -191,8 +220,33 @@ def _collective(fit: CollectiveFit) -> CollectiveFitView:
         largest_bytes=fit.largest_bytes,
         latency_s=fit.latency_s,
         largest_bus_bandwidth_bytes_per_s=fit.largest_bus_bandwidth_bytes_per_s,
-        sigma=CurveSpread(exact=fit.sigma_exact, between=fit.sigma_between),
+        points=_points(fit, curve),
+        sigma=CurveSpread(
+            exact=fit.sigma_exact, between=fit.sigma_between, factor_80=math.exp(Z80 * fit.sigma_between)
+        ),
     )
+
+
+def _points(fit: CollectiveFit, curve: CollectiveCurve) -> CurvePoints:
+    bandwidths = bus_bandwidths_bytes_per_s(fit.key, curve)
+    kept = _spread_places(len(curve.sizes), int(bandwidths.argmax()))
+    return CurvePoints(
+        sizes_bytes=tuple(float(size) for size in curve.sizes[kept]),
+        times_s=_rounded(curve.times_s[kept]),
+        bus_bandwidths_bytes_per_s=_rounded(bandwidths[kept]),
+    )
+
+
+def _spread_places(count: int, fastest: int) -> NDArray[np.int64]:
+    """Places of at most MOST_POINTS of ``count`` points: both ends, the fastest, and evenly between them."""
+    if count <= MOST_POINTS:
+        return np.arange(count)
+    even = np.linspace(0, count - 1, MOST_POINTS - 1).round().astype(np.int64)
+    return np.union1d(even, [fastest])
+
+
+def _rounded(values: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(float(f"{value:.{DIGITS}g}") for value in values)
 
 
 def _residual(summary: ResidualSummary | None) -> Residual | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from profiles.observations.bandwidth import bus_factor
 from profiles.prediction.build_curves import LeftOutCurves
@@ -81,6 +82,12 @@ def collective_fits(profile: Profile) -> list[CollectiveFit]:
     return sorted(found, key=lambda fit: (fit.key.operation, fit.key.num_nodes, fit.key.group_size, fit.key.concurrent))
 
 
+def bus_bandwidths_bytes_per_s(key: CollectiveKey, curve: CollectiveCurve) -> NDArray[np.float64]:
+    """Which bus bandwidth is the time of each measured size?"""
+    bandwidths: NDArray[np.float64] = curve.sizes / curve.times_s * bus_factor(key.operation, key.group_size)
+    return bandwidths
+
+
 def natural_order(key: tuple[str, str, str]) -> tuple[str, str, int, str]:
     """Sort key of tables: operator, number format, then head sizes as numbers."""
     operator, dtype, variant = key
@@ -118,7 +125,6 @@ def _unseen_sigma(table: OperatorTable, left_out: LeftOutCurves) -> float | None
 
 
 def _collective_fit(key: CollectiveKey, curve: CollectiveCurve, origin: TableOrigin) -> CollectiveFit:
-    bus = curve.sizes / curve.times_s * bus_factor(key.operation, key.group_size)
     return CollectiveFit(
         key=key,
         origin=origin,
@@ -126,7 +132,7 @@ def _collective_fit(key: CollectiveKey, curve: CollectiveCurve, origin: TableOri
         smallest_bytes=float(curve.sizes[0]),
         largest_bytes=float(curve.sizes[-1]),
         latency_s=float(curve.times_s[0]),
-        largest_bus_bandwidth_bytes_per_s=float(bus.max()),
+        largest_bus_bandwidth_bytes_per_s=float(bus_bandwidths_bytes_per_s(key, curve).max()),
         sigma_exact=curve.sigma_exact,
         sigma_between=curve.sigma_between,
     )

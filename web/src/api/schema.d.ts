@@ -1518,6 +1518,7 @@ export interface components {
             num_sizes: number;
             /** Operation */
             operation: string;
+            points: components["schemas"]["CurvePoints"];
             sigma: components["schemas"]["CurveSpread"];
             /** Smallest Bytes */
             smallest_bytes: number;
@@ -1563,6 +1564,27 @@ export interface components {
             target: "any" | "megatron" | "mindspeed" | "megatron-bridge" | "deepspeed" | "torchtitan" | "native" | "accelerate" | "maxtext";
         };
         /**
+         * CurvePoints
+         * @description Measured points of a curve, smallest size first; four significant digits.
+         */
+        CurvePoints: {
+            /**
+             * Bus Bandwidths Bytes Per S
+             * @description the same times as bus bandwidth
+             */
+            bus_bandwidths_bytes_per_s: number[];
+            /**
+             * Sizes Bytes
+             * @description at most 64 sizes, spread evenly over all measured
+             */
+            sizes_bytes: number[];
+            /**
+             * Times S
+             * @description median of each size, evened out so that none falls as sizes grow
+             */
+            times_s: number[];
+        };
+        /**
          * CurveSpread
          * @description Standard deviation of the log of the time of a curve.
          */
@@ -1571,6 +1593,11 @@ export interface components {
             between: number;
             /** Exact */
             exact: number;
+            /**
+             * Factor 80
+             * @description 80 % interval between measured sizes: the time divided and multiplied by this
+             */
+            factor_80: number;
         };
         /**
          * Device

@@ -25,14 +25,15 @@ interface MarkerProps {
   x: number;
   y: number;
   hollow?: boolean;
+  scale?: number;
 }
 
-export function Marker({ series, x, y, hollow }: MarkerProps) {
+export function Marker({ series, x, y, hollow, scale = 1 }: MarkerProps) {
   const { colour } = seriesLook(series);
   return (
     <path
       d={SHAPES[series % SHAPES.length]}
-      transform={`translate(${x} ${y})`}
+      transform={`translate(${x} ${y}) scale(${scale})`}
       fill={hollow ? "var(--paper)" : colour}
       stroke={colour}
       strokeWidth="1.5"

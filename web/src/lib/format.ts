@@ -129,8 +129,8 @@ const BANDWIDTH_STEPS = [
 ] as const;
 
 /** Powers of ten, one way, a device: 450 GB/s. */
-export function bandwidth(value: Maybe): string {
-  return known(value) ? scaled(value, BANDWIDTH_STEPS, 3) : NONE;
+export function bandwidth(value: Maybe, significant = 3): string {
+  return known(value) ? scaled(value, BANDWIDTH_STEPS, significant) : NONE;
 }
 
 const FLOPS_STEPS = [

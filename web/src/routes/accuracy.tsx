@@ -25,7 +25,12 @@ export function Accuracy() {
   const listed = useQuery(reportsQuery);
   const report = useQuery(reportQuery(wanted.report));
   const change = (part: Partial<AccuracyState>, replace = false) =>
-    void navigate({ to: "/accuracy", search: readAccuracySearch({ ...wanted, ...part }), replace });
+    void navigate({
+      to: "/accuracy",
+      search: readAccuracySearch({ ...wanted, ...part }),
+      replace,
+      resetScroll: false,
+    });
   return (
     <>
       <PageHead title="Accuracy" />

@@ -9,6 +9,8 @@ export const readClustersSearch = searchReader({
   cluster: text(),
   device: text(),
   profile: text(),
+  /** A curve of collectives: `all_reduce-8-1`. */
+  curve: text(),
 });
 
 export type ClustersSearch = ReturnType<typeof readClustersSearch.full>;

@@ -96,6 +96,17 @@ test("keys walk the runs, a press picks one, and another browser sees the same",
   await expect(page.getByText("Run with the largest error")).toBeVisible();
 });
 
+test("choosing in a page that is scrolled leaves it there", async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 700 });
+  await page.goto("/accuracy?report=mine");
+  await page.getByRole("radio", { name: "by device" }).scrollIntoViewIfNeeded();
+  const before = await page.evaluate(() => window.scrollY);
+  expect(before).toBeGreaterThan(0);
+  await page.getByRole("radio", { name: "by device" }).check();
+  await expect(page).toHaveURL(/by=device/);
+  expect(await page.evaluate(() => window.scrollY)).toBe(before);
+});
+
 test("a name in the table filters, back undoes it, a heading sorts", async ({ page, request }) => {
   const { groups } = await summaryOf(request, "mine");
   await page.goto("/accuracy?report=mine");

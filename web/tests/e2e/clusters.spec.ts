@@ -1,3 +1,5 @@
+import type { Schemas } from "../../src/api/client";
+import { bandwidth, bytes, percent, seconds } from "../../src/lib/format";
 import {
   expect,
   expectAccessible,
@@ -45,11 +47,65 @@ test("a device shows the logs that were measured on it; one without any says how
   page,
 }) => {
   await page.goto("/clusters?show=devices&device=a100-sxm4-40gb");
-  await expect(page.getByRole("img", { name: /curves of collectives/ })).toBeVisible();
+  await expect(page.getByRole("img", { name: /curves? of all_reduce/ })).toBeVisible();
+  await expect(page.getByRole("img", { name: /curves? of all_gather/ })).toBeVisible();
   await page.keyboard.press("j");
   await expect(page).toHaveURL(/device=a100-sxm4-80gb/);
   await page.goto("/clusters?show=devices&device=mi300x");
   await expect(page.getByText("Nothing is measured of it on this server")).toBeVisible();
+});
+
+test("curves of collectives are the API's points; a press or keys tell one, the address keeps the curve", async ({
+  page,
+  request,
+}) => {
+  const { collectives } = (await (
+    await request.get("/v1/devices/a100-sxm4-40gb/fits")
+  ).json()) as Schemas["FitsView"];
+  const fit = collectives.find((each) => each.operation === "all_reduce");
+  if (!fit) throw new Error("no curve");
+  const { sizes_bytes, times_s, bus_bandwidths_bytes_per_s } = fit.points;
+  await page.goto("/clusters?show=devices&device=a100-sxm4-40gb");
+  const chart = page.getByRole("application", { name: /^all_reduce by message size/ });
+  const curve = chart.locator("[data-curve]");
+  await expect(curve.first().locator("path")).toHaveCount(1 + sizes_bytes.length);
+  const told = (point: number) =>
+    `${bytes(sizes_bytes[point], 3)}: ${seconds(times_s[point], 3)}, ${bandwidth(bus_bandwidths_bytes_per_s[point])}`;
+  await chart.focus();
+  await page.keyboard.press("ArrowRight");
+  await expect(page.getByText(told(0))).toBeVisible();
+  await page.keyboard.press("ArrowRight");
+  await expect(page.getByText(told(1))).toBeVisible();
+  await page.keyboard.press("End");
+  await expect(page.getByText(told(sizes_bytes.length - 1))).toBeVisible();
+
+  const last = await curve.first().locator("path").last().boundingBox();
+  if (!last) throw new Error("no mark");
+  await page.keyboard.press("Home");
+  await expect(page.getByText(told(sizes_bytes.length - 1))).toBeHidden();
+  await page.mouse.move(last.x + last.width / 2, last.y + last.height / 2);
+  await expect(page.getByText(told(sizes_bytes.length - 1))).toBeVisible();
+  await page.mouse.down();
+  await page.mouse.up();
+  const id = `all_reduce-${fit.group_size}-${fit.num_nodes}`;
+  await expect(page).toHaveURL(new RegExp(`curve=${id}`));
+  // The interval is one path more.
+  await expect(chart.locator(`[data-curve="${id}"] path`)).toHaveCount(2 + sizes_bytes.length);
+  await expect(page.getByText(/Between sizes the time is within/)).toContainText(
+    percent(fit.sigma.factor_80 - 1),
+  );
+  const name = page.getByRole("button", { pressed: true, name: new RegExp(`^${fit.group_size} `) });
+  await name.press("Enter");
+  await expect(page).not.toHaveURL(/curve=/);
+
+  const figure = page.getByRole("figure", { name: /^all_reduce/ });
+  await figure.getByText("Show data").click();
+  const row = figure.getByRole("table", { name: "Measured points of all_reduce" }).getByRole("row").nth(1);
+  await expect(row.getByRole("cell")).toHaveText([
+    bytes(sizes_bytes[0]),
+    seconds(times_s[0]),
+    bandwidth(bus_bandwidths_bytes_per_s[0]),
+  ]);
 });
 
 test("a name that is not there is a problem with its reason", async ({ page }) => {
@@ -91,6 +147,7 @@ for (const theme of THEMES) {
     for (const [name, address] of [
       ["clusters", "/clusters?cluster=dgx-h100"],
       ["profiles", "/clusters?show=profiles&profile=made-up"],
+      ["curves", "/clusters?show=devices&device=a100-sxm4-40gb&curve=all_gather-8-1"],
     ] as const) {
       test(`${name} at ${width} px, ${theme}`, async ({ page }) => {
         await inTheme(page, theme);

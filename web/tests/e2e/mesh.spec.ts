@@ -119,24 +119,71 @@ test("a plan that is not there has no map", async ({ page }) => {
   await expect(page.getByRole("alert")).toContainText("no-such-label");
 });
 
-test("16,384 ranks: soon painted, and no long task while moving", async ({ page }) => {
+interface Watched {
+  /** Durations of tasks over 50 ms. */
+  longTasks: number[];
+  /** When canvases were painted, ms after the navigation began. */
+  paints: number[];
+}
+
+/** Notes long tasks and paints of the map, from the first script on. */
+async function watch(page: Page): Promise<void> {
   await page.addInitScript(() => {
-    Object.assign(window, { longTasks: [] });
+    const watched: Watched = { longTasks: [], paints: [] };
+    Object.assign(window, { watched });
     new PerformanceObserver((list) => {
-      for (const each of list.getEntries())
-        (window as unknown as { longTasks: number[] }).longTasks.push(each.duration);
+      for (const each of list.getEntries()) watched.longTasks.push(Math.round(each.duration));
     }).observe({ type: "longtask", buffered: true });
+    const prototype = CanvasRenderingContext2D.prototype;
+    const clear = prototype.clearRect;
+    prototype.clearRect = function (...box) {
+      watched.paints.push(performance.now());
+      clear.apply(this, box);
+    };
   });
+}
+
+/** From a change to the first frame that shows it, ms. */
+async function untilPainted(page: Page, change: () => Promise<unknown>): Promise<number> {
+  const [begun] = await Promise.all([
+    page.evaluate(() => performance.now()),
+    page.evaluate(() => {
+      (window as unknown as { watched: Watched }).watched.paints = [];
+    }),
+  ]);
+  await change();
+  const shown = await page.evaluate(async () => {
+    const frame = () => new Promise(requestAnimationFrame);
+    while ((window as unknown as { watched: Watched }).watched.paints.length === 0) await frame();
+    await frame();
+    return performance.now();
+  });
+  return Math.round(shown - begun);
+}
+
+test("16,384 ranks: soon painted and recoloured, no long task while moving, axe finds nothing", async ({
+  page,
+}) => {
+  await watch(page);
+  await inTheme(page, "light");
   await page.setViewportSize({ width: 1680, height: 1000 });
-  const begun = Date.now();
+  const tasks = () =>
+    page.evaluate(() => (window as unknown as { watched: Watched }).watched.longTasks.splice(0));
   await page.goto("/plans/huge/mesh?axis=pp&rank=4321");
   await expect(rank(page).getByRole("heading")).toHaveText("Rank 4,321");
-  const painted_ms = Date.now() - begun;
+  const painted_ms = await page.evaluate(() =>
+    Math.round((window as unknown as { watched: Watched }).watched.paints[0] ?? Number.NaN),
+  );
+  const loading_ms = await tasks();
+  const recoloured_ms: Record<string, number> = {};
+  for (const axis of ["tp", "dp_cp"])
+    recoloured_ms[axis] = await untilPainted(page, () =>
+      page.getByRole("radio", { name: new RegExp(` ${axis} `) }).check(),
+    );
+  recoloured_ms.dark = await untilPainted(page, () => inTheme(page, "dark"));
+  const recolouring_ms = await tasks();
   const box = await map(page).boundingBox();
   if (!box) throw new Error("no map");
-  const tasks = () =>
-    page.evaluate(() => (window as unknown as { longTasks: number[] }).longTasks.splice(0).map(Math.round));
-  const loading_ms = await tasks();
   await page.mouse.move(box.x + 300, box.y + 300);
   for (let step = 0; step < 60; step++) await page.mouse.move(box.x + 300 + 8 * step, box.y + 300 + 3 * step);
   const hovering_ms = await tasks();
@@ -147,10 +194,16 @@ test("16,384 ranks: soon painted, and no long task while moving", async ({ page 
   await page.mouse.up();
   await expect(page.getByLabel("Zoom now")).not.toHaveText(/1\.00/);
   const moving_ms = await tasks();
-  const measured = JSON.stringify({ painted_ms, loading_ms, hovering_ms, moving_ms });
-  process.stdout.write(`     16,384 ranks: ${measured}
-`);
+  const measured = { painted_ms, loading_ms, recoloured_ms, recolouring_ms, hovering_ms, moving_ms };
+  process.stdout.write(`     16,384 ranks: ${JSON.stringify(measured)}\n`);
+  // Far above what an idle machine needs: other tests may have its processors.
+  expect(painted_ms).toBeLessThan(15_000);
+  for (const each of Object.values(recoloured_ms)) expect(each).toBeLessThan(5_000);
+  for (const each of [...hovering_ms, ...moving_ms]) expect(each).toBeLessThan(500);
   await picture(page, "mesh-huge-zoomed");
+  await page.getByText("Show data").click();
+  await expect(page.getByRole("table", { name: /dp_cp group/ })).toBeVisible();
+  await expectAccessible(page);
 });
 
 for (const theme of THEMES) {
@@ -167,7 +220,7 @@ for (const theme of THEMES) {
         await page.goto(`/plans/${plan}/mesh?${search}`);
         await expect(map(page)).toBeVisible();
         await expectNoSidewaysScroll(page);
-        if (plan !== "huge") await expectAccessible(page);
+        await expectAccessible(page);
         await picture(page, `mesh-${plan}-${width}-${theme}`);
       }
     });

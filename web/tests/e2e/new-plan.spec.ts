@@ -90,6 +90,19 @@ async function drop(page: Page, name: string, text: string): Promise<void> {
   await page.dispatchEvent("main", "drop", { dataTransfer });
 }
 
+test("typing in a page that is scrolled leaves it there", async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 500 });
+  await page.goto("/");
+  const sequence = page.getByLabel("Sequence length");
+  await sequence.click();
+  await sequence.evaluate((element) => element.scrollIntoView({ block: "start" }));
+  const before = await page.evaluate(() => window.scrollY);
+  expect(before).toBeGreaterThan(0);
+  await sequence.fill("2048");
+  await expect(page).toHaveURL(/seq=2048/);
+  expect(await page.evaluate(() => window.scrollY)).toBe(before);
+});
+
 test("a reload right after a key press loses nothing", async ({ page }) => {
   await page.goto("/?devices=8&batch=64");
   await page.getByLabel("Pin").fill("tp=2");

@@ -92,6 +92,8 @@ export function MeshMap(props: Props) {
         aria-label={props.sentence}
         aria-describedby={props.keysId}
         tabIndex={0}
+        // One finger scrolls the page over the whole map, and moves a map that is larger than its window.
+        style={{ touchAction: view.zoom > 1 ? "none" : "pan-y" }}
         onKeyDown={press}
         onPointerDown={gestures.onPointerDown}
         onPointerMove={(event) => {

@@ -1,68 +1,108 @@
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
 import type { CollectiveFit } from "../../api/queries/hardware";
-import { RangeBars } from "../../charts/RangeBars";
+import { BandwidthChart } from "../../charts/BandwidthChart";
+import type { PointPlace } from "../../charts/bandwidth";
+import { SeriesSwatch } from "../../charts/series";
 import { ChartFigure } from "../../components/ChartFigure";
-import { type Column, DataTable } from "../../components/DataTable";
-import { bandwidth, bytes, count, percent, plural, seconds } from "../../lib/format";
 import { useWidth } from "../../lib/size";
+import { readClustersSearch } from "../clusters.search";
+import styles from "./Clusters.module.css";
+import { CollectiveTables } from "./CollectiveTables";
+import {
+  byOperation,
+  curveId,
+  curveSentence,
+  drawnCurve,
+  groupName,
+  operationSentence,
+  pointSentence,
+} from "./collectiveCurves";
 
-function curveName(each: CollectiveFit): string {
-  const where = each.num_nodes > 1 ? `on ${count(each.num_nodes)} nodes` : "in a node";
-  return `${each.operation} ${count(each.group_size)} ${where}${each.concurrent ? ", all at once" : ""}`;
+const HEIGHT_PX = 280;
+
+/** How fast each collective is at each message size, an operation a figure. */
+export function CollectivesFigure({ collectives }: { collectives: readonly CollectiveFit[] }) {
+  const { curve: chosen } = readClustersSearch.full(useSearch({ from: "/clusters" }));
+  const navigate = useNavigate();
+  const choose = (curve: string) =>
+    void navigate({
+      to: "/clusters",
+      search: (before) => ({ ...before, curve: curve || undefined }),
+      replace: true,
+      resetScroll: false,
+    });
+  return (
+    <div className={styles.operations}>
+      {[...byOperation(collectives)].map(([operation, curves]) => (
+        <OperationFigure
+          key={operation}
+          operation={operation}
+          curves={curves}
+          chosen={chosen}
+          onChoose={choose}
+        />
+      ))}
+    </div>
+  );
 }
 
-const COLUMNS: readonly Column<CollectiveFit>[] = [
-  { name: "curve", title: "Curve", cell: curveName },
-  { name: "points", title: "Points", number: true, cell: (row) => count(row.num_points) },
-  { name: "smallest", title: "From", number: true, cell: (row) => bytes(row.smallest_bytes, 3) },
-  { name: "largest", title: "to", number: true, cell: (row) => bytes(row.largest_bytes, 3) },
-  { name: "latency", title: "Smallest takes", number: true, cell: (row) => seconds(row.latency_s, 3) },
-  {
-    name: "bandwidth",
-    title: "Most bus bandwidth",
-    number: true,
-    cell: (row) => bandwidth(row.largest_bus_bandwidth_bytes_per_s),
-  },
-  { name: "spread", title: "Spread", number: true, cell: (row) => percent(row.sigma.between) },
-  { name: "format", title: "From", cell: (row) => row.format },
-];
+interface Props {
+  operation: string;
+  curves: readonly CollectiveFit[];
+  chosen: string;
+  onChoose: (curve: string) => void;
+}
 
-/** Which sizes each curve of a collective covers, and how fast it gets. */
-export function CollectivesFigure({ collectives }: { collectives: readonly CollectiveFit[] }) {
+function OperationFigure({ operation, curves, chosen, onChoose }: Props) {
   const { ref, width } = useWidth<HTMLDivElement>();
-  const fastest = [...collectives].sort(
-    (a, b) => b.largest_bus_bandwidth_bytes_per_s - a.largest_bus_bandwidth_bytes_per_s,
-  )[0];
-  const sentence = `${plural(collectives.length, "curve")} of collectives; the most bus bandwidth is ${bandwidth(fastest?.largest_bus_bandwidth_bytes_per_s)}, of ${fastest ? curveName(fastest) : "none"}.`;
+  const [pointed, setPointed] = useState<PointPlace>();
+  const drawn = useMemo(() => curves.map(drawnCurve), [curves]);
+  const sentence = operationSentence(operation, curves);
+  const told = curves.find((each) => curveId(each) === chosen);
   return (
     <ChartFigure
-      title="Collectives: measured sizes, and the most bus bandwidth"
+      title={`${operation}: bus bandwidth by message size`}
       sentence={sentence}
-      table={() => (
-        <DataTable
-          caption="Curves of collectives"
-          captionHidden
-          columns={COLUMNS}
-          rows={collectives}
-          rowKey={curveName}
-        />
-      )}
+      table={() => <CollectiveTables operation={operation} curves={curves} />}
     >
-      <div ref={ref}>
+      <div ref={ref} style={{ minHeight: HEIGHT_PX }}>
         {width > 0 && (
-          <RangeBars
-            ranges={collectives.map((each) => ({
-              id: curveName(each),
-              name: curveName(each),
-              smallest_bytes: each.smallest_bytes,
-              largest_bytes: each.largest_bytes,
-              figure: bandwidth(each.largest_bus_bandwidth_bytes_per_s),
-              wide: each.num_nodes > 1,
-            }))}
+          <BandwidthChart
+            curves={drawn}
+            chosen={chosen}
+            onChoose={onChoose}
+            pointed={pointed}
+            onPoint={setPointed}
             width={width}
+            height={HEIGHT_PX}
             sentence={sentence}
+            label={`${operation} by message size: arrows walk over measured points and curves`}
           />
         )}
       </div>
+      <ul className={styles.curves}>
+        {curves.map((each, series) => (
+          <li key={curveId(each)}>
+            <button
+              type="button"
+              className={styles.name}
+              aria-pressed={curveId(each) === chosen}
+              onClick={() => onChoose(curveId(each) === chosen ? "" : curveId(each))}
+            >
+              <SeriesSwatch series={series} /> {groupName(each)}
+            </button>
+          </li>
+        ))}
+      </ul>
+      <p className={styles.told}>
+        {told
+          ? curveSentence(told)
+          : "Marks are measured, strokes join them. Press a name or a mark to see how sure a curve is."}
+      </p>
+      <p className={styles.told} aria-live="polite">
+        {pointed && <strong>{pointSentence(curves, pointed)}</strong>}
+      </p>
     </ChartFigure>
   );
 }

@@ -68,7 +68,7 @@ export function useDraft(search: Search): DraftState {
       const text = JSON.stringify(next);
       if (text === written.current) return;
       written.current = text;
-      void navigate({ to: "/", search: next, replace: true });
+      void navigate({ to: "/", search: next, replace: true, resetScroll: false });
     }, WRITE_AFTER_MS);
     return () => clearTimeout(timer);
   }, [draft, documents, navigate]);

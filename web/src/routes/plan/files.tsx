@@ -29,7 +29,7 @@ export function Files() {
   });
   const choose = (part: Partial<typeof chosen>, replace = false) => {
     const search = readFilesSearch({ ...chosen, ...part });
-    void navigate({ to: "/plans/$planId/files", params: { planId }, search, replace });
+    void navigate({ to: "/plans/$planId/files", params: { planId }, search, replace, resetScroll: false });
   };
   return (
     <div className={styles.screen}>

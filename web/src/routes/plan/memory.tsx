@@ -32,9 +32,14 @@ function Stages({ planId, view }: { planId: string; view: MemoryView }) {
     stages.find((each) => each.stage === wanted.stage) ??
     stages.find((each) => each.stage === view.worst_stage);
   const select = (stage: number, walked = false) =>
-    void navigate({ to: ".", search: (before) => ({ ...before, stage }), replace: walked });
+    void navigate({
+      to: ".",
+      search: (before) => ({ ...before, stage }),
+      replace: walked,
+      resetScroll: false,
+    });
   const setOrder = (order: StageOrder) =>
-    void navigate({ to: ".", search: (before) => ({ ...before, order }) });
+    void navigate({ to: ".", search: (before) => ({ ...before, order }), resetScroll: false });
   const walk = (by: number) => {
     const place = (shown ? stages.indexOf(shown) : 0) + by;
     const next = stages[Math.min(stages.length - 1, Math.max(0, place))];

@@ -118,9 +118,9 @@ export function MapFigure({ view, axis, rank: said, shown, onAxis, onRank }: Pro
           </div>
           <AxisLegend axis={axis} />
           <p id={keysId} className={styles.hint}>
-            Drag to move. Click the map and turn the wheel to zoom, or use <kbd>+</kbd> <kbd>−</kbd>{" "}
-            <kbd>0</kbd>. Arrow keys walk over ranks, <kbd>[</kbd> <kbd>]</kbd> over the group, <kbd>a</kbd>{" "}
-            over axes.
+            Drag to move. Click the map and turn the wheel to zoom, pinch with two fingers, or use{" "}
+            <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd>. Arrow keys walk over ranks, <kbd>[</kbd> <kbd>]</kbd> over
+            the group, <kbd>a</kbd> over axes.
           </p>
           <p className="visually-hidden" aria-live="polite">
             {spoken}

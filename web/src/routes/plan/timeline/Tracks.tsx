@@ -1,6 +1,8 @@
 import { useState } from "react";
 import { paintOverlay } from "../../../charts/step/overlay";
 import { paintRows, type Scene } from "../../../charts/step/paint";
+import { panned, timeAt, zoomed } from "../../../charts/step/window";
+import { usePinch } from "../../../charts/usePinch";
 import { HoverNote } from "./HoverNote";
 import { type Hovered, hoveredAt, microbatchOf } from "./hovered";
 import styles from "./Timeline.module.css";
@@ -47,9 +49,15 @@ export function Tracks({ scene, view, moves, selection, hovered, onHover, senten
   ]);
   const look = (x: number, y: number) => hoveredAt(step, rows, window, width, x, y);
   const wheel = useWheel(view, width);
+  const fingers = usePinch(wheel, ({ factor, from, dx }) =>
+    view.move((now) =>
+      panned(zoomed(now, 1 / factor, timeAt(from.x, now, width), view.end_ns), -dx / width, view.end_ns),
+    ),
+  );
   const drag = useDrag({
     view,
     width,
+    fingers,
     onRange: setRange,
     onPoint: (x, y) => onHover(look(x, y)),
     onLeave: () => onHover(undefined),

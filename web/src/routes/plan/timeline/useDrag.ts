@@ -1,5 +1,6 @@
 import { type PointerEvent, useRef } from "react";
 import { panned, timeAt, within } from "../../../charts/step/window";
+import type { Fingers } from "../../../charts/usePinch";
 import type { Movable } from "./useTimeWindow";
 
 /** Pixels of the surface. */
@@ -11,6 +12,7 @@ export interface Range {
 interface Hand {
   view: Movable;
   width: number;
+  fingers: Fingers;
   /** What Shift and a drag have marked; undefined when it ends. */
   onRange: (range: Range | undefined) => void;
   onPoint: (x: number, y: number) => void;
@@ -21,8 +23,8 @@ interface Hand {
 
 const STILL_PX = 4;
 
-/** A drag pans; with Shift it marks what to zoom to; without moving it is a press. */
-export function useDrag({ view, width, onRange, onPoint, onLeave, onPress }: Hand) {
+/** A drag pans; with Shift it marks what to zoom to; without moving it is a press.  Two fingers are no drag. */
+export function useDrag({ view, width, fingers, onRange, onPoint, onLeave, onPress }: Hand) {
   const drag = useRef<{ pointer: number; start: number; last: number; marks: boolean; moved: boolean }>(
     undefined,
   );
@@ -36,12 +38,14 @@ export function useDrag({ view, width, onRange, onPoint, onLeave, onPress }: Han
   };
   return {
     onPointerDown: (event: PointerEvent<HTMLElement>) => {
+      if (fingers.down(event)) return end();
       if (event.button !== 0 || drag.current) return;
       const { x } = place(event);
       event.currentTarget.setPointerCapture(event.pointerId);
       drag.current = { pointer: event.pointerId, start: x, last: x, marks: event.shiftKey, moved: false };
     },
     onPointerMove: (event: PointerEvent<HTMLElement>) => {
+      if (fingers.move(event)) return onLeave();
       const { x, y } = place(event);
       const now = drag.current;
       if (!now) return onPoint(x, y);
@@ -57,6 +61,7 @@ export function useDrag({ view, width, onRange, onPoint, onLeave, onPress }: Han
       now.last = x;
     },
     onPointerUp: (event: PointerEvent<HTMLElement>) => {
+      if (fingers.up(event)) return;
       const now = drag.current;
       if (!now || now.pointer !== event.pointerId) return;
       const { x, y } = place(event);
@@ -69,7 +74,10 @@ export function useDrag({ view, width, onRange, onPoint, onLeave, onPress }: Han
       }
       end();
     },
-    onPointerCancel: end,
+    onPointerCancel: (event: PointerEvent<HTMLElement>) => {
+      fingers.up(event);
+      end();
+    },
     onPointerLeave: () => {
       if (!drag.current) onLeave();
     },

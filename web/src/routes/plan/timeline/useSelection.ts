@@ -24,7 +24,7 @@ export function useSelection(step: StepColumns): Selection {
   const wanted = readTimelineSearch.full(useSearch({ from: "/plans/$planId/timeline" }));
   const navigate = useNavigate({ from: "/plans/$planId/timeline" });
   const change = (kept: Parameters<typeof readTimelineSearch.full>[0], replace = false) =>
-    void navigate({ to: ".", search: (before) => ({ ...before, ...kept }), replace });
+    void navigate({ to: ".", search: (before) => ({ ...before, ...kept }), replace, resetScroll: false });
   const action = wanted.action >= 0 && wanted.action < step.kind.length ? wanted.action : undefined;
   return {
     asked: { from_ns: wanted.from_ns, to_ns: wanted.to_ns },

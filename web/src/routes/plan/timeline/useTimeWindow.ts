@@ -41,7 +41,12 @@ export function useTimeWindow(asked: TimeWindow, end_ns: number): Movable {
       address.current = window;
       const whole = window.from_ns === 0 && window.to_ns === end_ns;
       const kept = whole ? { from_ns: undefined, to_ns: undefined } : window;
-      void navigate({ to: ".", search: (before) => ({ ...before, ...kept }), replace: true });
+      void navigate({
+        to: ".",
+        search: (before) => ({ ...before, ...kept }),
+        replace: true,
+        resetScroll: false,
+      });
     }, REST_MS);
     return () => clearTimeout(timer);
   }, [window, end_ns, navigate]);
