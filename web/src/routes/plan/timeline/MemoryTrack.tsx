@@ -1,4 +1,3 @@
-import { scaleLinear } from "d3-scale";
 import { useMemo } from "react";
 import { useHatches } from "../../../charts/Hatches";
 import type { StepColumns } from "../../../charts/step/columns";
@@ -8,6 +7,8 @@ import { gibibytes } from "../../../lib/format";
 import styles from "./Timeline.module.css";
 
 const HEIGHT = 116;
+const TOP = 4;
+const BOTTOM = HEIGHT - 1;
 
 interface Props {
   step: StepColumns;
@@ -24,7 +25,7 @@ export function MemoryTrack({ step, rank, window, width, time_ns }: Props) {
   const hatches = useHatches();
   const limit = step.memory_limit_bytes;
   const peak = memory?.peak_bytes ?? 0;
-  const y = useMemo(() => scaleLinear([0, Math.max(limit, peak) * 1.06], [HEIGHT - 1, 4]), [limit, peak]);
+  const y = (bytes: number) => BOTTOM - (BOTTOM - TOP) * (bytes / (Math.max(limit, peak) * 1.06));
   const line = useMemo(
     () => (memory && width > 0 ? memoryCurve(memory, window, width) : []),
     [memory, window, width],
