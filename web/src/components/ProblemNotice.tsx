@@ -44,7 +44,7 @@ function FindingLine({ finding }: { finding: Finding }) {
   return (
     <li>
       {finding.pointer && <span className={styles.where}>{finding.pointer} </span>}
-      {finding.detail}
+      {finding.hint ? finding.detail.replace(/\.$/, "") : finding.detail}
       {finding.hint && <span className={styles.hint}>: {finding.hint}</span>}
     </li>
   );
