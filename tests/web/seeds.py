@@ -20,6 +20,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def seed(address: str) -> None:
     """Ask everything of the service at ``address``."""
     with httpx.Client(base_url=address, timeout=ANSWER_S) as client:
         seed_measurements(client)
-        kept = client.put("/v1/accuracy/mine", json=accuracy_report(), headers={"If-None-Match": "*"})
+        kept = client.put("/v1/accuracy/mine", json=accuracy_report(RUNS), headers={"If-None-Match": "*"})
         accepted(kept, "mine")
         for name, body in JOBS.items():
             asked = client.post("/v1/plans", json=body, headers={"Prefer": "respond-async"})
@@ -90,11 +91,11 @@ def seed(address: str) -> None:
             accepted(client.put(f"/v1/labels/{name}", json={"plan": planned(client, name, body)}), name)
 
 
-def accuracy_report() -> Question:
-    """What ``meshwright accuracy`` says of the runs."""
+def accuracy_report(runs: Sequence[dict[str, str]]) -> Question:
+    """What ``meshwright accuracy`` says of the runs: changes of a plain one."""
     with tempfile.TemporaryDirectory(prefix="meshwright-accuracy-") as folder:
         truth = Path(folder) / "truth.csv"
-        truth.write_text(csv_text(*RUNS), encoding="utf-8")
+        truth.write_text(csv_text(*runs), encoding="utf-8")
         command = [sys.executable, "-m", "planner.cli.main", "accuracy", str(truth), "-o", "json", "--quiet"]
         report: Question = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
         return report

@@ -1,5 +1,6 @@
 import { symbol } from "d3-shape";
 import { memo, type PointerEvent } from "react";
+import { count } from "../lib/format";
 import styles from "./Agreement.module.css";
 import {
   type AgreementScales,
@@ -137,7 +138,7 @@ export function AgreementLegend({ looks }: { looks: readonly SeriesLook[] }) {
             <path d={symbol(look.shape, AREA_PX2 * 1.4)() ?? ""} fill={look.colour} />
           </svg>
           <span>
-            {look.name} ({look.n.toLocaleString("en-US")})
+            {look.name} ({count(look.n)})
           </span>
         </li>
       ))}

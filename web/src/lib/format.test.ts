@@ -55,6 +55,11 @@ describe("sizes and rates", () => {
     [format.count(5233650), "5,233,650"],
     [format.plain(0.125), "0.125"],
     [format.plain(4 / 3), "1.33"],
+    [format.secondsOnly(0.02), "0.02_s"],
+    [format.secondsOnly(0.0001), "0.0001_s"],
+    [format.secondsOnly(2000), "2,000_s"],
+    [format.secondsOnly(undefined), format.NONE],
+    [format.bandwidth(1.5e9, 2), "1.5_GB/s"],
     [format.times(1.5), "\u00d7_1.50"],
   ])("%s", (text, expected) => expect(shown(text)).toBe(expected));
 });

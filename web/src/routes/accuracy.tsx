@@ -14,7 +14,7 @@ import { Filters } from "./accuracy/Filters";
 import { GroupTable } from "./accuracy/GroupTable";
 import { OwnReport } from "./accuracy/OwnReport";
 import { RunPanel } from "./accuracy/RunPanel";
-import { chosenRuns, isTimed, keyOf, type Report, type Run, timeError } from "./accuracy/runs";
+import { chosenRuns, isTimed, pairsOf, type Report, type Run, timeError } from "./accuracy/runs";
 import { memorySentence, timeSentence, verdictSentence } from "./accuracy/sentences";
 import { type AccuracyState, readAccuracySearch } from "./accuracy.search";
 
@@ -69,24 +69,15 @@ function Runs({ report, wanted, change }: Props) {
     [chosen],
   );
   const measured = useMemo(() => chosen.filter(hasMemory), [chosen]);
-  const times = useMemo(() => {
-    const series = keyOf(report, "source");
-    return timed.map((run) => ({
-      id: run.id,
-      measured: run.measured_step_time_s,
-      predicted: run.predicted_step_time_s,
-      series: series(run),
-    }));
-  }, [timed, report]);
-  const peaks = useMemo(() => {
-    const series = keyOf(report, "source");
-    return measured.map((run) => ({
-      id: run.id,
-      measured: run.measured_peak_memory_bytes,
-      predicted: run.predicted_peak_memory_bytes,
-      series: series(run),
-    }));
-  }, [measured, report]);
+  const times = useMemo(
+    () => pairsOf(report, timed, (run) => [run.measured_step_time_s, run.predicted_step_time_s]),
+    [timed, report],
+  );
+  const peaks = useMemo(
+    () =>
+      pairsOf(report, measured, (run) => [run.measured_peak_memory_bytes, run.predicted_peak_memory_bytes]),
+    [measured, report],
+  );
   const walk = (by: number) => {
     const place = timed.findIndex((each) => each.id === selected);
     const next = timed[place < 0 ? 0 : Math.min(timed.length - 1, Math.max(0, place + by))];

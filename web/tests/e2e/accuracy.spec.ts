@@ -17,6 +17,19 @@ const times = (page: Page) => page.getByRole("img", { name: /lie in their interv
 const ring = (page: Page) => times(page).locator("circle[data-run]");
 const panel = (page: Page) => page.getByRole("region", { name: "One run" });
 
+/** Of two colours as the browser computes them, `rgb(1, 2, 3)`; WCAG 2.2, "contrast ratio". */
+function contrast(a: string, b: string): number {
+  const luminance = (colour: string) => {
+    const [red = 0, green = 0, blue = 0] = (colour.match(/[\d.]+/g) ?? []).map((each) => {
+      const part = Number(each) / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const [dark = 0, light = 0] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (light + 0.05) / (dark + 0.05);
+}
+
 async function summaryOf(request: APIRequestContext, name: string): Promise<Schemas["AccuracySummary"]> {
   const { reports } = (await (await request.get("/v1/accuracy")).json()) as Schemas["AccuracyListing"];
   const found = reports.find((each) => each.name === name);
@@ -95,6 +108,26 @@ test("keys walk the runs, a press picks one, and another browser sees the same",
   await page.keyboard.press("?");
   await expect(page.getByText("Run with the largest error")).toBeVisible();
 });
+
+for (const theme of THEMES)
+  test(`the edges of the bands stand out from both sides, ${theme}`, async ({ page }) => {
+    await inTheme(page, theme);
+    await page.goto("/accuracy");
+    await expect(times(page)).toBeVisible();
+    const found = await times(page).evaluate((chart) => {
+      const style = (part: string) =>
+        getComputedStyle(chart.querySelector(`[class*="_${part}_"]`) as Element);
+      const paper = getComputedStyle(document.body).backgroundColor;
+      const [wide, narrow] = [style("wide"), style("narrow")];
+      return [
+        [wide.stroke, wide.fill],
+        [wide.stroke, paper],
+        [narrow.stroke, narrow.fill],
+        [narrow.stroke, wide.fill],
+      ] as [string, string][];
+    });
+    for (const [edge, beside] of found) expect(contrast(edge, beside)).toBeGreaterThanOrEqual(3);
+  });
 
 test("choosing in a page that is scrolled leaves it there", async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 700 });

@@ -52,8 +52,8 @@ export function AgreementFigure(props: Props) {
       </div>
       <AgreementLegend looks={looks} />
       <p className={styles.note}>
-        Dashed: predicted = measured. Bands: within 10 % and within 25 %. Above the line the prediction is too
-        high.{" "}
+        Dashed: predicted = measured. Between full lines within 10 %, between dotted lines within 25 %. Above
+        the line the prediction is too high.{" "}
         {hovered && (
           <strong>
             {hovered.id}: measured {props.format(hovered.measured)}, predicted{" "}

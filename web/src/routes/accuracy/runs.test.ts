@@ -1,5 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { errorFigures, figuresOf, groupsOf, sortedGroups, type TimedRun, verdictsOf } from "./runs";
+import {
+  errorFigures,
+  figuresOf,
+  groupsOf,
+  pairsOf,
+  type Report,
+  sortedGroups,
+  type TimedRun,
+  verdictsOf,
+} from "./runs";
 
 const run = (predicted: number, measured: number, more: Partial<TimedRun> = {}): TimedRun => ({
   id: `${predicted}/${measured}`,
@@ -55,4 +64,12 @@ it("groups stand by size, or as they are sorted", () => {
   expect(groups.map((each) => each.group)).toEqual(["B", "A"]);
   expect(sortedGroups(groups, "median", true).map((each) => each.group)).toEqual(["A", "B"]);
   expect(sortedGroups(groups, "group", false).map((each) => each.group)).toEqual(["A", "B"]);
+});
+
+it("a run is a mark of its source; only a report by source has publications", () => {
+  const runs = [run(2, 1.5)];
+  const marks = (by: string) =>
+    pairsOf({ by } as Report, runs, (each) => [each.measured_step_time_s, each.predicted_step_time_s]);
+  expect(marks("source")).toEqual([{ id: "2/1.5", measured: 1.5, predicted: 2, series: "here" }]);
+  expect(marks("device")[0]?.series).toBe("somewhere");
 });

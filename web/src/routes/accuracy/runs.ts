@@ -7,6 +7,7 @@
 
 import { group, quantileSorted } from "d3-array";
 import type { Schemas } from "../../api/client";
+import type { Pair } from "../../charts/agreement";
 import type { AccuracyState, Axis } from "../accuracy.search";
 
 export type Report = Schemas["AccuracyReport"];
@@ -39,6 +40,19 @@ export const isTimed = (run: Run): run is TimedRun => run.measured_step_time_s !
 export function keyOf(report: Report, axis: Axis): (run: Run) => string {
   if (axis === "source") return report.by === "source" ? (run) => run.group : (run) => run.source;
   return (run) => run[axis] ?? NOT_STATED;
+}
+
+/** Each run as a mark of a chart, told apart by its source. */
+export function pairsOf<R extends Run>(
+  report: Report,
+  runs: readonly R[],
+  values: (run: R) => readonly [measured: number, predicted: number],
+): Pair[] {
+  const series = keyOf(report, "source");
+  return runs.map((run) => {
+    const [measured, predicted] = values(run);
+    return { id: run.id, measured, predicted, series: series(run) };
+  });
 }
 
 export function chosenRuns(report: Report, wanted: AccuracyState): Run[] {
