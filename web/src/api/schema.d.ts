@@ -2191,6 +2191,30 @@ export interface components {
              * @enum {string}
              */
             status: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+            /** @description what it is about; null = asked of a version that did not write it down */
+            subject?: components["schemas"]["JobSubject"] | null;
+        };
+        /**
+         * JobSubject
+         * @description What a job is about, as a person names it.  It stands in the job's row, so that a list loads no problem.
+         */
+        JobSubject: {
+            /** Cluster */
+            cluster: string;
+            /**
+             * Global Batch Size
+             * @description samples a step
+             */
+            global_batch_size: number;
+            /** Model */
+            model: string;
+            /** Num Devices */
+            num_devices: number;
+            /**
+             * Sequence Length
+             * @description tokens a sample
+             */
+            sequence_length: number;
         };
         /**
          * LabelQuestion
