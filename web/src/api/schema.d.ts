@@ -1952,13 +1952,18 @@ export interface components {
          * @description One fault: where it is, what it is, what would repair it.
          */
         Finding: {
+            /**
+             * Also
+             * @description pointers of the other fields of the rule: a change of one of them repairs it too
+             */
+            also?: string[];
             /** Detail */
             detail: string;
             /** Hint */
             hint?: string | null;
             /**
              * Pointer
-             * @description JSON pointer into the body, or the header or parameter that is at fault
+             * @description JSON pointer into the body, or the header or parameter that is at fault; a field that a text or a parameter spells out follows after a slash
              */
             pointer: string;
         };
