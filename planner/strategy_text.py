@@ -7,15 +7,15 @@ says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
-from planner.errors import DocumentInvalid
 from planner.spelling import did_you_mean
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, RecomputeModule, Strategy
-from profiles.validation import Finding, pointer_to, require
+from planner.strategy_findings import STRATEGY_FLAG, strategy_finding
+from profiles.validation import Finding, FindingsInvalid, pointer_to, require
 
 Value = int | str | bool
 
@@ -37,22 +37,21 @@ def pinnable_keys() -> tuple[str, ...]:
 
 
 def parse_assignments(texts: Iterable[str], where: str, known: tuple[str, ...] = ()) -> dict[str, Value]:
-    """``["tp=8", "pp=4,sp=true"]`` as a dict.  Raises DocumentInvalid with all that is wrong."""
+    """``["tp=8", "pp=4,sp=true"]`` as a dict.  Raises FindingsInvalid with a pointer to each field that is wrong."""
     values: dict[str, Value] = {}
-    problems: list[tuple[str, str | None]] = []
+    findings: list[Finding] = []
     for text in texts:
         for part in text.split(","):
             try:
                 key, value = _parse_assignment(part.strip(), known or strategy_keys())
             except _BadAssignmentError as error:
-                problems.append((error.what, error.hint))
+                findings.append(Finding(pointer_to(error.field) if error.field else "", error.what, error.hint or ""))
                 continue
             if values.get(key, value) != value:
-                problems.append((f"{key} is given twice, as {values[key]} and as {value}", "keep one of them"))
+                twice = f"{key} is given twice, as {values[key]} and as {value}"
+                findings.append(Finding(pointer_to(key), twice, "keep one of them"))
             values[key] = value
-    if problems:
-        hints = list(dict.fromkeys(hint for _, hint in problems if hint))
-        raise DocumentInvalid("; ".join(what for what, _ in problems), where=where, hint="; ".join(hints) or None)
+    require(findings, where)
     return values
 
 
@@ -77,7 +76,10 @@ def checked_fields(values: Mapping[str, Any], where: str, known: tuple[str, ...]
 def complete_strategy(
     values: Mapping[str, Any], num_devices: int, global_batch_size: int
 ) -> tuple[Strategy, list[str]]:
-    """A whole strategy from the fields that were given, and a sentence for each one that was filled in."""
+    """A whole strategy from the fields that were given, and a sentence for each one that was filled in.
+
+    Raises FindingsInvalid, with pointers to the given fields, for numbers that do not divide.
+    """
     given: dict[str, Any] = dict(values)
     if "recompute_modules" in given:
         modules = given["recompute_modules"]
@@ -103,44 +105,48 @@ def complete_strategy(
         fill("vpp", 2)
     if given.get("schedule") in GROUPED_SCHEDULES:
         fill("microbatch_group_size", given.get("pp", 1))
-    _fill_batch(given, fill, global_batch_size)
+    _fill_batch(given, fill, global_batch_size, frozenset(values))
     return Strategy(**given), notes
 
 
 def _fill_data_parallel(given: dict[str, Any], fill: Any, num_devices: int) -> None:
     """Dp from what the other axes leave, then its two factors (all of it sharded unless said otherwise)."""
+    said = frozenset(given)
     model_axes = given.get("tp", 1) * given.get("cp", 1) * given.get("pp", 1)
     dp = given.pop("dp", None)
     if dp is None and "dp_replicate" in given and "dp_shard" in given:
         dp = given["dp_replicate"] * given["dp_shard"]
     if dp is None:
         if num_devices % model_axes:
-            raise DocumentInvalid(
+            _refuse(
+                said,
+                ("tp", "cp", "pp", "--devices"),
                 f"tp * cp * pp = {model_axes} does not divide the {num_devices} devices",
-                where="--strategy",
-                hint="choose degrees whose product divides the device count, or set --devices",
+                "choose degrees whose product divides the device count, or set --devices",
             )
         dp = num_devices // model_axes
     replicate = given.get("dp_replicate", dp // given["dp_shard"] if given.get("dp_shard") else 1)
     if replicate < 1 or dp % replicate or given.get("dp_shard", dp // replicate) * replicate != dp:
-        raise DocumentInvalid(
+        _refuse(
+            said,
+            ("dp",),
             f"dp = {dp} is not dp_replicate * dp_shard = {replicate} * {given.get('dp_shard', '?')}",
-            where="--strategy",
-            hint="give dp alone, or factors whose product is dp",
+            "give dp alone, or factors whose product is dp",
         )
     fill("dp_replicate", replicate)
     fill("dp_shard", dp // replicate)
 
 
-def _fill_batch(given: dict[str, Any], fill: Any, global_batch_size: int) -> None:
+def _fill_batch(given: dict[str, Any], fill: Any, global_batch_size: int, said: frozenset[str]) -> None:
     """num_microbatches and micro_batch_size so that they make the global batch."""
     dp = given["dp_replicate"] * given["dp_shard"]
     known = dp * given.get("micro_batch_size", 1) * given.get("num_microbatches", 1)
     if global_batch_size % known:
-        raise DocumentInvalid(
+        _refuse(
+            said,
+            ("micro_batch_size", "num_microbatches", "dp", "tp", "cp", "pp", "--devices", "--global-batch-size"),
             f"dp * micro_batch_size * num_microbatches = {known} does not divide the global batch {global_batch_size}",
-            where="--strategy",
-            hint="change mbs, dp or --global-batch-size so that they divide",
+            "change mbs, dp or --global-batch-size so that they divide",
         )
     if "num_microbatches" in given:
         fill("micro_batch_size", global_batch_size // known)
@@ -148,11 +154,16 @@ def _fill_batch(given: dict[str, Any], fill: Any, global_batch_size: int) -> Non
     fill("num_microbatches", global_batch_size // known)
 
 
+def _refuse(given: Collection[str], places: tuple[str, ...], what: str, hint: str) -> NoReturn:
+    raise FindingsInvalid([strategy_finding(what, hint, places, given)], STRATEGY_FLAG)
+
+
 class _BadAssignmentError(Exception):
-    def __init__(self, what: str, hint: str | None) -> None:
+    def __init__(self, what: str, hint: str | None, field: str = "") -> None:
         super().__init__(what)
         self.what = what
         self.hint = hint
+        self.field = field
 
 
 def _parse_assignment(text: str, known: tuple[str, ...]) -> tuple[str, Value]:
@@ -163,8 +174,11 @@ def _parse_assignment(text: str, known: tuple[str, ...]) -> tuple[str, Value]:
         raise _BadAssignmentError(f"{text!r} is not FIELD=VALUE", "write it as tp=8")
     key = ALIASES.get(name, name)
     if key not in known:
-        raise _BadAssignmentError(f"unknown strategy field {name!r}", did_you_mean(name, (*known, *ALIASES)))
-    return key, _parse_value(key, word)
+        raise _BadAssignmentError(f"unknown strategy field {name!r}", did_you_mean(name, (*known, *ALIASES)), name)
+    try:
+        return key, _parse_value(key, word)
+    except _BadAssignmentError as error:
+        raise _BadAssignmentError(error.what, error.hint, name) from None
 
 
 def _parse_value(key: str, word: str) -> Value:

@@ -23,29 +23,41 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing wrong: at ``pointer`` (``/pools/0/num_nodes``), ``what``, and a ``hint`` that repairs it."""
+    """One thing wrong: at ``pointer`` (``/pools/0/num_nodes``), ``what``, and a ``hint`` that repairs it.
+
+    ``also``: other places of the same fault, where a change repairs it as well: pointers, or flags (``--devices``).
+    """
 
     pointer: str
     what: str
     hint: str
+    also: tuple[str, ...] = ()
 
 
 class FindingsInvalid(DocumentInvalid):
-    """An invalid document with its findings kept apart, for doors that list them."""
+    """An invalid document with its findings kept apart, for doors that list them.
+
+    ``place`` is what the pointers lead into: a file, a part of a request, or a flag.  In a flag's words a field is
+    named as it is written there: ``--strategy tp``.
+    """
 
     def __init__(self, findings: Sequence[Finding], where: str) -> None:
-        self.findings = tuple(findings)
-        first = self.findings[0]
+        self.findings, self.place = tuple(findings), where
+        first, flag = self.findings[0], where.startswith("--")
         if len(self.findings) == 1:
-            super().__init__(first.what, where=f"{where}#{first.pointer}", hint=first.hint or None)
+            at = f"{where} {first.pointer[1:]}".rstrip() if flag else f"{where}#{first.pointer}"
+            super().__init__(first.what, where=at, hint=first.hint or None)
             return
         lines = [f"{len(self.findings)} problems"]
         for finding in self.findings[:MOST_SHOWN]:
             repair = f" ({finding.hint})" if finding.hint else ""
-            lines.append(f"  #{finding.pointer or '/'}: {finding.what}{repair}")
+            at = finding.pointer[1:] if flag else f"#{finding.pointer or '/'}"
+            lines.append(f"  {at}: {finding.what}{repair}" if at else f"  {finding.what}{repair}")
         if len(self.findings) > MOST_SHOWN:
             lines.append(f"  and {len(self.findings) - MOST_SHOWN} more")
-        super().__init__("\n".join(lines), where=where, hint="repair each of them; the pointers name the places")
+        super().__init__(
+            "\n".join(lines), where=where, hint=f"repair each of them; the {'names' if flag else 'pointers'} say where"
+        )
 
 
 def require(findings: Sequence[Finding], where: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from api.errors import KeyReused, QueueFull
 from api.http.problem_details import problem_details
-from api.jobs.board import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, PlanRequest, QueueCounts
+from api.jobs.board import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, JobSubject, PlanRequest, QueueCounts
 from planner.errors import MeshwrightError, NotFound
 from planner.search.find import find_plan
 from planner.search.options import SearchProgress
@@ -58,6 +58,7 @@ class MemoryBoard:
                 id=job_id,
                 owner=owner,
                 problem_id=request.problem.problem_id,
+                subject=JobSubject.of(request.problem),
                 status="queued",
                 created_at=datetime.now(UTC),
                 progress=JobProgress(phase="queued"),

@@ -166,13 +166,22 @@ def _sweep_flag(where: str | None) -> str | None:
 def command_error(error: ProblemReported) -> MeshwrightError:
     """The planner's own error for a problem of the service, where there is one; else the same in flags' words."""
     problem = error.problem
-    error.where = FLAGS.get(error.where or "", error.where)
+    error.where = _flag_words(error.where)
     if problem.slug != NoFeasiblePlan.slug:
         return error
     hints = tuple(each.hint for each in problem.errors if each.hint)
     return NoFeasiblePlan(
         problem.detail, binding=problem.binding or "unknown", relaxations=hints, pruned=problem.pruned
     )
+
+
+def _flag_words(where: str | None) -> str | None:
+    """``/strategy/tp`` as ``--strategy tp``; a place that no flag gives stays as it is."""
+    pointer, field = where or "", ""
+    while pointer not in FLAGS and "/" in pointer:
+        pointer, _, last = pointer.rpartition("/")
+        field = f"{last}/{field}" if field else last
+    return f"{FLAGS[pointer]} {field}".rstrip() if pointer in FLAGS else where
 
 
 def _said(ask: Callable[[], T]) -> T:

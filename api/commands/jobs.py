@@ -133,6 +133,7 @@ def _list_table(jobs: list[JobRecord]) -> list[RenderableType]:
     rows = [
         (
             job.id,
+            _about(job),
             job.status,
             job.progress.phase,
             job.created_at.strftime("%Y-%m-%d %H:%M"),
@@ -141,7 +142,19 @@ def _list_table(jobs: list[JobRecord]) -> list[RenderableType]:
         )
         for job in jobs
     ]
-    return [table("", ("job", "status", "phase", "created (UTC)", ">attempts", "plan"), rows)] if rows else ["No jobs."]
+    titles = ("|job", "about", "status", "phase", "created (UTC)", ">attempts", "plan")
+    return [table("", titles, rows)] if rows else ["No jobs."]
+
+
+def _about(job: JobRecord) -> str:
+    """Model, devices and cluster; nothing of a job whose row does not say."""
+    subject = job.subject
+    return f"{subject.model} on {subject.num_devices:,} devices of {subject.cluster}" if subject else ""
+
+
+def _workload(job: JobRecord) -> str:
+    subject = job.subject
+    return f"{subject.global_batch_size:,} samples of {subject.sequence_length:,} tokens a step" if subject else ""
 
 
 def _facts(job: JobRecord) -> list[RenderableType]:
@@ -149,6 +162,8 @@ def _facts(job: JobRecord) -> list[RenderableType]:
 
     data: dict[str, Any] = {
         "job": job.id,
+        "about": _about(job),
+        "workload": _workload(job),
         "status": job.status,
         "phase": job.progress.phase,
         "solved": f"{job.progress.evaluated:,}",

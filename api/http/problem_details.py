@@ -31,6 +31,7 @@ FLAG_POINTERS = {
     "--strategy": "/strategy",
     "--layers": "/chunk_layers",
     "--pin": "/constraints/pins",
+    "--why-not": "why_not",
     "--forbid": "/constraints/forbids",
     "--target": "/constraints/target",
     "--memory-margin": "/constraints/memory_margin_fraction",
@@ -63,9 +64,17 @@ _FLAG = re.compile(r"--[a-z][a-z-]*")
 class Finding(Document):
     """One fault: where it is, what it is, what would repair it."""
 
-    pointer: str = Field(description="JSON pointer into the body, or the header or parameter that is at fault")
+    pointer: str = Field(
+        description="JSON pointer into the body, or the header or parameter that is at fault; a field that a text or a"
+        " parameter spells out follows after a slash"
+    )
     detail: str
     hint: str | None = None
+    also: tuple[str, ...] = Field(
+        default_factory=tuple,
+        exclude_if=lambda value: not value,
+        description="pointers of the other fields of the rule: a change of one of them repairs it too",
+    )
 
 
 class ProblemDetails(Document):
@@ -111,10 +120,14 @@ def plain_problem(status: int, detail: str, request_id: str | None = None) -> Pr
 
 def _findings(error: MeshwrightError) -> tuple[Finding, ...]:
     if isinstance(error, FindingsInvalid):
-        head = (error.where or "").partition("#")[0]
-        base = head if head.startswith("/") else ""
+        base = FLAG_POINTERS.get(error.place, error.place if error.place.startswith("/") else "")
         return tuple(
-            Finding(pointer=base + each.pointer, detail=_in_fields(each.what), hint=_in_fields(each.hint) or None)
+            Finding(
+                pointer=base + each.pointer,
+                detail=_in_fields(each.what),
+                hint=_in_fields(each.hint) or None,
+                also=tuple(FLAG_POINTERS.get(place, base + place) for place in each.also),
+            )
             for each in error.findings
         )
     if error.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR:

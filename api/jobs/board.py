@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 from pydantic import Field
 
@@ -64,6 +64,27 @@ class JobEvent(Document):
     progress: JobProgress
 
 
+class JobSubject(Document):
+    """What a job is about, as a person names it.  It stands in the job's row, so that a list loads no problem."""
+
+    model: str
+    cluster: str
+    num_devices: int = Field(ge=1)
+    global_batch_size: int = Field(ge=1, description="samples a step")
+    sequence_length: int = Field(ge=1, description="tokens a sample")
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        """The names and sizes of a problem."""
+        return cls(
+            model=problem.model.name,
+            cluster=problem.cluster.name,
+            num_devices=problem.cluster.num_devices,
+            global_batch_size=problem.workload.global_batch_size,
+            sequence_length=problem.workload.sequence_length,
+        )
+
+
 class JobRecord(Document):
     """A job as it stands."""
 
@@ -71,6 +92,9 @@ class JobRecord(Document):
     kind: JobKind = "plan"
     owner: str
     problem_id: str
+    subject: JobSubject | None = Field(
+        default=None, description="what it is about; null = asked of a version that did not write it down"
+    )
     status: JobStatus
     created_at: datetime
     started_at: datetime | None = Field(default=None, description="of the latest attempt")

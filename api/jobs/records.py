@@ -17,7 +17,7 @@ from dbos import WorkflowStatus
 
 from api.errors import JobFailure, WorkerLost
 from api.http.problem_details import ProblemDetails, problem_details
-from api.jobs.board import ENDED, JobEvent, JobProgress, JobRecord, JobStatus
+from api.jobs.board import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, JobSubject
 from api.jobs.outcome import MOST_ATTEMPTS, Outcome
 
 Written = Sequence[tuple[int, dict[str, Any]]]
@@ -42,10 +42,12 @@ def job_record(row: WorkflowStatus) -> JobRecord:
     outcome = Outcome.model_validate(row.output) if row.status == "SUCCESS" else None
     status: JobStatus = outcome.status if outcome else _STATUSES[row.status]
     progress = notes.get("progress") if status != "queued" else None
+    subject = notes.get("subject")
     return JobRecord(
         id=row.workflow_id,
         owner=row.authenticated_user or "",
         problem_id=str(notes["problem_id"]),
+        subject=JobSubject.model_validate(subject) if subject else None,
         status=status,
         created_at=_moment(row.created_at) or datetime.now(UTC),
         started_at=_moment(row.dequeued_at),

@@ -15,7 +15,7 @@ from dbos import DBOSClient
 from sqlalchemy import Connection, bindparam, text
 
 from api.errors import KeyReused
-from api.jobs.board import JobRecord, PlanRequest
+from api.jobs.board import JobRecord, JobSubject, PlanRequest
 from api.jobs.identity import content_of, generation_of, job_id, key_id
 from api.jobs.queue_gate import QueueGate
 from api.jobs.records import WAITING
@@ -38,6 +38,7 @@ class Submission:
         self.owner, self.gate, self.urgency = owner, gate, _LOWEST_URGENCY // 2 - request.priority
         self.body = request.canonical_json()
         self.problem_id = request.problem.problem_id
+        self.subject = JobSubject.of(request.problem)
         self.content = content_of(request)
         self.key = None if key is None else key_id(owner, key)
         # Here, in the context of who asks: the transaction may run in another thread.
@@ -150,7 +151,11 @@ class Submission:
                 "app_version": APPLICATION_VERSION,
                 "authenticated_user": self.owner,
                 "priority": self.urgency,
-                "attributes": {"problem_id": self.problem_id, "traceparent": self.traceparent},
+                "attributes": {
+                    "problem_id": self.problem_id,
+                    "subject": self.subject.model_dump(mode="json"),
+                    "traceparent": self.traceparent,
+                },
             },
             self.body,
         )
@@ -170,6 +175,7 @@ class Submission:
             id=job,
             owner=row[2] or "",
             problem_id=self.problem_id,
+            subject=self.subject,
             status="queued",
             created_at=datetime.fromtimestamp(int(row[0]) / 1000, UTC),
             progress=WAITING,

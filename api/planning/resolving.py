@@ -140,7 +140,7 @@ def checked_workload(workload: Workload) -> Workload:
 
 def checked_constraints(constraints: Constraints) -> Constraints:
     """Pins and forbids in the planner's own words.  Raises FindingsInvalid."""
-    from planner.search.choices import ALIASES, NEVER_FORBIDDEN
+    from planner.search.choices import ALIASES, NEVER_FORBIDDEN, checked_pins
 
     pins = checked_fields(constraints.pins, "/constraints/pins", pinnable_keys())
     known = tuple(key for key in pinnable_keys() if key not in NEVER_FORBIDDEN)
@@ -153,7 +153,9 @@ def checked_constraints(constraints: Constraints) -> Constraints:
         ],
         "/constraints/forbids",
     )
-    return constraints.model_copy(update={"pins": pins, "forbids": tuple(sorted(set(forbids)))})
+    checked = constraints.model_copy(update={"pins": pins, "forbids": tuple(sorted(set(forbids)))})
+    checked_pins(checked)
+    return checked
 
 
 def _checked_objective(objective: Objective, constraints: Constraints) -> Objective:

@@ -59,7 +59,7 @@ async def get_explanation(
     """Sentences to read, causes and memory to look up, neighbours as the ledger; or the answer to a counterfactual."""
     if why_not is None:
         return await plan_view(request, plan, "explanation", {"brief": brief})
-    pins = parse_assignments([why_not], "why_not", pinnable_keys())
+    pins = parse_assignments([why_not], "--why-not", pinnable_keys())
     return await plan_view(request, plan, "why_not", {"pins": pins})
 
 

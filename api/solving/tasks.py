@@ -43,7 +43,7 @@ def estimate(payload: Payload, deadline: float) -> bytes:
     batch = problem.workload.global_batch_size
     chosen, notes = complete_strategy(payload["strategy"], problem.cluster.num_devices, batch)
     layers = payload.get("chunk_layers")
-    answer = estimate_strategy(problem, chosen, None if layers is None else tuple(layers))
+    answer = estimate_strategy(problem, chosen, None if layers is None else tuple(layers), payload["strategy"])
     over_bytes = answer.peak_memory_bytes - answer.memory_limit_bytes
     return _json(
         {

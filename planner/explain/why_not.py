@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from planner.plan import Plan
 from planner.problem import Problem
 from planner.step_terms import term_words
 from profiles.document import Document
+from profiles.validation import FindingsInvalid
 
 if TYPE_CHECKING:
     from planner.search.options import SearchOptions, SearchProgress
@@ -59,11 +61,23 @@ def why_not(
         sentence = f"The plan already has {words}."
         return WhyNot(plan_id=plan.plan_id, pins=dict(pins), possible=True, already_so=True, sentence=sentence)
     problem = with_pins(plan.problem, pins)
+    _check_pins(problem)
     try:
         other = find_plan(problem, options or SearchOptions(), progress)
     except NoFeasiblePlan as error:
         return _impossible(plan, pins, error)
     return _possible(plan, pins, other)
+
+
+def _check_pins(problem: Problem) -> None:
+    """Refuse pins that the plan's own question forbids.  Raises FindingsInvalid at the wished fields."""
+    from planner.search.choices import checked_pins
+
+    try:
+        checked_pins(problem.constraints)
+    except FindingsInvalid as error:
+        wished = [replace(each, pointer=each.pointer.removeprefix("/pins"), also=()) for each in error.findings]
+        raise FindingsInvalid(wished, "--why-not") from None
 
 
 def with_pins(problem: Problem, pins: Mapping[str, int | str | bool]) -> Problem:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import get_args
 
-from planner.errors import DocumentInvalid
 from planner.memory.activations import Relief
 from planner.problem import Constraints, Target
 from planner.strategy import ScheduleName
 from planner.strategy_rows import SCHEDULES
+from profiles.validation import Finding, pointer_to, require
 
 VIRTUAL_STAGES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20)
 """Chunks a device that interleaving may use; more only adds hops."""
@@ -196,36 +196,33 @@ TARGET_SPACES: dict[Target, TargetSpace] = {
 
 
 def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
-    """Pins and forbids as one table field -> value.  Raises DocumentInvalid with every unknown or clashing name."""
-    findings: list[str] = []
+    """Pins and forbids as one table field -> value.  Raises FindingsInvalid at every unknown or clashing name."""
+    findings: list[Finding] = []
     pins: dict[str, int | str | bool] = {}
     for name, value in constraints.pins.items():
-        field = ALIASES.get(name, name)
+        field, pointer = ALIASES.get(name, name), f"/pins{pointer_to(name)}"
         if field not in PINNABLE:
-            findings.append(f"unknown strategy field {name!r}{_did_you_mean(field)}")
+            findings.append(_unknown(name, pointer))
             continue
         problem = _value_problem(field, value)
         if problem:
-            findings.append(problem)
+            findings.append(Finding(pointer, problem, f"hold {field} at such a value, or drop the pin"))
         pins[field] = value
-    for name in constraints.forbids:
-        field = ALIASES.get(name, name)
+    for index, name in enumerate(constraints.forbids):
+        field, pointer = ALIASES.get(name, name), f"/forbids/{index}"
         if field not in PINNABLE:
-            findings.append(f"unknown strategy field {name!r}{_did_you_mean(field)}")
+            findings.append(_unknown(name, pointer))
             continue
         if field in NEVER_FORBIDDEN:
-            findings.append(f"{name} cannot be forbidden, only pinned: it is neither an axis nor a switch")
+            wrong = f"{name} cannot be forbidden, only pinned: it is neither an axis nor a switch"
+            findings.append(Finding(pointer, wrong, f"pin {field} instead"))
             continue
         value = NEUTRAL.get(field, False if field in SWITCHES else 1)
         if field in pins and pins[field] != value:
-            findings.append(f"{field} is pinned to {pins[field]} and forbidden at once")
+            wrong = f"{field} is pinned to {pins[field]} and forbidden at once"
+            findings.append(Finding(f"/pins{pointer_to(field)}", wrong, "keep one of the two", ("/forbids",)))
         pins[field] = value
-    if findings:
-        raise DocumentInvalid(
-            "; ".join(findings),
-            where="/constraints (--pin, --forbid)",
-            hint=f"fields that can be pinned: {', '.join(PINNABLE)}",
-        )
+    require(findings, "/constraints")
     return pins
 
 
@@ -243,6 +240,7 @@ def _value_problem(field: str, value: int | str | bool) -> str:
     return f"zero_stage={value}: 0, 1, 2 or 3" if field == "zero_stage" and value > 3 else ""
 
 
-def _did_you_mean(name: str) -> str:
+def _unknown(name: str, pointer: str) -> Finding:
     close = get_close_matches(name, (*PINNABLE, *ALIASES), n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    known = f"did you mean {close[0]}?" if close else f"fields that can be pinned: {', '.join(PINNABLE)}"
+    return Finding(pointer, f"unknown strategy field {name!r}", known)

@@ -62,10 +62,14 @@ def model_shape(model: ModelSpec, workload: Workload, num_devices: int) -> Model
 
 @dataclass(frozen=True, slots=True)
 class LegalityRule:
-    """``broken(rows, shape)`` marks rows that violate the rule named ``reason``."""
+    """``broken(rows, shape)`` marks rows that violate the rule named ``reason``.
+
+    ``places``: the fields that it is about, the first to blame first; a flag for what is no field of a strategy.
+    """
 
     reason: str
     message: str
+    places: tuple[str, ...]
     broken: Callable[[StrategyRows, ModelShape], Mask]
 
 
@@ -130,66 +134,108 @@ RULES: tuple[LegalityRule, ...] = (
     LegalityRule(
         "world_size",
         "tp * cp * pp * dp must equal the number of devices",
+        ("tp", "cp", "pp", "dp", "--devices"),
         lambda r, s: r.tp * r.cp * r.pp * r.dp != s.num_devices,
     ),
     LegalityRule(
         "global_batch",
         "global batch size must equal micro_batch_size * num_microbatches * dp",
+        ("micro_batch_size", "num_microbatches", "dp", "--global-batch-size"),
         lambda r, s: r.micro_batch_size * r.num_microbatches * r.dp != s.global_batch_size,
     ),
-    LegalityRule("replicate", "dp_replicate must divide dp", lambda r, s: r.dp % np.maximum(r.dp_replicate, 1) != 0),
-    LegalityRule("heads", "attention heads must be divisible by tp", lambda r, s: _any_indivisible(s.heads, r.tp, r)),
-    LegalityRule("kv_heads", "key/value heads must divide tp or be divisible by it", _kv_heads),
+    LegalityRule(
+        "replicate",
+        "dp_replicate must divide dp",
+        ("dp_replicate", "dp_shard"),
+        lambda r, s: r.dp % np.maximum(r.dp_replicate, 1) != 0,
+    ),
+    LegalityRule(
+        "heads", "attention heads must be divisible by tp", ("tp",), lambda r, s: _any_indivisible(s.heads, r.tp, r)
+    ),
+    LegalityRule("kv_heads", "key/value heads must divide tp or be divisible by it", ("tp",), _kv_heads),
     LegalityRule(
         "intermediate_size",
         "the feed-forward width must be divisible by tp",
+        ("tp",),
         lambda r, s: _any_indivisible(s.intermediate_sizes, r.tp, r),
     ),
-    LegalityRule("sequence", "the sequence must split evenly over 2*cp (ring) or cp, times tp under sp", _sequence),
-    LegalityRule("ulysses_heads", "all_to_all context parallelism needs heads divisible by tp * cp", _ulysses),
-    LegalityRule("sequence_parallel", "sequence parallelism needs tp > 1", lambda r, s: (r.sp > 0) & (r.tp == 1)),
+    LegalityRule(
+        "sequence",
+        "the sequence must split evenly over 2*cp (ring) or cp, times tp under sp",
+        ("cp", "cp_kind", "tp", "sp", "--sequence-length"),
+        _sequence,
+    ),
+    LegalityRule(
+        "ulysses_heads",
+        "all_to_all context parallelism needs heads divisible by tp * cp",
+        ("cp_kind", "cp", "tp"),
+        _ulysses,
+    ),
+    LegalityRule(
+        "sequence_parallel", "sequence parallelism needs tp > 1", ("sp", "tp"), lambda r, s: (r.sp > 0) & (r.tp == 1)
+    ),
     LegalityRule(
         "moe_sequence_parallel",
         "experts with tp > 1 need sequence parallelism",
+        ("sp", "tp"),
         lambda r, s: (r.tp > 1) & (r.sp == 0) if s.is_moe else _none(r),
     ),
-    LegalityRule("experts", "experts must be divisible by ep", lambda r, s: _any_indivisible(s.experts, r.ep, r)),
+    LegalityRule(
+        "experts", "experts must be divisible by ep", ("ep",), lambda r, s: _any_indivisible(s.experts, r.ep, r)
+    ),
     LegalityRule(
         "expert_width",
         "the expert width must be divisible by etp",
+        ("etp",),
         lambda r, s: _any_indivisible(s.expert_intermediate_sizes, r.etp, r),
     ),
-    LegalityRule("expert_grid", "etp * ep must divide tp * cp * dp (and is 1 without experts)", _expert_grid),
+    LegalityRule(
+        "expert_grid",
+        "etp * ep must divide tp * cp * dp (and is 1 without experts)",
+        ("ep", "etp", "tp", "cp", "dp"),
+        _expert_grid,
+    ),
     LegalityRule(
         "layers",
         "every model chunk needs at least one layer: pp * vpp <= layers",
+        ("pp", "vpp"),
         lambda r, s: r.pp * r.vpp > s.num_layers,
     ),
-    LegalityRule("chunks", "the schedule fixes vpp: 1 for 1f1b, gpipe, zb_h1; 2 for zbv, dualpipev; pp > 1", _chunks),
+    LegalityRule(
+        "chunks",
+        "the schedule fixes vpp: 1 for 1f1b, gpipe, zb_h1; 2 for zbv, dualpipev; pp > 1",
+        ("schedule", "vpp", "pp"),
+        _chunks,
+    ),
     LegalityRule(
         "interleaved",
         "interleaved, interleaved_zb and looped_bfs need vpp > 1; the first two pp <= group <= micro-batches, the last"
         " group 0 or >= pp",
+        ("schedule", "vpp", "pp", "microbatch_group_size", "num_microbatches"),
         _interleaved,
     ),
     LegalityRule(
         "v_microbatches",
         "zbv and dualpipev need at least 2 * pp micro-batches",
+        ("schedule", "pp", "num_microbatches", "micro_batch_size"),
         lambda r, s: v_placed(r) & (r.num_microbatches < 2 * r.pp),
     ),
     LegalityRule(
         "hsdp",
         "dp_replicate > 1 only means something from ZeRO-1 on",
+        ("dp_replicate", "zero_stage"),
         lambda r, s: (r.dp_replicate > 1) & (r.zero == 0),
     ),
     LegalityRule(
         "optimizer_offload",
         "optimizer offload needs a sharded optimizer (ZeRO >= 1)",
+        ("optimizer_offload", "zero_stage"),
         lambda r, s: (r.optimizer_offload > 0) & (r.zero == 0),
     ),
     LegalityRule(
         "axis_order",
         "the order with pp inside dp needs etp * ep = tp * cp when cp > 1 or ep > 1",
+        ("axis_order", "cp", "ep", "etp", "tp"),
         lambda r, s: (r.pp_inner > 0) & ((r.cp > 1) | (r.ep > 1)) & (r.etp * r.ep != r.tp * r.cp),
     ),
 )

@@ -19,7 +19,7 @@ from planner.problem import Problem
 from planner.search.branch import memory_limit_bytes, split_rules
 from planner.search.choices import checked_pins
 from planner.search.device_counts import cut_to, slowest_allowed_s
-from planner.search.estimate import strategy_context, strategy_findings
+from planner.search.estimate import layer_findings, strategy_context, strategy_findings
 from planner.search.evaluate import evaluate_split
 from solver.check import CheckFailed
 
@@ -64,7 +64,8 @@ def _decisions(plan: Plan) -> Iterator[str]:
         return
     split = _split(plan)
     context = strategy_context(problem, hardware, strategy)
-    yield from strategy_findings(problem, context, strategy, split.chunk_layers)
+    yield from (each.what for each in strategy_findings(problem, context, strategy, split.chunk_layers))
+    yield from (each.what for each in layer_findings(problem, strategy, split.chunk_layers))
     for name, value in checked_pins(problem.constraints).items():
         unneeded = name in OF_RELIEF and not any(split.relieved)
         if getattr(strategy, name) != value and not unneeded:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from importlib import import_module
+from typing import Any
 
 from planner.problem import Problem
 from planner.strategy import Strategy
+from planner.strategy_findings import named_fields
 
 
 class TargetRules:
@@ -29,6 +33,38 @@ class TargetRules:
     def messages(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> list[str]:
         """Every rule of the back-end that the strategy breaks, in its words."""
         return [] if self.target == "any" else self._findings(strategy, chunk_layers, model_too=True)
+
+    def about(self, strategy: Strategy, message: str) -> tuple[str, ...]:
+        """Fields of the strategy that a broken rule is about: those that it names, else those whose default mends it.
+
+        Where no field alone does, an irreducible set of them: each is kept only if the others do not mend it.
+        """
+        named = named_fields(message)
+        if named or message not in self.messages(strategy):
+            return named
+        default = Strategy()
+        changed = [
+            each.name for each in fields(Strategy) if getattr(strategy, each.name) != getattr(default, each.name)
+        ]
+        alone = tuple(name for name in changed if self._mends(strategy, message, (name,)))
+        if alone or not self._mends(strategy, message, changed):
+            return alone
+        needed = changed
+        for name in changed:
+            others = [each for each in needed if each != name]
+            if self._mends(strategy, message, others):
+                needed = others
+        return tuple(needed)
+
+    def _mends(self, strategy: Strategy, message: str, names: Sequence[str]) -> bool:
+        """Whether a rule is broken less often, and not in these words, with some fields at their defaults."""
+        default, rule = Strategy(), message.partition(":")[0]
+        changes: dict[str, Any] = {name: getattr(default, name) for name in names}
+        before, after = (
+            [each for each in self.messages(asked) if each.partition(":")[0] == rule]
+            for asked in (strategy, replace(strategy, **changes))
+        )
+        return message not in after and len(after) < len(before)
 
     def _findings(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None, *, model_too: bool) -> list[str]:
         # The emitters stand above the search and import it; the search asks them by name.

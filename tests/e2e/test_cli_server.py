@@ -282,5 +282,12 @@ def test_jobs_are_seen_watched_and_cancelled(tmp_path: Path) -> None:
         watched = ok(run_here("jobs", "watch", job.id, *where))
         assert [each["status"] for each in watched.json()["events"]] == ["queued", "cancelled"]
         assert "2: cancelled" in watched.stderr
-        assert job.id in ok(run_here("jobs", "list", "--server", address)).stdout
+        listed = ok(run_here("jobs", "list", "--server", address)).stdout
+        shown = ok(run_here("jobs", "show", job.id, "--server", address)).stdout
+        asked = job.subject
+        assert asked is not None
+        about = f"{asked.model} on {asked.num_devices} devices of {asked.cluster}"
+        assert job.id in listed
+        assert about in listed
+        assert about in shown
         assert run_here("jobs", "show", "nothing", *where).exit_code == 3

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import text
 
 from api.errors import KeyReused
-from api.jobs.board import PlanRequest
+from api.jobs.board import JobSubject, PlanRequest
 from api.jobs.dbos_board import DbosBoard
+from api.jobs.system_database import status_table
 from profiles.errors import DocumentInvalid, NotFound
 from tests.job_requests import small_request
 
@@ -26,8 +29,29 @@ def test_a_submitted_job_is_there_for_another_process(board: DbosBoard, database
     record = board.submit(request, key=None, owner="ann")
     assert (record.status, record.owner, record.attempts) == ("queued", "ann", 0)
     assert record.problem_id == request.problem.problem_id
+    assert record.subject == JobSubject(
+        model=request.problem.model.name,
+        cluster=request.problem.cluster.name,
+        num_devices=4,
+        global_batch_size=8,
+        sequence_length=2048,
+    )
     with DbosBoard.open(database_url) as other:
         assert other.get(record.id) == record
+
+
+def test_a_job_of_a_version_that_wrote_no_subject_is_listed(board: DbosBoard) -> None:
+    old = board.submit(small_request(), key=None, owner="ann")
+    new = board.submit(small_request(16), key=None, owner="ann")
+    rows = status_table(board._engine)
+    with board._engine.begin() as connection:
+        connection.execute(
+            text(f"UPDATE {rows} SET attributes = :notes WHERE workflow_uuid = :job"),
+            {"job": old.id, "notes": json.dumps({"problem_id": old.problem_id, "traceparent": None})},
+        )
+    assert board.get(old.id) == old.model_copy(update={"subject": None})
+    assert {each.id: each.subject for each in board.list_jobs()} == {old.id: None, new.id: new.subject}
+    assert board.cancel(new.id).subject == new.subject, "a note beside it takes nothing away"
 
 
 def test_the_same_content_is_the_same_job(board: DbosBoard) -> None:

@@ -103,7 +103,7 @@ def _estimated(problem: Problem, values: dict[str, Any], chunk_layers: tuple[int
     announce(problem, quiet)
     chosen, notes = complete_strategy(values, problem.cluster.num_devices, problem.workload.global_batch_size)
     _tell_filled_in(notes, quiet=quiet)
-    return estimate_strategy(problem, chosen, chunk_layers)
+    return estimate_strategy(problem, chosen, chunk_layers, values)
 
 
 def _tell_filled_in(notes: Sequence[str], *, quiet: bool) -> None:

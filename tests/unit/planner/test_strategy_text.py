@@ -5,6 +5,7 @@ import pytest
 from planner.errors import DocumentInvalid
 from planner.strategy import Strategy
 from planner.strategy_text import complete_strategy, parse_assignments, pinnable_keys, strategy_keys
+from profiles.validation import FindingsInvalid
 
 
 def test_lists_and_repeated_flags_add_up() -> None:
@@ -53,14 +54,23 @@ def test_what_cannot_be_used_is_named_with_a_repair(text: str, what: str, hint: 
     with pytest.raises(DocumentInvalid) as caught:
         parse_assignments([text], "--pin")
     assert what in caught.value.what
-    assert caught.value.where == "--pin"
+    assert (caught.value.where or "").split()[0] == "--pin"
     assert hint in (caught.value.hint or "")
 
 
 def test_all_findings_come_at_once() -> None:
-    with pytest.raises(DocumentInvalid) as caught:
-        parse_assignments(["tpp=8,pp=0", "sp=maybe"], "--pin")
-    assert caught.value.what.count(";") == 2
+    with pytest.raises(FindingsInvalid) as caught:
+        parse_assignments(["tpp=8,pp=0", "sp=maybe", "dp"], "--pin")
+    assert [each.pointer for each in caught.value.findings] == ["/tpp", "/pp", "/sp", ""]
+    assert caught.value.where == "--pin"
+    assert "\n  tpp: unknown strategy field 'tpp' (did you mean 'tp'?)\n  pp: pp = 0" in caught.value.what
+    assert "\n  'dp' is not FIELD=VALUE" in caught.value.what
+
+
+def test_one_finding_is_where_its_field_was_written() -> None:
+    with pytest.raises(FindingsInvalid) as caught:
+        parse_assignments(["tp=8,mbs=0"], "--pin")
+    assert (caught.value.where, caught.value.findings[0].pointer) == ("--pin mbs", "/mbs")
 
 
 def test_two_values_for_one_field_contradict_each_other() -> None:
@@ -105,18 +115,31 @@ def test_modules_to_recompute_mean_selective_recompute() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "devices", "batch", "what"),
+    ("values", "devices", "batch", "what", "pointer", "also"),
     [
-        ({"tp": 3}, 8, 8, "does not divide the 8 devices"),
-        ({"dp": 4, "dp_replicate": 3}, 4, 8, "not dp_replicate"),
-        ({"dp": 4, "dp_replicate": 2, "dp_shard": 4}, 4, 8, "not dp_replicate"),
-        ({"dp": 2, "dp_shard": 4}, 4, 8, "not dp_replicate"),
-        ({"dp": 4}, 4, 6, "does not divide the global batch"),
-        ({"micro_batch_size": 4, "num_microbatches": 4}, 1, 8, "does not divide the global batch"),
+        ({"tp": 3}, 8, 8, "does not divide the 8 devices", "/tp", ("--devices",)),
+        ({"pp": 3, "cp": 1}, 8, 8, "does not divide the 8 devices", "/cp", ("/pp", "--devices")),
+        ({"dp": 4, "dp_replicate": 3}, 4, 8, "not dp_replicate", "/dp", ("/dp_replicate",)),
+        (
+            {"dp": 4, "dp_replicate": 2, "dp_shard": 4},
+            *(4, 8, "not dp_replicate", "/dp", ("/dp_shard", "/dp_replicate")),
+        ),
+        ({"dp": 2, "dp_shard": 4}, 4, 8, "not dp_replicate", "/dp", ("/dp_shard",)),
+        ({"dp": 4}, 4, 6, "does not divide the global batch", "/dp", ("--devices", "--global-batch-size")),
+        ({}, 4, 6, "does not divide the global batch", "/micro_batch_size", ("--devices", "--global-batch-size")),
+        (
+            {"micro_batch_size": 4, "num_microbatches": 4},
+            *(1, 8, "does not divide the global batch", "/micro_batch_size"),
+            ("/num_microbatches", "--devices", "--global-batch-size"),
+        ),
     ],
 )
-def test_numbers_that_do_not_divide_are_refused(values: dict[str, int], devices: int, batch: int, what: str) -> None:
-    with pytest.raises(DocumentInvalid, match=what) as caught:
+def test_numbers_that_do_not_divide_are_refused_beside_the_fields_given(
+    values: dict[str, int], devices: int, batch: int, what: str, pointer: str, also: tuple[str, ...]
+) -> None:
+    with pytest.raises(FindingsInvalid, match=what) as caught:
         complete_strategy(dict(values), devices, batch)
-    assert caught.value.where == "--strategy"
+    found = caught.value.findings[0]
+    assert (found.pointer, found.also) == (pointer, also)
+    assert caught.value.where == f"--strategy {pointer[1:]}"
     assert caught.value.hint

@@ -1979,13 +1979,18 @@ export interface components {
          * @description One fault: where it is, what it is, what would repair it.
          */
         Finding: {
+            /**
+             * Also
+             * @description pointers of the other fields of the rule: a change of one of them repairs it too
+             */
+            also?: string[];
             /** Detail */
             detail: string;
             /** Hint */
             hint?: string | null;
             /**
              * Pointer
-             * @description JSON pointer into the body, or the header or parameter that is at fault
+             * @description JSON pointer into the body, or the header or parameter that is at fault; a field that a text or a parameter spells out follows after a slash
              */
             pointer: string;
         };
@@ -2218,6 +2223,30 @@ export interface components {
              * @enum {string}
              */
             status: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+            /** @description what it is about; null = asked of a version that did not write it down */
+            subject?: components["schemas"]["JobSubject"] | null;
+        };
+        /**
+         * JobSubject
+         * @description What a job is about, as a person names it.  It stands in the job's row, so that a list loads no problem.
+         */
+        JobSubject: {
+            /** Cluster */
+            cluster: string;
+            /**
+             * Global Batch Size
+             * @description samples a step
+             */
+            global_batch_size: number;
+            /** Model */
+            model: string;
+            /** Num Devices */
+            num_devices: number;
+            /**
+             * Sequence Length
+             * @description tokens a sample
+             */
+            sequence_length: number;
         };
         /**
          * LabelQuestion

@@ -46,7 +46,7 @@ export function Job() {
       : job.data;
   return (
     <div className={styles.screen}>
-      <PageHead title="Search for a plan">
+      <PageHead title={title(shown)}>
         <div className={styles.actions}>
           {!hasEnded(shown) && (
             <Button
@@ -71,8 +71,15 @@ export function Job() {
   );
 }
 
+/** What is searched for; a job of an earlier version does not say. */
+function title({ subject }: JobRecord): string {
+  return subject
+    ? `${subject.model} on ${count(subject.num_devices)} devices of ${subject.cluster}`
+    : "Search for a plan";
+}
+
 function Facts({ job, connected }: { job: JobRecord; connected: boolean }) {
-  const { progress } = job;
+  const { progress, subject } = job;
   return (
     <dl className={styles.facts} aria-live="polite">
       <Fact name="State">
@@ -84,6 +91,11 @@ function Facts({ job, connected }: { job: JobRecord; connected: boolean }) {
       <Fact name="Gap">{percent(progress.gap, 2)}</Fact>
       <Fact name="Strategies bounded">{count(progress.bounded)}</Fact>
       <Fact name="Solved exactly">{count(progress.evaluated)}</Fact>
+      {subject && (
+        <Fact name="A step">
+          {count(subject.global_batch_size)} samples of {count(subject.sequence_length)} tokens
+        </Fact>
+      )}
       <Fact name="Asked">{moment(job.created_at)}</Fact>
     </dl>
   );

@@ -6,7 +6,7 @@ import { Empty } from "../components/Empty";
 import { Loading } from "../components/Loading";
 import { PageHead } from "../components/PageHead";
 import { ProblemNotice } from "../components/ProblemNotice";
-import { moment, percent, seconds, shortId } from "../lib/format";
+import { count, moment, NONE, percent, seconds, shortId } from "../lib/format";
 import { JobState } from "./job/JobState";
 import { JOB_STATUSES, readJobsSearch } from "./jobs.search";
 import styles from "./plans/Plans.module.css";
@@ -21,10 +21,19 @@ const COLUMNS: readonly Column<JobRecord>[] = [
       </Link>
     ),
   },
+  { name: "model", title: "Model", cell: (row) => row.subject?.model ?? NONE },
   { name: "state", title: "State", cell: (row) => <JobState job={row} /> },
+  { name: "devices", title: "Devices", number: true, cell: (row) => count(row.subject?.num_devices) },
+  { name: "cluster", title: "Cluster", cell: (row) => row.subject?.cluster ?? NONE },
+  {
+    name: "workload",
+    title: "Samples × tokens",
+    number: true,
+    cell: ({ subject }) =>
+      subject ? `${count(subject.global_batch_size)} × ${count(subject.sequence_length)}` : NONE,
+  },
   { name: "best", title: "Best so far", number: true, cell: (row) => seconds(row.progress.incumbent_s) },
   { name: "gap", title: "Gap", number: true, cell: (row) => percent(row.progress.gap) },
-  { name: "owner", title: "Asked by", cell: (row) => row.owner },
   { name: "asked", title: "Asked", cell: (row) => moment(row.created_at) },
   {
     name: "plan",
@@ -36,6 +45,7 @@ const COLUMNS: readonly Column<JobRecord>[] = [
         </Link>
       ),
   },
+  { name: "owner", title: "Asked by", cell: (row) => row.owner },
 ];
 
 /** Searches that were asked for: waiting, running, ended. */

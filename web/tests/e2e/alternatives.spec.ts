@@ -125,8 +125,10 @@ test("why not mine? says what cannot be, and what is no configuration stands bes
   await page.goto(`${TAB}?whyNot=tp%3D3`);
   await expect(page.getByText(/^No plan has tp=3: .*does not divide the 64 devices/)).toBeVisible();
   await expect(page.getByText("drop the pin on tp")).toBeVisible();
-  await page.getByLabel("Your configuration").fill("tpp=8");
+  await page.getByLabel("Your configuration").fill("tpp=8\nzero=9");
   await page.getByRole("button", { name: "Ask" }).click();
+  await expect(page.getByText("unknown strategy field 'tpp'")).toBeVisible();
+  await expect(page.getByText("zero_stage = 9 is out of range")).toBeVisible();
   await expect(page.getByLabel("Your configuration")).toHaveAttribute("aria-invalid", "true");
   await expect(page.getByText(/tpp/).last()).toBeVisible();
 });

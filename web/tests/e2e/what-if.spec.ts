@@ -51,6 +51,10 @@ test("what is illegal is said beside its control, and nothing typed is lost", as
   await expect(page).toHaveURL(/tp=3/);
   await page.reload();
   await expect(box(page, "Tensor parallel")).toHaveValue("3");
+  await box(page, "Tensor parallel").fill("8");
+  await box(page, "Micro-batch").fill("3");
+  await expect(box(page, "Micro-batch")).toHaveAccessibleDescription(/does not divide the global batch/);
+  await box(page, "Tensor parallel").fill("3");
   await box(page, "Devices").fill("60");
   await expect(box(page, "Devices")).toHaveAccessibleDescription(/use devices 56 or 64/);
   await page.keyboard.press("Escape");

@@ -1,15 +1,9 @@
-/** Beside which control does a finding stand?  Where its pointer leads; else beside the fields that its sentence names. */
+/** Beside which control does a finding stand?  Where its pointers lead. */
 
 import type { Finding } from "../../../api/problem";
 import { type FieldName, LABELS } from "./fields";
 
 const ALL = Object.keys(LABELS) as FieldName[];
-/** Words of sentences that name a field by another word than the field's own. */
-const ALSO: Partial<Record<FieldName, RegExp>> = {
-  micro_batch_size: /\bmbs\b/,
-  schedule: /\binterleaved|\b1f1b\b/,
-  devices: /\bdevices\b/,
-};
 
 export interface PlacedFindings {
   readonly at: Readonly<Partial<Record<FieldName, readonly Finding[]>>>;
@@ -17,22 +11,18 @@ export interface PlacedFindings {
   readonly rest: readonly Finding[];
 }
 
-function named(finding: Finding): readonly FieldName[] {
-  const [, part, field] = finding.pointer.split("/");
-  const pointed = ALL.filter((name) => name === field || name === part);
-  if (pointed.length > 0) return pointed;
-  if (part !== "strategy" && part !== undefined && part !== "") return [];
-  return ALL.filter(
-    (name) => new RegExp(`\\b${name}\\b`).test(finding.detail) || ALSO[name]?.test(finding.detail),
-  );
+/** The field that `/strategy/tp`, `/scale/nic_bandwidth` or `/devices` leads to. */
+function fieldOf(pointer: string): FieldName | undefined {
+  const [, part, field] = pointer.split("/");
+  return ALL.find((name) => name === (part === "strategy" || part === "scale" ? field : part));
 }
 
-/** Of several fields that a finding names, those that were changed are to blame; if none was, all are. */
+/** Of several fields that a rule is about, those that were changed are to blame; if none was, all are. */
 export function placeFindings(findings: readonly Finding[], changed: readonly FieldName[]): PlacedFindings {
   const at: Partial<Record<FieldName, Finding[]>> = {};
   const rest: Finding[] = [];
   for (const finding of findings) {
-    const fields = named(finding);
+    const fields = [finding.pointer, ...(finding.also ?? [])].flatMap((each) => fieldOf(each) ?? []);
     const blamed = fields.filter((name) => changed.includes(name));
     for (const name of blamed.length > 0 ? blamed : fields) at[name] = [...(at[name] ?? []), finding];
     if (fields.length === 0) rest.push(finding);

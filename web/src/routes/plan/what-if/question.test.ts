@@ -86,16 +86,21 @@ test("a slider stops at divisors, and where it stands", () => {
   expect(stopsOf(plan, "devices", 64)).toEqual([8, 16, 32, 64, 128, 256, 512]);
 });
 
-test("a finding stands beside the changed field that it names", () => {
+test("a finding stands beside the changed field that its rule is about", () => {
   const finding = {
-    pointer: "/strategy",
+    pointer: "/strategy/tp",
     detail: "tp * cp * pp = 12 does not divide the 64 devices",
     hint: null,
+    also: ["/strategy/cp", "/strategy/pp", "/devices"],
   };
   expect(Object.keys(placeFindings([finding], ["tp"]).at)).toEqual(["tp"]);
   expect(Object.keys(placeFindings([finding], []).at).sort()).toEqual(["cp", "devices", "pp", "tp"]);
   const pointed = { pointer: "/devices", detail: "a node has 8", hint: null };
   expect(Object.keys(placeFindings([pointed], ["tp"]).at)).toEqual(["devices"]);
+  const lever = { pointer: "/scale/nic_bandwidth", detail: "must be greater than 0", hint: null };
+  expect(Object.keys(placeFindings([lever], []).at)).toEqual(["nic_bandwidth"]);
+  const uncontrolled = { pointer: "/strategy/overlap_tp", detail: "needs tp > 1", hint: null };
+  expect(placeFindings([uncontrolled], ["tp"]).rest).toEqual([uncontrolled]);
   const other = { pointer: "/workload/precision", detail: "no tp there", hint: null };
   expect(placeFindings([other], ["tp"]).rest).toEqual([other]);
   expect(changedFields(chosen({ tp: "8" }))).toEqual(["tp"]);
