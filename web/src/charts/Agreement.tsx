@@ -6,7 +6,6 @@ import {
   type AgreementScales,
   AREA_PX2,
   bandPath,
-  logTicks,
   MARGIN,
   marksPath,
   nearest,
@@ -14,7 +13,11 @@ import {
   type Pair,
   type SeriesLook,
 } from "./agreement";
+import { logTicks } from "./logTicks";
 import type { Box } from "./steps";
+
+/** Room that a tick with its label needs, from top to bottom and from left to right. */
+const [TICK_PX, WIDE_TICK_PX] = [60, 80];
 
 interface Props {
   pairs: readonly Pair[];
@@ -25,6 +28,8 @@ interface Props {
   /** "step time", "peak memory". */
   quantity: string;
   tickLabel: (value: number) => string;
+  /** What one is in the unit of the labels. */
+  unit: number;
   ringed: Pair | undefined;
   onHover: (pair: Pair | undefined) => void;
   onSelect: (pair: Pair | undefined) => void;
@@ -63,7 +68,7 @@ export function Agreement(props: Props) {
   );
 }
 
-function Frame({ scales, box, quantity, tickLabel }: Props) {
+function Frame({ scales, box, quantity, tickLabel, unit }: Props) {
   const { x, y } = scales;
   const domain = x.domain() as [number, number];
   const [left, right] = [MARGIN.left, box.width - MARGIN.right];
@@ -84,7 +89,7 @@ function Frame({ scales, box, quantity, tickLabel }: Props) {
         </g>
       </svg>
       <g className={styles.ticks}>
-        {logTicks(domain, bottom - MARGIN.top).map((tick) => (
+        {logTicks(domain, (bottom - MARGIN.top) / TICK_PX, unit).map((tick) => (
           <g key={tick} transform={`translate(0 ${y(tick)})`}>
             <line x1={left} x2={right} />
             <text x={left - 8} dy="0.32em" textAnchor="end">
@@ -92,7 +97,7 @@ function Frame({ scales, box, quantity, tickLabel }: Props) {
             </text>
           </g>
         ))}
-        {logTicks(domain, (right - left) * 0.8).map((tick) => (
+        {logTicks(domain, (right - left) / WIDE_TICK_PX, unit).map((tick) => (
           <g key={tick} transform={`translate(${x(tick)} 0)`}>
             <line y1={MARGIN.top} y2={bottom} />
             <text y={bottom + 16} textAnchor="middle">

@@ -8,9 +8,9 @@ import {
   curvePath,
   curveScales,
   idealPath,
-  logTicks,
   STRIP_PX,
 } from "./curves";
+import { logTicks } from "./logTicks";
 import { nearest } from "./pareto";
 import { Marker, seriesLook } from "./series";
 

@@ -1,6 +1,6 @@
 import { symbolCircle, symbolSquare, symbolWye } from "d3-shape";
 import { describe, expect, it } from "vitest";
-import { agreementScales, bandPath, logTicks, looksOf, MARGIN, marksPath, nearest, OTHER } from "./agreement";
+import { agreementScales, bandPath, looksOf, MARGIN, marksPath, nearest, OTHER } from "./agreement";
 
 const PAIRS = [
   { id: "a", measured: 1, predicted: 1.2, series: "one" },
@@ -13,10 +13,6 @@ describe("axes", () => {
     expect(scales.x.domain()).toEqual(scales.y.domain());
     expect(scales.x.domain()[0]).toBeLessThan(1);
     expect(scales.x(10)).toBeLessThan(500 - MARGIN.right);
-  });
-  it("have round ticks inside the domain, more where there is room", () => {
-    expect(logTicks([0.5, 300], 100)).toEqual([1, 10, 100]);
-    expect(logTicks([0.9, 11], 600)).toEqual([1, 2, 5, 10]);
   });
 });
 

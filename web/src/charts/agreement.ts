@@ -73,19 +73,6 @@ export function agreementScales(pairs: readonly Pair[], { width, height }: Box) 
 
 export type AgreementScales = ReturnType<typeof agreementScales>;
 
-/** Powers of ten, with 2 and 5 between them where there is room. */
-export function logTicks([low, high]: readonly [number, number], room_px: number): number[] {
-  const decades = Math.log10(high / low);
-  const steps = room_px / decades > 200 ? [1, 2, 5] : [1];
-  const ticks: number[] = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++)
-    for (const step of steps) {
-      const tick = Number(`${step}e${power}`);
-      if (tick >= low && tick <= high) ticks.push(tick);
-    }
-  return ticks;
-}
-
 /** Between so much too fast and so much too slow: `share` = 0.25 is -25 % to +25 %. */
 export function bandPath({ x, y }: AgreementScales, share: number): string {
   const [low, high] = x.domain() as [number, number];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Curve, curvePath, curveScales, idealPath, logTicks } from "./curves";
+import { type Curve, curvePath, curveScales, idealPath } from "./curves";
 
 const point = (x: number, y: number | null) => ({ id: `${x}`, x, y, sure: true });
 const BOX = { width: 400, height: 240 };
@@ -26,9 +26,4 @@ test("one point has no ideal, none has no line, and scales stay finite", () => {
   expect(idealPath([point(8, 3)], scales)).toBe("");
   expect(curvePath(lonely[0]?.points ?? [], scales)).toBe("");
   expect(Number.isFinite(scales.x(8)) && Number.isFinite(scales.y(1))).toBe(true);
-});
-
-test("ticks thin out", () => {
-  expect(logTicks([8, 120], 5)).toEqual([10, 20, 50, 100]);
-  expect(logTicks([1, 1e6], 5)).toEqual([1, 10, 100, 1000, 10000, 100000, 1000000]);
 });

@@ -60,18 +60,3 @@ export function idealPath(points: readonly CurvePoint[], { x, y }: CurveScales):
   if (!first?.y || !last || first === last) return "";
   return `M${x(first.x)} ${y(first.y)}L${x(last.x)} ${y((first.y * last.x) / first.x)}`;
 }
-
-/** Ticks of a logarithmic axis: 1, 2, 5 of each power, as many as there is room for. */
-export function logTicks(domain: readonly [number, number], most: number): readonly number[] {
-  const [low, high] = domain;
-  for (const steps of [[1, 2, 5], [1, 3], [1]]) {
-    const ticks: number[] = [];
-    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++)
-      for (const step of steps) {
-        const value = step * 10 ** power;
-        if (value >= low && value <= high) ticks.push(value);
-      }
-    if (ticks.length <= most || steps.length === 1) return ticks;
-  }
-  return [];
-}

@@ -124,6 +124,7 @@ function Runs({ report, wanted, change }: Props) {
           pairs={peaks}
           format={gibibytes}
           tickLabel={gibibytes}
+          unit={2 ** 30}
           selected={selected}
           onSelect={select}
         />

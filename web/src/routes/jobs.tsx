@@ -17,12 +17,11 @@ const COLUMNS: readonly Column<JobRecord>[] = [
     title: "Job",
     cell: (row) => (
       <Link to="/jobs/$jobId" params={{ jobId: row.id }}>
-        <code>{row.id.slice(0, 12)}</code>
+        <code>{row.id.slice(0, 8)}</code>
       </Link>
     ),
   },
   { name: "model", title: "Model", cell: (row) => row.subject?.model ?? NONE },
-  { name: "state", title: "State", cell: (row) => <JobState job={row} /> },
   { name: "devices", title: "Devices", number: true, cell: (row) => count(row.subject?.num_devices) },
   { name: "cluster", title: "Cluster", cell: (row) => row.subject?.cluster ?? NONE },
   {
@@ -32,9 +31,9 @@ const COLUMNS: readonly Column<JobRecord>[] = [
     cell: ({ subject }) =>
       subject ? `${count(subject.global_batch_size)} × ${count(subject.sequence_length)}` : NONE,
   },
+  { name: "state", title: "State", cell: (row) => <JobState job={row} /> },
   { name: "best", title: "Best so far", number: true, cell: (row) => seconds(row.progress.incumbent_s) },
   { name: "gap", title: "Gap", number: true, cell: (row) => percent(row.progress.gap) },
-  { name: "asked", title: "Asked", cell: (row) => moment(row.created_at) },
   {
     name: "plan",
     title: "Plan",
@@ -45,6 +44,7 @@ const COLUMNS: readonly Column<JobRecord>[] = [
         </Link>
       ),
   },
+  { name: "asked", title: "Asked", cell: (row) => moment(row.created_at) },
   { name: "owner", title: "Asked by", cell: (row) => row.owner },
 ];
 

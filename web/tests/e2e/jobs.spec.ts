@@ -12,7 +12,7 @@ for (const theme of THEMES) {
 
 test("a job that ended shows its search and leads to its plan", async ({ page }) => {
   await page.goto("/jobs");
-  const done = page.getByRole("row", { name: /llama-3\.1-8b .*done 16 dgx-h100 256 × 8,192/ });
+  const done = page.getByRole("row", { name: /llama-3\.1-8b 16 dgx-h100 256 × 8,192 .*done/ });
   await done.last().getByRole("link").first().click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("llama-3.1-8b on 16 devices of dgx-h100");
   await expect(page.getByText("256 samples of 8,192 tokens")).toBeVisible();

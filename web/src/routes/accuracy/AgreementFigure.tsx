@@ -15,6 +15,8 @@ interface Props {
   pairs: readonly Pair[];
   format: (value: number) => string;
   tickLabel: (value: number) => string;
+  /** What one is in the unit of the tick labels: 2^30 bytes are a GiB. */
+  unit?: number;
   /** Id of the run that the address names. */
   selected: string;
   onSelect: (id: string) => void;
@@ -44,6 +46,7 @@ export function AgreementFigure(props: Props) {
             sentence={props.sentence}
             quantity={quantity}
             tickLabel={props.tickLabel}
+            unit={props.unit ?? 1}
             ringed={ringed}
             onHover={setHovered}
             onSelect={(pair) => props.onSelect(pair?.id ?? "")}
