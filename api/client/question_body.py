@@ -48,10 +48,6 @@ def path_part(text: str, what: str) -> str:
 
 def _problem_body(problem: Problem) -> dict[str, Any]:
     """A whole problem as a question: every part in full, so that no name is looked up."""
-    if problem.calibration is not None:
-        raise DocumentInvalid(
-            "the service takes no calibration", where="/calibration", hint="plan with it on this machine"
-        )
     document = problem.model_dump(mode="json")
     return {
         "model": document["model"],
@@ -61,4 +57,6 @@ def _problem_body(problem: Problem) -> dict[str, Any]:
         "objective": document["objective"],
         "profile": "none" if problem.profile is None else problem.profile.profile_id,
         "framework": problem.framework,
+        # Absent where there is none: older services know no such part.
+        **({"calibration": document["calibration"]} if "calibration" in document else {}),
     }

@@ -40,6 +40,7 @@ FLAG_POINTERS = {
     "--objective": "/objective/minimize",
     "--price": "/objective/price_per_device_hour",
     "--profile": "/profile",
+    "--calibration": "/calibration",
     "--framework": "/framework",
     "--time-limit": "/time_limit_s",
     "--top": "/top_k",

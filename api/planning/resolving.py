@@ -13,6 +13,8 @@ from typing import Any
 from api.jobs.board import PlanRequest
 from api.settings import Settings
 from api.wire.questions import EstimateQuestion, PlanQuestion, Question
+from planner.calibration.document import Calibration
+from planner.calibration.factors import AppliedCalibration
 from planner.errors import NotFound
 from planner.framework.known import framework_traits
 from planner.model.builtin import builtin_model, builtin_models
@@ -28,7 +30,7 @@ from profiles.cluster import Cluster
 from profiles.device import Device
 from profiles.prediction.reference import ProfileReference
 from profiles.scaling import scale_cluster
-from profiles.validation import Finding, FindingsInvalid, require
+from profiles.validation import Finding, FindingsInvalid, read_document, require
 
 LARGEST_COUNT = 10**12
 INLINE_NAME = "model"
@@ -67,14 +69,17 @@ class Resolver:
     def problem(self, question: Question) -> Problem:
         """The problem that a question means."""
         cluster = self.cluster(question.cluster, question.devices)
+        device = cluster.pools[0].device
+        profile, framework = self.profile(question.profile, device), framework_traits(question.framework).name
         return Problem(
             model=self.model(question.model),
             cluster=cluster,
             workload=checked_workload(question.workload),
             constraints=checked_constraints(question.constraints),
             objective=_checked_objective(question.objective, question.constraints),
-            profile=self.profile(question.profile, cluster.pools[0].device),
-            framework=framework_traits(question.framework).name,
+            profile=profile,
+            calibration=_calibration(question.calibration, device, profile, framework),
+            framework=framework,
         )
 
     def model(self, part: str | Mapping[str, Any]) -> ModelSpec:
@@ -121,6 +126,25 @@ class Resolver:
             wrong = f"the profile is of {reference.device}, the cluster has {device.name}"
             raise FindingsInvalid([Finding("", wrong, "name a profile of the cluster's device")], "/profile")
         return reference
+
+
+def _calibration(
+    part: str | Mapping[str, Any] | None, device: Device, profile: ProfileReference | None, framework: str
+) -> AppliedCalibration | None:
+    """The factors that a question asks for.  Raises NotFound, FindingsInvalid, Conflict for factors that do not fit."""
+    if part is None:
+        return None
+    from planner.calibration.fitting_problem import fitting_calibration
+    from planner.calibration.folder import calibrations_folder, find_calibration
+
+    found: Calibration | AppliedCalibration
+    if isinstance(part, str):
+        found = find_calibration(part, calibrations_folder())
+    elif "calibration_id" in part:
+        found = read_document(AppliedCalibration, dict(part), "/calibration")
+    else:
+        found = read_document(Calibration, dict(part), "/calibration")
+    return fitting_calibration(found, device, profile, framework)
 
 
 def checked_workload(workload: Workload) -> Workload:

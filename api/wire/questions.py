@@ -29,6 +29,15 @@ StrategyPart = Annotated[
 ]
 
 
+CalibrationPart = Annotated[
+    Annotated[str, StringConstraints(pattern="^[0-9a-f]{4,64}$")] | dict[str, Any],
+    Field(
+        description="id, or its unique beginning, of a calibration kept on this server; or the document of one, whole"
+        " or as `problem.calibration` of a plan has it"
+    ),
+]
+
+
 class Question(Document):
     """Which problem is meant: the parts of ``planner.problem.Problem``, by name or in full."""
 
@@ -40,6 +49,7 @@ class Question(Document):
     objective: Objective = Objective()
     profile: Name = Field(default="none", description="measurements: none, auto (what is stored), or a name")
     framework: str = Field(default="tuned", max_length=64, description="whose software runs the plan")
+    calibration: CalibrationPart | None = Field(default=None, description="factors that correct the predictions")
 
 
 class PlanQuestion(Question):

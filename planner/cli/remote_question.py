@@ -18,7 +18,7 @@ from planner.cli.problem_inputs import (
     read_workload,
     whole_number,
 )
-from planner.cli.service import PlanService, refuse
+from planner.cli.service import PlanService
 from planner.errors import Conflict, DocumentInvalid
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -27,7 +27,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 def remote_question(service: PlanService, flags: ProblemFlags) -> dict[str, Any]:
     """The question, its files read and checked.  Raises DocumentInvalid, NotFound, Conflict."""
-    refuse(service, {"--calibration": flags.calibration is not None}, "plan with it on this machine")
     whole_number(flags.devices, "--devices")
     if flags.cluster is None:
         raise DocumentInvalid("on which devices?", where="--cluster", hint="give --cluster C")
@@ -42,6 +41,7 @@ def remote_question(service: PlanService, flags: ProblemFlags) -> dict[str, Any]
         "objective": read_objective(flags.space).model_dump(mode="json"),
         "profile": profile_name(service, flags.profile),
         "framework": flags.framework,
+        **calibration_part(flags.calibration),
     }
 
 
@@ -73,6 +73,16 @@ def cluster_part(reference: str) -> str | Mapping[str, Any]:
             hint="plan over several pools on this machine: drop --server",
         )
     return cluster.model_dump(mode="json")
+
+
+def calibration_part(text: str | None) -> dict[str, Any]:
+    """The id of one that the service keeps, or the document of a file.  Raises NotFound, DocumentInvalid."""
+    from planner.cli.calibration_choice import calibration_file
+
+    if text is None:
+        return {}
+    document = calibration_file(text)
+    return {"calibration": text if document is None else document.model_dump(mode="json")}
 
 
 def profile_name(service: PlanService, text: str) -> str:

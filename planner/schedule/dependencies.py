@@ -49,6 +49,8 @@ class OrderGraph:
     chunk_rank: IntArray
     depends_on: IntArray
     """Index of the action whose result this one needs; -1 = none but the one before it on its rank."""
+    uses: IntArray
+    """The same, or the action on its own rank whose result it uses; -1 for forwards of the first chunk."""
     segments: tuple[tuple[int, int, int], ...]
     """(rank, first, end): a sequence of runs of actions in which every dependency comes first."""
     num_microbatches: int
@@ -107,9 +109,10 @@ def order_graph(order: Order) -> OrderGraph:
     rank = np.repeat(np.arange(len(order)), sizes)
     _check_complete(kind, chunk, microbatch)
     chunk_rank = _chunk_ranks(chunk, rank)
-    depends_on = _dependencies(kind, chunk, microbatch, flat)
+    depends_on, uses = _dependencies(kind, chunk, microbatch, flat)
     segments = _runnable_segments(offsets, depends_on.tolist(), rank.tolist(), flat)
-    return OrderGraph(offsets, kind, chunk, microbatch, chunk_rank, depends_on, segments, int(microbatch.max()) + 1)
+    count = int(microbatch.max()) + 1
+    return OrderGraph(offsets, kind, chunk, microbatch, chunk_rank, depends_on, uses, segments, count)
 
 
 @lru_cache(maxsize=32)
@@ -154,8 +157,10 @@ def _chunk_ranks(chunk: IntArray, rank: IntArray) -> IntArray:
     return chunk_rank
 
 
-def _dependencies(kind: IntArray, chunk: IntArray, microbatch: IntArray, flat: tuple[Action, ...]) -> IntArray:
-    """Index that each action waits for, or -1; refuses an action listed before work of its own rank that it needs."""
+def _dependencies(
+    kind: IntArray, chunk: IntArray, microbatch: IntArray, flat: tuple[Action, ...]
+) -> tuple[IntArray, IntArray]:
+    """``depends_on`` and ``uses``; refuses an action listed before work of its own rank that it needs."""
     chunks, microbatches = int(chunk.max()) + 1, int(microbatch.max()) + 1
     index = np.arange(len(kind))
     forward = np.empty((chunks, microbatches), dtype=np.int64)
@@ -171,7 +176,7 @@ def _dependencies(kind: IntArray, chunk: IntArray, microbatch: IntArray, flat: t
     depends_on[later] = forward[chunk[later] - 1, microbatch[later]]
     earlier = is_gradient & (chunk < chunks - 1)
     depends_on[earlier] = gradient[chunk[earlier] + 1, microbatch[earlier]]
-    return depends_on
+    return depends_on, np.where(depends_on >= 0, depends_on, own)
 
 
 def _runnable_segments(

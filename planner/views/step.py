@@ -18,6 +18,7 @@ from planner.timeline import plan_timeline
 from profiles.document import Document
 
 NS = 1e9
+HOLDERS = ("nothing", "own rank", "result")
 
 
 class ActionColumns(Document):
@@ -29,6 +30,10 @@ class ActionColumns(Document):
     microbatch: tuple[int, ...]
     start_ns: tuple[int, ...]
     end_ns: tuple[int, ...]
+    uses: tuple[int, ...] = Field(description="place of the action whose result it uses, on any rank; -1 = none")
+    held_by: tuple[int, ...] = Field(
+        description="place in `holders`: which came last, the action before it on its rank or the result that it uses"
+    )
 
 
 class TransferColumns(Document):
@@ -66,6 +71,7 @@ class StepView(Document):
     plan_id: str
     num_ranks: int
     kinds: tuple[str, ...] = tuple(KIND_NAMES[kind] for kind in KINDS)
+    holders: tuple[str, ...] = HOLDERS
     makespan_ns: int = Field(description="end of the last action; the step ends with `after_ns` more")
     after_ns: int = Field(description="optimizer, exposed data parallelism and the rest that follows the pipeline")
     bubble_fraction: float
@@ -98,12 +104,28 @@ def step_view(plan: Plan) -> StepView:
             microbatch=_ints(graph.microbatch),
             start_ns=_all_ns(timeline.start_s),
             end_ns=_all_ns(timeline.end_s),
+            uses=_ints(graph.uses),
+            held_by=_held_by(timeline),
         ),
         transfers=_transfers(timeline),
         critical=timeline.critical_places(),
         memory_limit_bytes=plan.memory_limit_bytes,
         memory=tuple(_memory(plan, timeline, rank) for rank in range(timeline.num_ranks)),
     )
+
+
+def _held_by(timeline: Timeline) -> tuple[int, ...]:
+    """What each action began after.  A result holds one only where its rank is seen idle for it.
+
+    Of two that come at once the rank's own action does, and a rank that was blocked in a send was held by itself.
+    """
+    graph = timeline.graph
+    first = np.isin(np.arange(len(graph.kind)), graph.offsets[:-1])
+    free_s = np.where(first, 0.0, np.roll(timeline.end_s, 1))
+    came = (graph.depends_on >= 0) & (timeline.start_s == timeline.end_s[graph.depends_on] + timeline.hop_s)
+    idle = np.rint(timeline.start_s * NS) > np.rint(free_s * NS)
+    own = np.where(first, HOLDERS.index("nothing"), HOLDERS.index("own rank"))
+    return _ints(np.where(came & idle, HOLDERS.index("result"), own))
 
 
 def _transfers(timeline: Timeline) -> TransferColumns:

@@ -203,7 +203,6 @@ def test_what_a_service_cannot_do_is_said(address: str, model: str, tmp_path: Pa
         (("--pool", "dgx-h100:8"), "--pool"),
         (("--pareto",), "--pareto"),
         (("--no-store",), "--no-store"),
-        (("--calibration", "x"), "--calibration"),
     )
     for words, flag in unknown:
         ran = run_here("plan", *small(model), *words, "--server", address, "-o", "json")

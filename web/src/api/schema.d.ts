@@ -1163,6 +1163,11 @@ export interface components {
             /** End Ns */
             end_ns: number[];
             /**
+             * Held By
+             * @description place in `holders`: which came last, the action before it on its rank or the result that it uses
+             */
+            held_by: number[];
+            /**
              * Kind
              * @description place in `kinds`
              */
@@ -1173,6 +1178,11 @@ export interface components {
             offsets: number[];
             /** Start Ns */
             start_ns: number[];
+            /**
+             * Uses
+             * @description place of the action whose result it uses, on any rank; -1 = none
+             */
+            uses: number[];
         };
         /**
          * Alternative
@@ -4072,6 +4082,15 @@ export interface components {
              * @description places of the actions that make the step as long as it is, in order
              */
             critical: number[];
+            /**
+             * Holders
+             * @default [
+             *       "nothing",
+             *       "own rank",
+             *       "result"
+             *     ]
+             */
+            holders: string[];
             /**
              * Kinds
              * @default [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,55 @@ def test_the_critical_path_is_that_of_the_simulator(plan: Plan, step: StepView) 
     shown = [(step.actions.start_ns[place], step.actions.microbatch[place]) for place in step.critical]
     assert shown == [(round(event.start_s * 1e9), event.action.microbatch) for event in events]
     assert step.actions.end_ns[step.critical[-1]] == step.makespan_ns
+
+
+def needed(step: StepView, place: int, places: dict[tuple[str, int, int], int]) -> int:
+    """The rule of planner/schedule/dependencies.py, spelt out for one action."""
+    actions = step.actions
+    kind, chunk, microbatch = step.kinds[actions.kind[place]], actions.chunk[place], actions.microbatch[place]
+    if kind == "forward":
+        return places.get(("forward", chunk - 1, microbatch), -1)
+    if kind == "weight gradient":
+        return places["input gradient", chunk, microbatch]
+    after = [places.get((name, chunk + 1, microbatch)) for name in ("backward", "input gradient")]
+    return next((each for each in after if each is not None), places["forward", chunk, microbatch])
+
+
+def test_every_action_uses_the_result_that_its_data_needs(step: StepView) -> None:
+    actions = step.actions
+    keys = zip((step.kinds[kind] for kind in actions.kind), actions.chunk, actions.microbatch, strict=True)
+    places = {key: place for place, key in enumerate(keys)}
+    assert list(actions.uses) == [needed(step, place, places) for place in range(len(actions.kind))]
+
+
+def test_what_held_an_action_ended_when_it_began(step: StepView) -> None:
+    actions = step.actions
+    held = dict.fromkeys(step.holders, 0)
+    for rank in range(step.num_ranks):
+        for place in range(actions.offsets[rank], actions.offsets[rank + 1]):
+            holder, first = step.holders[actions.held_by[place]], place == actions.offsets[rank]
+            free_ns = 0 if first else actions.end_ns[place - 1]
+            held[holder] += 1
+            if holder == "result":
+                assert actions.start_ns[place] > free_ns
+                assert actions.end_ns[actions.uses[place]] <= actions.start_ns[place]
+            elif holder == "own rank":
+                assert not first
+                assert actions.start_ns[place] == free_ns, "sends do not block here"
+            else:
+                assert (first, actions.start_ns[place]) == (True, 0)
+    assert held["nothing"] == 1
+    assert held["result"] >= step.num_ranks - 1
+
+
+def test_the_critical_path_goes_from_holder_to_holder(step: StepView) -> None:
+    actions = step.actions
+    for before, place in itertools.pairwise(step.critical):
+        if step.holders[actions.held_by[place]] == "result":
+            assert before == actions.uses[place]
+        else:
+            # Where both came at once, the path may follow the result.
+            assert before in (place - 1, actions.uses[place])
 
 
 def test_results_arrive_before_they_are_used(step: StepView) -> None:

@@ -15,13 +15,14 @@ export type Solved = { readonly plan: string } | { readonly job: string };
 
 /** The question of a plan, with pins; one pinned before is replaced. */
 export function variantQuestion(problem: PlanAnswer["problem"], pins: Pins): Schemas["PlanQuestion"] {
-  const { model, cluster, workload, objective, framework, constraints, profile } = problem;
+  const { model, cluster, workload, objective, framework, calibration, constraints, profile } = problem;
   const question = {
     model,
     cluster,
     workload,
     objective,
     framework,
+    calibration,
     constraints: { ...constraints, pins: { ...constraints?.pins, ...pins } },
     profile: profile?.profile_id ?? "none",
   };

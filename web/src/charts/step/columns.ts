@@ -44,6 +44,11 @@ export interface StepColumns {
   readonly microbatch: Int32Array;
   readonly start_ns: Float64Array;
   readonly end_ns: Float64Array;
+  /** The place of the action whose result each uses; -1 = none. */
+  readonly uses: Int32Array;
+  /** What came last before each, as a place of `holders`. */
+  readonly held_by: Uint8Array;
+  readonly holders: readonly string[];
   /** Of each kind, the time of all actions before a place: one longer than the actions. */
   readonly before_ns: readonly Float64Array[];
   readonly critical: Int32Array;
@@ -82,6 +87,9 @@ export function columnsOf(view: StepView): StepColumns {
     microbatch,
     start_ns,
     end_ns,
+    uses: Int32Array.from(actions.uses),
+    held_by: Uint8Array.from(actions.held_by),
+    holders: view.holders,
     before_ns: view.kinds.map((_, each) => timeBefore(each, kind, start_ns, end_ns)),
     critical: Int32Array.from(view.critical),
     on_critical,

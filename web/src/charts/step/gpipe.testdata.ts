@@ -38,6 +38,7 @@ export function gpipeView(ranks: number, microbatches: number): StepView {
     plan_id: "0".repeat(64),
     num_ranks: ranks,
     kinds: ["forward", "backward", "input gradient", "weight gradient"],
+    holders: ["nothing", "own rank", "result"],
     makespan_ns,
     after_ns: 1_000,
     bubble_fraction: 1 - busy_ns / makespan_ns,
@@ -50,6 +51,19 @@ export function gpipeView(ranks: number, microbatches: number): StepView {
       microbatch: actions.map((action) => action.mb),
       start_ns: actions.map((action) => action.start),
       end_ns: actions.map((action) => action.start + action.length),
+      uses: actions.map(({ rank, kind, mb }) =>
+        kind === FORWARD
+          ? rank === 0
+            ? -1
+            : place(rank - 1, FORWARD, mb)
+          : rank === last
+            ? place(last, FORWARD, mb)
+            : place(rank + 1, BACKWARD, mb),
+      ),
+      // The first forward and the first backward of a rank wait for their neighbour, but where there is none.
+      held_by: actions.map(({ rank, kind, mb }) =>
+        mb === 0 && (kind === FORWARD ? rank > 0 : rank < last) ? 2 : mb === 0 && kind === FORWARD ? 0 : 1,
+      ),
     },
     transfers: {
       from_rank: sent.map((action) => action.rank),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { at, rankOf } from "./columns";
+import { at } from "./columns";
 import { gpipe, HOP_NS } from "./gpipe.testdata";
 import { sourceOf, usersOf, waitingOf } from "./waiting";
 
@@ -11,7 +11,7 @@ const backward = (rank: number, microbatch: number) => forward(rank, microbatch)
 
 test("the first forward of a rank waits for the rank before and its transfer", () => {
   const waiting = waitingOf(step, forward(1, 0));
-  expect(waiting).toMatchObject({ previous: undefined, source: forward(0, 0), held_by: "source" });
+  expect(waiting).toMatchObject({ previous: undefined, source: forward(0, 0), held_by: "result" });
   expect(waiting.idle_ns).toBe(at(step.start_ns, forward(1, 0)));
   const arrived = at(step.transfers.end_ns, waiting.transfer ?? -1);
   expect(arrived).toBe(at(step.end_ns, forward(0, 0)) + HOP_NS);
@@ -21,7 +21,7 @@ test("the first forward of a rank waits for the rank before and its transfer", (
 test("an action that follows at once waited for its own rank", () => {
   expect(waitingOf(step, forward(2, 3))).toMatchObject({
     previous: forward(2, 2),
-    held_by: "previous",
+    held_by: "own rank",
     idle_ns: 0,
   });
 });
@@ -32,7 +32,7 @@ test("the very first waited for nothing", () => {
     source: undefined,
     transfer: undefined,
     idle_ns: 0,
-    held_by: undefined,
+    held_by: "nothing",
   });
 });
 
@@ -42,32 +42,14 @@ test("a backward needs the gradient of the chunk after, at the end its own forwa
   expect(waitingOf(step, backward(2, 2)).transfer).toBeUndefined();
 });
 
+test("who uses a result is found from its other end", () => {
+  expect(usersOf(step, backward(0, 3))).toEqual([]);
+  expect(usersOf(step, forward(0, 3))).toEqual([forward(1, 3)]);
+});
+
 test("whoever needs a result is among those it feeds", () => {
   for (const place of step.kind.keys()) {
     const source = sourceOf(step, place);
     if (source !== undefined) expect(usersOf(step, source)).toContain(place);
   }
 });
-
-test("split backwards: a weight gradient needs the input gradient of its own chunk", () => {
-  const split = {
-    ...step,
-    kind: step.kind.map((kind, place) => (kind === 1 && place % 2 ? 3 : kind === 1 ? 2 : 0)),
-  };
-  const weight = backward(1, 1);
-  const input = backward(1, 0);
-  const microbatch = step.microbatch.slice();
-  microbatch[weight] = at(microbatch, input);
-  const together = { ...split, microbatch, ...regrouped(microbatch) };
-  expect(sourceOf(together, weight)).toBe(input);
-  expect(rankOf(together, weight)).toBe(1);
-});
-
-function regrouped(microbatch: Int32Array) {
-  const places = [...microbatch.keys()].sort((a, b) => at(microbatch, a) - at(microbatch, b) || a - b);
-  const offsets = Array.from(
-    { length: MICROBATCHES + 1 },
-    (_, each) => microbatch.filter((own) => own < each).length,
-  );
-  return { of_microbatch: Int32Array.from(places), microbatch_offsets: Int32Array.from(offsets) };
-}

@@ -1,6 +1,6 @@
 /**
- * What did an action wait for?  For the one before it on its rank, and for a result: the forward of the chunk before,
- * the gradient of the chunk after, which may have to be sent from another rank.
+ * What did an action wait for?  The API says which result it uses, and what came last before it; here that is looked up
+ * from both ends, with the transfer that brought the result.
  */
 
 import { at, rankOf, type StepColumns } from "./columns";
@@ -14,35 +14,33 @@ export interface Waiting {
   readonly transfer: number | undefined;
   /** Idle time of the rank just before. */
   readonly idle_ns: number;
-  /** Which of the two came last; undefined = it began at once. */
-  readonly held_by: "previous" | "source" | undefined;
+  /** Which of the two came last: a word of the step's `holders`. */
+  readonly held_by: string;
 }
 
 export function waitingOf(step: StepColumns, place: number): Waiting {
   const rank = rankOf(step, place);
   const previous = place > at(step.offsets, rank) ? place - 1 : undefined;
-  const free_ns = previous === undefined ? 0 : at(step.end_ns, previous);
   const source = sourceOf(step, place);
-  const transfer = source === undefined ? undefined : transferTo(step, source, rank);
-  const idle_ns = at(step.start_ns, place) - free_ns;
-  const held_by = idle_ns > 0 ? (source === undefined ? undefined : "source") : previous && "previous";
-  return { previous, source, transfer, idle_ns, held_by: held_by || undefined };
+  return {
+    previous,
+    source,
+    transfer: source === undefined ? undefined : transferTo(step, source, rank),
+    idle_ns: at(step.start_ns, place) - (previous === undefined ? 0 : at(step.end_ns, previous)),
+    held_by: step.holders[at(step.held_by, place)] ?? "",
+  };
 }
 
-/** The action whose result it uses: see planner/schedule/dependencies.py. */
+/** The action whose result it uses. */
 export function sourceOf(step: StepColumns, place: number): number | undefined {
-  const chunk = at(step.chunk, place);
-  const same = sameMicrobatch(step, place);
-  const find = (kinds: readonly string[], wanted: number) =>
-    same.find((each) => kinds.includes(kindName(step, each)) && at(step.chunk, each) === wanted);
-  if (kindName(step, place) === "forward") return find(["forward"], chunk - 1);
-  if (kindName(step, place) === "weight gradient") return find(["input gradient"], chunk);
-  return find(["backward", "input gradient"], chunk + 1) ?? find(["forward"], chunk);
+  const source = at(step.uses, place);
+  return source < 0 ? undefined : source;
 }
 
-/** The actions that use its result. */
+/** The actions that use its result: all are of its micro-batch. */
 export function usersOf(step: StepColumns, place: number): readonly number[] {
-  return sameMicrobatch(step, place).filter((each) => sourceOf(step, each) === place);
+  const same = placesOfMicrobatch(step, at(step.microbatch, place));
+  return [...same].filter((each) => at(step.uses, each) === place);
 }
 
 export function kindName(step: StepColumns, place: number): string {
@@ -55,10 +53,6 @@ export function placesOfMicrobatch(step: StepColumns, microbatch: number): Int32
     at(step.microbatch_offsets, microbatch),
     at(step.microbatch_offsets, microbatch + 1),
   );
-}
-
-function sameMicrobatch(step: StepColumns, place: number): readonly number[] {
-  return [...placesOfMicrobatch(step, at(step.microbatch, place))];
 }
 
 function transferTo(step: StepColumns, source: number, to_rank: number): number | undefined {

@@ -1,14 +1,14 @@
 import type { ReactNode } from "react";
 import type { PlanAnswer } from "../../api/queries/plans";
 import { Provenance } from "../../components/Provenance";
-import { compact, count, gibibytes, percent, seconds, secondsRange, tokensPerSecond } from "../../lib/format";
+import { compact, count, gibibytes, percent, seconds, secondsRange, shortId, tokensPerSecond } from "../../lib/format";
 import styles from "./Plan.module.css";
 import { PlanActions } from "./PlanActions";
 import { strategyParts } from "./strategy";
 
 /** What people quote of a plan: how fast, how sure, how full, how good. */
 export function Headline({ plan }: { plan: PlanAnswer }) {
-  const { model, cluster, workload } = plan.problem;
+  const { model, cluster, workload, calibration } = plan.problem;
   const devices = cluster.pools.reduce((sum, pool) => sum + pool.devices_per_node * pool.num_nodes, 0);
   const full = plan.peak_memory_bytes / plan.memory_limit_bytes;
   const [low, high] = plan.step_time_interval_s;
@@ -25,6 +25,13 @@ export function Headline({ plan }: { plan: PlanAnswer }) {
       <p className={styles.question}>
         {cluster.name} · {count(workload.global_batch_size)} samples of {count(workload.sequence_length)}{" "}
         tokens a step · {workload.precision} · {workload.optimizer}
+        {calibration && (
+          <>
+            {" "}
+            · calibrated to {calibration.framework} {calibration.framework_version}{" "}
+            <code title={calibration.calibration_id}>{shortId(calibration.calibration_id)}</code>
+          </>
+        )}
       </p>
       <dl className={styles.figures}>
         <Figure

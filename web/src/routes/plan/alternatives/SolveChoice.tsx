@@ -16,8 +16,6 @@ interface Props {
 /** Makes a stored plan of the same question with the pins, and links to it and to the comparison. */
 export function SolveChoice({ plan, pins, label = "Solve" }: Props) {
   const solving = useQuery({ ...variantQuery(plan, pins), enabled: false });
-  if (plan.problem.calibration)
-    return <span className={styles.soft}>A calibrated question is asked on the command line.</span>;
   return (
     <>
       {!solving.data && (

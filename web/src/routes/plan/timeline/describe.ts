@@ -38,14 +38,14 @@ export function actionSentence(step: StepColumns, place: number, waiting: Waitin
 /** Why it did not begin earlier. */
 export function waitingSentence(step: StepColumns, waiting: Waiting): string {
   const { source, previous } = waiting;
-  if (waiting.held_by === "source" && source !== undefined) {
+  if (waiting.held_by === "result" && source !== undefined) {
     const sent =
       waiting.transfer === undefined
         ? ""
         : `, sent until ${exactly(at(step.transfers.end_ns, waiting.transfer))}`;
     return `The rank was idle for ${exactly(waiting.idle_ns)}, until the result of ${inner(actionName(step, source))} on rank ${rankOf(step, source)} came${sent}.`;
   }
-  if (waiting.held_by === "previous" && previous !== undefined)
+  if (waiting.held_by === "own rank" && previous !== undefined && waiting.idle_ns <= 0)
     return `It began as soon as the rank had ended ${inner(actionName(step, previous))}.`;
   if (waiting.idle_ns > 0) return `The rank was idle for ${exactly(waiting.idle_ns)} before it.`;
   return "It waited for nothing.";

@@ -75,9 +75,9 @@ export function scaleOf(chosen: Chosen): Record<string, number> {
 
 /** The plan's own problem, as a question says it. */
 function problemPart(plan: PlanAnswer) {
-  const { model, cluster, workload, constraints, objective, profile, framework } = plan.problem;
+  const { model, cluster, workload, constraints, objective, profile, framework, calibration } = plan.problem;
   const named = { profile: profile?.profile_id ?? "none", ...(framework && { framework }) };
-  return { model, cluster, workload, constraints, objective, ...named };
+  return { model, cluster, workload, constraints, objective, calibration, ...named };
 }
 
 export function estimateQuestion(plan: PlanAnswer, chosen: Chosen): EstimateQuestion {

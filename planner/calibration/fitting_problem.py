@@ -1,0 +1,55 @@
+"""May this calibration correct this problem?  It must be of the same device, framework and kind of inputs.
+
+A file or a stored calibration says whose predictions it corrects.  What a problem carries of one
+(``AppliedCalibration``) does not: it comes from a problem that had it, and its framework is taken as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.calibration.document import Calibration
+from planner.calibration.factors import AppliedCalibration
+from planner.errors import Conflict
+from planner.framework.known import FRAMEWORKS
+
+if TYPE_CHECKING:
+    from profiles.device import Device
+    from profiles.prediction.reference import ProfileReference
+
+CALIBRATION_FLAG = "--calibration"
+
+
+def fitting_calibration(
+    calibration: Calibration | AppliedCalibration, device: Device, profile: ProfileReference | None, framework: str
+) -> AppliedCalibration:
+    """The factors for ``device`` on top of the predictions for ``framework``.
+
+    Raises Conflict: of another device; fitted on datasheets where measurements are used, or the reverse; fitted on the
+    predictions for another framework.
+    """
+    applied = calibration.applied() if isinstance(calibration, Calibration) else calibration
+    if applied.device != device.name:
+        raise Conflict(
+            f"the calibration is of {applied.device}, the cluster has {device.name}",
+            where=CALIBRATION_FLAG,
+            hint="factors of one device say nothing about another: calibrate with runs on it, or leave it out",
+        )
+    if isinstance(calibration, Calibration) and calibration.traits != framework:
+        raise Conflict(
+            f"the calibration corrects predictions for framework {calibration.traits}, this problem is of {framework}",
+            where=CALIBRATION_FLAG,
+            hint=f"add --framework {calibration.traits}"
+            if calibration.traits in FRAMEWORKS
+            else "calibrate with runs of the framework that the plan is for",
+        )
+    if (applied.fitted_on_profile is None) != (profile is None):
+        fitted, used = (
+            ("datasheet predictions", "measurements") if profile else ("measurements", "datasheet predictions")
+        )
+        raise Conflict(
+            f"the calibration corrects {fitted}, but this problem uses {used}",
+            where=CALIBRATION_FLAG,
+            hint="add --profile none" if profile else "give the --profile that it was fitted with, or calibrate again",
+        )
+    return applied
