@@ -43,6 +43,11 @@ FLAG_POINTERS = {
     "--time-limit": "/time_limit_s",
     "--top": "/top_k",
     "--seed": "/seed",
+    "--base": "/base",
+    "--device": "/device",
+    "--format": "/format",
+    "--set": "/facts",
+    "--keep-going": "/keep_going",
     "--limit": "limit",
     "--changes": "changes",
     "--label": "name",
@@ -92,7 +97,7 @@ def problem_details(error: MeshwrightError, request_id: str | None = None) -> Pr
         slug=error.slug,
         title=title,
         status=error.http_status,
-        detail="several things are wrong; see errors" if many else _in_fields(error.what),
+        detail="several things are wrong; see errors" if many else in_fields(error.what),
         request_id=request_id,
         errors=_findings(error),
         binding=getattr(error, "binding", None),
@@ -114,7 +119,7 @@ def _findings(error: MeshwrightError) -> tuple[Finding, ...]:
         head = (error.where or "").partition("#")[0]
         base = head if head.startswith("/") else ""
         return tuple(
-            Finding(pointer=base + each.pointer, detail=_in_fields(each.what), hint=_in_fields(each.hint) or None)
+            Finding(pointer=base + each.pointer, detail=in_fields(each.what), hint=in_fields(each.hint) or None)
             for each in error.findings
         )
     if error.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -122,7 +127,7 @@ def _findings(error: MeshwrightError) -> tuple[Finding, ...]:
         return ()
     if error.where is None and error.hint is None:
         return ()
-    detail, hint = _in_fields(error.what), _in_fields(error.hint or "") or None
+    detail, hint = in_fields(error.what), in_fields(error.hint or "") or None
     return (Finding(pointer=_pointer(error.where or ""), detail=detail, hint=hint),)
 
 
@@ -137,6 +142,6 @@ def _pointer(where: str) -> str:
     return "" if where == "body" else where
 
 
-def _in_fields(text: str) -> str:
+def in_fields(text: str) -> str:
     """The planner's words with the names of request fields in place of flags."""
     return _FLAG.sub(lambda match: FLAG_POINTERS.get(match[0], match[0]).removeprefix("/").replace("/", "."), text)
