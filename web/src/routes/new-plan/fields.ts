@@ -13,5 +13,5 @@ export interface FieldsProps {
 }
 
 export interface FileFieldsProps extends FieldsProps {
-  openFile: (file: File) => void;
+  openFiles: (files: readonly File[]) => void;
 }
