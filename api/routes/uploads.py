@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -22,14 +23,22 @@ from profiles.errors import NotFound
 from profiles.validation import Finding, FindingsInvalid
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
-TOPOLOGY = {
-    "name": "topology.conf",
-    "content_base64": "U3dpdGNoTmFtZT1sZWFmMCBOb2Rlcz1uWzAtM10KU3dpdGNoTmFtZT1sZWFmMSBOb2Rlcz1uWzQtN10K"
-    "U3dpdGNoTmFtZT1zcGluZSBTd2l0Y2hlcz1sZWFmWzAtMV0K",
-}
-LOG = {
-    "name": "all_reduce.txt",
-    "content_base64": "IyBuVGhyZWFkIDEgbkdwdXMgOCBtaW5CeXRlcyA4IG1heEJ5dGVzIDgK",
+TOPOLOGY = "SwitchName=leaf0 Nodes=n[0-3]\nSwitchName=leaf1 Nodes=n[4-7]\nSwitchName=spine Switches=leaf[0-1]\n"
+LOG = """#  size     count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw  #wrong
+#   (B) (elements)                             (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+ 1048576    262144     float     sum      -1    28.56   36.71   64.24      0    28.37   36.96   64.68      0
+"""
+"""A row of nccl-tests on eight H100 of one node (tests/samples/nccl-tests)."""
+
+
+def _example(name: str, text: str) -> dict[str, str]:
+    return {"name": name, "content_base64": base64.b64encode(text.encode()).decode()}
+
+
+IMPORT_EXAMPLE = {
+    "files": [_example("all_reduce.txt", LOG)],
+    "facts": {"device": "h100-sxm5-80gb"},
+    "dry_run": True,
 }
 
 
@@ -37,8 +46,8 @@ LOG = {
     "/clusters:complete",
     summary="A cluster from topology files; nothing is stored",
     response_model=ClusterCompletion,
-    responses=problems(404, 409, body=True),
-    openapi_extra=reads(CompletionQuestion, {"files": [TOPOLOGY], "base": "dgx-h100"}),
+    responses=problems(409, body=True),
+    openapi_extra=reads(CompletionQuestion, {"files": [_example("topology.conf", TOPOLOGY)], "base": "dgx-h100"}),
 )
 async def complete_cluster(request: Request, caller: Planner) -> Response:
     """What nvidia-smi topo -m, Slurm, ibnetdiscover, ... say, completed from `base`: a document that questions take."""
@@ -52,8 +61,8 @@ async def complete_cluster(request: Request, caller: Planner) -> Response:
     "/profiles:import",
     summary="Store what benchmark logs and traces measured",
     response_model=ImportAnswer,
-    responses=problems(404, 409, body=True),
-    openapi_extra=reads(ImportQuestion, {"files": [LOG], "facts": {"device": "h100-sxm5-80gb"}, "dry_run": True}),
+    responses=problems(body=True),
+    openapi_extra=reads(ImportQuestion, IMPORT_EXAMPLE),
 )
 async def import_measurements(request: Request, caller: Admin) -> Response:
     """As `meshwright profile import`: recognised, cleaned, judged, kept once.  A dry run answers 200 with refusals."""

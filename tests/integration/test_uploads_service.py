@@ -14,6 +14,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.access.api_keys import new_key
+from api.app import openapi_document
 from api.client import Client
 from api.uploads.received import PREFIX
 from api.wire.uploads import MOST_FILES
@@ -203,6 +204,14 @@ def test_hostile_files_are_refused_and_the_service_lives(client: TestClient) -> 
     assert "pickle" in found["/files/2"]
     assert stored_batches() == 0
     assert client.post(COMPLETE, json={"files": [uploaded(TOPO_M)], "base": "dgx-h200"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", [COMPLETE, IMPORT])
+def test_the_documents_examples_are_answered(client: TestClient, path: str) -> None:
+    body = openapi_document()["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"]
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    assert {each["status"] for each in answer.json()["files"]} <= {"read", "would store"}
 
 
 def test_a_body_above_the_limit_is_not_read(client: TestClient) -> None:

@@ -6192,15 +6192,6 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDetails"];
-                };
-            };
             /** @description It contradicts what is there */
             409: {
                 headers: {
@@ -10100,7 +10091,7 @@ export interface operations {
                  *       },
                  *       "files": [
                  *         {
-                 *           "content_base64": "IyBuVGhyZWFkIDEgbkdwdXMgOCBtaW5CeXRlcyA4IG1heEJ5dGVzIDgK",
+                 *           "content_base64": "IyAgc2l6ZSAgICAgY291bnQgICAgICB0eXBlICAgcmVkb3AgICAgcm9vdCAgICAgdGltZSAgIGFsZ2J3ICAgYnVzYncgI3dyb25nICAgICB0aW1lICAgYWxnYncgICBidXNidyAgI3dyb25nCiMgICAoQikgKGVsZW1lbnRzKSAgICAgICAgICAgICAgICAgICAgICAgICAgICAgKHVzKSAgKEdCL3MpICAoR0IvcykgICAgICAgICAgICAodXMpICAoR0IvcykgIChHQi9zKQogMTA0ODU3NiAgICAyNjIxNDQgICAgIGZsb2F0ICAgICBzdW0gICAgICAtMSAgICAyOC41NiAgIDM2LjcxICAgNjQuMjQgICAgICAwICAgIDI4LjM3ICAgMzYuOTYgICA2NC42OCAgICAgIDAK",
                  *           "name": "all_reduce.txt"
                  *         }
                  *       ]
@@ -10139,24 +10130,6 @@ export interface operations {
             };
             /** @description The key or token may not do this */
             403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDetails"];
-                };
-            };
-            /** @description There is no such thing */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemDetails"];
-                };
-            };
-            /** @description It contradicts what is there */
-            409: {
                 headers: {
                     [name: string]: unknown;
                 };

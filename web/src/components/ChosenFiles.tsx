@@ -22,7 +22,7 @@ export function ChosenFiles({ files, findings, onChange }: Props) {
           <li key={`${file.name} ${file.size} ${file.lastModified}`}>
             <div className={styles.file}>
               <span className={styles.name}>{file.name}</span>
-              <span className={styles.size}>{bytes(file.size)}</span>
+              <span className={styles.size}>{bytes(file.size, 2)}</span>
               <Button
                 look="quiet"
                 aria-label={`Leave out ${file.name}`}

@@ -27,7 +27,11 @@ export function tooLarge(files: readonly File[]): readonly Finding[] {
     return [{ pointer: "/files", detail: `at most ${count(MOST_FILES)} files go into one request`, hint }];
   if (size > MOST_BYTES)
     return [
-      { pointer: "/files", detail: `they have ${bytes(size)}; at most ${bytes(MOST_BYTES)} are sent`, hint },
+      {
+        pointer: "/files",
+        detail: `they have ${bytes(size, 3)}; at most ${bytes(MOST_BYTES, 3)} are sent`,
+        hint,
+      },
     ];
   return [];
 }

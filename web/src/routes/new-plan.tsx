@@ -54,6 +54,7 @@ export function NewPlan() {
           files={files.topology}
           onFiles={files.setTopology}
           base={draft.cluster}
+          onLeave={files.leave}
           onCompleted={files.completed}
         />
       )}

@@ -28,7 +28,11 @@ export function ImportForm({ search, write }: ShelfProps) {
     if (logs.canLook) logs.look();
   };
   return (
-    <form className={styles.import} onSubmit={submit} aria-labelledby="import-heading">
+    <form
+      className={logs.held ? `${styles.import} ${styles.held}` : styles.import}
+      onSubmit={submit}
+      aria-labelledby="import-heading"
+    >
       <h2 id="import-heading">Import logs</h2>
       <p className={styles.soft}>
         Output of benchmarks, profilers and training runs. Choose files or drop them on this page; nothing is

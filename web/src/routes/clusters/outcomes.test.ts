@@ -25,7 +25,7 @@ const outcome: FileOutcome = {
 test("what is in a file", () => {
   expect(contentWords(outcome)).toBe("1 collective, 12 links");
   expect(contentWords({ ...outcome, counts: {}, topology: "96 nodes" })).toBe("96 nodes");
-  expect(contentWords({ ...outcome, counts: {} })).toBe("nothing");
+  expect(contentWords({ ...outcome, counts: {} })).toBe("");
 });
 
 test("what to mind, each once", () => {

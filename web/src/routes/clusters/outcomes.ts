@@ -8,7 +8,7 @@ export function contentWords({ counts, topology }: FileOutcome): string {
   const rows = Object.entries(counts)
     .filter(([, number]) => number > 0)
     .map(([kind, number]) => plural(number, kind.replace(/s$/, "")));
-  return [...rows, ...(topology === null ? [] : [topology])].join(", ") || "nothing";
+  return [...rows, ...(topology === null ? [] : [topology])].join(", ");
 }
 
 /** What a reader of the numbers should know. */

@@ -12,6 +12,7 @@ import { isRefused } from "./outcomes";
 
 export interface ImportState {
   readonly files: readonly File[];
+  readonly held: boolean;
   readonly looked: ImportAnswer | undefined;
   readonly stored: ImportAnswer | undefined;
   readonly findings: readonly Finding[];
@@ -43,16 +44,18 @@ export function useImport(search: ClustersSearch): ImportState {
   });
   const forget = () => {
     looking.reset();
-    storing.reset();
+    // What is being stored is stored, whatever is typed meanwhile; its answer is shown.
+    if (!storing.isPending) storing.reset();
   };
   const choose = (chosen: readonly File[]) => {
     forget();
     setFiles(chosen);
   };
-  useFileDrop((dropped) => choose(withFiles(files, dropped)));
+  const held = useFileDrop((dropped) => choose(withFiles(files, dropped)));
   const error = storing.error ?? looking.error;
   const refused = error instanceof ApiProblem ? (error.problem.errors ?? []) : [];
-  const findings = [...typed, ...refused];
+  const looked = looking.data?.files.flatMap((each) => each.findings) ?? [];
+  const findings = [...typed, ...(storing.data ? [] : looked), ...refused];
   const placed = findingsAt(findings, "/files", "/facts", "/format");
   const isPlaced = refused.length > 0 && refused.every((each) => placed.includes(each));
   const isBusy = looking.isPending || storing.isPending;
@@ -60,6 +63,7 @@ export function useImport(search: ClustersSearch): ImportState {
   const usable = looking.data?.files.filter((each) => !isRefused(each)).length ?? 0;
   return {
     files,
+    held,
     looked: looking.data,
     stored: storing.data,
     findings,

@@ -6,7 +6,7 @@ import { Field } from "../../components/Field";
 import { FileButton } from "../../components/FileButton";
 import { bandwidth, count, gibibytes } from "../../lib/format";
 import { ClusterEditor } from "./ClusterEditor";
-import type { FileFieldsProps } from "./fields";
+import { CLUSTER_GROUP, type FileFieldsProps } from "./fields";
 import { missing } from "./ModelField";
 import styles from "./NewPlan.module.css";
 
@@ -23,7 +23,7 @@ export function ClusterField({ draft, documents, change, findings, openFiles }: 
     change({ clusterFile: name }, { cluster: { name, content: document } });
   };
   return (
-    <fieldset className={styles.group}>
+    <fieldset className={styles.group} id={CLUSTER_GROUP} tabIndex={-1}>
       <legend>Cluster</legend>
       {draft.clusterFile ? (
         <Field label="Cluster document" findings={missing(draft.clusterFile, documents.cluster?.name)}>

@@ -18,18 +18,18 @@ interface Props {
   onFiles: (files: readonly File[]) => void;
   /** The cluster of the question: what the files do not say comes from it, unless the reader says otherwise. */
   base: string;
+  onLeave: () => void;
   onCompleted: (answer: ClusterCompletion) => void;
 }
 
 /** Topology files that wait to become the cluster of the question. */
-export function TopologyForm({ files, onFiles, base, onCompleted }: Props) {
+export function TopologyForm({ files, onFiles, base, onLeave, onCompleted }: Props) {
   const [wish, setWish] = useState<CompletionWish>({ base, device: "", format: "" });
   const { data: clusters = [] } = useQuery(clustersQuery);
   const { data: devices = [] } = useQuery(devicesQuery);
   const heading = useFocusOnce();
   const completing = useMutation({
     mutationFn: () => completeCluster(files, wish),
-    onSuccess: onCompleted,
   });
   const findings = completing.error instanceof ApiProblem ? (completing.error.problem.errors ?? []) : [];
   const placed = findingsAt(findings, "/base", "/device", "/format", "/files");
@@ -45,7 +45,8 @@ export function TopologyForm({ files, onFiles, base, onCompleted }: Props) {
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    completing.mutate();
+    // Given here and not above: an answer to what was changed meanwhile is not taken.
+    completing.mutate(undefined, { onSuccess: onCompleted });
   };
   return (
     <form className={styles.topology} onSubmit={submit} aria-labelledby="topology-heading">
@@ -91,7 +92,7 @@ export function TopologyForm({ files, onFiles, base, onCompleted }: Props) {
           {completing.isPending ? "Reading\u2026" : "Complete the cluster"}
         </Button>
         <FileButton label="Add files" several onFiles={(added) => change(withFiles(files, added))} />
-        <Button onClick={() => onFiles([])}>Leave it</Button>
+        <Button onClick={onLeave}>Leave it</Button>
       </div>
     </form>
   );

@@ -6,6 +6,7 @@ import { withFiles } from "../../lib/chosenFiles";
 import { useFileDrop } from "../../lib/fileDrop";
 import type { DraftState } from "./draft";
 import { readDropped } from "./dropped";
+import { CLUSTER_GROUP } from "./fields";
 import { completedDocument } from "./topology";
 
 export interface FilesState {
@@ -16,6 +17,8 @@ export interface FilesState {
   readonly topology: readonly File[];
   readonly openFiles: (files: readonly File[]) => void;
   readonly setTopology: (files: readonly File[]) => void;
+  /** The files are not wanted after all. */
+  readonly leave: () => void;
   /** The files became a cluster: it is the draft's. */
   readonly completed: (answer: ClusterCompletion) => void;
 }
@@ -30,10 +33,15 @@ export function useFiles(change: DraftState["change"]): FilesState {
       const names = { modelFile: documents.model?.name, clusterFile: documents.cluster?.name };
       change(Object.fromEntries(Object.entries(names).filter(([, name]) => name)), documents);
     });
+  const leave = () => {
+    setTopology([]);
+    // The form that had the focus is gone with the next frame.
+    requestAnimationFrame(() => document.getElementById(CLUSTER_GROUP)?.focus());
+  };
   const completed = (answer: ClusterCompletion) => {
     const document = completedDocument(answer);
-    setTopology([]);
+    leave();
     change({ clusterFile: document.name }, { cluster: document });
   };
-  return { faults, held: useFileDrop(openFiles), topology, openFiles, setTopology, completed };
+  return { faults, held: useFileDrop(openFiles), topology, openFiles, setTopology, leave, completed };
 }
