@@ -31,6 +31,7 @@ from api.routes import (
     requests,
     strategies,
     sweeps,
+    uploads,
     views,
 )
 from api.service import running
@@ -53,6 +54,7 @@ ROUTERS = (
     sweeps.router,
     catalogue.router,
     fits.router,
+    uploads.router,
     accuracy.router,
     audit.router,
     health.router,

@@ -26,6 +26,7 @@ from api.client.question_body import Asked, body_of, new_key, path_part
 from api.client.stored_plans import check_plan, read_plan
 from api.client.sweeps import Sweeps
 from api.client.transport import Transport, read_answer
+from api.client.uploads import Uploads
 from api.jobs.board import JobRecord
 from api.wire.views import Estimate, Listing, NamedView, ProblemCheck, RequestView, Version
 from planner.plan import Plan
@@ -49,6 +50,7 @@ class Client(Jobs):
     ) -> None:
         super().__init__(Transport(url, api_key, timeout_s, patience or Patience(retries)))
         self.sweeps = Sweeps(self._transport)
+        self.uploads = Uploads(self._transport)
 
     def __repr__(self) -> str:
         return f"Client({self.address!r})"

@@ -21,6 +21,7 @@ from api.wire.questions import (
     ThroughputQuestion,
 )
 from api.wire.sweeps import SweepRequest
+from api.wire.uploads import CompletionQuestion, ImportQuestion
 from planner.accuracy.report_document import AccuracyReport
 from planner.version import __version__
 
@@ -35,6 +36,8 @@ BODIES: tuple[type[BaseModel], ...] = (
     ProfileName,
     StrategyText,
     SweepRequest,
+    CompletionQuestion,
+    ImportQuestion,
     AccuracyReport,
     ProblemDetails,
 )

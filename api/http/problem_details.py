@@ -45,6 +45,11 @@ FLAG_POINTERS = {
     "--time-limit": "/time_limit_s",
     "--top": "/top_k",
     "--seed": "/seed",
+    "--base": "/base",
+    "--device": "/device",
+    "--format": "/format",
+    "--set": "/facts",
+    "--keep-going": "/keep_going",
     "--limit": "limit",
     "--changes": "changes",
     "--label": "name",
@@ -102,7 +107,7 @@ def problem_details(error: MeshwrightError, request_id: str | None = None) -> Pr
         slug=error.slug,
         title=title,
         status=error.http_status,
-        detail="several things are wrong; see errors" if many else _in_fields(error.what),
+        detail="several things are wrong; see errors" if many else in_fields(error.what),
         request_id=request_id,
         errors=_findings(error),
         binding=getattr(error, "binding", None),
@@ -125,8 +130,8 @@ def _findings(error: MeshwrightError) -> tuple[Finding, ...]:
         return tuple(
             Finding(
                 pointer=base + each.pointer,
-                detail=_in_fields(each.what),
-                hint=_in_fields(each.hint) or None,
+                detail=in_fields(each.what),
+                hint=in_fields(each.hint) or None,
                 also=tuple(FLAG_POINTERS.get(place, base + place) for place in each.also),
             )
             for each in error.findings
@@ -136,7 +141,7 @@ def _findings(error: MeshwrightError) -> tuple[Finding, ...]:
         return ()
     if error.where is None and error.hint is None:
         return ()
-    detail, hint = _in_fields(error.what), _in_fields(error.hint or "") or None
+    detail, hint = in_fields(error.what), in_fields(error.hint or "") or None
     return (Finding(pointer=_pointer(error.where or ""), detail=detail, hint=hint),)
 
 
@@ -151,6 +156,6 @@ def _pointer(where: str) -> str:
     return "" if where == "body" else where
 
 
-def _in_fields(text: str) -> str:
+def in_fields(text: str) -> str:
     """The planner's words with the names of request fields in place of flags."""
     return _FLAG.sub(lambda match: FLAG_POINTERS.get(match[0], match[0]).removeprefix("/").replace("/", "."), text)

@@ -167,6 +167,20 @@ def replan(payload: Payload, deadline: float) -> bytes:
     return _document(made)
 
 
+def cluster_completion(payload: Payload, deadline: float) -> bytes:
+    """The cluster that topology files describe."""
+    from api.uploads.completing import completed
+
+    return completed(payload).model_dump_json().encode()
+
+
+def measurement_import(payload: Payload, deadline: float) -> bytes:
+    """What logs and traces measured, stored unless it is a dry run."""
+    from api.uploads.storing import stored
+
+    return stored(payload, deadline).model_dump_json().encode()
+
+
 TASKS: dict[str, Task] = {
     "plan": plan,
     "estimate": estimate,
@@ -181,6 +195,8 @@ TASKS: dict[str, Task] = {
     "emission": emission,
     "quick_plan": quick_plan,
     "replan": replan,
+    "cluster_completion": cluster_completion,
+    "measurement_import": measurement_import,
 }
 """Name -> task; what is not here is never called."""
 

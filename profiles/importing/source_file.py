@@ -47,10 +47,14 @@ class Head:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file or folder given by the user."""
+    """One file or folder given by the user.
+
+    ``given_name``: what it is called where its name on disk says nothing, because it came over a network.
+    """
 
     path: Path
     label: str = field(default="")
+    given_name: str = field(default="")
 
     @property
     def where(self) -> str:
@@ -60,7 +64,7 @@ class SourceFile:
     @property
     def name(self) -> str:
         """Base name without its folders, which may hold user names."""
-        return self.path.name
+        return self.given_name or self.path.name
 
     @property
     def is_folder(self) -> bool:

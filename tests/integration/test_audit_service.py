@@ -19,10 +19,14 @@ from planner.store.address import database_url as sqlalchemy_url
 from planner.store.engine import make_engine, writing
 from tests.board_in_memory import MemoryBoard
 from tests.running_service import question, service
+from tests.uploads import uploaded
 
-CHANGES_NOTHING = {"POST /v1/strategies:read", "POST /v1/estimates", "POST /v1/problems:check"}
+CHANGES_NOTHING = {
+    *("POST /v1/strategies:read", "POST /v1/estimates", "POST /v1/problems:check", "POST /v1/clusters:complete"),
+}
 NEW = {"if-none-match": "*"}
 REPORT = published_report().model_dump(mode="json")
+LOG = {"files": [uploaded("nccl-tests/superbench_nccl_allreduce.log")]}
 REFUSED_SWEEP = {
     "models": ["llama-3.1-8b"],
     "clusters": ["dgx-h100"],
@@ -93,6 +97,7 @@ def test_every_change_is_on_record_and_no_read_is(client: TestClient, keys: dict
         "PUT /v1/accuracy/{name}": client.put("/v1/accuracy/ours", json=REPORT, headers={**admin, **NEW}),
         "PUT /v1/labels/{name}": client.put("/v1/labels/production", json={"plan": plan}, headers=admin),
         "PUT /v1/clusters/{name}": client.put("/v1/clusters/ours", json=cluster, headers={**admin, **NEW}),
+        "POST /v1/profiles:import": client.post("/v1/profiles:import", json=LOG, headers=admin),
         "PUT /v1/models/{name}": client.put("/v1/models/ours", json=model, headers={**admin, **NEW}),
     }
     sweep = done["POST /v1/sweeps"].json()["sweep_id"]
@@ -106,6 +111,7 @@ def test_every_change_is_on_record_and_no_read_is(client: TestClient, keys: dict
     }
     # A profile needs measurements on disk (test_profile_service); its route shares the code of the other two.
     assert unsafe == {*done, *CHANGES_NOTHING, "PUT /v1/profiles/{name}"}
+    client.post("/v1/profiles:import", json={**LOG, "dry_run": True}, headers=admin)
     for name in CHANGES_NOTHING:
         client.post(name.split()[1], json=question(), headers=admin)
     client.post("/v1/plans", json=question(), headers=admin)
@@ -117,7 +123,7 @@ def test_every_change_is_on_record_and_no_read_is(client: TestClient, keys: dict
         assert [(each["phase"], each["status"]) for each in pair] == [("ended", 200), ("begun", None)], name
         assert {(each["method"], each["route"], each["principal"]) for each in pair} == {(method, route, prefix)}
     assert {(each["method"], each["route"]) for each in found} == {tuple(name.split()) for name in done}
-    assert len(found) == 2 * (len(done) + 1), "an answer from memory, an estimate, a check and a read change nothing"
+    assert len(found) == 2 * (len(done) + 1), "an answer from memory, a dry run, a check and a read change nothing"
     label = next(each for each in found if each["route"] == "/v1/labels/{name}")
     assert (label["resource"], label["kind"], label["client"]) == ("production", "key", "testclient")
     assert f"/v1/plans/{plan}" in {each["resource"] for each in found}

@@ -174,6 +174,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/clusters:complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A cluster from topology files; nothing is stored
+         * @description What nvidia-smi topo -m, Slurm, ibnetdiscover, ... say, completed from `base`: a document that questions take.
+         */
+        post: operations["complete_cluster_v1_clusters_complete_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/devices": {
         parameters: {
             query?: never;
@@ -748,6 +768,26 @@ export interface paths {
         get: operations["get_profile_fits_v1_profiles__name__fits_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/profiles:import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Store what benchmark logs and traces measured
+         * @description As `meshwright profile import`: recognised, cleaned, judged, kept once.  A dry run answers 200 with refusals.
+         */
+        post: operations["import_measurements_v1_profiles_import_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1421,6 +1461,21 @@ export interface components {
             kept: boolean;
         };
         /**
+         * BadRow
+         * @description A row that cannot be used.
+         */
+        BadRow: {
+            /** Hint */
+            hint: string;
+            /** What */
+            what: string;
+            /**
+             * Where
+             * @description line from 1, or a JSON pointer
+             */
+            where: string;
+        };
+        /**
          * Cause
          * @description One term of the step time: what it costs and which choice makes it.
          */
@@ -1500,6 +1555,20 @@ export interface components {
             schema_version: 1;
         };
         /**
+         * ClusterCompletion
+         * @description ``POST /v1/clusters:complete``: a cluster that a question takes, and where each of its values comes from.
+         */
+        ClusterCompletion: {
+            cluster: components["schemas"]["Cluster"];
+            /** Files */
+            files: components["schemas"]["FileOutcome"][];
+            /**
+             * Notes
+             * @description one sentence a value
+             */
+            notes: string[];
+        };
+        /**
          * CollectiveFitView
          * @description One curve of a collective of one group shape.
          */
@@ -1532,6 +1601,45 @@ export interface components {
             sigma: components["schemas"]["CurveSpread"];
             /** Smallest Bytes */
             smallest_bytes: number;
+        };
+        /**
+         * CompletionQuestion
+         * @description ``POST /v1/clusters:complete``: which cluster do these files describe?
+         */
+        CompletionQuestion: {
+            /**
+             * Base
+             * @description cluster that gives the numbers which no file gives
+             * @default null
+             */
+            base: string | null;
+            /**
+             * Device
+             * @description catalogue device; overrules the files and the base
+             * @default null
+             */
+            device: string | null;
+            /**
+             * Facts
+             * @description what the files do not say: device, operation, group_size, num_nodes, ...
+             */
+            facts?: {
+                [key: string]: string;
+            };
+            /** Files */
+            files: components["schemas"]["UploadedFile"][];
+            /**
+             * Format
+             * @description of all files; None = each is recognised by its content
+             * @default null
+             */
+            format: string | null;
+            /**
+             * Name
+             * @description how the cluster is called
+             * @default imported
+             */
+            name: string;
         };
         /**
          * Constraints
@@ -1718,6 +1826,14 @@ export interface components {
          * @description ``POST /v1/estimates``: the numbers of one strategy, without any search.
          */
         EstimateQuestion: {
+            /**
+             * Calibration
+             * @description factors that correct the predictions
+             * @default null
+             */
+            calibration: (string | {
+                [key: string]: unknown;
+            }) | null;
             /**
              * Chunk Layers
              * @description layers of each model chunk; None = the best split
@@ -1985,6 +2101,91 @@ export interface components {
             field: string;
         };
         /**
+         * FileOutcome
+         * @description What became of one file, or of several that belong together (ranks of one run).
+         */
+        FileOutcome: {
+            /**
+             * Also Looks Like
+             * @description other formats that would take it
+             */
+            also_looks_like: string[];
+            /**
+             * Bad Rows
+             * @description rows that cannot be used; the first ones
+             */
+            bad_rows: components["schemas"]["BadRow"][];
+            /**
+             * Counts
+             * @description rows by kind: operators, collectives, links, iterations
+             */
+            counts: {
+                [key: string]: number;
+            };
+            /**
+             * Devices
+             * @description devices that were measured; empty text = the file does not say
+             */
+            devices: string[];
+            /**
+             * Findings
+             * @description why it is refused
+             */
+            findings: components["schemas"]["Finding"][];
+            /**
+             * Flags
+             * @description what a reader of the numbers should know
+             */
+            flags: components["schemas"]["Flag"][];
+            /**
+             * Format
+             * @description None = no importer takes it
+             */
+            format: string | null;
+            /** Name */
+            name: string;
+            /** Num Bad Rows */
+            num_bad_rows: number;
+            /**
+             * Positions
+             * @description which of the request's files, from 0
+             */
+            positions: number[];
+            /**
+             * Redactions
+             * @description names and secrets removed from texts, by kind
+             */
+            redactions: {
+                [key: string]: number;
+            };
+            /**
+             * Skipped
+             * @description rows left out on purpose, by reason
+             */
+            skipped: {
+                [key: string]: number;
+            };
+            /**
+             * Status
+             * @description read: of a topology, of which nothing is stored
+             */
+            status: "read" | ("would store" | "stored" | "already stored" | "refused" | "not recognised");
+            /**
+             * Title
+             * @description the format in words
+             */
+            title: string | null;
+            /** Tool */
+            tool: string | null;
+            /** Tool Version */
+            tool_version: string | null;
+            /**
+             * Topology
+             * @description the wiring that it shows, in words
+             */
+            topology: string | null;
+        };
+        /**
          * Finding
          * @description One fault: where it is, what it is, what would repair it.
          */
@@ -2021,6 +2222,21 @@ export interface components {
             profile_id: string;
             /** Tables */
             tables: components["schemas"]["TableFitView"][];
+        };
+        /**
+         * Flag
+         * @description Something a reader of the numbers should know: the declared rank count contradicts the bandwidths, say.
+         */
+        Flag: {
+            /**
+             * Code
+             * @description stable short name: rank-mismatch, waiting-included
+             */
+            code: string;
+            /** Line */
+            line?: number | null;
+            /** What */
+            what: string;
         };
         /**
          * Gain
@@ -2126,6 +2342,56 @@ export interface components {
              * @description per node
              */
             memory_bytes: number;
+        };
+        /**
+         * ImportAnswer
+         * @description ``POST /v1/profiles:import``: what was read, and what was kept of it.
+         */
+        ImportAnswer: {
+            /** Devices */
+            devices: components["schemas"]["MeasuredDevice"][];
+            /** Dry Run */
+            dry_run: boolean;
+            /** Files */
+            files: components["schemas"]["FileOutcome"][];
+            /**
+             * Num Observations
+             * @description rows that can be stored, stored already or not
+             */
+            num_observations: number;
+        };
+        /**
+         * ImportQuestion
+         * @description ``POST /v1/profiles:import``: measurements to keep.
+         */
+        ImportQuestion: {
+            /**
+             * Dry Run
+             * @description store nothing; say what would be stored
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Facts
+             * @description what the files do not say: device, operation, group_size, num_nodes, ...
+             */
+            facts?: {
+                [key: string]: string;
+            };
+            /** Files */
+            files: components["schemas"]["UploadedFile"][];
+            /**
+             * Format
+             * @description of all files; None = each is recognised by its content
+             * @default null
+             */
+            format: string | null;
+            /**
+             * Keep Going
+             * @description store good files and good rows although others are refused
+             * @default false
+             */
+            keep_going: boolean;
         };
         /**
          * JobPage
@@ -2527,6 +2793,26 @@ export interface components {
             latency_s: number;
             /** Name */
             name: string;
+        };
+        /**
+         * MeasuredDevice
+         * @description A device that the files measured, and what a question with ``profile: auto`` leans on now.
+         */
+        MeasuredDevice: {
+            /** Device */
+            device: string;
+            /**
+             * In Catalogue
+             * @description false = kept, but no plan can use it
+             */
+            in_catalogue: boolean;
+            /** Num Points */
+            num_points: number;
+            /**
+             * Profile Id
+             * @description None = nothing stored predicts anything
+             */
+            profile_id: string | null;
         };
         /**
          * MemoryBill
@@ -3169,6 +3455,14 @@ export interface components {
          */
         PlanQuestion: {
             /**
+             * Calibration
+             * @description factors that correct the predictions
+             * @default null
+             */
+            calibration: (string | {
+                [key: string]: unknown;
+            }) | null;
+            /**
              * Cluster
              * @description a built-in or stored name; or a cluster document (units may be spelt)
              */
@@ -3499,6 +3793,14 @@ export interface components {
          * @description Which problem is meant: the parts of ``planner.problem.Problem``, by name or in full.
          */
         Question: {
+            /**
+             * Calibration
+             * @description factors that correct the predictions
+             * @default null
+             */
+            calibration: (string | {
+                [key: string]: unknown;
+            }) | null;
             /**
              * Cluster
              * @description a built-in or stored name; or a cluster document (units may be spelt)
@@ -4844,6 +5146,19 @@ export interface components {
             to_rank: number[];
         };
         /**
+         * UploadedFile
+         * @description One file, as a tool wrote it.
+         */
+        UploadedFile: {
+            /**
+             * Content Base64
+             * @description its bytes in base64 (RFC 4648); gzip is unpacked
+             */
+            content_base64: string;
+            /** Name */
+            name: string;
+        };
+        /**
          * Version
          * @description Which software answers.
          */
@@ -5871,6 +6186,140 @@ export interface operations {
             };
             /** @description If-Match is missing */
             428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    complete_cluster_v1_clusters_complete_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "base": "dgx-h100",
+                 *       "files": [
+                 *         {
+                 *           "content_base64": "U3dpdGNoTmFtZT1sZWFmMCBOb2Rlcz1uWzAtM10KU3dpdGNoTmFtZT1sZWFmMSBOb2Rlcz1uWzQtN10KU3dpdGNoTmFtZT1zcGluZSBTd2l0Y2hlcz1sZWFmWzAtMV0K",
+                 *           "name": "topology.conf"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["CompletionQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterCompletion"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9670,6 +10119,134 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    import_measurements_v1_profiles_import_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "dry_run": true,
+                 *       "facts": {
+                 *         "device": "h100-sxm5-80gb"
+                 *       },
+                 *       "files": [
+                 *         {
+                 *           "content_base64": "IyAgc2l6ZSAgICAgY291bnQgICAgICB0eXBlICAgcmVkb3AgICAgcm9vdCAgICAgdGltZSAgIGFsZ2J3ICAgYnVzYncgI3dyb25nICAgICB0aW1lICAgYWxnYncgICBidXNidyAgI3dyb25nCiMgICAoQikgKGVsZW1lbnRzKSAgICAgICAgICAgICAgICAgICAgICAgICAgICAgKHVzKSAgKEdCL3MpICAoR0IvcykgICAgICAgICAgICAodXMpICAoR0IvcykgIChHQi9zKQogMTA0ODU3NiAgICAyNjIxNDQgICAgIGZsb2F0ICAgICBzdW0gICAgICAtMSAgICAyOC41NiAgIDM2LjcxICAgNjQuMjQgICAgICAwICAgIDI4LjM3ICAgMzYuOTYgICA2NC42OCAgICAgIDAK",
+                 *           "name": "all_reduce.txt"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ImportQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportAnswer"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -4,11 +4,11 @@ import { useEffect, useRef, useState } from "react";
 
 const holdsFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
 
-/** Whether files are held over the window now; `onFile` gets each that is dropped. */
-export function useFileDrop(onFile: (file: File) => void): boolean {
+/** Whether files are held over the window now; `onFiles` gets those that are dropped together. */
+export function useFileDrop(onFiles: (files: readonly File[]) => void): boolean {
   const [held, setHeld] = useState(false);
-  const latest = useRef(onFile);
-  latest.current = onFile;
+  const latest = useRef(onFiles);
+  latest.current = onFiles;
   useEffect(() => {
     const over = (event: DragEvent) => {
       if (!holdsFiles(event)) return;
@@ -23,7 +23,7 @@ export function useFileDrop(onFile: (file: File) => void): boolean {
       if (!holdsFiles(event)) return;
       event.preventDefault();
       setHeld(false);
-      for (const file of event.dataTransfer?.files ?? []) latest.current(file);
+      latest.current([...(event.dataTransfer?.files ?? [])]);
     };
     window.addEventListener("dragover", over);
     window.addEventListener("dragleave", leave);

@@ -1,22 +1,22 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type FormEvent, useMemo, useState } from "react";
+import { type FormEvent, useMemo } from "react";
 import { ApiProblem } from "../api/problem";
 import { problemCheckQuery } from "../api/queries/questions";
 import { Button } from "../components/Button";
 import { Infeasible, isInfeasible } from "../components/Infeasible";
 import { ProblemNotice } from "../components/ProblemNotice";
-import { useFileDrop } from "../lib/fileDrop";
 import { useSettled } from "../lib/settled";
 import { ClusterField } from "./new-plan/ClusterField";
 import { type DraftState, useDraft } from "./new-plan/draft";
-import { readDropped } from "./new-plan/dropped";
+import { useFiles } from "./new-plan/files";
 import { LimitFields } from "./new-plan/LimitFields";
 import { ModelField } from "./new-plan/ModelField";
 import styles from "./new-plan/NewPlan.module.css";
 import { placed } from "./new-plan/pointers";
 import { checkable, questionOf } from "./new-plan/question";
 import { askForPlan } from "./new-plan/submit";
+import { TopologyForm } from "./new-plan/TopologyForm";
 import { Verdict } from "./new-plan/Verdict";
 import { WorkloadFields } from "./new-plan/WorkloadFields";
 
@@ -28,7 +28,6 @@ export function NewPlan() {
   const question = useMemo(() => questionOf(draft, documents), [draft, documents]);
   const check = useQuery(problemCheckQuery(checkable(useSettled(question, CHECK_AFTER_MS))));
   const asking = useAsking(question);
-  const { fault, openFile, held } = useFiles(change);
   const refused = asking.error instanceof ApiProblem ? (asking.error.problem.errors ?? []) : [];
   const findings = placed([...(check.data?.findings ?? []), ...refused]);
   // What was refused was another question.
@@ -36,17 +35,29 @@ export function NewPlan() {
     asking.reset();
     change(part, added);
   };
+  const files = useFiles(edit);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     asking.mutate();
   };
-  const fields = { draft, documents, change: edit, findings, openFile };
+  const fields = { draft, documents, change: edit, findings, openFiles: files.openFiles };
   return (
-    <div className={held ? `${styles.screen} ${styles.held}` : styles.screen}>
+    <div className={files.held ? `${styles.screen} ${styles.held}` : styles.screen}>
       <header className={styles.head}>
         <h1>New plan</h1>
-        <p>Drop a model's config.json or a cluster document on this page, or choose by name.</p>
+        <p>
+          Drop a model's config.json, a cluster document or topology files on this page, or choose by name.
+        </p>
       </header>
+      {files.topology.length > 0 && (
+        <TopologyForm
+          files={files.topology}
+          onFiles={files.setTopology}
+          base={draft.cluster}
+          onLeave={files.leave}
+          onCompleted={files.completed}
+        />
+      )}
       <form onSubmit={submit} className={styles.form} noValidate>
         <ModelField {...fields} />
         <ClusterField {...fields} />
@@ -54,10 +65,12 @@ export function NewPlan() {
           <WorkloadFields {...fields} />
           <LimitFields {...fields} />
         </div>
-        {fault && (
-          <p role="alert" className={styles.fileError}>
-            {fault}
-          </p>
+        {files.faults.length > 0 && (
+          <div role="alert" className={styles.fileError}>
+            {files.faults.map((fault) => (
+              <p key={fault}>{fault}</p>
+            ))}
+          </div>
         )}
         <div className={styles.submit}>
           <Button type="submit" look="primary" disabled={asking.isPending}>
@@ -81,21 +94,6 @@ function useAsking(question: Parameters<typeof askForPlan>[0]) {
         ? navigate({ to: "/plans/$planId", params: { planId: asked.plan } })
         : navigate({ to: "/jobs/$jobId", params: { jobId: asked.job }, search: { follow: true } }),
   });
-}
-
-/** Files that are dropped or opened become part of the draft. */
-function useFiles(change: DraftState["change"]) {
-  const [fault, setFault] = useState("");
-  const openFile = (file: File) =>
-    void readDropped(file).then(
-      (found) => {
-        setFault("");
-        const names = { modelFile: found.model?.name, clusterFile: found.cluster?.name };
-        change(Object.fromEntries(Object.entries(names).filter(([, name]) => name)), found);
-      },
-      (error: Error) => setFault(error.message),
-    );
-  return { fault, openFile, held: useFileDrop(openFile) };
 }
 
 function Refusal({ error, shownElsewhere }: Parameters<typeof ProblemNotice>[0]) {

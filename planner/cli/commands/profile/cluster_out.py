@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.cli.commands.profile.import_outcome import Outcome
 from planner.cli.reading import write_file
 from planner.errors import DocumentInvalid
+from profiles.import_outcomes import Outcome, topologies_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,7 @@ def complete(outcomes: Sequence[Outcome], path: Path, base: str | None, device: 
     from profiles.complete_cluster import cluster_yaml, complete_cluster
     from profiles.merge_topologies import merge_topologies
 
-    topologies = [
-        outcome.result.imported.topology
-        for outcome in outcomes
-        if outcome.usable and outcome.result.imported is not None and outcome.result.imported.topology is not None
-    ]
+    topologies = topologies_of(outcomes)
     if not topologies:
         raise DocumentInvalid(
             "none of the files describes a topology",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,6 @@ from planner.cli.options import Output, Quiet
 from planner.cli.output import OutputFormat, write_answer
 from planner.cli.problem_inputs import whole_number
 from planner.errors import DocumentInvalid
-
-if TYPE_CHECKING:
-    from planner.cli.commands.profile.import_outcome import Outcome
-    from profiles.observation_store.store import ObservationStore
 
 INSTALLED = "aiconfigurator"
 """The word for the installed package, and the format of its tables."""
@@ -87,18 +83,19 @@ def import_files(  # noqa: PLR0913, PLR0917  # a flag is an argument
 
     from planner.cli.commands.profile import cluster_out as clusters
     from planner.cli.commands.profile import import_answer, import_outcome
+    from profiles.import_outcomes import mark_stored, store_usable
     from profiles.observation_store.store import ObservationStore
 
     store = ObservationStore.open(profiles)
     wanted = import_outcome.Wanted(format_name, facts, keep_going=keep_going, redact=not no_redact, quiet=quiet)
     outcomes = import_outcome.read_all(files, system, wanted)
-    import_outcome.mark_stored(outcomes, store)
+    mark_stored(outcomes, store)
     refusal = import_outcome.refusal(outcomes, keep_going=keep_going)
     if refusal is not None and not (dry_run or keep_going):
         raise refusal
     cluster = None if cluster_out is None else clusters.complete(outcomes, cluster_out, base, facts.get("device"))
     if not dry_run:
-        _store(outcomes, store)
+        store_usable(outcomes, store)
         if cluster is not None:
             cluster.write()
     limit = rows if dry_run else 0
@@ -106,13 +103,6 @@ def import_files(  # noqa: PLR0913, PLR0917  # a flag is an argument
     write_answer(data, output, lambda: import_answer.answer_tables(outcomes, store, dry_run=dry_run, cluster=cluster))
     if refusal is not None:
         raise refusal
-
-
-def _store(outcomes: Sequence[Outcome], store: ObservationStore) -> None:
-    """Everything that can be stored, at once: a failed write leaves nothing."""
-    store.add_prepared([batch for outcome in outcomes if outcome.usable for batch in outcome.prepared])
-    for outcome in outcomes:
-        outcome.is_done = outcome.usable
 
 
 def check_words(files: Sequence[str], system: str | None, cluster_out: Path | None, base: str | None) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.commands.profile.import_outcome import Outcome
 from planner.cli.commands.profile.row_data import row_data
 from planner.cli.commands.profile.rows_summary import COLUMNS, batch_lines
 from planner.errors import MeshwrightError
+from profiles.import_outcomes import Outcome
 from profiles.observation_store.preparing import PreparedBatch
 from profiles.observation_store.schema import KINDS, Kind, from_table
 from profiles.observations.records import Observation

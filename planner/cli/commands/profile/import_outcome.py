@@ -1,19 +1,18 @@
-"""What became of each file of an import: would it be stored, is it stored already, or was it refused?"""
+"""How does the command line read the files of an import, and what does it say when some are refused?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.cli.commands.profile.import_ import INSTALLED
 from planner.cli.progress import counted_progress
 from planner.errors import DocumentInvalid, MeshwrightError
+from profiles.import_outcomes import Outcome, outcome_of
 from profiles.importing.format import ReadOptions
-from profiles.importing.read_sources import ReadResult, guarded, read_sources
+from profiles.importing.read_sources import ReadResult, read_sources
 from profiles.importing.source_file import SourceFile
-from profiles.observation_store.preparing import PreparedBatch, prepare
-from profiles.observation_store.store import ObservationStore
 
 REFUSED_SHOWN = 20
 
@@ -29,51 +28,12 @@ class Wanted:
     quiet: bool = False
 
 
-@dataclass(slots=True)
-class Outcome:
-    """One source: what was read, the batches that it makes, and whether they are new."""
-
-    result: ReadResult
-    prepared: list[PreparedBatch] = field(default_factory=list)
-    error: MeshwrightError | None = None
-    stored_ids: frozenset[str] = frozenset()
-    is_done: bool = False
-
-    @property
-    def usable(self) -> bool:
-        """Whether there is something to store, stored already or not."""
-        return self.error is None and bool(self.prepared)
-
-    @property
-    def status(self) -> str:
-        """One of: would store, stored, already stored, refused, not recognised."""
-        if self.result.passed_over:
-            return "not recognised"
-        if not self.usable:
-            return "refused"
-        if all(batch.record.batch_id in self.stored_ids for batch in self.prepared):
-            return "already stored"
-        return "stored" if self.is_done else "would store"
-
-    @property
-    def num_observations(self) -> int:
-        """Rows of all batches that can be stored."""
-        return sum(batch.record.num_observations for batch in self.prepared) if self.usable else 0
-
-
 def read_all(files: Sequence[str], system: str | None, wanted: Wanted) -> list[Outcome]:
     """Read every file, or the installed tables of a system.  Errors of files become outcomes."""
     if system is not None:
         return _read_installed(system, wanted)
     with counted_progress("reading", quiet=wanted.quiet) as progress:
-        return [_outcome(result) for result in _results([Path(file) for file in files], wanted, progress)]
-
-
-def mark_stored(outcomes: Sequence[Outcome], store: ObservationStore) -> None:
-    """Note which batches the store has."""
-    for outcome in outcomes:
-        ids = (batch.record.batch_id for batch in outcome.prepared)
-        outcome.stored_ids = frozenset(each for each in ids if store.has(each))
+        return [outcome_of(result) for result in _results([Path(file) for file in files], wanted, progress)]
 
 
 def refusal(outcomes: Sequence[Outcome], *, keep_going: bool) -> MeshwrightError | None:
@@ -115,7 +75,7 @@ def _read_installed(system: str, wanted: Wanted) -> list[Outcome]:
             # Where pip put the package is nobody's business; the place inside it is what tells tables apart.
             file = SourceFile(path, label=str(Path(*path.parts[path.parts.index(system) :])))
             for result in _results([file], replace(wanted, format_name=INSTALLED)):
-                outcomes.append(_outcome(_from_package(result, release)))
+                outcomes.append(outcome_of(_from_package(result, release)))
             if progress is not None:
                 progress(number, len(paths))
     if not any(outcome.usable for outcome in outcomes):
@@ -147,16 +107,6 @@ def _results(
         redact=wanted.redact,
         on_progress=progress,
     )
-
-
-def _outcome(result: ReadResult) -> Outcome:
-    imported, source = result.imported, result.source
-    if result.error is not None or imported is None or source is None:
-        return Outcome(result, error=result.error)
-    try:
-        return Outcome(result, guarded(result.files, lambda: prepare(imported, source, result.given)))
-    except MeshwrightError as error:
-        return Outcome(result, error=error)
 
 
 def _one_line(outcome: Outcome) -> str:

@@ -1,11 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ProfileRow, profilesQuery } from "../../api/queries/hardware";
+import { Button } from "../../components/Button";
 import type { Column } from "../../components/DataTable";
 import { Empty } from "../../components/Empty";
 import { Loading } from "../../components/Loading";
 import { ProblemNotice } from "../../components/ProblemNotice";
 import { moment } from "../../lib/format";
+import styles from "./Clusters.module.css";
 import { FitsReport } from "./FitsReport";
+import { ImportForm } from "./ImportForm";
 import { Shelf, type ShelfProps } from "./Shelf";
 
 const COLUMNS: readonly Column<ProfileRow>[] = [
@@ -13,8 +16,25 @@ const COLUMNS: readonly Column<ProfileRow>[] = [
   { name: "made", title: "Named", cell: (row) => moment(row.created_at) },
 ];
 
-/** Named measurements.  A profile can also be looked at by its id: the address says which. */
-export function ProfileShelf({ search, write }: ShelfProps) {
+/** Named measurements, and the way in for more. */
+export function ProfileShelf(props: ShelfProps) {
+  const { search, write } = props;
+  return (
+    <div className={styles.report}>
+      {search.logs ? (
+        <ImportForm {...props} />
+      ) : (
+        <div className={styles.buttons}>
+          <Button onClick={() => write({ logs: true })}>Import logs</Button>
+        </div>
+      )}
+      <NamedProfiles {...props} />
+    </div>
+  );
+}
+
+/** A profile can also be looked at by its id: the address says which. */
+function NamedProfiles({ search, write }: ShelfProps) {
   const listed = useQuery(profilesQuery);
   if (listed.error) return <ProblemNotice error={listed.error} onRetry={() => void listed.refetch()} />;
   if (!listed.data) return <Loading label="profiles" height={300} lines={6} />;

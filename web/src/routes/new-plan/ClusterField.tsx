@@ -3,15 +3,15 @@ import { type ClusterRow, clusterQuery, clustersQuery } from "../../api/queries/
 import { Button } from "../../components/Button";
 import { TextField } from "../../components/ChoiceField";
 import { Field } from "../../components/Field";
+import { FileButton } from "../../components/FileButton";
 import { bandwidth, count, gibibytes } from "../../lib/format";
 import { ClusterEditor } from "./ClusterEditor";
-import { FileButton } from "./FileButton";
-import type { FileFieldsProps } from "./fields";
+import { CLUSTER_GROUP, type FileFieldsProps } from "./fields";
 import { missing } from "./ModelField";
 import styles from "./NewPlan.module.css";
 
 /** On which devices: a cluster of the catalogue scaled to a count, or a document of one's own. */
-export function ClusterField({ draft, documents, change, findings, openFile }: FileFieldsProps) {
+export function ClusterField({ draft, documents, change, findings, openFiles }: FileFieldsProps) {
   const { data: clusters = [] } = useQuery(clustersQuery);
   const queries = useQueryClient();
   const own =
@@ -23,7 +23,7 @@ export function ClusterField({ draft, documents, change, findings, openFile }: F
     change({ clusterFile: name }, { cluster: { name, content: document } });
   };
   return (
-    <fieldset className={styles.group}>
+    <fieldset className={styles.group} id={CLUSTER_GROUP} tabIndex={-1}>
       <legend>Cluster</legend>
       {draft.clusterFile ? (
         <Field label="Cluster document" findings={missing(draft.clusterFile, documents.cluster?.name)}>
@@ -58,17 +58,32 @@ export function ClusterField({ draft, documents, change, findings, openFile }: F
       <div className={styles.files}>
         {draft.clusterFile && <Button onClick={() => change({ clusterFile: "" })}>Use the catalogue</Button>}
         {chosen && <Button onClick={() => void edit()}>Change its figures</Button>}
-        <FileButton label="Open cluster document" onFile={openFile} />
+        <FileButton label="Open cluster document or topology" several onFiles={openFiles} />
       </div>
       {chosen && <Facts cluster={chosen} />}
       {own && (
         <ClusterEditor
           content={own.content}
-          onChange={(content) => change({}, { cluster: { name: own.name, content } })}
+          onChange={(content) => change({}, { cluster: { ...own, content } })}
           findings={findings.cluster}
         />
       )}
+      {own?.notes && <Notes notes={own.notes} />}
     </fieldset>
+  );
+}
+
+/** Of a cluster that topology files completed. */
+function Notes({ notes }: { notes: readonly string[] }) {
+  return (
+    <details className={styles.notes}>
+      <summary>Where each value came from ({count(notes.length)})</summary>
+      <ul>
+        {notes.map((note) => (
+          <li key={note}>{note}</li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

@@ -3,13 +3,13 @@ import type { Finding } from "../../api/problem";
 import { type ModelRow, modelsQuery } from "../../api/queries/catalogue";
 import { Button } from "../../components/Button";
 import { Field } from "../../components/Field";
+import { FileButton } from "../../components/FileButton";
 import { compact, count } from "../../lib/format";
-import { FileButton } from "./FileButton";
 import type { FileFieldsProps } from "./fields";
 import styles from "./NewPlan.module.css";
 
 /** Which model: one of the catalogue, or a config.json. */
-export function ModelField({ draft, documents, change, findings, openFile }: FileFieldsProps) {
+export function ModelField({ draft, documents, change, findings, openFiles }: FileFieldsProps) {
   const { data: models = [] } = useQuery(modelsQuery);
   const chosen = draft.modelFile ? undefined : models.find((each) => each.name === draft.model);
   return (
@@ -50,7 +50,7 @@ export function ModelField({ draft, documents, change, findings, openFile }: Fil
         </Field>
       )}
       <div className={styles.files}>
-        <FileButton label="Open config.json" onFile={openFile} />
+        <FileButton label="Open config.json" accept=".json,application/json" onFiles={openFiles} />
       </div>
       {chosen && <Facts model={chosen} />}
     </fieldset>

@@ -1,38 +1,54 @@
-/** What is a file that somebody dropped?  A model or a cluster, by what its keys say. */
+/** What is a file that somebody dropped?  A model or a cluster, by what its keys say; anything else may be a topology. */
 
 import type { Documents } from "./question";
 
 export class FileRefused extends Error {}
 
 const MODEL_KEYS = ["model_type", "architectures", "hidden_size", "layer_kinds", "num_layers"];
+/** No document of ours is larger. */
 const MOST_BYTES = 2 * 2 ** 20;
 
 /** Which of the two documents an object is. */
-export function kindOf(content: Record<string, unknown>): keyof Documents | undefined {
+export function kindOf(content: Record<string, unknown>): "model" | "cluster" | undefined {
   if ("pools" in content) return "cluster";
   return MODEL_KEYS.some((key) => key in content) ? "model" : undefined;
 }
 
-export async function readDropped(file: File): Promise<Documents> {
-  if (file.size > MOST_BYTES) throw new FileRefused(`${file.name} is larger than 2 MiB`);
-  const content = parsed(file.name, await file.text());
-  const kind = kindOf(content);
-  if (kind === undefined) {
-    throw new FileRefused(
-      `${file.name} is neither a model (no hidden_size, no model_type) nor a cluster (no pools)`,
-    );
+/** The document that a text is; undefined = none of ours.  Throws FileRefused for a .json that is no JSON. */
+export function documentOf(name: string, text: string): Documents | undefined {
+  let content: unknown;
+  try {
+    content = JSON.parse(text);
+  } catch (error) {
+    // Who says JSON means a document, with a mistake in it; tools write anything under other names.
+    if (/\.json$/i.test(name)) throw new FileRefused(`${name} is no JSON: ${(error as Error).message}`);
+    return undefined;
   }
-  return { [kind]: { name: file.name, content } };
+  if (typeof content !== "object" || content === null || Array.isArray(content)) return undefined;
+  const kind = kindOf(content as Record<string, unknown>);
+  return kind && { [kind]: { name, content: content as Record<string, unknown> } };
 }
 
-function parsed(name: string, text: string): Record<string, unknown> {
-  try {
-    const content: unknown = JSON.parse(text);
-    if (typeof content === "object" && content !== null && !Array.isArray(content)) {
-      return content as Record<string, unknown>;
+export interface Read {
+  readonly documents: Documents;
+  /** Files that are no documents: what tools say about a machine. */
+  readonly others: readonly File[];
+  readonly faults: readonly string[];
+}
+
+/** What several files are, that were dropped or opened together. */
+export async function readDropped(files: readonly File[]): Promise<Read> {
+  let documents: Documents = {};
+  const others: File[] = [];
+  const faults: string[] = [];
+  for (const file of files) {
+    try {
+      const found = file.size > MOST_BYTES ? undefined : documentOf(file.name, await file.text());
+      if (found) documents = { ...documents, ...found };
+      else others.push(file);
+    } catch (error) {
+      faults.push(error instanceof FileRefused ? error.message : `${file.name} cannot be read`);
     }
-  } catch (error) {
-    throw new FileRefused(`${name} is no JSON: ${(error as Error).message}`);
   }
-  throw new FileRefused(`${name} holds no JSON object`);
+  return { documents, others, faults };
 }

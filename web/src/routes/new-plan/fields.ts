@@ -5,6 +5,9 @@ import type { DraftState } from "./draft";
 import type { PlacedFindings } from "./pointers";
 import type { Documents } from "./question";
 
+/** Where a reader goes on when files became the cluster. */
+export const CLUSTER_GROUP = "cluster-group";
+
 export interface FieldsProps {
   draft: Draft;
   documents: Documents;
@@ -13,5 +16,5 @@ export interface FieldsProps {
 }
 
 export interface FileFieldsProps extends FieldsProps {
-  openFile: (file: File) => void;
+  openFiles: (files: readonly File[]) => void;
 }

@@ -12,6 +12,8 @@ export interface Documents {
 export interface DroppedDocument {
   readonly name: string;
   readonly content: Record<string, unknown>;
+  /** Where each value comes from, of a cluster that topology files completed. */
+  readonly notes?: readonly string[];
 }
 
 /** "64" -> 64, "" -> undefined, "6k" -> "6k". */

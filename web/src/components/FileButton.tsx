@@ -1,13 +1,16 @@
 import { useRef } from "react";
-import { Button } from "../../components/Button";
+import { Button } from "./Button";
 
 interface Props {
   label: string;
-  onFile: (file: File) => void;
+  onFiles: (files: readonly File[]) => void;
+  /** What the browser offers first; the reader may choose anything. */
+  accept?: string;
+  several?: boolean;
 }
 
-/** Opens a JSON file of the reader's machine; it is read in the browser. */
-export function FileButton({ label, onFile }: Props) {
+/** Opens files of the reader's machine. */
+export function FileButton({ label, onFiles, accept, several = false }: Props) {
   const input = useRef<HTMLInputElement>(null);
   return (
     <>
@@ -15,13 +18,13 @@ export function FileButton({ label, onFile }: Props) {
       <input
         ref={input}
         type="file"
-        accept=".json,application/json"
+        accept={accept}
+        multiple={several}
         hidden
         aria-hidden="true"
         tabIndex={-1}
         onChange={(event) => {
-          const file = event.target.files?.[0];
-          if (file) onFile(file);
+          onFiles([...(event.target.files ?? [])]);
           event.target.value = "";
         }}
       />

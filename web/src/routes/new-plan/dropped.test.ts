@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { documentOf, readDropped } from "./dropped";
+
+const file = (name: string, text: string) => new File([text], name);
+
+test("a document is known by its keys, whatever the file is called", () => {
+  expect(documentOf("config.json", '{"model_type": "llama"}')).toHaveProperty("model.name", "config.json");
+  expect(documentOf("lab.txt", '{"pools": []}')).toHaveProperty("cluster.name", "lab.txt");
+});
+
+test.each([
+  ["topology.conf", "SwitchName=leaf0 Nodes=n[0-3]"],
+  ["netq.json", '{"nodes": []}'],
+  ["list.json", "[1]"],
+])("%s is left to the service", (name, text) => expect(documentOf(name, text)).toBeUndefined());
+
+test("a .json with a mistake in it is no topology", () => {
+  expect(() => documentOf("config.json", '{"a": 1,}')).toThrow(/config\.json is no JSON/);
+});
+
+test("files that come together are told apart, and each fault is kept", async () => {
+  const topology = file("topology.conf", "SwitchName=leaf0 Nodes=n[0-3]");
+  const large = file("trace.json", `{"a": "${"x".repeat(2 ** 21)}"}`);
+  const read = await readDropped([
+    file("config.json", '{"num_layers": 2}'),
+    topology,
+    file("broken.json", "{"),
+    file("cluster.json", '{"pools": []}'),
+    large,
+  ]);
+  expect(Object.keys(read.documents)).toEqual(["model", "cluster"]);
+  expect(read.others).toEqual([topology, large]);
+  expect(read.faults).toEqual([expect.stringMatching(/^broken\.json is no JSON/)]);
+});
