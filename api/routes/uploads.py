@@ -109,7 +109,8 @@ async def _read(service: Service, task: str, question: UploadQuestion, more: dic
         files = await to_thread.run_sync(held.enter_context, received_files(question.files))
         payload = {**await to_thread.run_sync(_named, service, question), **more, "files": files}
         try:
-            return await service.quick.run(task, payload, service.settings.quick_s)
+            # Not among the estimates: a large file would keep every slider waiting.
+            return await service.searches.run(task, payload, service.settings.quick_s)
         except TooLong:
             what = f"reading them takes longer than {service.settings.quick_s:g} s"
             hint = "send fewer or smaller files; what is stored already is never stored twice"
