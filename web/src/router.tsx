@@ -9,14 +9,13 @@ import {
   createRoute,
   createRouter,
   lazyRouteComponent,
-  parseSearchWith,
-  stringifySearchWith,
 } from "@tanstack/react-router";
 import { planQuery } from "./api/queries/plans";
 import { Loading } from "./components/Loading";
 import { NotFound } from "./components/NotFound";
 import { ProblemNotice } from "./components/ProblemNotice";
 import { Shell } from "./components/Shell";
+import { parseAddress, writeAddress } from "./lib/address";
 import { shortId } from "./lib/format";
 import { readAccuracySearch } from "./routes/accuracy.search";
 import { readClustersSearch } from "./routes/clusters.search";
@@ -180,18 +179,12 @@ const tree = root.addChildren([
   accuracy,
 ]);
 
-/** Only lists and objects are JSON in an address: `?devices=64`, not `?devices=%2264%22`. */
-function parseStructured(text: string): unknown {
-  if (!/^[[{]/.test(text)) throw new SyntaxError("plain text");
-  return JSON.parse(text);
-}
-
 export function createAppRouter(queries: QueryClient) {
   return createRouter({
     routeTree: tree,
     context: { queries },
-    parseSearch: parseSearchWith(parseStructured),
-    stringifySearch: stringifySearchWith(JSON.stringify),
+    parseSearch: parseAddress,
+    stringifySearch: writeAddress,
     defaultPreload: "intent",
     defaultPendingComponent: () => <Loading label="screen" height={320} lines={5} />,
     defaultErrorComponent: ({ error, reset }) => <ProblemNotice error={error} onRetry={reset} />,

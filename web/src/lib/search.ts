@@ -56,15 +56,25 @@ export function flag(initial = false): Parameter<boolean> {
   };
 }
 
-/** A list of distinct texts: `?pinned=["a","b"]` or one text. */
+/** A list of distinct texts: `?pinned=["a","b"]`, or typed by hand `?pinned=a&pinned=b`. */
 export function texts(most = 20): Parameter<readonly string[]> {
   return {
     initial: [],
     read: (raw) => {
-      const list = Array.isArray(raw) ? raw : typeof raw === "string" ? [raw] : undefined;
+      const list = Array.isArray(raw) ? raw : typeof raw === "string" ? listIn(raw) : undefined;
       return list && [...new Set(list.map(String))].slice(0, most);
     },
   };
+}
+
+/** The JSON list that a text is, else the text alone. */
+function listIn(text: string): readonly unknown[] {
+  try {
+    const found: unknown = JSON.parse(text);
+    return Array.isArray(found) ? found : [text];
+  } catch {
+    return [text];
+  }
 }
 
 type Parameters = Readonly<Record<string, Parameter<unknown>>>;

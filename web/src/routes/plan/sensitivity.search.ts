@@ -4,8 +4,7 @@ export const REACHES = ["10,20", "10", "20", "50"] as const;
 
 /** By how many percent inputs are off, the lever looked at, and whether the plan is searched again under each change. */
 export const readSensitivitySearch = searchReader({
-  // An address that says 10 is read as a number.
-  by: { ...oneOf(REACHES, "10,20"), read: (raw) => REACHES.find((each) => each === String(raw)) },
+  by: oneOf(REACHES, "10,20"),
   lever: text("", 40),
   flips: flag(false),
 });
