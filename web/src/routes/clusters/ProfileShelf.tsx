@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
 import { type ProfileRow, profilesQuery } from "../../api/queries/hardware";
 import { Button } from "../../components/Button";
 import type { Column } from "../../components/DataTable";
@@ -8,7 +9,6 @@ import { ProblemNotice } from "../../components/ProblemNotice";
 import { moment } from "../../lib/format";
 import styles from "./Clusters.module.css";
 import { FitsReport } from "./FitsReport";
-import { ImportForm } from "./ImportForm";
 import { Shelf, type ShelfProps } from "./Shelf";
 
 const COLUMNS: readonly Column<ProfileRow>[] = [
@@ -16,13 +16,18 @@ const COLUMNS: readonly Column<ProfileRow>[] = [
   { name: "made", title: "Named", cell: (row) => moment(row.created_at) },
 ];
 
+/** Few who look at a shelf import: its code comes when it is asked for. */
+const ImportForm = lazy(async () => ({ default: (await import("./ImportForm")).ImportForm }));
+
 /** Named measurements, and the way in for more. */
 export function ProfileShelf(props: ShelfProps) {
   const { search, write } = props;
   return (
     <div className={styles.report}>
       {search.logs ? (
-        <ImportForm {...props} />
+        <Suspense fallback={<Loading label="the form" height={300} lines={4} />}>
+          <ImportForm {...props} />
+        </Suspense>
       ) : (
         <div className={styles.buttons}>
           <Button onClick={() => write({ logs: true })}>Import logs</Button>
@@ -42,8 +47,8 @@ function NamedProfiles({ search, write }: ShelfProps) {
     return (
       <Empty title="No profile has a name here">
         <p>
-          What is measured of a device is shown with the device. `PUT /v1/profiles/NAME` names a profile, so
-          that questions can lean on exactly that one.
+          What is measured of a device is shown with the device. <code>PUT /v1/profiles/NAME</code> names a
+          profile, so that questions can lean on exactly that one.
         </p>
       </Empty>
     );
