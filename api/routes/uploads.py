@@ -19,7 +19,7 @@ from api.service import Service, service_of
 from api.solving.pool import TooLong
 from api.uploads.received import received_files
 from api.wire.uploads import ClusterCompletion, CompletionQuestion, ImportAnswer, ImportQuestion, UploadQuestion
-from profiles.errors import NotFound
+from profiles.errors import DocumentInvalid, NotFound
 from profiles.validation import Finding, FindingsInvalid
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
@@ -97,7 +97,7 @@ def _named(service: Service, question: UploadQuestion) -> dict[str, Any]:
         name = getattr(question, part, None)
         try:
             found[part] = None if name is None else meaning(name)
-        except NotFound as error:
+        except (DocumentInvalid, NotFound) as error:
             found[part] = None
             findings.append((f"/{part}", error.what, error.hint or ""))
     return {**found, "facts": dict(question.facts), "findings": findings}

@@ -1,7 +1,7 @@
 """What is in the files of a request?  Read in a computing process; a file that cannot be used becomes findings.
 
-A hostile file can cost its sender the answer and nobody else anything: what it unfolds to is limited here, the time
-and the memory by the process that reads (``api.solving``).
+What files unfold to is limited here, the time and the memory by the process that reads (``api.solving``): a hostile
+file costs its sender the answer, and others at most the wait that an estimate may cost them.
 """
 
 from __future__ import annotations

@@ -202,6 +202,7 @@ def test_hostile_files_are_refused_and_the_service_lives(client: TestClient) -> 
     assert answer.status_code == 422
     assert set(found) == {f"/files/{number}" for number in range(len(files))}
     assert "pickle" in found["/files/2"]
+    assert PREFIX not in answer.text, "where files lie on the server is nobody's business"
     assert stored_batches() == 0
     assert client.post(COMPLETE, json={"files": [uploaded(TOPO_M)], "base": "dgx-h200"}).status_code == 200
 

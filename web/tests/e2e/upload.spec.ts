@@ -162,6 +162,12 @@ test("logs are looked at, stored, and seen at their device", async ({ page }) =>
   await expect(page.getByRole("img", { name: /curves? of collectives/ })).toBeVisible();
 });
 
+test("a device without measurements leads to the form", async ({ page }) => {
+  await page.goto("/clusters?show=devices&device=mi300x");
+  await page.getByRole("link", { name: "Import logs of it" }).click();
+  await expect(page.getByLabel("Device that was measured")).toHaveValue("mi300x");
+});
+
 test("a refused file keeps everything out, unless told to go on", async ({ page }) => {
   await page.goto(`${IMPORT}&facts=operation`);
   await expect(page.getByText("operation is not NAME=VALUE")).toBeVisible();

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { ApiProblem } from "../../api/problem";
 import { fitsQuery } from "../../api/queries/hardware";
 import { CopyLine } from "../../components/CopyLine";
@@ -20,7 +21,7 @@ interface Props {
 export function FitsReport({ kind, name }: Props) {
   const found = useQuery(fitsQuery(kind, name));
   if (found.error instanceof ApiProblem && found.error.problem.slug === "profile-missing")
-    return <NothingMeasured problem={found.error} />;
+    return <NothingMeasured problem={found.error} device={kind === "device" ? name : undefined} />;
   if (found.error) return <ProblemNotice error={found.error} onRetry={() => void found.refetch()} />;
   if (!found.data) return <Loading label="measurements" height={260} lines={5} />;
   const fits = found.data;
@@ -50,12 +51,19 @@ export function FitsReport({ kind, name }: Props) {
   );
 }
 
-function NothingMeasured({ problem }: { problem: ApiProblem }) {
+function NothingMeasured({ problem, device }: { problem: ApiProblem; device: string | undefined }) {
   const hint = problem.problem.errors?.[0]?.hint;
   return (
     <Empty title="Nothing is measured of it on this server">
       <p>Plans use the datasheet{hint && `; ${hint.replaceAll("`", "")}`}.</p>
       <CopyLine text="meshwright profile measure" />
+      {device && (
+        <p>
+          <Link to="/clusters" search={{ show: "profiles", logs: true, measured: device }}>
+            Import logs of it
+          </Link>
+        </p>
+      )}
     </Empty>
   );
 }
