@@ -1692,6 +1692,14 @@ export interface components {
          */
         EstimateQuestion: {
             /**
+             * Calibration
+             * @description factors that correct the predictions
+             * @default null
+             */
+            calibration: (string | {
+                [key: string]: unknown;
+            }) | null;
+            /**
              * Chunk Layers
              * @description layers of each model chunk; None = the best split
              * @default null
@@ -3142,6 +3150,14 @@ export interface components {
          */
         PlanQuestion: {
             /**
+             * Calibration
+             * @description factors that correct the predictions
+             * @default null
+             */
+            calibration: (string | {
+                [key: string]: unknown;
+            }) | null;
+            /**
              * Cluster
              * @description a built-in or stored name; or a cluster document (units may be spelt)
              */
@@ -3472,6 +3488,14 @@ export interface components {
          * @description Which problem is meant: the parts of ``planner.problem.Problem``, by name or in full.
          */
         Question: {
+            /**
+             * Calibration
+             * @description factors that correct the predictions
+             * @default null
+             */
+            calibration: (string | {
+                [key: string]: unknown;
+            }) | null;
             /**
              * Cluster
              * @description a built-in or stored name; or a cluster document (units may be spelt)

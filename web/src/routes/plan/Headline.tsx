@@ -1,7 +1,16 @@
 import type { ReactNode } from "react";
 import type { PlanAnswer } from "../../api/queries/plans";
 import { Provenance } from "../../components/Provenance";
-import { compact, count, gibibytes, percent, seconds, secondsRange, shortId, tokensPerSecond } from "../../lib/format";
+import {
+  compact,
+  count,
+  gibibytes,
+  percent,
+  seconds,
+  secondsRange,
+  shortId,
+  tokensPerSecond,
+} from "../../lib/format";
 import styles from "./Plan.module.css";
 import { PlanActions } from "./PlanActions";
 import { strategyParts } from "./strategy";
