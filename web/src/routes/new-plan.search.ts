@@ -35,6 +35,8 @@ export const readNewPlanSearch = searchReader({
   pins: text(),
   forbid: text(),
   margin: text(),
+  /** Id of one that the service keeps. */
+  calibration: text(),
   limit: text(),
 });
 

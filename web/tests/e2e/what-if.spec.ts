@@ -129,6 +129,36 @@ test("a link opens the same numbers in another browser", async ({ page, browser 
   await other.context().close();
 });
 
+test("a calibrated plan is asked again with its calibration, and says so", async ({ page, request }) => {
+  const calibration = {
+    framework: "our fork",
+    framework_version: "1.2",
+    device: "h100-sxm5-80gb",
+    factors: { compute: 1.5 },
+    software: "0",
+  };
+  const workload = { global_batch_size: 32, sequence_length: 2048 };
+  const asked = await request.post("/v1/plans", {
+    data: { model: "llama-3.1-8b", cluster: "dgx-h100", devices: 8, workload, calibration },
+  });
+  const plan = await asked.json();
+  await page.goto(`/plans/${plan.plan_id}/what-if`);
+  await expect(page.getByText(/calibrated to our fork 1\.2/)).toBeVisible();
+  await expect(estimate(page)).toContainText(seconds(plan.step_time_s));
+  await expect(estimate(page)).toContainText("as the plan");
+  await picture(page, "what-if-calibrated");
+  await box(page, "Micro-batch").fill("2");
+  await expect(estimate(page)).toContainText("against the plan");
+  await page.getByRole("button", { name: "Solve with 1 pin" }).click();
+  await expect(page).toHaveURL(/solved=[0-9a-f]{64}/);
+  const solved = new URL(page.url()).searchParams.get("solved");
+  const other = await (await request.get(`/v1/plans/${solved}`)).json();
+  expect(other.problem.calibration).toEqual(plan.problem.calibration);
+  // Its id is not kept on this service: the form says so beside the field.
+  await page.goto(`/?calibration=${plan.problem.calibration.calibration_id}`);
+  await expect(page.getByLabel("Calibration")).toHaveAccessibleDescription(/there is no calibration/);
+});
+
 test("a plan that is not there cannot be changed", async ({ page }) => {
   await page.goto("/plans/no-such-label/what-if");
   await expect(page.getByRole("alert")).toContainText("no-such-label");

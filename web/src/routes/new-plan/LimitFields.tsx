@@ -81,6 +81,13 @@ export function LimitFields({ draft, change, findings }: FieldsProps) {
         />
       </div>
       <TextField
+        label="Calibration"
+        note="Id of one that this service keeps, or its beginning; empty = none"
+        value={draft.calibration}
+        onChange={(calibration) => change({ calibration })}
+        findings={findings.calibration}
+      />
+      <TextField
         label="Search at most, s"
         note="Empty = until the plan is proved best"
         numeric

@@ -63,6 +63,7 @@ export function questionOf(draft: Draft, documents: Documents): PlanQuestion {
       memory_margin_fraction: percentOf(draft.margin),
     },
     objective: { minimize: draft.objective, price_per_device_hour: typedNumber(draft.price) },
+    calibration: draft.calibration.trim() || undefined,
     time_limit_s: typedNumber(draft.limit),
   };
   // The server fills in what is absent; the types of the document name defaults as present.

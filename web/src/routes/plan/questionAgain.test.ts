@@ -16,6 +16,7 @@ const problem = {
     memory_margin_fraction: 0.07,
   },
   objective: { minimize: "cost", price_per_device_hour: 2.5 },
+  calibration: { calibration_id: "c".repeat(64) },
 } as unknown as PlanAnswer["problem"];
 
 test("the question of a plan, asked again, is the same question", () => {
@@ -27,5 +28,6 @@ test("the question of a plan, asked again, is the same question", () => {
     workload: problem.workload,
     constraints: problem.constraints,
     objective: problem.objective,
+    calibration: "c".repeat(64),
   });
 });
