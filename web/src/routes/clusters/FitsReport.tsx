@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { ApiProblem } from "../../api/problem";
 import { fitsQuery } from "../../api/queries/hardware";
 import { CopyLine } from "../../components/CopyLine";
@@ -8,9 +9,9 @@ import { Loading } from "../../components/Loading";
 import { ProblemNotice } from "../../components/ProblemNotice";
 import { count, plural, shortId } from "../../lib/format";
 import styles from "./Clusters.module.css";
-import { CollectivesFigure } from "./CollectivesFigure";
-import { CoverageFigure } from "./CoverageFigure";
-import { FitTable } from "./FitTable";
+
+/** Scales and shapes are loaded when there is something to draw. */
+const FitFigures = lazy(async () => ({ default: (await import("./FitFigures")).FitFigures }));
 
 interface Props {
   kind: "device" | "profile";
@@ -31,9 +32,9 @@ export function FitsReport({ kind, name }: Props) {
         {count(fits.num_points)} measured points of {fits.device}, profile{" "}
         <code>{shortId(fits.profile_id)}</code>.
       </p>
-      {fits.tables.length > 0 && <CoverageFigure tables={fits.tables} />}
-      {fits.tables.length > 0 && <FitTable tables={fits.tables} />}
-      {fits.collectives.length > 0 && <CollectivesFigure collectives={fits.collectives} />}
+      <Suspense fallback={<Loading label="figures" height={420} lines={5} />}>
+        <FitFigures fits={fits} />
+      </Suspense>
       {fits.missing.length > 0 && (
         <section className={styles.missing}>
           <h3>{plural(fits.missing.length, "thing is", "things are")} not measured</h3>
