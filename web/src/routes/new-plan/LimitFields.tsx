@@ -1,4 +1,7 @@
+import { useQuery } from "@tanstack/react-query";
+import { profilesQuery } from "../../api/queries/hardware";
 import { ChoiceField, TextField } from "../../components/ChoiceField";
+import { shortId } from "../../lib/format";
 import { OBJECTIVES, TARGETS } from "../new-plan.search";
 import type { FieldsProps } from "./fields";
 import styles from "./NewPlan.module.css";
@@ -80,13 +83,16 @@ export function LimitFields({ draft, change, findings }: FieldsProps) {
           findings={findings.minRate}
         />
       </div>
-      <TextField
-        label="Calibration"
-        note="Id of one that this service keeps, or its beginning; empty = none"
-        value={draft.calibration}
-        onChange={(calibration) => change({ calibration })}
-        findings={findings.calibration}
-      />
+      <div className={styles.pair}>
+        <MeasurementField value={draft.profile} change={change} findings={findings} />
+        <TextField
+          label="Calibration"
+          note="Id of one kept here; empty = none"
+          value={draft.calibration}
+          onChange={(calibration) => change({ calibration })}
+          findings={findings.calibration}
+        />
+      </div>
       <TextField
         label="Search at most, s"
         note="Empty = until the plan is proved best"
@@ -96,5 +102,28 @@ export function LimitFields({ draft, change, findings }: FieldsProps) {
         findings={findings.limit}
       />
     </fieldset>
+  );
+}
+
+const SOURCES = { auto: "measured here, if any", none: "none: datasheets" } as const;
+
+/** Whose measurements the numbers lean on. */
+function MeasurementField({
+  value,
+  change,
+  findings,
+}: Pick<FieldsProps, "change" | "findings"> & { value: string }) {
+  const { data: named = [] } = useQuery(profilesQuery);
+  const known = [...Object.keys(SOURCES), ...named.map((each) => each.name)];
+  const names: Record<string, string> = { [value]: shortId(value), ...SOURCES };
+  return (
+    <ChoiceField
+      label="Measurements"
+      value={value}
+      choices={known.includes(value) ? known : [value, ...known]}
+      names={names}
+      onChange={(profile) => change({ profile })}
+      findings={findings.profile}
+    />
   );
 }

@@ -15,6 +15,7 @@ export const POINTERS = {
   target: ["/constraints/target"],
   pins: ["/constraints/pins"],
   forbid: ["/constraints/forbids"],
+  profile: ["/profile"],
   calibration: ["/calibration"],
   margin: ["/constraints/memory_margin_fraction"],
   maxStep: ["/constraints/max_step_time_s"],

@@ -63,6 +63,7 @@ export function questionOf(draft: Draft, documents: Documents): PlanQuestion {
       memory_margin_fraction: percentOf(draft.margin),
     },
     objective: { minimize: draft.objective, price_per_device_hour: typedNumber(draft.price) },
+    profile: draft.profile,
     calibration: draft.calibration.trim() || undefined,
     time_limit_s: typedNumber(draft.limit),
   };

@@ -16,6 +16,7 @@ const problem = {
     memory_margin_fraction: 0.07,
   },
   objective: { minimize: "cost", price_per_device_hour: 2.5 },
+  profile: { profile_id: "p".repeat(64) },
   calibration: { calibration_id: "c".repeat(64) },
 } as unknown as PlanAnswer["problem"];
 
@@ -28,6 +29,12 @@ test("the question of a plan, asked again, is the same question", () => {
     workload: problem.workload,
     constraints: problem.constraints,
     objective: problem.objective,
+    profile: "p".repeat(64),
     calibration: "c".repeat(64),
   });
+});
+
+test("a plan of datasheets is asked again of datasheets", () => {
+  const { profile: _, ...plain } = problem;
+  expect(searchOfProblem(plain as typeof problem).profile).toBe("none");
 });

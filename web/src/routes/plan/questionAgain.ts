@@ -22,6 +22,7 @@ export function draftOfProblem({
   workload,
   constraints,
   objective,
+  profile,
   calibration,
 }: Problem): Partial<Draft> {
   const devices = cluster.pools.reduce((sum, pool) => sum + pool.devices_per_node * pool.num_nodes, 0);
@@ -43,6 +44,7 @@ export function draftOfProblem({
     margin: text(
       constraints?.memory_margin_fraction == null ? null : percentOf(constraints.memory_margin_fraction),
     ),
+    profile: profile?.profile_id ?? "none",
     calibration: calibration?.calibration_id,
     maxStep: text(constraints?.max_step_time_s),
     minRate: text(constraints?.min_tokens_per_s),
