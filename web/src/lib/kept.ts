@@ -4,6 +4,7 @@
  */
 
 import { useCallback, useEffect, useRef, useState } from "react";
+import { useHere } from "./here";
 
 /** `said`: what the address says now.  `write` must lead to `said` becoming the value. */
 export function useKept<T>(
@@ -14,6 +15,7 @@ export function useKept<T>(
   const [value, setValue] = useState(said);
   const text = JSON.stringify(said);
   const written = useRef(text);
+  const here = useHere();
   const latest = useRef(write);
   latest.current = write;
 
@@ -27,11 +29,12 @@ export function useKept<T>(
     const next = JSON.stringify(value);
     if (next === written.current) return;
     const timer = setTimeout(() => {
+      if (!here()) return;
       written.current = next;
       latest.current(value);
     }, afterMs);
     return () => clearTimeout(timer);
-  }, [value, afterMs]);
+  }, [value, afterMs, here]);
 
   return [value, useCallback((next: T | ((before: T) => T)) => setValue(next), [])];
 }

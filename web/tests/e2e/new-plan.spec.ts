@@ -5,6 +5,7 @@ import {
   expectNoSidewaysScroll,
   inTheme,
   picture,
+  slowScript,
   THEMES,
   test,
   WIDTHS_PX,
@@ -38,6 +39,20 @@ test("a question is asked with keys alone", async ({ page }) => {
   await page.keyboard.press("Enter");
   await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
   await expect(page.getByText(/64 samples of 2,048 tokens/)).toBeVisible();
+});
+
+test("an answer that comes before the address is written is not left again", async ({ page, request }) => {
+  const known = { model: "llama-3.1-8b", cluster: "dgx-h100", devices: 8 };
+  const asked = { ...known, workload: { global_batch_size: 48, sequence_length: 2048 } };
+  expect((await request.post("/v1/plans", { data: asked })).ok()).toBe(true);
+  await page.goto("/?model=llama-3.1-8b&devices=8&batch=4&seq=2048&profile=none");
+  await expect(page.getByText(/legal\.$/)).toBeVisible();
+  // The plan's screen is on its way while the draft would be written into the address.
+  await slowScript(page, "plan", 1000);
+  await page.getByLabel("Global batch size").fill("48");
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText(/llama-3\.1-8b on 8/);
 });
 
 test("what is wrong stands beside its field, with what repairs it", async ({ page }) => {

@@ -58,6 +58,14 @@ export async function expectNoSidewaysScroll(page: Page): Promise<void> {
   expect(scrolled).toBeLessThanOrEqual(shown);
 }
 
+/** As on a slow line: scripts whose address has `name` take as long as that. */
+export async function slowScript(page: Page, name: string, ms: number): Promise<void> {
+  await page.route(`**/assets/${name}-*.js`, async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    await route.continue();
+  });
+}
+
 /** A picture to look at, under test-results/pictures; compared with nothing. */
 export async function picture(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: `test-results/pictures/${name}.png`, fullPage: true });

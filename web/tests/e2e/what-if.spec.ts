@@ -6,6 +6,7 @@ import {
   expectNoSidewaysScroll,
   inTheme,
   picture,
+  slowScript,
   THEMES,
   test,
   WIDTHS_PX,
@@ -38,6 +39,17 @@ test("a slider moved by keys shows the API's own number, and dp follows", async 
   await expect(page).toHaveURL(/tp=8/);
   await page.goBack();
   await expect(box(page, "Tensor parallel")).toHaveValue("4");
+});
+
+test("a reader who leaves while a slider still moves is not led back", async ({ page }) => {
+  await page.goto("/plans/dense/what-if");
+  await expect(estimate(page)).toContainText("as the plan");
+  await slowScript(page, "memory", 1000);
+  await slider(page, "Tensor parallel").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.getByRole("link", { name: "Memory", exact: true }).click();
+  await expect(page.getByRole("heading", { name: "Memory by stage" })).toBeVisible();
+  await expect(page).toHaveURL(/\/plans\/dense\/memory$/);
 });
 
 test("what is illegal is said beside its control, and nothing typed is lost", async ({ page }) => {

@@ -105,7 +105,7 @@ export function LimitFields({ draft, change, findings }: FieldsProps) {
   );
 }
 
-const SOURCES = { auto: "measured here, if any", none: "none: datasheets" } as const;
+const SOURCES = { auto: "this service's", none: "datasheets only" } as const;
 
 /** Whose measurements the numbers lean on. */
 function MeasurementField({

@@ -5,6 +5,7 @@
 
 import { useNavigate } from "@tanstack/react-router";
 import { useCallback, useEffect, useRef, useState } from "react";
+import { useHere } from "../../lib/here";
 import { remember, remembered } from "../../lib/storage";
 import { type Draft, readNewPlanSearch } from "../new-plan.search";
 import type { Documents } from "./question";
@@ -48,6 +49,7 @@ function begun(search: Search): Draft {
 /** The draft of this browser, begun by the address `search`. */
 export function useDraft(search: Search): DraftState {
   const navigate = useNavigate();
+  const here = useHere();
   const [documents, setDocuments] = useState(() => kept().documents);
   const [draft, setDraft] = useState(() => begun(search));
   const [safe, setSafe] = useState(true);
@@ -65,13 +67,14 @@ export function useDraft(search: Search): DraftState {
     const next = readNewPlanSearch(draft);
     setSafe(remember(KEY, { search: next, address: written.current, documents }));
     const timer = setTimeout(() => {
+      if (!here()) return;
       const text = JSON.stringify(next);
       if (text === written.current) return;
       written.current = text;
       void navigate({ to: "/", search: next, replace: true, resetScroll: false });
     }, WRITE_AFTER_MS);
     return () => clearTimeout(timer);
-  }, [draft, documents, navigate]);
+  }, [draft, documents, navigate, here]);
 
   const change = useCallback((part: Partial<Draft>, added?: Documents) => {
     setDraft((before) => ({ ...before, ...part }));
