@@ -190,6 +190,11 @@ def test_what_cannot_be_put_on_record_is_not_done(
         assert client.get(f"/v1/plans/{plan}", headers=admin).status_code == 200, "a read goes on"
         assert client.post("/v1/plans", json=question(), headers=admin).status_code == 200, "so does a known answer"
         assert client.get("/v1/plans").status_code == 401
+        # Written beside the answer too: it must be lost before the table is back.
+        end_s = time.monotonic() + 30
+        while "meshwright_audit_events_lost_total 1.0" not in client.get("/metrics").text:
+            assert time.monotonic() < end_s, caplog.text
+            time.sleep(0.05)
     finally:
         rename(database_url, "audit_events_away", "audit_events")
     assert client.get("/v1/labels/production", headers=admin).status_code == 404
