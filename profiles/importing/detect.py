@@ -70,7 +70,7 @@ def detect(file: SourceFile) -> tuple[Format, list[str]]:
         raise DocumentInvalid(
             "no importer recognises this file",
             where=file.where,
-            hint="name its format with --format; `meshwright profile formats` lists them all",
+            hint="choose its --format; `meshwright profile formats` lists them all",
         )
     return found[0], [other.name for other in found[1:]]
 

@@ -108,7 +108,7 @@ def guarded(files: Sequence[SourceFile], action: Callable[[], Answer]) -> Answer
         raise DocumentInvalid(
             f"the file is damaged or of an unknown variant ({type(error).__name__}: {said})",
             where=files[0].where,
-            hint="name its format with --format if it was mistaken for another, or report it with the file",
+            hint="choose its --format if it was mistaken for another, or report it with the file",
         ) from None
 
 

@@ -3,7 +3,15 @@ import type { PlanAnswer } from "../../../api/queries/plans";
 import { FindingList } from "../../../components/Field";
 import { Loading } from "../../../components/Loading";
 import { ProblemNotice } from "../../../components/ProblemNotice";
-import { change, gibibytes, percent, seconds, secondsRange, tokensPerSecond } from "../../../lib/format";
+import {
+  change,
+  gibibytes,
+  percent,
+  plural,
+  seconds,
+  secondsRange,
+  tokensPerSecond,
+} from "../../../lib/format";
 import { MemoryFigure, TimeFigure } from "./Comparison";
 import type { LiveEstimate } from "./useLiveEstimate";
 import styles from "./WhatIf.module.css";
@@ -65,8 +73,8 @@ export function Outcome({ plan, live, asked, changed, rest }: Props) {
           <TimeFigure plan={plan} estimate={answer.plan} />
           <MemoryFigure plan={plan} estimate={answer.plan} />
           <p className={styles.filled}>
-            dp {String(answer.plan.strategy.dp)}, {String(answer.plan.strategy.num_microbatches)}{" "}
-            micro-batches
+            dp {String(answer.plan.strategy.dp)},{" "}
+            {plural(Number(answer.plan.strategy.num_microbatches), "micro-batch", "micro-batches")}
             {answer.filled_in.length > 0 && <> · filled in: {answer.filled_in.join(", ")}</>}
           </p>
         </div>
