@@ -28,3 +28,14 @@ def service(database: str, jobs: JobBoard | None = None, **changes: Any) -> Iter
     settings = Settings(database=database, solver_processes=1, quick_processes=1, **changes)
     with TestClient(create_app(settings, jobs), raise_server_exceptions=False) as client:
         yield client
+
+
+def problem(response: Any, status: int, slug: str) -> dict[str, Any]:
+    """The problem document of a refusal, which must have this status and slug."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    found: dict[str, Any] = response.json()
+    assert found["slug"] == slug
+    assert found["type"].endswith(f"/{slug}")
+    assert found["request_id"] == response.headers["x-request-id"]
+    return found

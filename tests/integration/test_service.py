@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 from api.service import Service
 from planner.model.builtin import builtin_document
 from tests.board_in_memory import MemoryBoard
-from tests.running_service import WORKLOAD, question, service
+from tests.running_service import WORKLOAD, problem, question, service
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
@@ -40,16 +40,6 @@ def plan(client: TestClient) -> dict[str, Any]:
 
 def service_behind(client: TestClient) -> Service:
     found: Service = client.app.state.service  # type: ignore[attr-defined]
-    return found
-
-
-def problem(response: Any, status: int, slug: str) -> dict[str, Any]:
-    assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/problem+json"
-    found: dict[str, Any] = response.json()
-    assert found["slug"] == slug
-    assert found["type"].endswith(f"/{slug}")
-    assert found["request_id"] == response.headers["x-request-id"]
     return found
 
 
@@ -272,56 +262,6 @@ def test_what_searches_keeps_no_estimate_waiting(client: TestClient, plan: dict[
         finally:
             os.kill(slot._process.pid, signal.SIGCONT)
         assert view.result().status_code == 200
-
-
-def refused(client: TestClient, strategy: dict[str, Any], **more: Any) -> dict[str, list[str]]:
-    """Pointer of each finding of an estimate -> the other fields of its rule."""
-    answer = client.post("/v1/estimates", json=question(strategy=strategy, **more))
-    errors = problem(answer, 422, "document-invalid")["errors"]
-    return {each["pointer"]: each.get("also", []) for each in errors}
-
-
-def test_a_rule_is_broken_beside_the_fields_that_were_given(client: TestClient) -> None:
-    illegal = refused(client, {"tp": 2, "ep": 3, "vpp": 2})
-    assert illegal == {"/strategy/ep": ["/strategy/tp"], "/strategy/vpp": []}
-    assert refused(client, {"tp": 8, "dp": 2}) == {"/strategy/tp": ["/strategy/dp", "/devices"]}
-    assert refused(client, {"sp": True}) == {"/strategy/sp": []}
-    target = {"constraints": {"target": "megatron"}}
-    assert refused(client, {"tp": 2, "overlap_param_gather": True, "overlap_grad_reduce": False}, **target) == {
-        "/strategy/overlap_param_gather": ["/strategy/overlap_grad_reduce", "/constraints/target"]
-    }
-    assert list(refused(client, {"tp": 2}, chunk_layers=[1, 2, 3])) == ["/chunk_layers"]
-
-
-def test_what_was_typed_is_refused_field_by_field(client: TestClient, plan: dict[str, Any]) -> None:
-    read = client.post("/v1/strategies:read", json={"text": "tpp=8\npp=0, sp=maybe\ncp=2"})
-    errors = problem(read, 422, "document-invalid")["errors"]
-    assert [each["pointer"] for each in errors] == ["/text/tpp", "/text/pp", "/text/sp"]
-    assert all(each["hint"] for each in errors)
-    asked = client.get(f"/v1/plans/{plan['plan_id']}/explanation", params={"why_not": "tp=0,zero=9"})
-    errors = problem(asked, 422, "document-invalid")["errors"]
-    assert [each["pointer"] for each in errors] == ["why_not/tp", "why_not/zero"]
-
-
-def test_a_pin_of_what_is_forbidden_is_refused_before_any_search(client: TestClient) -> None:
-    asked = question(constraints={"pins": {"cp": 2}, "forbids": ["cp"]})
-    checked = client.post("/v1/problems:check", json=asked).json()
-    assert [(each["pointer"], each["also"]) for each in checked["findings"]] == [
-        ("/constraints/pins/cp", ["/constraints/forbids"])
-    ]
-    made = client.post("/v1/plans", json=question(constraints={"forbids": ["cp"]})).json()
-    wished = client.get(f"/v1/plans/{made['plan_id']}/explanation", params={"why_not": "cp=2"})
-    assert problem(wished, 422, "document-invalid")["errors"][0]["pointer"] == "why_not/cp"
-
-
-def test_a_check_gives_all_findings_at_once(client: TestClient) -> None:
-    good = client.post("/v1/problems:check", json=question()).json()
-    assert (good["ok"], good["num_devices"]) == (True, 8)
-    bad = client.post("/v1/problems:check", json=question(model="lama-3.1-8b", cluster="dgx-h1000")).json()
-    assert {each["pointer"] for each in bad["findings"]} == {"/model", "/cluster"}
-    assert all(each["hint"] for each in bad["findings"])
-    odd = client.post("/v1/problems:check", json={"model": 7, "extra": 1}).json()
-    assert {"/model", "/cluster", "/workload", "/extra"} == {each["pointer"] for each in odd["findings"]}
 
 
 def test_throughput_is_one_row_for_each_allocation(client: TestClient) -> None:
