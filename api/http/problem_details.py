@@ -11,6 +11,7 @@ from http import HTTPStatus
 
 from pydantic import Field
 
+from profiles import validation
 from profiles.document import Document
 from profiles.errors import MeshwrightError
 from profiles.validation import FindingsInvalid
@@ -127,15 +128,7 @@ def plain_problem(status: int, detail: str, request_id: str | None = None) -> Pr
 def _findings(error: MeshwrightError) -> tuple[Finding, ...]:
     if isinstance(error, FindingsInvalid):
         base = FLAG_POINTERS.get(error.place, error.place if error.place.startswith("/") else "")
-        return tuple(
-            Finding(
-                pointer=base + each.pointer,
-                detail=in_fields(each.what),
-                hint=in_fields(each.hint) or None,
-                also=tuple(FLAG_POINTERS.get(place, base + place) for place in each.also),
-            )
-            for each in error.findings
-        )
+        return tuple(finding_in_fields(each, base) for each in error.findings)
     if error.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         # Where the service itself fails, the place is a path or an address of the host: nothing for a client.
         return ()
@@ -154,6 +147,16 @@ def _pointer(where: str) -> str:
     if hash_sign:
         return (head if head.startswith("/") else "") + pointer
     return "" if where == "body" else where
+
+
+def finding_in_fields(found: validation.Finding, base: str = "") -> Finding:
+    """A finding of the planner as a request is told it; ``base`` stands before its pointers."""
+    return Finding(
+        pointer=base + found.pointer,
+        detail=in_fields(found.what),
+        hint=in_fields(found.hint) or None,
+        also=tuple(FLAG_POINTERS.get(place, base + place) for place in found.also),
+    )
 
 
 def in_fields(text: str) -> str:

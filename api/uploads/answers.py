@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from api.http.problem_details import Finding, in_fields
+from api.http.problem_details import finding_in_fields, in_fields
 from api.uploads.reading import MOST_ROWS, findings_of, positions
 from api.wire.uploads import BadRow, FileOutcome
 from profiles.import_outcomes import Outcome
@@ -66,10 +66,7 @@ def _file_outcome(outcome: Outcome) -> FileOutcome:
         devices=measured_devices([outcome]),
         topology=topology_words(outcome.topology) if outcome.topology is not None else None,
         redactions=dict(source.redactions) if source is not None else {},
-        findings=tuple(
-            Finding(pointer=each.pointer, detail=in_fields(each.what), hint=in_fields(each.hint) or None)
-            for each in findings_of([outcome])
-        ),
+        findings=tuple(finding_in_fields(each) for each in findings_of([outcome])),
         **_content(result.imported),
     )
 

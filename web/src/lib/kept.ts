@@ -4,7 +4,7 @@
  */
 
 import { useCallback, useEffect, useRef, useState } from "react";
-import { useHere } from "./here";
+import { useLater } from "./later";
 
 /** `said`: what the address says now.  `write` must lead to `said` becoming the value. */
 export function useKept<T>(
@@ -15,7 +15,7 @@ export function useKept<T>(
   const [value, setValue] = useState(said);
   const text = JSON.stringify(said);
   const written = useRef(text);
-  const here = useHere();
+  const later = useLater();
   const latest = useRef(write);
   latest.current = write;
 
@@ -28,13 +28,11 @@ export function useKept<T>(
   useEffect(() => {
     const next = JSON.stringify(value);
     if (next === written.current) return;
-    const timer = setTimeout(() => {
-      if (!here()) return;
+    return later(() => {
       written.current = next;
       latest.current(value);
     }, afterMs);
-    return () => clearTimeout(timer);
-  }, [value, afterMs, here]);
+  }, [value, afterMs, later]);
 
   return [value, useCallback((next: T | ((before: T) => T)) => setValue(next), [])];
 }

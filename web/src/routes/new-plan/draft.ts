@@ -5,7 +5,7 @@
 
 import { useNavigate } from "@tanstack/react-router";
 import { useCallback, useEffect, useRef, useState } from "react";
-import { useHere } from "../../lib/here";
+import { useLater } from "../../lib/later";
 import { remember, remembered } from "../../lib/storage";
 import { type Draft, readNewPlanSearch } from "../new-plan.search";
 import type { Documents } from "./question";
@@ -49,7 +49,7 @@ function begun(search: Search): Draft {
 /** The draft of this browser, begun by the address `search`. */
 export function useDraft(search: Search): DraftState {
   const navigate = useNavigate();
-  const here = useHere();
+  const later = useLater();
   const [documents, setDocuments] = useState(() => kept().documents);
   const [draft, setDraft] = useState(() => begun(search));
   const [safe, setSafe] = useState(true);
@@ -66,15 +66,13 @@ export function useDraft(search: Search): DraftState {
   useEffect(() => {
     const next = readNewPlanSearch(draft);
     setSafe(remember(KEY, { search: next, address: written.current, documents }));
-    const timer = setTimeout(() => {
-      if (!here()) return;
+    return later(() => {
       const text = JSON.stringify(next);
       if (text === written.current) return;
       written.current = text;
       void navigate({ to: "/", search: next, replace: true, resetScroll: false });
     }, WRITE_AFTER_MS);
-    return () => clearTimeout(timer);
-  }, [draft, documents, navigate, here]);
+  }, [draft, documents, navigate, later]);
 
   const change = useCallback((part: Partial<Draft>, added?: Documents) => {
     setDraft((before) => ({ ...before, ...part }));

@@ -1,7 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { sameWindow, type TimeWindow, within } from "../../../charts/step/window";
-import { useHere } from "../../../lib/here";
+import { useLater } from "../../../lib/later";
 
 /** The address is written when the hand rests: each writing renders the whole page. */
 const REST_MS = 200;
@@ -16,7 +16,7 @@ export interface Movable {
 /** The part of the step that is shown: the address keeps it, and moving it is faster than the address. */
 export function useTimeWindow(asked: TimeWindow, end_ns: number): Movable {
   const navigate = useNavigate();
-  const here = useHere();
+  const later = useLater();
   const wanted = readWindow(asked, end_ns);
   const [window, setWindow] = useState(wanted);
   const latest = useRef(window);
@@ -39,8 +39,7 @@ export function useTimeWindow(asked: TimeWindow, end_ns: number): Movable {
   }
   useEffect(() => {
     if (sameWindow(window, address.current)) return;
-    const timer = setTimeout(() => {
-      if (!here()) return;
+    return later(() => {
       address.current = window;
       const whole = window.from_ns === 0 && window.to_ns === end_ns;
       const kept = whole ? { from_ns: undefined, to_ns: undefined } : window;
@@ -51,8 +50,7 @@ export function useTimeWindow(asked: TimeWindow, end_ns: number): Movable {
         resetScroll: false,
       });
     }, REST_MS);
-    return () => clearTimeout(timer);
-  }, [window, end_ns, navigate, here]);
+  }, [window, end_ns, navigate, later]);
   useEffect(() => () => cancelAnimationFrame(frame.current), []);
   return { window, end_ns, move };
 }
