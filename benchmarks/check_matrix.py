@@ -15,11 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import get_args
 
-from planner.check.emitted import read_folder
-from planner.check.report import Checker
-from planner.emit.catalogue import TARGETS, target_module
-from planner.emit.emission import LauncherName, TargetName
-from planner.emit.write import write_emission
+from planner.backends.checking.emitted import read_folder
+from planner.backends.checking.report import Checker
+from planner.backends.emission.emission import LauncherName, TargetName
+from planner.backends.emission.write import write_emission
+from planner.backends.registry import TARGETS, target_module
 from planner.errors import TargetRefused
 from planner.model.load import load_model
 from planner.plan import Plan

@@ -21,14 +21,14 @@ from statistics import median, quantiles
 from typing import Any
 
 from benchmarks.machine import machine_facts
-from planner.check.catalogue import applicable
-from planner.check.emitted import EmittedFolder
-from planner.check.environment import is_ready
-from planner.check.report import release_of
-from planner.check.worker import Worker
-from planner.emit.catalogue import named_release, target_module
-from planner.emit.emission import Emission, LauncherName
-from planner.emit.write import manifest
+from planner.backends.checking.catalogue import applicable
+from planner.backends.checking.emitted import EmittedFolder
+from planner.backends.checking.environment import is_ready
+from planner.backends.checking.report import release_of
+from planner.backends.checking.worker import Worker
+from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.write import manifest
+from planner.backends.registry import named_release, target_module
 from planner.errors import DocumentInvalid, TargetRefused, ValidatorUnavailable
 from planner.model.builtin import builtin_models
 from planner.model.load import load_model

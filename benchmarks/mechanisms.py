@@ -1,6 +1,6 @@
 """What does each mechanism of the predictions buy?  The error of judged rows with and without it.
 
-Each mechanism is one or more traits of the frameworks (``planner.framework``); without it they are neutral and all else
+Each mechanism is one or more traits of the frameworks (``planner.physics``); without it they are neutral and all else
 stays, constants too.  So a figure says what the finished model loses, not what was gained on the day that it came.
 ``benchmarks.mechanism_page`` prints it.  Rows of which constants were chosen are left out, as in the accuracy report.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from planner.accuracy.prediction import MappedRun, Prediction, predict_runs
 from planner.accuracy.ranking import ranking_score
 from planner.accuracy.sources import source_group
-from planner.framework.traits import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, FrameworkTraits
 
 LEAST_ROWS = 5
 LEAST_CHANGE = 0.003

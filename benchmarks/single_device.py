@@ -35,9 +35,9 @@ import torch
 import torch.distributed as dist
 
 from planner.assemble_plan import assemble_plan
+from planner.backends.known_physics import FRAMEWORKS
 from planner.candidate import Split
 from planner.cost.hardware import FRAMEWORK_BYTES, WORKSPACE_BYTES, problem_hardware
-from planner.framework.known import FRAMEWORKS
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
 from planner.native.assemble import assemble
 from planner.native.mesh import build_meshes

@@ -232,8 +232,8 @@ def package_name(target: str) -> str:
 
 def emitter_rules(target: str) -> list[Any]:
     """The validity rules of one target, in their order; those of an older dialect last."""
-    package = f"planner.emit.{package_name(target)}"
-    rules = importlib.import_module(f"{package}.rules")
+    package = f"planner.backends.{package_name(target)}"
+    rules = importlib.import_module(f"{package}.space")
     found = [*getattr(rules, "PROBLEM_RULES", ()), *rules.MODEL_RULES, *rules.STRATEGY_RULES]
     if target == "torchtitan":
         found += importlib.import_module(f"{package}.toml_rules").TOML_RULES
@@ -248,7 +248,7 @@ def _about(check: Any) -> str:
 
 def emitter_rules_page() -> str:
     """Ids and sources of every target's rules."""
-    from planner.emit.catalogue import TARGETS
+    from planner.backends.registry import TARGETS
 
     parts = [
         "What a back-end refuses, or accepts and then runs differently. The search asks these rules when `--target` (or"
@@ -258,7 +258,7 @@ def emitter_rules_page() -> str:
     for target in TARGETS:
         rows = [(f"`{target}.{rule.id}`", _about(rule.check), rule.source) for rule in emitter_rules(target)]
         parts.append(
-            f"## {target}\n\n`planner/emit/{package_name(target)}/rules.py`\n\n"
+            f"## {target}\n\n`planner/backends/{package_name(target)}/space.py`\n\n"
             + table(("rule", "about", "source"), rows)
         )
     return page("Emitter rules", *parts)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from planner.backends.known_physics import framework_traits
 from planner.calibration.factors import factor_words
 from planner.candidate import Candidate, StageBill
 from planner.cost.efficiency import DEFAULT_MATMUL_FRACTION
 from planner.cost.hardware import Hardware
 from planner.coverage.coverage import Coverage, coverage
-from planner.framework.kernels import AttentionChoice
-from planner.framework.known import framework_traits
-from planner.framework.traits import TUNED, FrameworkTraits
 from planner.model.flops import model_flops_per_token, vision_flops_per_image
+from planner.physics.kernels import AttentionChoice
+from planner.physics.physics import TUNED, FrameworkTraits
 from planner.plan import (
     Alternative,
     ChunkPlan,

@@ -24,6 +24,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.backends.known_physics import framework_traits
 from planner.cost.collective import Collective
 from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.model_cost import ModelCost, patch_keys, vision_layers
@@ -39,7 +40,6 @@ from planner.cost.step_payload import (
     step_exchanges,
     table_bytes,
 )
-from planner.framework.known import framework_traits
 from planner.memory.activations import Relief, replayed_shares
 from planner.model.operator import Operator
 from planner.model.operators import head_operators, layer_operators, mtp_operators

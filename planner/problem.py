@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from planner.backends.known_physics import FRAMEWORKS
 from planner.calibration.factors import AppliedCalibration
-from planner.framework.known import FRAMEWORKS
-from planner.framework.traits import TUNED
 from planner.model.spec import ModelSpec
+from planner.physics.physics import TUNED
 from profiles.cluster import Cluster
 from profiles.document import Document
 from profiles.prediction.reference import ProfileReference

@@ -12,9 +12,9 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
+from planner.backends.rules.strategy_findings import STRATEGY_FLAG, strategy_finding
 from planner.spelling import did_you_mean
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, RecomputeModule, Strategy
-from planner.strategy_findings import STRATEGY_FLAG, strategy_finding
 from profiles.validation import Finding, FindingsInvalid, pointer_to, require
 
 Value = int | str | bool

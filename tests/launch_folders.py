@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.emit.emission import LauncherName
-from planner.emit.launch.spec import LaunchFiles, LaunchSpec, launch_files
+from planner.backends.emission.emission import LauncherName
+from planner.backends.launch.spec import LaunchFiles, LaunchSpec, launch_files
 
 
 def write_launch(folder: Path, spec: LaunchSpec, launcher: LauncherName) -> LaunchFiles:

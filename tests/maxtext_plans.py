@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from planner.emit.emission import Emission
-from planner.emit.maxtext import emit
-from planner.emit.maxtext.decoder_blocks import BLOCKS
+from planner.backends.emission.emission import Emission
+from planner.backends.maxtext import emit
+from planner.backends.maxtext.decoder_blocks import BLOCKS
 from planner.errors import TargetRefused
 from planner.model.builtin import builtin_models
 from planner.model.load import load_model

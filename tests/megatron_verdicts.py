@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from planner.check.validator import Verdict
-from planner.check.validators.megatron_core import arguments_request, shell_words
-from planner.check.worker import Worker
-from planner.emit.emission import Finding
-from planner.emit.layout import chunks_in_model_order, layout_of
-from planner.emit.megatron.arguments import write_arguments
-from planner.emit.megatron.emit import data_arguments, offloads_modules
-from planner.emit.megatron.environment import environment
-from planner.emit.megatron.flags import sections
+from planner.backends.checking.validator import Verdict
+from planner.backends.checking.worker import Worker
+from planner.backends.emission.emission import Finding
+from planner.backends.emission.layout import chunks_in_model_order, layout_of
+from planner.backends.megatron.arguments import write_arguments
+from planner.backends.megatron.environment import environment
+from planner.backends.megatron.flags import sections
+from planner.backends.megatron.validator import arguments_request, shell_words
+from planner.backends.megatron.write import data_arguments, offloads_modules
 from planner.plan import Plan
 
 REFUSING_STAGES = {

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
-from planner.emit.emission import Emission, Finding, Projection
-from planner.emit.layout import Layout, layout_of
+from planner.backends.emission.emission import Emission, Finding, Projection
+from planner.backends.emission.layout import Layout, layout_of
 from planner.errors import TargetRefused
 from planner.plan import Plan
 from planner.strategy import Strategy

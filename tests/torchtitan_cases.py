@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from planner.check.validator import Verdict
-from planner.check.validators.torchtitan import arguments
-from planner.check.worker import Worker
-from planner.emit.torchtitan.config_module import MODULE_FILE, module_text
-from planner.emit.torchtitan.degrees import SCHEDULES, SELECTIVE_MODULES, expert_tensor_degree, group_size
-from planner.emit.torchtitan.train_script import TRAIN_SCRIPT, train_script
+from planner.backends.checking.validator import Verdict
+from planner.backends.checking.worker import Worker
+from planner.backends.torchtitan.config_module import MODULE_FILE, module_text
+from planner.backends.torchtitan.degrees import SCHEDULES, SELECTIVE_MODULES, expert_tensor_degree, group_size
+from planner.backends.torchtitan.train_script import TRAIN_SCRIPT, train_script
+from planner.backends.torchtitan.validator import arguments
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
 from planner.plan import Plan
 from planner.problem import Workload

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.check.catalogue import validator
-from planner.check.environment import is_ready
-from planner.check.worker import Worker
+from planner.backends.checking.catalogue import validator
+from planner.backends.checking.environment import is_ready
+from planner.backends.checking.worker import Worker
 
 
 def worker_or_skip(name: str, version: str | None = None) -> Worker:

@@ -12,9 +12,9 @@ from api.client.question_body import path_part
 from api.client.transport import Transport, read_answer
 from api.http.archive import check_name
 from api.wire.views import EmissionView, LabelView, MemoryView, PlanPage, PlanSummary
+from planner.backends.emission.write import sha256, write_folder
+from planner.backends.launch.settings import LaunchSettings
 from planner.diff import PlanDiff
-from planner.emit.launch.settings import LaunchSettings
-from planner.emit.write import sha256, write_folder
 from planner.explain.why import Explanation
 from planner.explain.why_not import WhyNot
 from planner.plan import Plan

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import StringConstraints
 
-from planner.emit.launch.hosts import read_hosts
-from planner.emit.launch.settings import LaunchSettings
+from planner.backends.launch.hosts import read_hosts
+from planner.backends.launch.settings import LaunchSettings
 
 MOST_HOST_LINES = 1_000
 LONGEST = 300

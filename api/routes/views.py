@@ -22,9 +22,9 @@ from api.routes.plans import FULL_ID, PlanReference
 from api.service import Service, service_of
 from api.solving.pool import TooLong
 from api.wire.views import EmissionView, MemoryStage, MemoryView
-from planner.emit.catalogue import TARGETS
-from planner.emit.emission import LauncherName
-from planner.emit.launch.settings import LaunchSettings
+from planner.backends.emission.emission import LauncherName
+from planner.backends.launch.settings import LaunchSettings
+from planner.backends.registry import TARGETS
 from planner.explain.why import Explanation
 from planner.explain.why_not import WhyNot
 from planner.plan import Plan

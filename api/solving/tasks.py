@@ -124,9 +124,9 @@ def report(payload: Payload, deadline: float) -> bytes:
 
 def emission(payload: Payload, deadline: float) -> bytes:
     """The launch files of a plan for a target, with their manifest."""
-    from planner.emit.for_target import emit_for_target
-    from planner.emit.launch.settings import LaunchSettings
-    from planner.emit.write import manifest
+    from planner.backends.emission.for_target import emit_for_target
+    from planner.backends.emission.write import manifest
+    from planner.backends.launch.settings import LaunchSettings
 
     settings = LaunchSettings.from_dict(payload["settings"])
     made = emit_for_target(_plan(payload), payload["target"], payload["launcher"], settings)

@@ -9,7 +9,7 @@ from api.errors import RequestRefused
 from api.planning.resolving import LARGEST_COUNT, Resolver, checked_constraints
 from api.sweeps.resolved import ResolvedSweep
 from api.wire.sweeps import SweepRequest
-from planner.framework.known import framework_traits
+from planner.backends.known_physics import framework_traits
 from planner.sweep.question import SweepQuestion
 from profiles.document import Document
 from profiles.errors import MeshwrightError

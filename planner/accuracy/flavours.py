@@ -12,8 +12,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from planner.framework import megatron, nanotron, pytorch
-from planner.framework.traits import TUNED, FrameworkTraits
+from planner.backends.megatron import physics as megatron
+from planner.backends.nanotron import physics as nanotron
+from planner.backends.pytorch_fsdp import physics as pytorch
+from planner.physics.physics import TUNED, FrameworkTraits
 from planner.strategy import RecomputePolicy
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]

@@ -32,10 +32,10 @@ from planner.candidate import Candidate, Split
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, WORKSPACE_BYTES, Hardware, hardware_of
 from planner.cost.row_cost import CostModel
 from planner.errors import DocumentInvalid, ProfileMissing
-from planner.framework.traits import FrameworkTraits
 from planner.memory.activations import Relief
 from planner.model.flops import model_flops_per_token
 from planner.model.spec import ModelSpec
+from planner.physics.physics import FrameworkTraits
 from planner.problem import Constraints, Workload
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import RowContext, row_context, take

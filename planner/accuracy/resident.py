@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from planner.candidate import Candidate
-from planner.framework.traits import FrameworkTraits
 from planner.memory.activations import ELEMENT_BYTES
 from planner.memory.framework_memory import STEP_WORKSPACE_BYTES, collective_buffer_bytes, step_copy_bytes
 from planner.model.spec import ModelSpec
+from planner.physics.physics import FrameworkTraits
 from planner.problem import Workload
 
 

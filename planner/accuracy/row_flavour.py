@@ -19,9 +19,9 @@ from planner.accuracy.flavours import (
 )
 from planner.accuracy.row_model import flags_of
 from planner.accuracy.truth import TruthRow
-from planner.framework.known import FRAMEWORKS, framework_traits
-from planner.framework.megatron import MEGATRON_TEST_FLASH, MEGATRON_TEST_UNFUSED
-from planner.framework.traits import TUNED
+from planner.backends.known_physics import FRAMEWORKS, framework_traits
+from planner.backends.megatron.physics import MEGATRON_TEST_FLASH, MEGATRON_TEST_UNFUSED
+from planner.physics.physics import TUNED
 
 UNFUSED_BACKENDS = frozenset({"unfused", "local"})
 

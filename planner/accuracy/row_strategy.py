@@ -18,9 +18,9 @@ from planner.accuracy.flavours import Flavour
 from planner.accuracy.row_model import flags_of
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
-from planner.framework.traits import FrameworkTraits
 from planner.model.parameters import layer_parameters
 from planner.model.spec import ModelSpec
+from planner.physics.physics import FrameworkTraits
 from planner.problem import OptimizerName, Workload
 from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
 

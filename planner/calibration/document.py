@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from planner.calibration.factors import SPREAD_ROWS, AppliedCalibration, Factors
-from planner.framework.traits import TUNED
+from planner.physics.physics import TUNED
 from profiles.document import Document, canonical_json
 
 

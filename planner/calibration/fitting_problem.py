@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.backends.known_physics import FRAMEWORKS
 from planner.calibration.document import Calibration
 from planner.calibration.factors import AppliedCalibration
 from planner.errors import Conflict
-from planner.framework.known import FRAMEWORKS
 
 if TYPE_CHECKING:
     from profiles.device import Device

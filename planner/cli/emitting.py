@@ -15,8 +15,8 @@ from planner.errors import DocumentInvalid
 from planner.spelling import did_you_mean
 
 if TYPE_CHECKING:
-    from planner.emit.for_target import TargetEmission
-    from planner.emit.launch.settings import LaunchSettings
+    from planner.backends.emission.for_target import TargetEmission
+    from planner.backends.launch.settings import LaunchSettings
     from planner.plan import Plan
 
 TARGET_NAMES = tuple(choice.value for choice in TargetChoice if choice is not TargetChoice.ANY)
@@ -65,9 +65,9 @@ def write_target(
     settings: LaunchSettings | None = None,
 ) -> dict[str, Any]:
     """Emit into ``directory``; returns what was written as plain data.  Raises TargetRefused, Conflict."""
-    from planner.emit.for_target import emit_for_target
-    from planner.emit.launch.settings import LaunchSettings
-    from planner.emit.write import write_emission
+    from planner.backends.emission.for_target import emit_for_target
+    from planner.backends.emission.write import write_emission
+    from planner.backends.launch.settings import LaunchSettings
 
     made = emit_for_target(plan, target, launcher.value, settings or LaunchSettings())
     data = emission_data(made, write_emission(made.emission, directory))
@@ -84,7 +84,7 @@ def tell_projections(target: str, data: Mapping[str, Any], *, quiet: bool) -> No
 
 def emission_data(made: TargetEmission, directory: Path) -> dict[str, Any]:
     """What a program wants to know about an emission."""
-    from planner.emit.write import manifest
+    from planner.backends.emission.write import manifest
 
     return emission_data_of_manifest(
         {

@@ -78,8 +78,8 @@ def _data(point: FrontPoint) -> dict[str, Any]:
 
 
 def _table(points: list[FrontPoint]) -> Iterator[RenderableType]:
+    from planner.backends.emission.describe import strategy_words
     from planner.cli.render.tables import heading, table
-    from planner.emit.describe import strategy_words
     from planner.views.words import digits, money, percent, seconds, short_id
 
     priced = any(point.plan.cost_per_step is not None for point in points)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from planner.emit.launch.settings import LaunchSettings
+    from planner.backends.launch.settings import LaunchSettings
 
 Hosts = Annotated[
     Path | None,
@@ -43,8 +43,8 @@ def launch_settings(
     files_claim: str | None,
 ) -> LaunchSettings:
     """The settings, checked.  Raises DocumentInvalid."""
-    from planner.emit.launch.hosts import load_hosts
-    from planner.emit.launch.settings import LaunchSettings
+    from planner.backends.launch.hosts import load_hosts
+    from planner.backends.launch.settings import LaunchSettings
 
     return LaunchSettings(
         hosts=load_hosts(hosts) if hosts else (),

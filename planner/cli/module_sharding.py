@@ -15,7 +15,7 @@ from planner.errors import DocumentInvalid, NotFound
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.emit.emission import LauncherName
+    from planner.backends.emission.emission import LauncherName
     from planner.shard.prove import ProvedStep, Solve, StepQuestion
     from planner.shard.questions import MeshOutcome
     from planner.shard.sharding_plan import ShardingPlan
@@ -190,7 +190,7 @@ def saved_plan(path: Path) -> ShardingPlan:
 
 def _write(plan: ShardingPlan, asked: ShardingFlags, folder: Path) -> dict[str, Any]:
     """The folder that runs the plan; returns what was written as plain data."""
-    from planner.emit.operator_sharding.emit import emit_sharding, write_sharding
+    from planner.backends.operator_sharding.emit import emit_sharding, write_sharding
     from profiles.catalogue import load_cluster
 
     devices = prod(axis.size for axis in plan.mesh)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from planner.backends.known_physics import FRAMEWORKS
 from planner.cli.output import OutputFormat
-from planner.framework.known import FRAMEWORKS
 
 
 class PrecisionName(StrEnum):

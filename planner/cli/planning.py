@@ -174,7 +174,7 @@ def _write(plan: Plan, wanted: Wanted, store: Store | None, done: Afterwards) ->
 
 
 def _emit(plan: Plan, target: str, wanted: Wanted, store: Store | None, done: Afterwards) -> None:
-    from planner.emit.write import read_manifest
+    from planner.backends.emission.write import read_manifest
 
     directory = wanted.directory(target)
     data = write_target(plan, target, wanted.launcher, directory, quiet=wanted.quiet)

@@ -59,10 +59,10 @@ class ProblemFlags:
 
 def build_problem(flags: ProblemFlags) -> Problem:
     """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
+    from planner.backends.known_physics import framework_traits
     from planner.cli.calibration_choice import chosen_calibration
     from planner.cli.megatron_script import megatron_script
     from planner.cli.profile_choice import chosen_profile
-    from planner.framework.known import framework_traits
     from planner.model.load import load_model
     from planner.problem import Problem
     from profiles.catalogue import load_cluster

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.efficiency import LAUNCH_S, REFERENCE_PEAK_FLOPS_PER_S, DeviceRates
-from planner.framework.kernels import AttentionChoice
+from planner.physics.kernels import AttentionChoice
 
 Array = NDArray[np.float64]
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.backends.known_physics import framework_traits
 from planner.calibration.factors import NEUTRAL, AppliedCalibration, Factors
 from planner.cost.collective import Collective, collective_s, queued_latency_s
 from planner.cost.efficiency import DeviceRates, device_rates, sustained_fraction
 from planner.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.errors import DocumentInvalid
-from planner.framework.kernels import attention_on
-from planner.framework.known import framework_traits
-from planner.framework.traits import TUNED, FrameworkTraits
+from planner.physics.kernels import attention_on
+from planner.physics.physics import TUNED, FrameworkTraits
 from planner.problem import Problem
 from profiles.cluster import Cluster, Pool
 from profiles.levels import NetworkLevel, network_levels

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.collective import Collective
-from planner.framework.traits import FrameworkTraits
 from planner.memory.states import WEIGHT_BYTES, gradient_bytes
+from planner.physics.physics import FrameworkTraits
 from planner.problem import Workload
 from planner.strategy_rows import StrategyRows
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from planner.communication_bill import Traffic, communication_bill
 from planner.diff import DERIVED_FIELDS, MEMORY_TERMS, value_words, worst_stage
 from planner.explain.neighbours import Neighbour, neighbours
-from planner.framework.traits import TUNED
+from planner.physics.physics import TUNED
 from planner.plan import Plan
 from planner.step_terms import term_words
 from planner.strategy import Strategy

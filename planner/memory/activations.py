@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.layer_keys import LayerKeys
-from planner.framework.traits import TUNED, FrameworkTraits
 from planner.memory.framework_kept import (
     checkpointed_bytes,
     checkpointed_replay,
@@ -27,6 +26,7 @@ from planner.memory.framework_kept import (
 )
 from planner.model.operator import Operator
 from planner.model.recompute import freed_operators, region
+from planner.physics.physics import TUNED, FrameworkTraits
 from planner.strategy import RecomputeModule, RecomputePolicy
 
 Array = NDArray[np.float64]

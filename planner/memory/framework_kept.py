@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.layer_keys import LayerKeys
-from planner.framework.traits import FrameworkTraits
 from planner.model.operator import Operator
+from planner.physics.physics import FrameworkTraits
 
 Array = NDArray[np.float64]
 

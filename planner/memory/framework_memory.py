@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.framework.traits import FrameworkTraits
 from planner.memory.states import WEIGHT_BYTES, StateBytes
 from planner.model.operator import Operator
+from planner.physics.physics import FrameworkTraits
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.framework.traits import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, FrameworkTraits
 from planner.problem import Workload
 
 Array = NDArray[np.float64]

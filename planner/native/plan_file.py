@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from planner.emit.native.rules import violations
-from planner.emit.rule_input import rule_input
+from planner.backends.native.space import violations
+from planner.backends.rules.rule import rule_input
 from planner.errors import DocumentInvalid, NotFound, TargetRefused
 from planner.native.world_size import require_world_size
 from planner.plan import Plan

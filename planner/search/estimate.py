@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from planner.assemble_plan import assemble_plan
+from planner.backends.rules.legality import broken_rules, model_shape
+from planner.backends.rules.strategy_findings import STRATEGY_FLAG, strategy_finding
 from planner.candidate import Candidate, Split
 from planner.cost.hardware import Hardware, problem_hardware
 from planner.cost.row_cost import CostModel
@@ -17,13 +19,11 @@ from planner.search.branch import split_rules
 from planner.search.choices import RELIEFS
 from planner.search.evaluate import evaluate_split
 from planner.search.family_split import given_split
-from planner.search.legality import broken_rules, model_shape
 from planner.search.row_context import RowContext, row_context
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
 from planner.search.target_rules import TargetRules
 from planner.strategy import Strategy
-from planner.strategy_findings import STRATEGY_FLAG, strategy_finding
 from planner.strategy_rows import StrategyRows, relief_of
 from profiles.validation import Finding, FindingsInvalid, require
 

@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.problem import Problem
 from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES, TargetSpace, checked_pins
-from planner.search.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.strategy import LOOPED_SCHEDULES, V_SCHEDULES
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
 

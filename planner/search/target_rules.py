@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 from importlib import import_module
 from typing import Any
 
+from planner.backends.rules.strategy_findings import named_fields
 from planner.problem import Problem
 from planner.strategy import Strategy
-from planner.strategy_findings import named_fields
 
 
 class TargetRules:
@@ -68,8 +68,8 @@ class TargetRules:
 
     def _findings(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None, *, model_too: bool) -> list[str]:
         # The emitters stand above the search and import it; the search asks them by name.
-        rules = import_module(import_module("planner.emit.catalogue").TARGETS[self.target])
-        seen = import_module("planner.emit.rule_input")
+        rules = import_module(import_module("planner.backends.registry").TARGETS[self.target])
+        seen = import_module("planner.backends.rules.rule")
         given = seen.RuleInput(
             strategy=strategy,
             model=self.problem.model,

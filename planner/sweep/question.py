@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from planner.framework.known import FRAMEWORKS
-from planner.framework.traits import TUNED
+from planner.backends.known_physics import FRAMEWORKS
+from planner.physics.physics import TUNED
 from planner.problem import Constraints, OptimizerName, Precision
 from profiles.document import Document
 

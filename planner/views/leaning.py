@@ -81,7 +81,7 @@ def leaning_view(plan: Plan, rows: int, problem: Problem | None = None) -> Leani
 
 
 def _spread(plan: Plan, input_sigma: dict[str, float] | None) -> tuple[tuple[float, float], float]:
-    from planner.framework.known import framework_traits
+    from planner.backends.known_physics import framework_traits
     from planner.uncertainty import step_interval_s, step_sigma
 
     used = plan.problem.calibration

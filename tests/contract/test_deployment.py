@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from api.app import create_app
 from api.settings import Settings
 from api.telemetry.metrics import Metrics
-from planner.check.validators.kubernetes_validate import KUBERNETES_RELEASE
+from planner.backends.launch.validators.kubernetes_validate import KUBERNETES_RELEASE
 from tests.command_line import REPOSITORY, run_here
 from tests.validators import worker_or_skip
 

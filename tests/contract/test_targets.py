@@ -6,10 +6,10 @@ from typing import get_args
 
 import pytest
 
+from planner.backends.emission.emission import LauncherName, TargetName
+from planner.backends.launch.spec import LAUNCHERS
+from planner.backends.registry import TARGETS, named_release, target_module
 from planner.cli.emitting import TARGET_NAMES, LauncherChoice
-from planner.emit.catalogue import TARGETS, named_release, target_module
-from planner.emit.emission import LauncherName, TargetName
-from planner.emit.launch.spec import LAUNCHERS
 from planner.mesh import BACKEND_AXIS_ORDERS
 from planner.model.load import load_model
 from planner.problem import Constraints, Problem, Target, Workload

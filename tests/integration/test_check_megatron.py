@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from planner.check.catalogue import parse_requirement
-from planner.check.emitted import read_folder
-from planner.check.environment import is_ready
-from planner.check.validators.megatron_core import request
-from planner.check.worker import Worker
-from planner.emit.megatron import emit
-from planner.emit.write import write_emission
+from planner.backends.checking.catalogue import parse_requirement
+from planner.backends.checking.emitted import read_folder
+from planner.backends.checking.environment import is_ready
+from planner.backends.checking.worker import Worker
+from planner.backends.emission.write import write_emission
+from planner.backends.megatron import emit
+from planner.backends.megatron.validator import request
 from planner.strategy import Strategy
 from tests.command_line import run_here
 from tests.install_validators import OTHER_RELEASES

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.emit.catalogue import target_module
-from planner.emit.write import write_emission
+from planner.backends.emission.write import write_emission
+from planner.backends.registry import target_module
 from planner.strategy import Strategy
 from tests.command_line import run_here
 from tests.plan_factory import make_plan

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from planner.emit.deepspeed import project, rule_input, violations
-from planner.emit.deepspeed.config import ds_config
-from planner.emit.deepspeed.config_keys import KEYS, config_findings
-from planner.emit.deepspeed.version import DEEPSPEED_VERSION
+from planner.backends.deepspeed import project, rule_input, violations
+from planner.backends.deepspeed.config import ds_config
+from planner.backends.deepspeed.config_keys import KEYS, config_findings
+from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.emit.deepspeed import emit
-from planner.emit.deepspeed.version import DEEPSPEED_VERSION
-from planner.emit.write import write_emission
+from planner.backends.deepspeed import emit
+from planner.backends.deepspeed.version import DEEPSPEED_VERSION
+from planner.backends.emission.write import write_emission
 from planner.model.hf_config import model_from_hf_config
 from planner.model.spec import ModelSpec
 from planner.problem import Workload

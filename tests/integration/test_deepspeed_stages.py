@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from planner.emit.deepspeed import emit
-from planner.emit.deepspeed.engine_rules import AUTOTP_FAMILIES
-from planner.emit.deepspeed.expressible_rules import PIPELINE_FAMILIES
-from planner.emit.deepspeed.version import DEEPSPEED_VERSION
-from planner.emit.write import write_emission
+from planner.backends.deepspeed import emit
+from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES
+from planner.backends.deepspeed.expressible_rules import PIPELINE_FAMILIES
+from planner.backends.deepspeed.version import DEEPSPEED_VERSION
+from planner.backends.emission.write import write_emission
 from planner.model.hf_config import model_from_hf_config
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.check.emitted import read_folder
-from planner.check.report import Checker
-from planner.check.validators.deepspeed import VALIDATOR, request
-from planner.check.worker import Worker
-from planner.emit.deepspeed import emit, project, rule_input, violations
-from planner.emit.deepspeed.config import CONFIG_FILE, ds_config
-from planner.emit.deepspeed.config_keys import config_findings
-from planner.emit.deepspeed.model_config import model_config, why_not_buildable
-from planner.emit.deepspeed.training_document import TRAINING_FILE, training_document, training_text
-from planner.emit.write import write_emission
+from planner.backends.checking.emitted import read_folder
+from planner.backends.checking.report import Checker
+from planner.backends.checking.worker import Worker
+from planner.backends.deepspeed import emit, project, rule_input, violations
+from planner.backends.deepspeed.config import CONFIG_FILE, ds_config
+from planner.backends.deepspeed.config_keys import config_findings
+from planner.backends.deepspeed.model_config import model_config, why_not_buildable
+from planner.backends.deepspeed.training_document import TRAINING_FILE, training_document, training_text
+from planner.backends.deepspeed.validator import VALIDATOR, request
+from planner.backends.emission.write import write_emission
 from planner.errors import TargetRefused
 from planner.model.builtin import builtin_model, builtin_models
 from planner.plan import Plan

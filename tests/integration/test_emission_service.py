@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from api.client import Client
-from planner.emit.launch.settings import LaunchSettings
+from planner.backends.launch.settings import LaunchSettings
 from tests.board_in_memory import MemoryBoard
 from tests.command_line import run_here
 from tests.listening_service import listening

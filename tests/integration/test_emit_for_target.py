@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.check.directory import check_directory
-from planner.emit.for_target import emit_for_target, inside_target
-from planner.emit.write import read_manifest, write_emission
+from planner.backends.checking.directory import check_directory
+from planner.backends.emission.for_target import emit_for_target, inside_target
+from planner.backends.emission.write import read_manifest, write_emission
 from planner.errors import NotFound
 from planner.model.load import load_model
 from planner.plan import Plan

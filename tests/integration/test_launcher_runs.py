@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.check.catalogue import validator
-from planner.check.environment import overlay
-from planner.emit.emission import LauncherName
-from planner.emit.launch.spec import LaunchSpec
+from planner.backends.checking.catalogue import validator
+from planner.backends.checking.environment import overlay
+from planner.backends.emission.emission import LauncherName
+from planner.backends.launch.spec import LaunchSpec
 from tests.launch_folders import write_launch
 from tests.validators import worker_or_skip
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.check.catalogue import VALIDATORS, validator
-from planner.check.emitted import EmittedFolder, read_folder
-from planner.check.report import Checker
-from planner.check.worker import Worker
-from planner.emit.catalogue import target_module
-from planner.emit.emission import LauncherName
-from planner.emit.for_target import emit_for_target
-from planner.emit.launch.settings import LaunchSettings
-from planner.emit.launch.spec import LAUNCHERS
-from planner.emit.layout import layout_of
-from planner.emit.write import write_emission
+from planner.backends.checking.catalogue import VALIDATORS, validator
+from planner.backends.checking.emitted import EmittedFolder, read_folder
+from planner.backends.checking.report import Checker
+from planner.backends.checking.worker import Worker
+from planner.backends.emission.emission import LauncherName
+from planner.backends.emission.for_target import emit_for_target
+from planner.backends.emission.layout import layout_of
+from planner.backends.emission.write import write_emission
+from planner.backends.launch.settings import LaunchSettings
+from planner.backends.launch.spec import LAUNCHERS
+from planner.backends.registry import target_module
 from planner.errors import TargetRefused
 from planner.plan import Plan
 from planner.strategy import Strategy

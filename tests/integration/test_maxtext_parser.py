@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from planner.check.emitted import EmittedFolder
-from planner.check.environment import overlay
-from planner.check.validators.maxtext import VALIDATOR, request
-from planner.check.worker import Worker
-from planner.emit.emission import Emission
-from planner.emit.maxtext import emit
-from planner.emit.maxtext.config_keys import KEYS_OF_A_PLAN, KEYS_OF_THE_USER
-from planner.emit.maxtext.decoder_blocks import decoder_block, model_keys
-from planner.emit.maxtext.mesh_axes import KEYS
-from planner.emit.maxtext.read_back import parse_config
-from planner.emit.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION
-from planner.emit.write import manifest
+from planner.backends.checking.emitted import EmittedFolder
+from planner.backends.checking.environment import overlay
+from planner.backends.checking.worker import Worker
+from planner.backends.emission.emission import Emission
+from planner.backends.emission.write import manifest
+from planner.backends.maxtext import emit
+from planner.backends.maxtext.config_keys import KEYS_OF_A_PLAN, KEYS_OF_THE_USER
+from planner.backends.maxtext.decoder_blocks import decoder_block, model_keys
+from planner.backends.maxtext.mesh_axes import KEYS
+from planner.backends.maxtext.read import parse_config
+from planner.backends.maxtext.validator import VALIDATOR, request
+from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION
 from planner.model.load import load_model
 from planner.strategy import Strategy
 from tests.maxtext_plans import random_emissions

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from planner.check.emitted import read_folder
-from planner.check.validators.megatron_bridge import request
-from planner.check.worker import Worker
-from planner.emit.megatron_bridge import emit, read_back
-from planner.emit.megatron_bridge.overrides import OVERRIDES_FILE
-from planner.emit.write import write_emission
+from planner.backends.checking.emitted import read_folder
+from planner.backends.checking.worker import Worker
+from planner.backends.emission.write import write_emission
+from planner.backends.megatron_bridge import emit, read_back
+from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE
+from planner.backends.megatron_bridge.validator import request
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
 from planner.problem import Workload

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from planner.check.worker import Worker
-from planner.emit.megatron import project, rule_input, violations
+from planner.backends.checking.worker import Worker
+from planner.backends.megatron import project, rule_input, violations
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec
 from planner.plan import Plan

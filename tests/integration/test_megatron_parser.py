@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from planner.check.validator import Verdict
-from planner.check.worker import Worker
-from planner.emit.megatron import project, rule_input, violations
+from planner.backends.checking.validator import Verdict
+from planner.backends.checking.worker import Worker
+from planner.backends.megatron import project, rule_input, violations
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec
 from planner.plan import Plan

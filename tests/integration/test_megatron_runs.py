@@ -1,8 +1,8 @@
 """Do emitted folders train under Megatron-LM, and does every layout follow one curve?  Real steps on CPU ranks.
 
-Megatron's own schedules and model, in fp32, with initial weights and samples that do not depend on the layout (see
-planner/run/workers/megatron_train.py).  Context parallelism is missing: without Transformer Engine Megatron has no
-attention for it (megatron-core 0.19.2 core/transformer/dot_product_attention.py:57), and there is none for a CPU.
+Megatron's own schedules and model, in fp32, with initial weights and samples that do not depend on the layout
+(planner/backends/megatron/tiny_run_worker.py).  Context parallelism is missing: without Transformer Engine Megatron
+has no attention for it (megatron-core 0.19.2 core/transformer/dot_product_attention.py:57); there is none for a CPU.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.check.environment import overlay
-from planner.emit.megatron import emit, project
-from planner.emit.write import write_emission
+from planner.backends.checking.environment import overlay
+from planner.backends.emission.write import write_emission
+from planner.backends.megatron import emit, project
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
 from planner.problem import Workload
 from planner.strategy import Strategy

@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from planner.check.catalogue import validator
-from planner.check.emitted import read_folder
-from planner.check.report import Checker
-from planner.check.validator import Verdict
-from planner.check.validators.mindspeed import question
-from planner.check.worker import Worker
-from planner.emit.launch.spec import launch_spec
-from planner.emit.launch.torchrun import launch_script
-from planner.emit.layout import chunks_in_model_order, layout_of
-from planner.emit.megatron.arguments import write_arguments
-from planner.emit.megatron.emit import data_arguments
-from planner.emit.mindspeed import emit, project, rule_input, violations
-from planner.emit.mindspeed.flags import sections
-from planner.emit.write import write_emission
+from planner.backends.checking.catalogue import validator
+from planner.backends.checking.emitted import read_folder
+from planner.backends.checking.report import Checker
+from planner.backends.checking.validator import Verdict
+from planner.backends.checking.worker import Worker
+from planner.backends.emission.layout import chunks_in_model_order, layout_of
+from planner.backends.emission.write import write_emission
+from planner.backends.launch.spec import launch_spec
+from planner.backends.launch.torchrun import launch_script
+from planner.backends.megatron.arguments import write_arguments
+from planner.backends.megatron.write import data_arguments
+from planner.backends.mindspeed import emit, project, rule_input, violations
+from planner.backends.mindspeed.flags import sections
+from planner.backends.mindspeed.validator import question
 from planner.errors import TargetRefused
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec

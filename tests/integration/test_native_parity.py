@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from planner.emit.native import emit, violations
-from planner.emit.rule_input import rule_input
-from planner.emit.write import write_emission
+from planner.backends.emission.write import write_emission
+from planner.backends.native import emit, violations
+from planner.backends.rules.rule import rule_input
 from planner.plan import Plan
 from planner.strategy import Strategy
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_plan, tiny_qwen3_moe

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.emit.write import changed_files, read_manifest
+from planner.backends.emission.write import changed_files, read_manifest
 from planner.store import open_store
 from tests.board_in_memory import MemoryBoard
 from tests.listening_service import listening

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks.emitted_configs import folder_of
-from planner.check.validators.torch import VALIDATOR
-from planner.check.worker import Worker
-from planner.emit.native import emit
+from planner.backends.checking.worker import Worker
+from planner.backends.native import emit
+from planner.backends.native.validator import VALIDATOR
 from planner.errors import ValidatorUnavailable
 from planner.model.load import load_model
 from planner.problem import Constraints, Problem, Workload

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.emit.launch.spec import LaunchSpec, launch_files
+from planner.backends.launch.spec import LaunchSpec, launch_files
 
 pytestmark = pytest.mark.slow
 RANK_SCRIPT = '#!/usr/bin/env bash\necho "$RANK $LOCAL_RANK $WORLD_SIZE $WORD $*" > "rank-$RANK"\n'

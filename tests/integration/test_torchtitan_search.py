@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.check.directory import check_directory
-from planner.emit.for_target import emit_for_target
-from planner.emit.write import write_emission
+from planner.backends.checking.directory import check_directory
+from planner.backends.emission.for_target import emit_for_target
+from planner.backends.emission.write import write_emission
 from planner.model.load import load_model
 from planner.problem import Constraints, Problem, Workload
 from planner.search.find import find_plan

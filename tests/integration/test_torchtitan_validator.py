@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from planner.check.emitted import read_folder
-from planner.check.report import Checker
-from planner.check.validators.torchtitan import VALIDATOR, request
-from planner.check.worker import Worker
-from planner.emit.layout import layout_of
-from planner.emit.torchtitan import VERSIONS, emit, project, read_back, rule_input, violations
-from planner.emit.torchtitan.emit import violations_for
-from planner.emit.torchtitan.fields import TABLES
-from planner.emit.torchtitan.values import parallelism
-from planner.emit.write import write_emission
+from planner.backends.checking.emitted import read_folder
+from planner.backends.checking.report import Checker
+from planner.backends.checking.worker import Worker
+from planner.backends.emission.layout import layout_of
+from planner.backends.emission.write import write_emission
+from planner.backends.torchtitan import VERSIONS, emit, project, read_back, rule_input, violations
+from planner.backends.torchtitan.fields import TABLES
+from planner.backends.torchtitan.validator import VALIDATOR, request
+from planner.backends.torchtitan.values import parallelism
+from planner.backends.torchtitan.write import violations_for
 from planner.problem import Workload
 from planner.strategy import ScheduleName, Strategy
 from tests.plan_factory import make_model, make_plan

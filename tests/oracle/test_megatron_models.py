@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.emit.megatron import emit, rule_input, violations
+from planner.backends.megatron import emit, rule_input, violations
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.megatron_args import megatron_job
 from planner.model.spec import ModelSpec

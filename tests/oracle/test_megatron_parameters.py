@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from planner.check.worker import Worker
-from planner.emit.megatron import project, rule_input, violations
-from planner.emit.megatron.layout import is_even
-from planner.emit.megatron.vocabulary import padding_parameters
+from planner.backends.checking.worker import Worker
+from planner.backends.megatron import project, rule_input, violations
+from planner.backends.megatron.layout import is_even
+from planner.backends.megatron.vocabulary import padding_parameters
 from planner.model.builtin import builtin_model
 from planner.plan import Plan
 from planner.problem import Problem, Workload

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from planner.check.worker import Worker
-from planner.emit.torchtitan import VERSIONS, emit
+from planner.backends.checking.worker import Worker
+from planner.backends.torchtitan import VERSIONS, emit
 from planner.model.load import load_model
 from planner.model.operators import layer_operators
 from planner.model.parameters import total_parameters

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from planner.check.validators.jax_step import step_request
-from planner.check.worker import Worker
+from planner.backends.checking.worker import Worker
+from planner.backends.maxtext import emit
+from planner.backends.maxtext.read import parse_config
+from planner.backends.maxtext.step_validator import step_request
+from planner.backends.maxtext.version import CONFIG_FILE
 from planner.communication_bill import communication_bill
-from planner.emit.maxtext import emit
-from planner.emit.maxtext.read_back import parse_config
-from planner.emit.maxtext.version import CONFIG_FILE
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
 from planner.plan import Plan
 from planner.problem import Workload

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.emit.accelerate import emit, project, read_back, rule_input, violations
+from planner.backends.accelerate import emit, project, read_back, rule_input, violations
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy

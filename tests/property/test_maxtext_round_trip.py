@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.emit.assemble import PLAN_JSON
-from planner.emit.layout import layout_of
-from planner.emit.maxtext import emit, project, read_back, rule_input, violations
+from planner.backends.emission.assemble import PLAN_JSON
+from planner.backends.emission.layout import layout_of
+from planner.backends.maxtext import emit, project, read_back, rule_input, violations
 from planner.errors import TargetRefused
 from planner.plan import Plan
 from tests.plan_strategies import plans

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from planner.emit.megatron.arguments import parse_arguments, write_arguments
-from planner.emit.megatron.flags import sections
-from planner.emit.megatron_bridge import emit, project, read_back, rule_input, violations
-from planner.emit.megatron_bridge.fields import SPOKEN_OTHERWISE
-from planner.emit.megatron_bridge.overrides import OVERRIDES_FILE, arguments_of, parse_overrides
+from planner.backends.megatron.arguments import parse_arguments, write_arguments
+from planner.backends.megatron.flags import sections
+from planner.backends.megatron_bridge import emit, project, read_back, rule_input, violations
+from planner.backends.megatron_bridge.fields import SPOKEN_OTHERWISE
+from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, arguments_of, parse_overrides
 from planner.errors import TargetRefused
 from planner.plan import Plan
 from tests.plan_strategies import plans

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.emit.megatron import emit, project, read_back, rule_input, rules, violations
-from planner.emit.megatron.layout import layout_string, parse_layout
+from planner.backends.megatron import emit, project, read_back, rule_input, rules, violations
+from planner.backends.megatron.layout import layout_string, parse_layout
 from planner.plan import ChunkPlan, Plan
 from tests.plan_strategies import plans
 from tests.round_trip import (

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from planner.emit.emission import Emission
-from planner.emit.megatron.arguments import parse_arguments
-from planner.emit.mindspeed import emit, project, read_back, rule_input, rules, violations
-from planner.emit.mindspeed.emit import ARGUMENTS_FILE
-from planner.emit.mindspeed.flag_table import known_flags
+from planner.backends.emission.emission import Emission
+from planner.backends.megatron.arguments import parse_arguments
+from planner.backends.mindspeed import emit, project, read_back, rule_input, rules, violations
+from planner.backends.mindspeed.flag_table import known_flags
+from planner.backends.mindspeed.write import ARGUMENTS_FILE
 from planner.plan import Plan
 from tests.mindspeed_plans import in_bf16_with_adam, on_ascend
 from tests.plan_strategies import plans

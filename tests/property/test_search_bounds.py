@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from planner.backends.known_physics import FRAMEWORKS
 from planner.candidate import Split
 from planner.cost.hardware import problem_hardware
-from planner.framework.known import FRAMEWORKS
 from planner.model.load import load_model
 from planner.problem import Problem, Workload
 from planner.search.bound import BoundTerms

@@ -156,7 +156,7 @@ def test_pins_and_forbids_are_respected(seed: int) -> None:
 def test_a_plan_for_a_target_passes_its_rules(seed: int, target: Target) -> None:
     plan = _plan(random_problem(seed, SMALL, target))
     if plan is not None:
-        rules = import_module(f"planner.emit.{target}.rules").rules()
+        rules = import_module(f"planner.backends.emission.{target}.rules").rules()
         assert [message for rule in rules if (message := rule.check(plan)) is not None] == []
 
 
@@ -236,6 +236,6 @@ def test_what_a_target_gives_up_of_a_plan_made_for_it_costs_nothing(seed: int, t
     """Its projection only changes switches that make no difference, so that the plan's numbers stay true."""
     plan = _plan(random_problem(seed, SMALL, target))
     if plan is not None:
-        projected, notes = import_module(f"planner.emit.{target}.project").project(plan)
+        projected, notes = import_module(f"planner.backends.emission.{target}.project").project(plan)
         again = estimate(plan.problem, projected.chosen())
         assert again.step_time_s == pytest.approx(plan.step_time_s, rel=1e-9), notes

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.emit.torchtitan import VERSIONS, emit, project, read_back, rule_input, violations
-from planner.emit.torchtitan.emit import violations_for
+from planner.backends.torchtitan import VERSIONS, emit, project, read_back, rule_input, violations
+from planner.backends.torchtitan.write import violations_for
 from planner.plan import Plan
 from planner.strategy import LOOPED_SCHEDULES, V_SCHEDULES
 from tests.plan_strategies import plans

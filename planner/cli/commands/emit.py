@@ -67,8 +67,8 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
         namespace=namespace,
         files_claim=files_claim,
     )
+    from planner.backends.launch.settings import LaunchSettings
     from planner.cli.plan_reference import is_plan_file, load_plan
-    from planner.emit.launch.settings import LaunchSettings
 
     folders = [(name, out if len(names) == 1 else out / bare_name(name)) for name in names]
     with asked_service(server, database) as service:

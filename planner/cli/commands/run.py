@@ -14,8 +14,8 @@ from planner.errors import DocumentInvalid, TargetRefused
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from planner.backends.tiny.tiny_run import TinyRun
     from planner.plan import Plan
-    from planner.run.tiny_run import TinyRun
 
 Tiny = Annotated[bool, typer.Option("--tiny", help="A small model on the plan's mesh, on CPU ranks of this machine.")]
 Target = Annotated[
@@ -61,8 +61,8 @@ def run(  # noqa: PLR0917  # a flag is an argument
             where="meshwright run",
             hint="add --tiny, or start the launch files of `meshwright emit` on the cluster",
         )
+    from planner.backends.tiny.tiny_run import TinyOptions, tiny_run
     from planner.cli.plan_reference import load_plan
-    from planner.run.tiny_run import TinyOptions, tiny_run
 
     the_plan = load_plan(plan, database)
     name = target or _target_of(plan, the_plan)
@@ -82,7 +82,7 @@ def run(  # noqa: PLR0917  # a flag is an argument
 
 def _target_of(reference: str, plan: Plan) -> str:
     """The target that an emitted folder is for, or the one that the plan was searched for, or native."""
-    from planner.emit.write import MANIFEST, read_manifest
+    from planner.backends.emission.write import MANIFEST, read_manifest
 
     folder = Path(reference)
     if reference != "-" and (folder / MANIFEST).is_file():
@@ -95,7 +95,7 @@ def run_data(plan: Plan, done: TinyRun, kept: Path | None) -> dict[str, Any]:
     """What a program wants to know."""
     from math import isfinite
 
-    from planner.run.compare import TOLERANCE, worst
+    from planner.backends.tiny.compare import TOLERANCE, worst
 
     strategy, difference = done.shrunk.plan.chosen(), worst(done.steps)
     axes = ("tp", "cp", "pp", "dp_replicate", "dp_shard", "ep", "etp")

@@ -57,7 +57,7 @@ def verdict(plan: Plan) -> str:
 
 def strategy_line(plan: Plan) -> str:
     """The strategy in one line."""
-    from planner.emit.describe import strategy_words
+    from planner.backends.emission.describe import strategy_words
 
     return strategy_words(plan.chosen())
 

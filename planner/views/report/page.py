@@ -85,7 +85,7 @@ def _facts(plan: Plan) -> str:
 
 
 def _strategy(plan: Plan) -> str:
-    from planner.emit.describe import strategy_words
+    from planner.backends.emission.describe import strategy_words
 
     return strategy_words(plan.chosen())
 

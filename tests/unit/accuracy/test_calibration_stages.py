@@ -15,7 +15,7 @@ from planner.accuracy.ranking import ranking_key
 from planner.accuracy.residual_model import shrunken_level
 from planner.accuracy.statistics import coverage, memory_figures, time_figures
 from planner.calibration.factors import Factors
-from planner.framework.traits import TUNED
+from planner.physics.physics import TUNED
 from tests.accuracy_rows import rows_of
 
 TRUE = Factors(compute=1.5, communication=2.0)

@@ -9,7 +9,7 @@ import pytest
 from planner.accuracy.prediction import map_rows, predict_rows
 from planner.accuracy.row_flavour import flavour_of_row
 from planner.accuracy.statistics import oom_figures
-from planner.framework.known import FRAMEWORKS
+from planner.backends.known_physics import FRAMEWORKS
 from tests.accuracy_rows import rows_of
 
 CI = {"source": "github:NVIDIA/Megatron-LM:tests/functional_tests/test_cases/a.json"}

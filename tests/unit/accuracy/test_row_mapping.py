@@ -19,11 +19,11 @@ from planner.accuracy.row_strategy import (
 from planner.accuracy.sources import source_group
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
-from planner.framework import nanotron
-from planner.framework.traits import FrameworkTraits
+from planner.backends.nanotron import physics as nanotron
 from planner.model.builtin import builtin_model
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
+from planner.physics.physics import FrameworkTraits
 from planner.strategy import Strategy
 from tests.accuracy_rows import rows_of
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from planner.check.catalogue import VALIDATORS, parse_requirement, validator
-from planner.check.environment import ENVIRONMENT_VARIABLE, is_ready, make_ready, overlay, overlays_folder
-from planner.check.validator import Validator
+from planner.backends.checking.catalogue import VALIDATORS, parse_requirement, validator
+from planner.backends.checking.environment import ENVIRONMENT_VARIABLE, is_ready, make_ready, overlay, overlays_folder
+from planner.backends.checking.validator import Validator
 from planner.errors import DocumentInvalid, ValidatorUnavailable
 
-PLAIN = Validator("thing", "1.0", "thing.py", applies=lambda _: True, request=lambda _: {})
+PLAIN = Validator("thing", "1.0", Path("thing.py"), applies=lambda _: True, request=lambda _: {})
 
 
 @pytest.fixture(autouse=True)

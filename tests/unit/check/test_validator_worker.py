@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.check.environment import ENVIRONMENT_VARIABLE
-from planner.check.validator import Validator
-from planner.check.worker import Worker
+from planner.backends.checking.environment import ENVIRONMENT_VARIABLE
+from planner.backends.checking.validator import Validator
+from planner.backends.checking.worker import Worker
 from planner.errors import ValidatorUnavailable
 
 ECHO = """
@@ -39,7 +39,7 @@ def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Validator:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "overlays"))
     script = tmp_path / "echo.py"
     script.write_text(ECHO)
-    return Validator("echo", "1.0", str(script), applies=lambda _: True, request=lambda _: {})
+    return Validator("echo", "1.0", script, applies=lambda _: True, request=lambda _: {})
 
 
 def test_one_process_answers_many_requests(echo: Validator) -> None:

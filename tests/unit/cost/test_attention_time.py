@@ -19,9 +19,9 @@ from planner.cost.efficiency import LAUNCH_S, DeviceRates, device_rates
 from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.operator_time import UNFUSED_PASSES, is_wide, moved_bytes, operator_backward_s, operator_forward_s
-from planner.framework.kernels import AttentionChoice, attention_on
-from planner.framework.traits import TUNED, FrameworkTraits
 from planner.model.operators import head_operators, layer_operators
+from planner.physics.kernels import AttentionChoice, attention_on
+from planner.physics.physics import TUNED, FrameworkTraits
 from profiles.catalogue import load_cluster, load_device
 from tests.plan_factory import make_model
 

@@ -9,7 +9,7 @@ import pytest
 
 from planner.cost.collective import distinct_fraction
 from planner.cost.hardware import hardware_of
-from planner.framework.traits import FrameworkTraits
+from planner.physics.physics import FrameworkTraits
 from profiles.catalogue import load_cluster
 from profiles.scaling import scale_cluster
 

@@ -11,10 +11,10 @@ from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.layer import layer_kind
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.row_cost import CostModel
-from planner.framework.traits import TUNED, FrameworkTraits
 from planner.model.builtin import builtin_model
 from planner.model.operators import layer_operators
 from planner.model.parameters import total_parameters, weight_tensors
+from planner.physics.physics import TUNED, FrameworkTraits
 from planner.problem import Workload
 from planner.search.choices import RELIEFS
 from planner.strategy import Strategy

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.backends.megatron.physics import MEGATRON_2021, MEGATRON_DEEPSPEED
 from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.launches import (
     EAGER_SOFTMAX_CALLS,
@@ -18,14 +19,13 @@ from planner.cost.launches import (
 from planner.cost.layer import layer_kind, saved_and_extra
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.row_cost import CostModel
-from planner.framework.megatron import MEGATRON_2021, MEGATRON_DEEPSPEED
-from planner.framework.traits import TUNED, FrameworkTraits
 from planner.memory.activations import Relief
 from planner.model.builtin import builtin_model
 from planner.model.model_yaml import model_from_description
 from planner.model.operator import Operator
 from planner.model.operators import head_operators, layer_operators, mtp_operators
 from planner.model.spec import ModelSpec
+from planner.physics.physics import TUNED, FrameworkTraits
 from planner.problem import Workload
 from planner.search.choices import RELIEFS
 from planner.strategy import Strategy

@@ -12,9 +12,9 @@ from planner.cost.launches import host_s
 from planner.cost.layer import launch_floor_s, layer_kind
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.row_cost import CostModel, RowCost
-from planner.framework.traits import FrameworkTraits
 from planner.model.builtin import builtin_model
 from planner.model.operators import embedding_operators, head_operators, layer_operators
+from planner.physics.physics import FrameworkTraits
 from planner.problem import Workload
 from planner.search.choices import RELIEFS
 from planner.strategy import Strategy

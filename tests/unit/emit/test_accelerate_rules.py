@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from planner.emit.accelerate import emit, project, rule_input, rules, violations
-from planner.emit.accelerate.config import CONFIG_FILE, environment, key_findings, read_config
-from planner.emit.accelerate.way import way
+from planner.backends.accelerate import emit, project, rule_input, rules, violations
+from planner.backends.accelerate.config import CONFIG_FILE, environment, key_findings, read_config
+from planner.backends.accelerate.way import way
 from planner.errors import DocumentInvalid, TargetRefused
 from planner.problem import Workload
 from planner.strategy import Strategy

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from planner.emit.launch.ascendjob import JOB_FILE, RANK_TABLE_TEMPLATE, launch_files, super_pod_block
-from planner.emit.launch.spec import LaunchSpec, launch_spec
-from planner.emit.launch.spec import launch_files as launch_files_of
-from planner.emit.launch.torchrun import read_world_size
+from planner.backends.launch.ascendjob import JOB_FILE, RANK_TABLE_TEMPLATE, launch_files, super_pod_block
+from planner.backends.launch.spec import LaunchSpec, launch_spec
+from planner.backends.launch.spec import launch_files as launch_files_of
+from planner.backends.launch.torchrun import read_world_size
 from planner.errors import TargetRefused
 from planner.strategy import Strategy
 from profiles.importers.hccl_rank_table import FORMAT

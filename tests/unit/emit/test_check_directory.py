@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.check.directory import check_directory
-from planner.emit.catalogue import TARGETS, target_module
-from planner.emit.write import write_emission
+from planner.backends.checking.directory import check_directory
+from planner.backends.emission.write import write_emission
+from planner.backends.registry import TARGETS, target_module
 from planner.errors import DocumentInvalid, NotFound
 from planner.strategy import Strategy
 from tests.plan_factory import make_plan

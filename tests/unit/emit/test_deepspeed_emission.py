@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from planner.check.directory import check_directory
-from planner.emit.assemble import PLAN_MARKDOWN
-from planner.emit.deepspeed import emit, project, read_back
-from planner.emit.deepspeed.config import ds_config
-from planner.emit.deepspeed.config_keys import config_findings
-from planner.emit.deepspeed.model_config import model_config, why_not_buildable
-from planner.emit.deepspeed.training_script import training_script
-from planner.emit.write import write_emission
+from planner.backends.checking.directory import check_directory
+from planner.backends.deepspeed import emit, project, read_back
+from planner.backends.deepspeed.config import ds_config
+from planner.backends.deepspeed.config_keys import config_findings
+from planner.backends.deepspeed.model_config import model_config, why_not_buildable
+from planner.backends.deepspeed.training_script import training_script
+from planner.backends.emission.assemble import PLAN_MARKDOWN
+from planner.backends.emission.write import write_emission
 from planner.errors import DocumentInvalid, TargetRefused
 from planner.model.builtin import builtin_model, builtin_models
 from planner.plan import Plan

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from planner.emit.deepspeed import RuleInput, rule_input, rules, violations
-from planner.emit.deepspeed.expressible_rules import EXPRESSIBLE_RULES
+from planner.backends.deepspeed import RuleInput, rule_input, rules, violations
+from planner.backends.deepspeed.expressible_rules import EXPRESSIBLE_RULES
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MtpSpec, VisionSpec
 from planner.problem import Workload
 from planner.strategy import Strategy

@@ -4,8 +4,8 @@ from typing import Literal
 
 import pytest
 
-from planner.emit.describe import plan_markdown, strategy_words
-from planner.emit.emission import Emission, Projection
+from planner.backends.emission.describe import plan_markdown, strategy_words
+from planner.backends.emission.emission import Emission, Projection
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy

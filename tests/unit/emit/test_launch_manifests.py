@@ -8,14 +8,14 @@ from typing import Any, get_args
 
 import pytest
 
-from planner.emit.assemble import PLAN_JSON
-from planner.emit.emission import LauncherName
-from planner.emit.for_target import emit_for_target
-from planner.emit.launch.manifest_text import manifest_text
-from planner.emit.launch.pairs import REFUSED, demand_pair
-from planner.emit.launch.pods import CONFIG_MAP_LIMIT_BYTES, RESOURCES, object_name
-from planner.emit.launch.settings import IMAGE_PLACEHOLDER, LaunchSettings
-from planner.emit.launch.spec import LAUNCHERS, LaunchSpec, launch_files
+from planner.backends.emission.assemble import PLAN_JSON
+from planner.backends.emission.emission import LauncherName
+from planner.backends.emission.for_target import emit_for_target
+from planner.backends.launch.manifest_text import manifest_text
+from planner.backends.launch.pairs import REFUSED, demand_pair
+from planner.backends.launch.pods import CONFIG_MAP_LIMIT_BYTES, RESOURCES, object_name
+from planner.backends.launch.settings import IMAGE_PLACEHOLDER, LaunchSettings
+from planner.backends.launch.spec import LAUNCHERS, LaunchSpec, launch_files
 from planner.errors import TargetRefused
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.emit.launch.settings import LaunchSettings
-from planner.emit.launch.spec import LaunchSpec, launch_files
+from planner.backends.launch.settings import LaunchSettings
+from planner.backends.launch.spec import LaunchSpec, launch_files
 from planner.errors import TargetRefused
 from tests.launch_folders import write_launch
 

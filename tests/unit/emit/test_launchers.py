@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.emit.launch.spec import LaunchSpec, launch_files, launch_spec
-from planner.emit.launch.torchrun import read_world_size
+from planner.backends.launch.spec import LaunchSpec, launch_files, launch_spec
+from planner.backends.launch.torchrun import read_world_size
 from planner.errors import DocumentInvalid, NotFound, TargetRefused
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planner.emit.maxtext import RuleInput, rule_input, rules, violations
+from planner.backends.maxtext import RuleInput, rule_input, rules, violations
 from planner.model.spec import ModelSpec, MtpSpec
 from planner.problem import Workload
 from planner.strategy import Strategy

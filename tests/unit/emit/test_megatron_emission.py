@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.emit.megatron import emit, project
-from planner.emit.megatron.arguments import argument_vector, parse_arguments
-from planner.emit.megatron.model_flags import list_pattern, model_flags, moe_flags
-from planner.emit.write import write_emission
+from planner.backends.emission.write import write_emission
+from planner.backends.megatron import emit, project
+from planner.backends.megatron.arguments import argument_vector, parse_arguments
+from planner.backends.megatron.model_flags import list_pattern, model_flags, moe_flags
 from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec
 from planner.problem import Workload

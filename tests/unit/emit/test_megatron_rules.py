@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from planner.emit.megatron import RuleInput, emit, rules, violations
-from planner.emit.megatron.environment import environment, max_connections
-from planner.emit.megatron.model_rules import MODEL_RULES
-from planner.emit.megatron.rules import STRATEGY_RULES
+from planner.backends.megatron import RuleInput, emit, rules, violations
+from planner.backends.megatron.environment import environment, max_connections
+from planner.backends.megatron.model_rules import MODEL_RULES
+from planner.backends.megatron.space import STRATEGY_RULES
 from planner.errors import TargetRefused
 from planner.model.spec import LayerRun, LayerSpec, MlpSpec, ModelSpec, VisionSpec
 from planner.problem import Workload

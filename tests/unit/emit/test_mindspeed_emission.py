@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from planner.emit.layout import layout_of
-from planner.emit.megatron.arguments import argument_vector, parse_arguments
-from planner.emit.mindspeed import VERSIONS, emit, project, read_back
-from planner.emit.mindspeed.emit import ARGUMENTS_FILE
-from planner.emit.mindspeed.environment import environment
-from planner.emit.mindspeed.flag_table import MEGATRON_FLAGS, MINDSPEED_FLAGS, known_flags
-from planner.emit.write import write_emission
+from planner.backends.emission.layout import layout_of
+from planner.backends.emission.write import write_emission
+from planner.backends.megatron.arguments import argument_vector, parse_arguments
+from planner.backends.mindspeed import VERSIONS, emit, project, read_back
+from planner.backends.mindspeed.environment import environment
+from planner.backends.mindspeed.flag_table import MEGATRON_FLAGS, MINDSPEED_FLAGS, known_flags
+from planner.backends.mindspeed.write import ARGUMENTS_FILE
 from planner.errors import DocumentInvalid
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec

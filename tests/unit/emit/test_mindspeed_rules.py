@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from planner.emit.mindspeed import RuleInput, emit, project, rules, violations
-from planner.emit.mindspeed.model_rules import MODEL_RULES
-from planner.emit.mindspeed.rules import PROBLEM_RULES, STRATEGY_RULES
+from planner.backends.mindspeed import RuleInput, emit, project, rules, violations
+from planner.backends.mindspeed.model_rules import MODEL_RULES
+from planner.backends.mindspeed.space import PROBLEM_RULES, STRATEGY_RULES
 from planner.errors import TargetRefused
 from planner.model.spec import LayerSpec, ModelSpec
 from planner.problem import Workload

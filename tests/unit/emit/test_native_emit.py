@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from planner.check.directory import check_directory
-from planner.emit.catalogue import target_module
-from planner.emit.layout import layout_of
-from planner.emit.native import emit, project, read_back
-from planner.emit.write import write_emission
+from planner.backends.checking.directory import check_directory
+from planner.backends.emission.layout import layout_of
+from planner.backends.emission.write import write_emission
+from planner.backends.native import emit, project, read_back
+from planner.backends.registry import target_module
 from planner.errors import DocumentInvalid, TargetRefused
 from planner.plan import Plan
 from planner.strategy import Strategy
@@ -103,6 +103,6 @@ def test_assumptions_say_what_the_trainer_does_otherwise() -> None:
 
 
 def test_emitting_needs_no_torch() -> None:
-    code = "import sys, planner.emit.native, json; print(json.dumps('torch' in sys.modules))"
+    code = "import sys, planner.backends.native, json; print(json.dumps('torch' in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) is False

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from planner.emit.native import RuleInput, project, rule_input, rules, violations
-from planner.emit.native.model_rules import MODEL_RULES
-from planner.emit.native.rules import STRATEGY_RULES
+from planner.backends.native import RuleInput, project, rule_input, rules, violations
+from planner.backends.native.model_rules import MODEL_RULES
+from planner.backends.native.space import STRATEGY_RULES
 from planner.model.spec import LayerSpec, ModelSpec
 from planner.plan import Plan, StageRecompute
 from planner.problem import Workload

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from planner.emit.launch.torchrun import order_script
+from planner.backends.launch.torchrun import order_script
 
 
 def free_port() -> int:

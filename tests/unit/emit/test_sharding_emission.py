@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("torch", reason="sharding plans need the extra meshwright[torch]")
 
-from planner.check.directory import check_directory
-from planner.emit.launch.spec import LAUNCHERS
-from planner.emit.operator_sharding.emit import emit_sharding, write_sharding
-from planner.emit.operator_sharding.parallelize import parallelize_script
-from planner.emit.operator_sharding.read_back import read_back
+from planner.backends.checking.directory import check_directory
+from planner.backends.launch.spec import LAUNCHERS
+from planner.backends.operator_sharding.emit import emit_sharding, write_sharding
+from planner.backends.operator_sharding.parallelize import parallelize_script
+from planner.backends.operator_sharding.read_back import read_back
 from planner.errors import Conflict, DocumentInvalid
 from planner.native.operator_sharding.traced_module import module_source
 from planner.shard.sharding_plan import ParameterPlacement, Placements, ShardingPlan, TensorEdge

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from planner.check.directory import check_directory
-from planner.emit.emission import Emission
-from planner.emit.layout import layout_of
-from planner.emit.torchtitan import VERSIONS, emit, project, read_back
-from planner.emit.torchtitan.config_module import NAMES, read_module
-from planner.emit.torchtitan.degrees import SCHEDULES
-from planner.emit.torchtitan.toml_config import read_config, read_model
-from planner.emit.write import write_emission
+from planner.backends.checking.directory import check_directory
+from planner.backends.emission.emission import Emission
+from planner.backends.emission.layout import layout_of
+from planner.backends.emission.write import write_emission
+from planner.backends.torchtitan import VERSIONS, emit, project, read_back
+from planner.backends.torchtitan.config_module import NAMES, read_module
+from planner.backends.torchtitan.degrees import SCHEDULES
+from planner.backends.torchtitan.toml_config import read_config, read_model
 from planner.errors import DocumentInvalid, TargetRefused
 from planner.problem import Workload
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, Strategy

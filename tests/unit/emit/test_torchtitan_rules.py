@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from planner.emit.rule_input import RuleInput, rule_input
-from planner.emit.torchtitan import rules, violations
-from planner.emit.torchtitan.emit import violations_for
-from planner.emit.torchtitan.rules import STRATEGY_RULES
-from planner.emit.torchtitan.toml_rules import TOML_RULES
+from planner.backends.rules.rule import RuleInput, rule_input
+from planner.backends.torchtitan import rules, violations
+from planner.backends.torchtitan.space import STRATEGY_RULES
+from planner.backends.torchtitan.toml_rules import TOML_RULES
+from planner.backends.torchtitan.write import violations_for
 from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec
 from planner.problem import Workload

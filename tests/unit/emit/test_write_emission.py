@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.emit.assemble import TargetFiles, assemble
-from planner.emit.emission import Emission, Projection
-from planner.emit.write import write_emission
+from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.emission import Emission, Projection
+from planner.backends.emission.write import write_emission
 from planner.errors import Conflict, DocumentInvalid
 from planner.plan import Plan
 from planner.strategy import Strategy

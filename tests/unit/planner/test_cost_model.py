@@ -22,7 +22,6 @@ from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import model_cost
 from planner.cost.overlap import exposed_s
 from planner.cost.row_cost import CostModel
-from planner.framework.kernels import AttentionChoice
 from planner.model.flops import forward_flops, forward_flops_per_token, model_flops_per_token
 from planner.model.operator import Operator
 from planner.model.operators import (
@@ -33,6 +32,7 @@ from planner.model.operators import (
 )
 from planner.model.parameters import mtp_parameters, total_parameters
 from planner.model.spec import ModelSpec
+from planner.physics.kernels import AttentionChoice
 from planner.problem import Problem, Workload
 from planner.search.choices import RELIEFS
 from planner.search.estimate import strategy_context

@@ -7,9 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from planner.backends.nanotron.physics import NANOTRON
 from planner.cost.hardware import hardware_of, problem_hardware
-from planner.framework.nanotron import NANOTRON
-from planner.framework.traits import TUNED
 from planner.memory.framework_memory import (
     collective_buffer_bytes,
     framework_buffer_bytes,
@@ -20,6 +19,7 @@ from planner.memory.framework_memory import (
 from planner.memory.states import state_bytes
 from planner.model.mlp_operators import mlp_operators
 from planner.model.spec import MlpSpec
+from planner.physics.physics import TUNED
 from planner.problem import Problem, Workload
 from profiles.catalogue import load_device
 from tests.plan_factory import make_cluster, make_model

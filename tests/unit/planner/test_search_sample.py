@@ -4,9 +4,9 @@ from itertools import islice
 
 import pytest
 
+from planner.backends.rules.legality import broken_rules, model_shape
 from planner.model.load import load_model
 from planner.problem import Constraints, Problem, Workload
-from planner.search.legality import broken_rules, model_shape
 from planner.search.sample import random_plans, random_strategies
 from planner.search.target_rules import TargetRules
 from planner.strategy_rows import StrategyRows, relief_of

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from planner.framework.megatron import NEMO
-from planner.framework.nanotron import NANOTRON
-from planner.framework.traits import EXPERTS_SPREAD, TUNED
+from planner.backends.megatron.physics import NEMO
+from planner.backends.nanotron.physics import NANOTRON
+from planner.physics.physics import EXPERTS_SPREAD, TUNED
 from planner.uncertainty import SLOW_SIDE, STUDIED_SLOW_SIDE, step_interval_s, step_sigma, z_of
 
 BREAKDOWN = {"compute": 8.0, "tp": 1.0, "pp_bubble": 1.0}

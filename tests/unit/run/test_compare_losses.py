@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from planner.run.compare import StepLosses, compared, worst
+from planner.backends.tiny.compare import StepLosses, compared, worst
 
 
 def test_the_worst_step_counts() -> None:

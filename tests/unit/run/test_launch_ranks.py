@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from planner.backends.tiny.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
+from planner.backends.tiny.launch_ranks import LOG_FILE, descendants, run_ranks
+from planner.backends.tiny.stop_signals import exits_on_request, leave_if_asked
 from planner.errors import TargetRefused
-from planner.run.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
-from planner.run.launch_ranks import LOG_FILE, descendants, run_ranks
-from planner.run.stop_signals import exits_on_request, leave_if_asked
 
 TREE = "setsid sleep 300 & echo $! > rank.pid\nsetsid bash -c 'sleep 301 & echo $! > below.pid; wait' &\n"
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.emit.catalogue import target_module
-from planner.emit.emission import TargetName
+from planner.backends.emission.emission import TargetName
+from planner.backends.registry import target_module
+from planner.backends.tiny.catalogue import RUNNERS
+from planner.backends.tiny.shrink import on_one_rank, shrink
+from planner.backends.tiny.tiny_mesh import AXES
 from planner.errors import DocumentInvalid, TargetRefused
 from planner.model.load import load_model
 from planner.plan import Plan
 from planner.problem import Workload
-from planner.run.catalogue import RUNNERS
-from planner.run.shrink import on_one_rank, shrink
-from planner.run.tiny_mesh import AXES
 from planner.strategy import Strategy
 from tests.plan_factory import make_plan
 from tests.plan_strategies import plans

@@ -1,0 +1,163 @@
+"""Which plans does Accelerate 1.15.0 refuse, or run differently?  Small functions over a ``RuleInput``.
+
+Letters: A Accelerate, torch or transformers refuse (at launch, in ``ParallelismConfig`` or at the first step);
+D DeepSpeed's rules on the way through DeepSpeed; P not expressible (see ``project``); M the model itself.  The config
+file's own keys (K) are in ``config``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from planner.backends import deepspeed
+from planner.backends.accelerate.config import ACCELERATE_VERSION
+from planner.backends.accelerate.project import STEPS, Step
+from planner.backends.accelerate.way import way
+from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES
+from planner.backends.deepspeed.model_rules import MODEL_RULES as SCRIPT_RULES
+from planner.backends.rules.divisibility import context_parallel_sequence, exact_batch, positions
+from planner.backends.rules.rule import RuleInput, RuleTable, TargetRule, used_kinds
+
+_LIBRARY = f"accelerate {ACCELERATE_VERSION}"
+_PARALLELISM = f"{_LIBRARY} parallelism_config.py"
+
+
+def _pipeline(given: RuleInput) -> str | None:
+    s = given.strategy
+    return f"Accelerate has no pipeline parallelism: pp={s.pp} and vpp={s.vpp} must be 1" if s.pp * s.vpp > 1 else None
+
+
+def _experts(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.ep * s.etp > 1:
+        return f"ParallelismConfig has no expert axis: ep={s.ep} and etp={s.etp} must be 1"
+    return None
+
+
+def _replicas(given: RuleInput) -> str | None:
+    s = given.strategy
+    if way(s) == "FSDP" and s.dp_replicate > 1 and s.dp_shard == 1:
+        return "dp_replicate > 1 with dp_shard = 1 is plain data parallelism: use zero_stage 0, or dp_shard > 1"
+    return None
+
+
+def _shards(given: RuleInput) -> str | None:
+    s = given.strategy
+    if way(s) == "FSDP" and s.dp_shard * s.cp == 1:
+        return "FSDP2 has nothing to shard over: dp_shard or cp must be above 1"
+    return None
+
+
+def _model_axes(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.tp * s.cp > 1 and way(s) != "FSDP":
+        return f"tp={s.tp} and cp={s.cp} need FSDP2: zero_stage 2 or 3, without optimizer offload"
+    return None
+
+
+def _sequence(given: RuleInput) -> str | None:
+    return context_parallel_sequence(given)
+
+
+def _ring_attention(given: RuleInput) -> str | None:
+    if given.strategy.cp == 1:
+        return None
+    for kind in used_kinds(given.model):
+        window = kind.attention.sliding_window
+        if window and window < given.workload.sequence_length:
+            return "torch's context parallelism takes no attention mask, and so no sliding window: use cp=1"
+        if kind.attention.kind == "mla":
+            return "torch's context parallelism needs values as wide as queries; latent attention's are not: use cp=1"
+    return None
+
+
+def _tensor_family(given: RuleInput) -> str | None:
+    family = given.model.family
+    if given.strategy.tp > 1 and family not in AUTOTP_FAMILIES:
+        return f"no whole-layer sharding plan for {family}; use tp=1 (known: {', '.join(sorted(AUTOTP_FAMILIES))})"
+    return None
+
+
+def _tensor_shards(given: RuleInput) -> str | None:
+    tp = given.strategy.tp
+    for kind in used_kinds(given.model):
+        sizes = {"heads": kind.attention.num_heads, "key/value heads": kind.attention.num_kv_heads}
+        sizes |= {"MLP width": kind.mlp.intermediate_size} if kind.mlp else {}
+        for name, size in (sizes | {"vocabulary rows": given.model.vocab_size}).items():
+            if size % tp:
+                return f"{size} {name} do not divide over tp={tp}"
+    return None
+
+
+def _optimizer(given: RuleInput) -> str | None:
+    name = given.workload.optimizer
+    if way(given.strategy) != "DEEPSPEED" and name not in ("adam", "sgd"):
+        return f"the script has torch's AdamW and SGD for FSDP2 and DDP, not {name}"
+    return None
+
+
+def _one_offload(given: RuleInput) -> str | None:
+    wanted = given.strategy.optimizer_offload
+    if any(stage.offload.optimizer != wanted for stage in given.layout or ()):
+        return "optimizer offload is on for all ranks or for none"
+    return None
+
+
+def _deepspeed(given: RuleInput) -> str | None:
+    if way(given.strategy) != "DEEPSPEED":
+        return None
+    found = deepspeed.violations(given, model_too=False)
+    return f"{found[0].message} ({found[0].rule})" if found else None
+
+
+def _step_rule(step: Step) -> TargetRule:
+    def check(given: RuleInput) -> str | None:
+        s = given.strategy
+        if way(s) == "DEEPSPEED" or step.repair(s) == s:
+            return None
+        return f"{step.reason}; emit projects it"
+
+    return TargetRule(step.id, step.source, check)
+
+
+def _stage_recompute(given: RuleInput) -> str | None:
+    for stage in given.layout or ():
+        if stage.recompute.policy == "selective" or stage.offload.activation_layers:
+            return "the script recomputes whole layers and offloads none"
+    return None
+
+
+def _without_deepspeed(check: Callable[[RuleInput], str | None]) -> Callable[[RuleInput], str | None]:
+    return lambda given: None if way(given.strategy) == "DEEPSPEED" else check(given)
+
+
+STRATEGY_RULES: tuple[TargetRule, ...] = (
+    TargetRule("A1", f"{_LIBRARY} accelerator.py:796", _pipeline),
+    TargetRule("A2", f"{_PARALLELISM}:70", _experts),
+    TargetRule("A3", "docs: emit accelerate (train_accelerate.py)", exact_batch(steps="steps")),
+    TargetRule("A4", f"{_PARALLELISM}:322", _replicas),
+    TargetRule("A5", f"{_PARALLELISM}:371", _shards),
+    TargetRule("A6", f"{_LIBRARY} commands/launch.py:1211", _model_axes),
+    TargetRule(
+        "A7", "torch 2.13 distributed/tensor/experimental/_context_parallel (head-tail load balance)", _sequence
+    ),
+    TargetRule("A8", f"{_LIBRARY} big_modeling.py (_attach_context_parallel_hooks)", _ring_attention),
+    TargetRule("A9", "transformers 5 (base_model_tp_plan of the classes)", _tensor_family),
+    TargetRule("A10", "transformers 5 integrations/tensor_parallel.py", _tensor_shards),
+    TargetRule("A11", "docs: emit accelerate (train_accelerate.py)", _optimizer),
+    TargetRule("A12", "transformers 5 (position embedding table)", positions),
+    TargetRule("D1", "docs: the rules of the target deepspeed", _deepspeed),
+    TargetRule("D2", f"{_LIBRARY} accelerator.py (_prepare_deepspeed)", _one_offload),
+    *map(_step_rule, STEPS),
+    TargetRule("P7", "docs: emit accelerate", _without_deepspeed(_stage_recompute)),
+)
+
+MODEL_RULES: tuple[TargetRule, ...] = tuple(
+    replace(rule, source="docs: emit accelerate (the script sets up no fp8 recipe)") if rule.id == "M4" else rule
+    for rule in SCRIPT_RULES
+)
+"""The script builds the same transformers models as the one for DeepSpeed."""
+
+TABLE = RuleTable("accelerate", MODEL_RULES, STRATEGY_RULES)
+violations, rules = TABLE.violations, TABLE.over_plans

@@ -1,0 +1,53 @@
+"""What does the training script need that Accelerate's config cannot hold?  ``training.json``.
+
+DeepSpeed's document (mesh, recomputed layers) with batch, optimizer and the number format of gradient reduction.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from planner.backends.deepspeed import training_document as deepspeed
+from planner.errors import DocumentInvalid
+from planner.plan import Plan
+
+TRAINING_FILE = deepspeed.TRAINING_FILE
+
+
+class AccelerateTraining(deepspeed.TrainingDocument):
+    """Everything that ``train_accelerate.py`` reads beside the model's config."""
+
+    micro_batch_size: int = Field(ge=1)
+    num_microbatches: int = Field(ge=1)
+    optimizer: Literal["adam", "adam_bf16_states", "sgd", "muon"]
+    reduce_dtype: Literal["float32", "bfloat16", "float16"]
+
+
+def training_document(plan: Plan) -> AccelerateTraining:
+    """The document of a projected plan."""
+    s, workload = plan.chosen(), plan.problem.workload
+    base = deepspeed.training_document(plan)
+    reduce_dtype = "float32" if workload.gradient_dtype == "fp32" else base.dtype
+    return AccelerateTraining.model_validate(
+        base.model_dump()
+        | {
+            "micro_batch_size": s.micro_batch_size,
+            "num_microbatches": s.num_microbatches,
+            "optimizer": workload.optimizer,
+            "reduce_dtype": reduce_dtype,
+        }
+    )
+
+
+def read_training(text: str) -> AccelerateTraining:
+    """Parse the file.  Raises DocumentInvalid with every finding."""
+    try:
+        return AccelerateTraining.model_validate(json.loads(text))
+    except ValidationError as error:
+        problems = [f"#/{'/'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        raise DocumentInvalid("; ".join(problems), where=TRAINING_FILE, hint="emit the plan again") from error
+    except (ValueError, RecursionError) as error:
+        raise DocumentInvalid("not JSON", where=TRAINING_FILE, hint="emit the plan again") from error

@@ -1,0 +1,49 @@
+"""accelerate: would ``accelerate launch`` take the config file, and give ranks the environment that we give them?
+
+A light overlay: Accelerate and what its import needs at exact versions, without torch, which is the interpreter's.
+For plans through DeepSpeed, the folder's ``ds_config.json`` is DeepSpeed's own business (validator ``deepspeed``);
+here only Accelerate's plugin reads it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from planner.backends.accelerate.config import ACCELERATE_VERSION, CONFIG_FILE
+from planner.backends.accelerate.training_document import TRAINING_FILE
+from planner.backends.checking.emitted import EmittedFolder
+from planner.backends.checking.validator import Request, Validator
+from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
+from planner.backends.launch.rank_environment import rank_environment
+from planner.backends.launch.torchrun import LAUNCH_SCRIPT
+
+_DEPENDENCIES = (
+    "huggingface_hub==2.4.0",
+    "safetensors==0.8.0",
+    "psutil==7.2.2",
+    "packaging==26.3",
+    "PyYAML==6.0.3",
+    "tqdm==4.70.1",
+)
+
+
+def request(folder: EmittedFolder) -> Request:
+    """The config files, the planned mesh, and the variables that the launcher really exports."""
+    environment = rank_environment(folder.files) if LAUNCH_SCRIPT in folder.files else dict(folder.environment)
+    return {
+        "config": CONFIG_FILE,
+        "files": {name: folder.files.get(name, "") for name in (CONFIG_FILE, DEEPSPEED_FILE)},
+        "training": folder.files.get(TRAINING_FILE, ""),
+        "environment": environment,
+    }
+
+
+VALIDATOR = Validator(
+    name="accelerate",
+    default_version=ACCELERATE_VERSION,
+    worker=Path(__file__).with_name("validator_worker.py"),
+    applies=lambda folder: folder.target == "accelerate",
+    request=request,
+    packages=lambda version: (f"accelerate=={version}", *_DEPENDENCIES),
+    base_modules=("torch", "numpy"),
+)

@@ -1,0 +1,87 @@
+"""How does a plan become an Accelerate run?  Config YAML, the model's JSON, one script, the launcher's files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from planner.backends.accelerate.config import (
+    ACCELERATE_VERSION,
+    CONFIG_FILE,
+    accelerate_config,
+    config_text,
+    environment,
+)
+from planner.backends.accelerate.project import project
+from planner.backends.accelerate.space import violations
+from planner.backends.accelerate.training_document import TRAINING_FILE, training_document
+from planner.backends.accelerate.way import way
+from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
+from planner.backends.deepspeed.config import ds_config
+from planner.backends.deepspeed.model_config import model_config
+from planner.backends.deepspeed.training_document import training_text
+from planner.backends.deepspeed.version import DEEPSPEED_VERSION
+from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
+from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.refusal import refused
+from planner.backends.launch.spec import launch_spec
+from planner.backends.rules.rule import rule_input
+from planner.plan import Plan
+
+TRAIN_SCRIPT = "train_accelerate.py"
+
+
+def emit(plan: Plan, launcher: LauncherName, version: str = ACCELERATE_VERSION) -> Emission:
+    """Files and launch command; the plan is projected first.
+
+    Raises TargetRefused with every violated rule when Accelerate cannot run even the projected plan.
+    """
+    projected, projections = project(plan)
+    findings = violations(rule_input(projected))
+    if findings:
+        raise refused("Accelerate", "accelerate", findings)
+    config = accelerate_config(projected, launch_spec(projected, TRAIN_SCRIPT, {}).num_nodes)
+    files = {
+        CONFIG_FILE: config_text(config),
+        MODEL_CONFIG_FILE: _text(model_config(projected.problem.model)),
+        TRAINING_FILE: training_text(training_document(projected)),
+        TRAIN_SCRIPT: training_script(),
+    }
+    versions = {"accelerate": version, "torch": "2.8 or newer", "transformers": "5"}
+    if way(projected.chosen()) == "DEEPSPEED":
+        files[DEEPSPEED_FILE] = _text(ds_config(projected))
+        versions["deepspeed"] = DEEPSPEED_VERSION
+    made = TargetFiles(
+        files=files, script=TRAIN_SCRIPT, version=version, versions=versions, environment=environment(config)
+    )
+    return assemble(
+        "accelerate", projected, launcher, made, assumptions=_assumptions(projected), projections=projections
+    )
+
+
+def training_script() -> str:
+    """The text of ``train_accelerate.py``, a data file: this package must not import torch."""
+    return (Path(__file__).parent / f"{TRAIN_SCRIPT}.txt").read_text(encoding="utf-8")
+
+
+def _text(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=1) + "\n"
+
+
+def _assumptions(plan: Plan) -> tuple[str, ...]:
+    s = plan.chosen()
+    lines = [
+        "Weights are random and the data synthetic; the script marks where yours go.",
+        f"accelerate launch --config_file {CONFIG_FILE} {TRAIN_SCRIPT} starts the same run (more nodes: add"
+        " --machine_rank, --main_process_ip and --main_process_port).",
+        "Rope scaling, initialisation and router losses take the transformers class's defaults.",
+    ]
+    if way(s) in ("FSDP", "MULTI_GPU", "NO"):
+        lines.append("Accelerate keeps weights and optimizer states in fp32 and computes in the plan's precision.")
+    if way(s) in ("MULTI_GPU", "NO"):
+        lines.append("DDP accumulates and reduces gradients in fp32.")
+    if s.tp > 1:
+        lines.append("transformers shards only weights that it loads: set MODEL_PATH to a checkpoint of the model.")
+    return tuple(lines)

@@ -1,0 +1,81 @@
+"""What goes into ``ds_config.json``?
+
+``train_batch_size = train_micro_batch_size_per_gpu * gradient_accumulation_steps * dp``; accumulation steps are the
+pipeline's micro-batches.  Sources: deepspeed 0.19.8 ``runtime/config.py``, ``runtime/zero/config.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.backends.deepspeed.engine_rules import AUTOEP_PRESETS
+from planner.plan import Plan
+from planner.problem import Problem
+from planner.strategy import Strategy
+
+CONFIG_FILE = "ds_config.json"
+PREFETCH_ELEMENTS = 50_000_000
+
+
+def ds_config(plan: Plan) -> dict[str, Any]:
+    """The config of a plan, projected or not: what DeepSpeed's own parser would be asked."""
+    s, problem = plan.chosen(), plan.problem
+    config: dict[str, Any] = {
+        "train_batch_size": problem.workload.global_batch_size,
+        "train_micro_batch_size_per_gpu": s.micro_batch_size,
+        "gradient_accumulation_steps": s.num_microbatches,
+        "steps_per_print": 1_000_000_000,
+        "gradient_clipping": 1.0,
+        "optimizer": _optimizer(problem, s),
+        "zero_allow_untested_optimizer": True,
+        "zero_optimization": _zero(problem, s),
+        **_precision(problem),
+    }
+    if s.tp > 1:
+        config["tensor_parallel"] = {"autotp_size": s.tp, "tp_overlap_comm": s.overlap_tp}
+    if s.ep > 1 or s.etp > 1:
+        config["expert_parallel"] = {
+            "enabled": True,
+            "autoep_size": s.ep,
+            "expert_tensor_parallel_size": s.etp,
+            "preset_model": AUTOEP_PRESETS.get(problem.model.family),
+        }
+    if s.pp > 1:
+        # The module cuts the stages and recomputes layers itself; these two keep DeepSpeed from doing more.
+        config["pipeline"] = {"stages": s.pp, "activation_checkpoint_interval": 0}
+    return config
+
+
+def _optimizer(problem: Problem, s: Strategy) -> dict[str, Any]:
+    kind = problem.workload.optimizer
+    if kind == "sgd":
+        return {"type": "SGD", "params": {"lr": 1e-3, "momentum": 0.9}}
+    if kind == "muon":
+        return {"type": "Muon", "params": {"lr": 1e-3, "momentum": 0.95, "weight_decay": 0.1, "torch_adam": True}}
+    params: dict[str, Any] = {"lr": 1e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
+    if not s.optimizer_offload:
+        # PyTorch's fused AdamW needs no compiler on the node; DeepSpeed's FusedAdam is built at the first start.
+        params |= {"torch_adam": True, "fused": True}
+    return {"type": "AdamW", "params": params}
+
+
+def _zero(problem: Problem, s: Strategy) -> dict[str, Any]:
+    zero: dict[str, Any] = {"stage": s.zero_stage, "overlap_comm": s.overlap_grad_reduce}
+    if s.zero_stage:
+        zero["contiguous_gradients"] = True
+        zero["reduce_scatter"] = problem.workload.optimizer != "muon"
+    if s.zero_stage == 3:
+        zero["stage3_prefetch_bucket_size"] = PREFETCH_ELEMENTS if s.overlap_param_gather else 0
+    if s.optimizer_offload:
+        zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
+    return zero
+
+
+def _precision(problem: Problem) -> dict[str, Any]:
+    workload = problem.workload
+    half = workload.precision if workload.precision != "fp8" else "bf16"
+    gradients = "fp32" if workload.gradient_dtype == "fp32" else half
+    section: dict[str, Any] = {"enabled": True}
+    if workload.optimizer == "adam_bf16_states":
+        section |= {"bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}
+    return {half: section, "data_types": {"grad_accum_dtype": gradients}, "communication_data_type": gradients}

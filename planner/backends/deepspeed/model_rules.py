@@ -1,0 +1,40 @@
+"""Which models can the emitted script build?"""
+
+from __future__ import annotations
+
+from planner.backends.deepspeed.model_config import why_not_buildable
+from planner.backends.rules.rule import RuleInput, TargetRule
+
+
+def _class(given: RuleInput) -> str | None:
+    return None if given.model.vision is not None else why_not_buildable(given.model)
+
+
+def _mtp(given: RuleInput) -> str | None:
+    if given.model.mtp is not None:
+        return "the transformers classes build no multi-token-prediction modules; plan the model without them"
+    return None
+
+
+def _vision(given: RuleInput) -> str | None:
+    return "the script feeds no images; plan the language model alone" if given.model.vision is not None else None
+
+
+def _precision(given: RuleInput) -> str | None:
+    if given.workload.precision == "fp8":
+        return "the config has no fp8 training; use precision bf16 or fp16"
+    return None
+
+
+def _dropout(given: RuleInput) -> str | None:
+    return "the emitted model config sets no dropout; plan with dropout off" if given.workload.dropout else None
+
+
+MODEL_RULES: tuple[TargetRule, ...] = (
+    TargetRule("M1", "transformers 5 (model classes), docs: emit deepspeed", _class),
+    TargetRule("M2", "transformers 5 modeling_deepseek_v3.py, modeling_glm4_moe.py", _mtp),
+    TargetRule("M3", "docs: emit deepspeed", _vision),
+    TargetRule("M4", "deepspeed 0.19.8 runtime/precision_config.py", _precision),
+    TargetRule("M5", "docs: emit deepspeed", _dropout),
+)
+"""Rules that the model and the workload decide alone."""

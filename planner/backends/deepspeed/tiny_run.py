@@ -1,0 +1,73 @@
+"""How does a small plan run under DeepSpeed?  ``launch.sh`` and the script as emitted, in fp32 on the CPU accelerator.
+
+The reference is a second emission of the same model and samples for one rank.  Two files are edited: ``ds_config.json``
+(no bf16, fp32 gradients, no overlap, for which a CPU has no streams) and ``training.json`` (dtype).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from planner.backends.deepspeed import emit
+from planner.backends.deepspeed.config import CONFIG_FILE
+from planner.backends.deepspeed.training_document import TRAINING_FILE
+from planner.backends.emission.write import write_emission
+from planner.backends.tiny.catalogue import Losses
+from planner.backends.tiny.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
+from planner.backends.tiny.launch_ranks import LOG_FILE, RanksRun, run_ranks
+from planner.backends.tiny.shrink import on_one_rank
+from planner.errors import TargetRefused
+from planner.plan import Plan
+
+REQUIRES = ("torch", "deepspeed", "transformers")
+INSTALL = "pip install deepspeed==0.19.8 'transformers>=5' 'meshwright[torch]'"
+EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu")}
+WITHOUT_CONTEXT_PARALLELISM = ""
+_STEP = re.compile(r"^step (\d+) loss (\S+) ", re.MULTILINE)
+
+
+def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
+    """Losses of the ranks and of one process.  Raises TargetRefused when either launch fails."""
+    ranks = _written(plan, folder / "ranks")
+    alone = _written(on_one_rank(plan, "deepspeed"), folder / "one-process")
+    compiled = extension_folder()
+    remove_stale_locks(compiled)
+    variables = {
+        "DS_ACCELERATOR": "cpu",
+        "STEPS": str(steps),
+        "TRANSFORMERS_OFFLINE": "1",
+        ENVIRONMENT_VARIABLE: str(compiled),
+    }
+    done = [run_ranks(each, variables, deadline) for each in (ranks, alone)]
+    notes = tuple(dict.fromkeys(note for ran in done for note in ran.notes))
+    return Losses(_printed(done[0], ranks, steps), _printed(done[1], alone, steps), notes)
+
+
+def _written(plan: Plan, folder: Path) -> Path:
+    """The emission, edited for fp32 on a CPU."""
+    where = write_emission(emit(plan, "torchrun"), folder)
+    _edit(where / CONFIG_FILE, _fp32_config)
+    _edit(where / TRAINING_FILE, lambda data: data | {"dtype": "float32"})
+    return where
+
+
+def _fp32_config(config: dict[str, Any]) -> dict[str, Any]:
+    plain = {key: value for key, value in config.items() if key not in {"bf16", "fp16", "communication_data_type"}}
+    zero = plain["zero_optimization"] | {"overlap_comm": False}
+    return plain | {"zero_optimization": zero, "data_types": {"grad_accum_dtype": "fp32"}}
+
+
+def _edit(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    path.write_text(json.dumps(change(json.loads(path.read_text(encoding="utf-8"))), indent=1) + "\n", encoding="utf-8")
+
+
+def _printed(ran: RanksRun, folder: Path, steps: int) -> tuple[float, ...]:
+    """The loss of every step, as rank 0 printed it."""
+    found = [(int(number), float(loss)) for number, loss in _STEP.findall(ran.stdout)]
+    if [number for number, _ in found] != list(range(1, steps + 1)):
+        raise TargetRefused(f"the script printed {len(found)} of {steps} losses", where=str(folder / LOG_FILE))
+    return tuple(loss for _, loss in found)

@@ -1,0 +1,78 @@
+"""How does a plan become a DeepSpeed run?  Three JSON files, one script, the launcher's files."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from planner.backends.deepspeed.config import CONFIG_FILE, ds_config
+from planner.backends.deepspeed.model_config import model_config
+from planner.backends.deepspeed.project import project
+from planner.backends.deepspeed.space import violations
+from planner.backends.deepspeed.training_document import TRAINING_FILE, training_document, training_text
+from planner.backends.deepspeed.training_script import TRAIN_SCRIPT, training_script
+from planner.backends.deepspeed.version import DEEPSPEED_VERSION
+from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.refusal import refused
+from planner.backends.rules.rule import mixtures, rule_input
+from planner.plan import Plan
+
+MODEL_CONFIG_FILE = "model_config.json"
+
+
+def emit(plan: Plan, launcher: LauncherName, version: str = DEEPSPEED_VERSION) -> Emission:
+    """Files and launch command; the plan is projected first.
+
+    Raises TargetRefused with every violated rule when DeepSpeed cannot run even the projected plan.
+    """
+    projected, projections = project(plan)
+    findings = violations(rule_input(projected))
+    if findings:
+        raise refused("DeepSpeed", "deepspeed", findings)
+    made = TargetFiles(
+        files={
+            CONFIG_FILE: _text(ds_config(projected)),
+            MODEL_CONFIG_FILE: _text(model_config(projected.problem.model)),
+            TRAINING_FILE: training_text(training_document(projected)),
+            TRAIN_SCRIPT: training_script(),
+        },
+        script=TRAIN_SCRIPT,
+        version=version,
+        versions={"deepspeed": version, "torch": "2.8 or newer", "transformers": "5"},
+        environment=_environment(projected),
+    )
+    return assemble(
+        "deepspeed", projected, launcher, made, assumptions=_assumptions(projected), projections=projections
+    )
+
+
+def _text(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=1) + "\n"
+
+
+def _environment(plan: Plan) -> dict[str, str]:
+    """TP and Ulysses overlap needs kernels to start in the order in which they were queued."""
+    s = plan.chosen()
+    return {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if s.overlap_tp else {}
+
+
+def _assumptions(plan: Plan) -> tuple[str, ...]:
+    s, model = plan.chosen(), plan.problem.model
+    lines = [
+        "Weights are random and the data synthetic; the script marks where yours go.",
+        "model_config.json holds what the plan holds; dropout, rope scaling and router losses take the transformers"
+        " class's defaults.",
+        "Attention runs through PyTorch's scaled_dot_product_attention.",
+    ]
+    if s.optimizer_offload:
+        lines.append("DeepSpeed builds its CPU Adam at the first start: the nodes need a C++ compiler.")
+    if s.tp > 1:
+        lines.append("AutoTP shards a model that every rank first builds whole in host memory.")
+    if s.schedule == "dualpipev":
+        lines.append("DeepSpeed's DualPipeV does not defer weight gradients, so its bubble is larger than DualPipeV's.")
+    if s.ep > 1:
+        lines.append("Experts run through AutoEP without capacity limits; load imbalance is not planned for.")
+    if mixtures(model) and s.ep == 1:
+        lines.append("Without ep every rank holds and runs all experts of its samples.")
+    return tuple(lines)

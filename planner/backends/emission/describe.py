@@ -1,0 +1,202 @@
+"""What would a person want to read beside the files?  ``PLAN.md``: what, why, expected numbers, how to launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from planner.backends.emission.emission import Emission
+from planner.communication_bill import TRAFFIC_COLUMNS, busiest_stages, communication_bill, traffic_words
+from planner.diff import told_fields, value_words
+from planner.plan import ChunkPlan, Plan, StagePlan
+from planner.step_terms import term_words
+from planner.strategy import Strategy
+from profiles.errors import ProfileMissing
+
+_GIB = 2**30
+_CELL = str.maketrans({"|": "\\|", "\n": " "})
+
+
+def plan_markdown(emission: Emission) -> str:
+    """Markdown for people; nothing reads it back."""
+    plan = emission.plan
+    parts = (
+        _what(plan, emission),
+        _why(plan, emission),
+        _stages(plan),
+        _sent(plan),
+        _given_up(emission),
+        _list("Assumptions", (*plan.assumptions, *emission.assumptions)),
+        _launch(emission),
+    )
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _what(plan: Plan, emission: Emission) -> str:
+    problem, strategy = plan.problem, plan.chosen()
+    workload = problem.workload
+    low_s, high_s = plan.step_time_interval_s
+    rows = (
+        ("target", f"{emission.target} ({', '.join(f'{k} {v}' for k, v in emission.versions.items()) or 'any'})"),
+        ("plan", f"`{plan.plan_id}`"),
+        ("strategy", strategy_words(strategy)),
+        ("batch", f"{workload.global_batch_size} samples x {workload.sequence_length} tokens, {workload.precision}"),
+        ("expected step time", f"{plan.step_time_s:.3f} s ({low_s:.3f} .. {high_s:.3f} s)"),
+        ("expected rate", f"{plan.tokens_per_s_per_device:.0f} tokens/s a device"),
+        ("model FLOPs utilisation", f"{100 * plan.model_flops_utilization:.1f} %"),
+        (
+            "peak memory",
+            f"{plan.peak_memory_bytes / _GIB:.1f} GiB of {plan.memory_limit_bytes / _GIB:.1f} GiB usable a device",
+        ),
+    )
+    title = f"# {problem.model.name} on {strategy.world_size} devices of {problem.cluster.name}"
+    return f"{title}\n\n" + _table(("", ""), rows)
+
+
+def strategy_words(strategy: Strategy) -> str:
+    """The strategy on one line, defaults left out."""
+    words = [f"tp={strategy.tp}{'+sp' if strategy.sp else ''}", f"pp={strategy.pp}"]
+    words += [f"vpp={strategy.vpp}"] if strategy.vpp > 1 else []
+    words += [f"cp={strategy.cp} ({strategy.cp_kind})"] if strategy.cp > 1 else []
+    words += [f"ep={strategy.ep}", f"etp={strategy.etp}"] if strategy.ep > 1 or strategy.etp > 1 else []
+    words += [f"dp={strategy.dp_replicate}x{strategy.dp_shard}" if strategy.dp_replicate > 1 else f"dp={strategy.dp}"]
+    words += [
+        f"zero={strategy.zero_stage}",
+        f"{strategy.num_microbatches} micro-batch{'es' if strategy.num_microbatches > 1 else ''}"
+        f" of {strategy.micro_batch_size}",
+    ]
+    words += [f"schedule {strategy.schedule}"] if strategy.pp > 1 else []
+    recompute = f"recompute {strategy.recompute}"
+    words += [recompute + (f" ({', '.join(strategy.recompute_modules)})" if strategy.recompute_modules else "")]
+    words += ["optimizer offload"] if strategy.optimizer_offload else []
+    words += ["activation offload"] if strategy.activation_offload else []
+    return ", ".join(words)
+
+
+def _why(plan: Plan, emission: Emission) -> str:
+    lines = [f"## Why\n\n{_proof(plan, emission)}"]
+    total = sum(plan.breakdown_s.values())
+    shares = [
+        (term_words(name), f"{seconds:.4f}", f"{100 * seconds / total:.1f} %" if total else "")
+        for name, seconds in sorted(plan.breakdown_s.items(), key=lambda item: -item[1])
+        if seconds > 0
+    ]
+    lines += [_table(("where the step goes", "s", "share"), shares)] if shares else []
+    others = [
+        (
+            f"{other.step_time_s:.3f}",
+            f"{100 * other.slower_by:.1f} %",
+            ", ".join(f"{name}={value_words(other.strategy.get(name))}" for name in told_fields(other.differs_in)),
+        )
+        for other in plan.alternatives
+    ]
+    lines += [_table(("runner-up step time (s)", "slower by", "differs in"), others)] if others else []
+    return "\n\n".join(lines)
+
+
+def _proof(plan: Plan, emission: Emission) -> str:
+    """How good the plan is; an estimate of a given strategy, searched for by nobody, bounds nothing."""
+    if plan.search.bounded == 0:
+        given = "was fitted to the target (see Given up)" if emission.projections else "was given"
+        return f"The strategy {given} and is estimated, not searched: no bound is known."
+    if plan.status == "infeasible":
+        return "The plan does not fit."
+    status = "proved best in the searched space" if plan.status == "optimal" else "feasible, not proved best"
+    inside = plan.problem.constraints.target == emission.target
+    scope = f" Only what {emission.target} can run was searched." if inside else ""
+    subject = "The wanted plan" if emission.projections and not inside else "The plan"
+    bound = f"lower bound {plan.lower_bound_s:.3f} s, gap {100 * plan.gap:.2f} %"
+    return f"{subject} is {status}: {bound}. {_sentence(plan.search.proof)}{scope}".rstrip()
+
+
+def _stages(plan: Plan) -> str:
+    rows = [
+        (
+            str(stage.stage),
+            "; ".join(chunk_words(chunk) for chunk in stage.chunks),
+            _recompute_words(stage),
+            f"{stage.forward_s * 1e3:.2f} / {stage.backward_s * 1e3:.2f}",
+            f"{stage.peak_memory_bytes.total / _GIB:.1f}",
+            f"{stage.peak_memory_bytes.weights / _GIB:.1f} / {stage.peak_memory_bytes.optimizer / _GIB:.1f}"
+            f" / {stage.peak_memory_bytes.activations / _GIB:.1f}",
+        )
+        for stage in plan.stages
+    ]
+    head = (
+        "stage",
+        "layers",
+        "recompute and offload",
+        "forward / backward of a micro-batch (ms)",
+        "peak (GiB)",
+        "weights / optimizer / activations (GiB)",
+    )
+    return "## Stages\n\n" + _table(head, rows)
+
+
+def _sent(plan: Plan) -> str:
+    """Payloads of one rank of the stage that sends most, by axis and collective; nothing on a single device."""
+    try:
+        rows = [traffic_words(line) for line in busiest_stages(communication_bill(plan))]
+    except ProfileMissing as error:
+        # A plan from elsewhere may be for a precision that its device has no rate for; its files need none.
+        return f"## What is sent\n\nNot counted: {error.what}."
+    if not rows:
+        return ""
+    return "## What is sent\n\n" + _table(TRAFFIC_COLUMNS, rows)
+
+
+def chunk_words(chunk: ChunkPlan) -> str:
+    """``embedding + layers 0-9``, for one model chunk."""
+    last = chunk.first_layer + chunk.num_layers - 1
+    words = ["embedding"] if chunk.has_embedding else []
+    words += [f"layers {chunk.first_layer}-{last}" if chunk.num_layers > 1 else f"layer {last}"] * bool(
+        chunk.num_layers
+    )
+    words += [f"{chunk.num_mtp_layers} MTP"] if chunk.num_mtp_layers else []
+    words += ["head"] if chunk.has_head else []
+    return " + ".join(words) or "nothing"
+
+
+def _recompute_words(stage: StagePlan) -> str:
+    recompute, offload = stage.recompute, stage.offload
+    words = []
+    if recompute.policy == "full":
+        words.append(f"full, first {'/'.join(map(str, recompute.num_layers_per_chunk))} layers of each chunk")
+    elif recompute.policy == "selective":
+        words.append(f"selective: {', '.join(recompute.modules)}")
+    words += ["optimizer on host"] if offload.optimizer else []
+    words += [f"activations of {offload.activation_layers} layers on host"] if offload.activation_layers else []
+    return "; ".join(words) or "none"
+
+
+def _given_up(emission: Emission) -> str:
+    if not emission.projections:
+        return ""
+    parts = ["## Given up", f"{emission.target} cannot run all of the wanted plan; the files hold what it can."]
+    for reason, run in groupby(emission.projections, key=lambda each: each.reason):
+        rows = [(each.field, each.wanted, each.emitted, ", ".join(each.kept_by) or "none") for each in run]
+        parts += [f"{_sentence(reason)}", _table(("part", "wanted", "emitted", "targets that keep it"), rows)]
+    return "\n\n".join(parts)
+
+
+def _sentence(text: str) -> str:
+    """With a capital and a full stop; empty stays empty."""
+    return f"{text[0].upper()}{text[1:].rstrip('.')}." if text else ""
+
+
+def _list(title: str, lines: tuple[str, ...]) -> str:
+    return f"## {title}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+
+
+def _launch(emission: Emission) -> str:
+    lines = ["## Launch", f"In this directory:\n\n```\n{emission.launch_command}\n```"]
+    lines += ["\n".join(f"- {note}" for note in emission.launch_notes)] if emission.launch_notes else []
+    if emission.environment:
+        rows = [(f"`{name}`", f"`{value}`") for name, value in sorted(emission.environment.items())]
+        lines += ["The launcher sets:", _table(("variable", "value"), rows)]
+    return "\n\n".join(lines)
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    body = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(cell.translate(_CELL) for cell in row) + " |" for row in body)

@@ -1,0 +1,38 @@
+"""Which frameworks do we know?  Traits by the name that a user gives."""
+
+from __future__ import annotations
+
+from planner.backends.megatron.physics import MEGATRON_2021, MEGATRON_DEEPSPEED, NEMO
+from planner.backends.nanotron.physics import NANOTRON
+from planner.backends.pytorch_fsdp.physics import AUTOMODEL, HUGGING_FACE, LLM_FOUNDRY, NATIVE, PYTORCH_FSDP, TORCHTITAN
+from planner.errors import DocumentInvalid
+from planner.physics.physics import TUNED, FrameworkTraits
+
+FRAMEWORKS: dict[str, FrameworkTraits] = {
+    traits.name: traits
+    for traits in (
+        TUNED,
+        NEMO,
+        MEGATRON_2021,
+        MEGATRON_DEEPSPEED,
+        NANOTRON,
+        PYTORCH_FSDP,
+        TORCHTITAN,
+        LLM_FOUNDRY,
+        AUTOMODEL,
+        HUGGING_FACE,
+        NATIVE,
+    )
+}
+"""By the name that ``--framework`` and ``Problem.framework`` use."""
+
+
+def framework_traits(name: str) -> FrameworkTraits:
+    """Traits of one framework.  Raises DocumentInvalid with the names that exist."""
+    if name not in FRAMEWORKS:
+        raise DocumentInvalid(
+            f"no framework is called {name!r}",
+            where="--framework",
+            hint=f"choose among {', '.join(sorted(FRAMEWORKS))}",
+        )
+    return FRAMEWORKS[name]

@@ -1,0 +1,228 @@
+"""What does a pod of the job look like?  One node's devices, shared memory, the plan's files, and where it may land.
+
+Files reach the pods in a ConfigMap, whose data is limited to 1 MiB (Kubernetes documentation, ConfigMaps), or in a
+volume that the user fills (``--files-claim``).  A ConfigMap is read-only, so it is copied to a scratch volume.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.backends.launch import torchrun
+from planner.backends.launch.manifest_text import manifest_text
+from planner.backends.launch.order_notes import order_note
+from planner.backends.launch.settings import IMAGE_PLACEHOLDER
+from planner.backends.launch.spec import LaunchSpec
+from planner.errors import TargetRefused
+from profiles.device import Vendor
+
+PLAN_DIR = "/plan"
+FILES_DIR = "/plan-files"
+FILES_MANIFEST = "files.yaml"
+MASTER_PORT = 29500
+CONFIG_MAP_LIMIT_BYTES = 2**20
+RESOURCES: dict[Vendor, str] = {
+    "NVIDIA": "nvidia.com/gpu",
+    "AMD": "amd.com/gpu",
+    "Intel": "gpu.intel.com/i915",
+    "Huawei": "huawei.com/Ascend910",
+    "Google": "google.com/tpu",
+    "AWS": "aws.amazon.com/neuron",
+}
+"""Extended resource of each vendor's device plugin."""
+_JOB_LABEL = "meshwright/job"
+_LONGEST_NAME = 40
+"""Controllers append ``-node-0-0`` and the like, and the sum must stay a label of 63 letters."""
+
+
+def object_name(spec: LaunchSpec) -> str:
+    """The job's name as a DNS label; the plan's id stays whole."""
+    stem, _, plan_id = spec.job_name.rpartition("-")
+    stem = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-") or "plan"
+    stem = stem if stem[0].isalpha() else f"m-{stem}"
+    plan_id = re.sub(r"[^a-z0-9]+", "", plan_id.lower())
+    return f"{stem[: _LONGEST_NAME - 1 - len(plan_id)].rstrip('-')}-{plan_id}"
+
+
+def metadata(spec: LaunchSpec, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Name, namespace (where one is chosen) and annotations of the job object."""
+    made: dict[str, Any] = {"name": object_name(spec)}
+    if spec.settings.namespace:
+        made["namespace"] = spec.settings.namespace
+    if annotations:
+        made["annotations"] = dict(annotations)
+    return made
+
+
+def labels(spec: LaunchSpec) -> dict[str, str]:
+    """The label by which pods of one job know each other."""
+    return {_JOB_LABEL: object_name(spec)}
+
+
+def image(spec: LaunchSpec) -> str:
+    """The user's image, or a placeholder that cannot be pulled."""
+    return spec.settings.image or IMAGE_PLACEHOLDER
+
+
+def device_resource(spec: LaunchSpec) -> str:
+    """Extended resource of the devices.  Raises TargetRefused for a vendor without a known device plugin."""
+    if spec.vendor not in RESOURCES:
+        hint = f"known vendors: {', '.join(RESOURCES)}"
+        raise TargetRefused(f"no Kubernetes device plugin is known for {spec.vendor}", where="--launcher", hint=hint)
+    return RESOURCES[spec.vendor]
+
+
+def resources(spec: LaunchSpec) -> dict[str, Any]:
+    """One node's devices; extended resources need equal requests and limits."""
+    count = str(spec.devices_per_node)
+    return {"requests": {device_resource(spec): count}, "limits": {device_resource(spec): count}}
+
+
+def security(spec: LaunchSpec) -> dict[str, Any]:
+    """RDMA pins memory, which needs IPC_LOCK; nothing otherwise."""
+    return {"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}} if spec.rdma else {}
+
+
+def volumes(spec: LaunchSpec, paths: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Shared memory of the node, the plan's files (``paths``, or those of a torchrun pod), and a place to write."""
+    shared = {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}
+    if spec.settings.files_claim:
+        return [shared, {"name": "plan", "persistentVolumeClaim": {"claimName": spec.settings.files_claim}}]
+    items = [{"key": _key(path), "path": path} for path in sorted(pod_files(spec) if paths is None else paths)]
+    files = {"name": "plan-files", "configMap": {"name": object_name(spec), "defaultMode": 0o755, "items": items}}
+    return [shared, files, {"name": "plan", "emptyDir": {}}]
+
+
+def mounts(spec: LaunchSpec) -> list[dict[str, Any]]:
+    """Where the volumes are seen."""
+    made = [{"name": "shared-memory", "mountPath": "/dev/shm"}, {"name": "plan", "mountPath": PLAN_DIR}]
+    if not spec.settings.files_claim:
+        made.append({"name": "plan-files", "mountPath": FILES_DIR})
+    return made
+
+
+def node_name_variable() -> dict[str, Any]:
+    """NODE_NAME, the machine under the pod."""
+    return {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+
+
+def environment(spec: LaunchSpec, values: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Variables of the container; those of the plan are exported by ``launch.sh`` and so reach every rank."""
+    made: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in values.items()]
+    return [*made, node_name_variable()] if spec.hosts else made
+
+
+def command(spec: LaunchSpec, assignments: str, start: str = f"exec bash {torchrun.LAUNCH_SCRIPT}") -> list[str]:
+    """``bash -c``: files to the scratch volume, then the node's script with its rank."""
+    copy = "" if spec.settings.files_claim else f"cp -rL {FILES_DIR}/. {PLAN_DIR} && "
+    words = f"{assignments} " if assignments else ""
+    return ["bash", "-c", f"{copy}cd {PLAN_DIR} && {words}{start}"]
+
+
+def affinity(spec: LaunchSpec, *, topology: bool = True) -> dict[str, Any]:
+    """One pod a node; on the named hosts; with ``topology`` inside one domain of the label.  Empty for one node."""
+    if spec.num_nodes == 1 and not spec.hosts:
+        return {}
+    term = {"labelSelector": {"matchLabels": labels(spec)}}
+    rule = "requiredDuringSchedulingIgnoredDuringExecution"
+    made: dict[str, Any] = {"podAntiAffinity": {rule: [{**term, "topologyKey": "kubernetes.io/hostname"}]}}
+    if spec.hosts:
+        wanted = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(spec.hosts)}
+        made["nodeAffinity"] = {rule: {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}}
+    if topology and spec.settings.topology_label:
+        made["podAffinity"] = {rule: [{**term, "topologyKey": spec.settings.topology_label}]}
+    return {"affinity": made}
+
+
+def pod_template(
+    spec: LaunchSpec,
+    words: list[str],
+    variables: list[dict[str, Any]],
+    *,
+    container: str = "train",
+    restart: str | None = "Never",
+    topology: bool = True,
+    paths: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """A PodTemplateSpec that runs ``words`` with one node's devices."""
+    pod: dict[str, Any] = {"restartPolicy": restart} if restart else {}
+    pod |= affinity(spec, topology=topology)
+    pod["containers"] = [
+        {
+            "name": container,
+            "image": image(spec),
+            "command": words,
+            **({"env": variables} if variables else {}),
+            "resources": resources(spec),
+            **security(spec),
+            "volumeMounts": mounts(spec),
+        }
+    ]
+    pod["volumes"] = volumes(spec, paths)
+    return {"metadata": {"labels": labels(spec)}, "spec": pod}
+
+
+def node_files(spec: LaunchSpec) -> dict[str, str]:
+    """``launch.sh`` for pods, and what it needs to put named hosts in order."""
+    files = {torchrun.LAUNCH_SCRIPT: torchrun.launch_script(spec, torchrun.meeting_lines(spec)), **spec.hosts_text()}
+    return {**files, torchrun.ORDER_SCRIPT: torchrun.order_script()} if spec.hosts else files
+
+
+def pod_files(spec: LaunchSpec) -> dict[str, str]:
+    """All that a pod needs: the target's files and the launcher's."""
+    return {**spec.files, **node_files(spec)}
+
+
+def files_manifest(spec: LaunchSpec, files: Mapping[str, str]) -> dict[str, str]:
+    """``files.yaml``, a ConfigMap of the files; nothing where a volume holds them.
+
+    Raises TargetRefused when they are larger than a ConfigMap may be.
+    """
+    if spec.settings.files_claim:
+        return {}
+    size = sum(len(_key(path)) + len(text.encode()) for path, text in files.items())
+    if size > CONFIG_MAP_LIMIT_BYTES:
+        raise TargetRefused(
+            f"the files are {size} bytes and a ConfigMap holds {CONFIG_MAP_LIMIT_BYTES}",
+            where="--launcher",
+            hint="copy the folder to a volume and give its claim with --files-claim NAME",
+        )
+    made = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(spec),
+        "immutable": True,
+        "data": {_key(path): text for path, text in sorted(files.items())},
+    }
+    head = "The files beside this one, as the pods get them.  Emit again after a change of the plan."
+    return {FILES_MANIFEST: manifest_text(made, head=head)}
+
+
+def apply_command(spec: LaunchSpec, manifest: str) -> str:
+    """Words that create the objects.  Server-side: else kubectl keeps a copy in an annotation, at most 256 KiB."""
+    files = "" if spec.settings.files_claim else f"-f {FILES_MANIFEST} "
+    return f"kubectl apply --server-side {files}-f {manifest}"
+
+
+def pod_notes(spec: LaunchSpec, manifest: str, assumed: str) -> tuple[str, ...]:
+    """What a person must set or know, the same for all kinds of jobs."""
+    notes = []
+    if not spec.settings.image:
+        notes.append(f"Set the image in {manifest} (the line marked YOURS), or emit with --image.")
+    if not spec.settings.namespace:
+        notes.append("The objects go to kubectl's current namespace; --namespace writes one into them.")
+    if spec.settings.files_claim:
+        notes.append(f"Copy this folder to the root of the volume of claim {spec.settings.files_claim} first.")
+    notes.append("Data and checkpoints need volumes of your own in the pod template, or an image that has them.")
+    if spec.rdma:
+        notes.append("NICs are asked for by a resource that your RDMA device plugin names; add it to the resources.")
+    if spec.vendor == "Google":
+        notes.append("TPU pods also need cloud.google.com/gke-tpu-accelerator and -topology node selectors.")
+    return (*notes, *order_note(spec, assumed))
+
+
+def _key(path: str) -> str:
+    """A ConfigMap key for a path: letters, digits, '-', '_' and '.' only."""
+    return re.sub(r"[^A-Za-z0-9._-]", "__", path)

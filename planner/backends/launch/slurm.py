@@ -1,0 +1,111 @@
+"""How does Slurm start the job?  ``job.sbatch``: one task a node, each running ``launch.sh`` with its node id.
+
+Task distribution stays ``block``: another one deals ranks across nodes in turn and breaks the placement.  With named
+hosts it is ``arbitrary``: task i runs on line i of ``$SLURM_HOSTFILE`` (srun(1), Slurm 22.05), and each task verifies
+that.  Site settings (partition, account, time) are left to the command line or to the marked lines.
+"""
+
+from __future__ import annotations
+
+from planner.backends.launch import torchrun
+from planner.backends.launch.order_notes import order_note
+from planner.backends.launch.spec import HOSTS_FILE, LaunchFiles, LaunchSpec
+from planner.errors import TargetRefused
+from profiles.device import Vendor
+
+JOB_SCRIPT = "job.sbatch"
+GRES: dict[Vendor, str] = {"Huawei": "npu", "AWS": "neuron"}
+"""Generic resources of vendors that have no --gpus; the name is the site's (gres.conf), these are the usual ones."""
+
+
+def launch_files(spec: LaunchSpec) -> LaunchFiles:
+    """Write ``job.sbatch`` and the ``launch.sh`` that it runs on each node.
+
+    Raises TargetRefused for the two ways of placing nodes together.
+    """
+    if spec.hosts and spec.settings.switches:
+        raise TargetRefused(
+            "--hosts already fixes the nodes, so --switches has nothing to choose",
+            where="--switches",
+            hint="give one of the two",
+        )
+    files = {JOB_SCRIPT: job_script(spec), torchrun.LAUNCH_SCRIPT: torchrun.launch_script(spec), **spec.hosts_text()}
+    notes = order_note(
+        spec,
+        "Slurm's node order, which is the topology's with TopologyPlugin=topology/tree and by name without it;"
+        " --switches keeps the job together",
+    )
+    if spec.vendor in GRES:
+        notes += (f"The devices are asked for as --gres={GRES[spec.vendor]}: the name in your gres.conf may differ.",)
+    return LaunchFiles(files, f"sbatch {JOB_SCRIPT}", frozenset({torchrun.LAUNCH_SCRIPT}), notes)
+
+
+def job_script(spec: LaunchSpec) -> str:
+    """The batch script: header, rendezvous address, one ``srun``."""
+    port = 20000 + sum(map(ord, spec.job_name)) % 10000
+    return f"""#!/usr/bin/env bash
+#SBATCH --job-name={spec.job_name}
+#SBATCH --nodes={spec.num_nodes}
+#SBATCH --ntasks-per-node=1
+{_devices(spec)}#SBATCH --exclusive
+#SBATCH --mem=0
+#SBATCH --distribution=block
+#SBATCH --output=%x-%j.log
+{_place(spec)}# Yours to set, here or on the sbatch command line:
+##SBATCH --partition=
+##SBATCH --account=
+##SBATCH --time=
+{_switches(spec)}set -euo pipefail
+
+# sbatch copies this file away, so the plan's directory is where sbatch was called, unless PLAN_DIR says otherwise.
+PLAN_DIR=${{PLAN_DIR:-$SLURM_SUBMIT_DIR}}
+if [ ! -f "$PLAN_DIR/{torchrun.LAUNCH_SCRIPT}" ]; then
+  echo "no {torchrun.LAUNCH_SCRIPT} in $PLAN_DIR: call sbatch inside the plan's directory, or set PLAN_DIR" >&2
+  exit 2
+fi
+
+{_start(spec)}export PLAN_DIR
+export MASTER_ADDR=${{HOSTS[0]}}
+export MASTER_PORT=${{MASTER_PORT:-{port}}}
+
+{_step(spec)}"""
+
+
+def _devices(spec: LaunchSpec) -> str:
+    if spec.vendor in GRES:
+        return f"#SBATCH --gres={GRES[spec.vendor]}:{spec.devices_per_node}\n"
+    # The chips of a TPU host are not counted by Slurm: a whole node (--exclusive) has them all.
+    return "" if spec.vendor == "Google" else f"#SBATCH --gpus-per-node={spec.devices_per_node}\n"
+
+
+def _place(spec: LaunchSpec) -> str:
+    return f"#SBATCH --nodelist={','.join(spec.hosts)}\n" if spec.hosts else ""
+
+
+def _switches(spec: LaunchSpec) -> str:
+    if spec.settings.switches:
+        return f"#SBATCH --switches={spec.settings.switches}\n"
+    return "" if spec.hosts else "##SBATCH --switches=1@10:00\n"
+
+
+def _start(spec: LaunchSpec) -> str:
+    if spec.hosts:
+        return f"""export SLURM_HOSTFILE="$PLAN_DIR/{HOSTS_FILE}"
+mapfile -t HOSTS < "$SLURM_HOSTFILE"
+"""
+    return 'mapfile -t HOSTS < <(scontrol show hostnames "$SLURM_JOB_NODELIST")\n'
+
+
+def _step(spec: LaunchSpec) -> str:
+    if spec.hosts:
+        return f"""srun --kill-on-bad-exit=1 --distribution=arbitrary --ntasks={spec.num_nodes} bash -c '
+  wanted=$(sed -n "$((SLURM_PROCID + 1))p" "$SLURM_HOSTFILE")
+  if [ "$wanted" != "$SLURMD_NODENAME" ]; then
+    echo "task $SLURM_PROCID is on $SLURMD_NODENAME, not on $wanted: ranks would be out of order" >&2
+    exit 3
+  fi
+  NODE_RANK=$SLURM_PROCID exec bash "$PLAN_DIR/{torchrun.LAUNCH_SCRIPT}"'
+"""
+    return f"""srun --kill-on-bad-exit=1 --distribution=block --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\
+  bash -c 'NODE_RANK=$SLURM_NODEID exec bash "$PLAN_DIR/{torchrun.LAUNCH_SCRIPT}"'
+"""

@@ -1,0 +1,192 @@
+"""What must a launcher know?  Nodes, devices a node, the script that each rank runs, its environment, the place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+
+from planner.backends.emission.emission import LauncherName
+from planner.backends.launch.fabric_order import why_order_matters
+from planner.backends.launch.settings import LaunchSettings
+from planner.errors import DocumentInvalid, NotFound, TargetRefused
+from planner.plan import Plan
+from profiles.cluster import Cluster
+from profiles.device import Vendor
+
+HOSTS_FILE = "hosts.txt"
+_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+LAUNCHERS: dict[LauncherName, str] = {
+    "torchrun": "planner.backends.launch.torchrun",
+    "slurm": "planner.backends.launch.slurm",
+    "kubernetes": "planner.backends.launch.kubernetes",
+    "trainjob": "planner.backends.launch.trainjob",
+    "pytorchjob": "planner.backends.launch.pytorchjob",
+    "volcano": "planner.backends.launch.volcano",
+    "mpirun": "planner.backends.launch.mpirun",
+    "mpijob": "planner.backends.launch.mpijob",
+    "ray": "planner.backends.launch.ray",
+    "ray-train": "planner.backends.launch.ray_train",
+    "ascendjob": "planner.backends.launch.ascendjob",
+}
+"""Launcher -> module that has ``launch_files(spec)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSpec:
+    """One job, the same for every launcher.
+
+    ``script`` is a path beside the launcher files and runs once for each rank, in its own directory, with RANK,
+    LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set.  A ``.py`` script is run by Python, anything else must be
+    executable.  ``arguments`` are literal words.
+
+    With ``process_drives_node`` (JAX) it runs once for each node instead and drives all devices there: RANK is the
+    node's, LOCAL_RANK 0 and WORLD_SIZE the number of nodes.
+    """
+
+    job_name: str
+    num_nodes: int
+    devices_per_node: int
+    script: str
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    process_drives_node: bool = False
+    vendor: Vendor = "NVIDIA"
+    rdma: bool = False
+    """Whether ranks talk over NICs that pin memory."""
+    order_matters: str = ""
+    """Why the order of the nodes counts; empty where the fabric is flat."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What the ranks need beside the launcher's own files: relative path -> text."""
+    settings: LaunchSettings = field(default_factory=LaunchSettings)
+    architecture: str = ""
+    """Of the devices, for launchers that ask for them by kind; empty = not told."""
+    scale_up_domain: int = 0
+    """Devices that reach each other without the network; 0 = not told."""
+
+    @property
+    def world_size(self) -> int:
+        """Devices in all; ranks too, where every device has a process."""
+        return self.num_nodes * self.devices_per_node
+
+    @property
+    def processes_per_node(self) -> int:
+        """How often the script runs on one node."""
+        return 1 if self.process_drives_node else self.devices_per_node
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The host of each node rank; empty where the user named none."""
+        return self.settings.hosts[: self.num_nodes]
+
+    def hosts_text(self) -> dict[str, str]:
+        """``hosts.txt``, the host of node rank 0 first; nothing where the user named none."""
+        return {HOSTS_FILE: "".join(f"{host}\n" for host in self.hosts)} if self.hosts else {}
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFiles:
+    """What a launcher adds to an emission."""
+
+    files: Mapping[str, str]
+    command: str
+    executables: frozenset[str]
+    notes: tuple[str, ...] = ()
+    """What a person must know or set before starting it."""
+
+
+def launch_spec(
+    plan: Plan,
+    script: str,
+    environment: Mapping[str, str],
+    arguments: tuple[str, ...] = (),
+    *,
+    process_drives_node: bool = False,
+    files: Mapping[str, str] | None = None,
+    settings: LaunchSettings = LaunchSettings(),  # noqa: B008  # frozen
+) -> LaunchSpec:
+    """Fit the plan's ranks on the cluster's nodes.  Raises what ``spec_on_cluster`` raises."""
+    return spec_on_cluster(
+        plan.problem.cluster,
+        plan.chosen().world_size,
+        job_name(plan.problem.model.name, plan.plan_id),
+        script,
+        environment,
+        arguments,
+        process_drives_node=process_drives_node,
+        files=files,
+        settings=settings,
+    )
+
+
+def job_name(model: str, plan_id: str) -> str:
+    """A name that every launcher accepts."""
+    name = _NAME.sub("-", model).strip("-.") or "model"
+    return f"{name}-{plan_id[:8]}"
+
+
+def spec_on_cluster(  # one job, told once
+    cluster: Cluster,
+    world_size: int,
+    name: str,
+    script: str,
+    environment: Mapping[str, str],
+    arguments: tuple[str, ...] = (),
+    *,
+    process_drives_node: bool = False,
+    files: Mapping[str, str] | None = None,
+    settings: LaunchSettings = LaunchSettings(),  # noqa: B008  # frozen
+) -> LaunchSpec:
+    """Fit ``world_size`` ranks on the cluster's nodes.
+
+    Nodes are filled completely: every launcher starts equally many ranks a node.
+
+    Raises TargetRefused when the world size is not a whole number of nodes, or when the pools' nodes differ in size;
+    DocumentInvalid when fewer hosts are named than nodes are needed.
+    """
+    sizes = sorted({pool.devices_per_node for pool in cluster.pools})
+    if len(sizes) > 1:
+        raise TargetRefused(
+            f"the cluster mixes nodes of {sizes} devices, and torchrun starts equally many ranks on every node",
+            hint="plan on one pool, or split the nodes into equal ones",
+        )
+    devices_per_node = min(sizes[0], world_size)
+    if world_size % devices_per_node:
+        raise TargetRefused(
+            f"{world_size} ranks are not a whole number of nodes of {devices_per_node} devices",
+            hint=f"plan for a multiple of {devices_per_node} devices",
+        )
+    num_nodes = world_size // devices_per_node
+    if settings.hosts and len(settings.hosts) < num_nodes:
+        raise DocumentInvalid(
+            f"{len(settings.hosts)} hosts for {num_nodes} nodes of {devices_per_node} devices",
+            where="--hosts",
+            hint=f"name at least {num_nodes} hosts; the first {num_nodes} are used",
+        )
+    first = cluster.pools[0]
+    return LaunchSpec(
+        job_name=name,
+        num_nodes=num_nodes,
+        devices_per_node=devices_per_node,
+        script=script,
+        arguments=arguments,
+        environment=dict(environment),
+        process_drives_node=process_drives_node,
+        vendor=first.device.vendor,
+        rdma=num_nodes > 1 and first.nics_per_node > 0,
+        order_matters=why_order_matters(cluster, num_nodes),
+        files=dict(files or {}),
+        settings=settings,
+        architecture=first.device.architecture,
+        scale_up_domain=first.scale_up.domain_size,
+    )
+
+
+def launch_files(spec: LaunchSpec, launcher: LauncherName) -> LaunchFiles:
+    """Write the launcher's files.  Raises NotFound for an unknown launcher, TargetRefused where it cannot do it."""
+    if launcher not in LAUNCHERS:
+        raise NotFound(f"no launcher is called {launcher!r}", where="--launcher", hint=f"one of {', '.join(LAUNCHERS)}")
+    made: LaunchFiles = import_module(LAUNCHERS[launcher]).launch_files(spec)
+    return made

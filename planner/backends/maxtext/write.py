@@ -1,0 +1,67 @@
+"""How does a plan become a MaxText run?  One config, one script a node, the launcher's files."""
+
+from __future__ import annotations
+
+from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.refusal import refused
+from planner.backends.maxtext.config import config, config_text
+from planner.backends.maxtext.decoder_blocks import ROUTED_SCALING, decoder_block
+from planner.backends.maxtext.environment import environment
+from planner.backends.maxtext.hardware import is_tpu
+from planner.backends.maxtext.project import project
+from planner.backends.maxtext.space import violations
+from planner.backends.maxtext.train_script import train_script
+from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION, TRAIN_SCRIPT
+from planner.backends.rules.rule import mixtures, rule_input
+from planner.plan import Plan
+
+
+def emit(plan: Plan, launcher: LauncherName, version: str = MAXTEXT_VERSION) -> Emission:
+    """Files and launch command; the plan is projected first.
+
+    Raises TargetRefused with every violated rule when MaxText cannot run even the projected plan.
+    """
+    projected, projections = project(plan)
+    findings = violations(rule_input(projected))
+    block = decoder_block(projected.problem.model)
+    if findings or block is None:
+        raise refused("MaxText", "maxtext", findings)
+    tpu = is_tpu(projected.problem.cluster.pools[0].device.architecture)
+    made = TargetFiles(
+        files={CONFIG_FILE: config_text(config(projected, block)), TRAIN_SCRIPT: train_script(tpu=tpu)},
+        script=TRAIN_SCRIPT,
+        version=version,
+        versions={"maxtext": version},
+        environment=environment(projected),
+        executables=frozenset({TRAIN_SCRIPT}),
+        process_drives_node=True,
+    )
+    return assemble("maxtext", projected, launcher, made, assumptions=_assumptions(projected), projections=projections)
+
+
+def _assumptions(plan: Plan) -> tuple[str, ...]:
+    s, model, tpu = plan.chosen(), plan.problem.model, is_tpu(plan.problem.cluster.pools[0].device.architecture)
+    lines = [
+        f"maxtext {MAXTEXT_VERSION} and its requirements are installed on every node; one process drives a node.",
+        "Weights are random and the data synthetic; set your data under 'Yours' in maxtext.yml, or in TRAIN_ARGS.",
+        "Weights are kept in fp32 and cast to bf16 where they are used: there is no separate master copy.",
+        "A slice is what talks without a NIC; ici degrees lie inside it, dcn degrees across."
+        + (" On TPU, JAX maps the axes to the torus." if tpu else " JAX must report one slice for each of them."),
+        "XLA chooses the collectives; PLAN.md names those that the degrees imply.",
+    ]
+    if s.tp > 1:
+        lines.append("sp is a split of activations over their width, not over tokens; norms add a small sum over tp.")
+    if s.pp > 1:
+        lines.append("Embedding and head are on no stage: every stage holds them and computes a part of the batch.")
+    if s.cp > 1 and s.ep > 1:
+        lines.append("Expert groups lie along data parallelism, so members of one context group are in different ones.")
+    if mixtures(model):
+        lines.append("Experts run without capacity limits; load imbalance is not planned for.")
+    if model.family in ROUTED_SCALING:
+        lines.append(f"The routed experts' output is scaled by {ROUTED_SCALING[model.family]:g}, as in the family.")
+    if model.position == "rope":
+        lines.append(f"Rotary positions use base {model.rotary_base:g}, without long-context scaling.")
+    if tpu and s.world_size > plan.problem.cluster.pools[0].devices_per_node:
+        lines.append("The TPU runtime finds its hosts by itself (GKE or a queued resource); MASTER_ADDR is not used.")
+    return tuple(lines)

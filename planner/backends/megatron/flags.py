@@ -1,0 +1,174 @@
+"""Which flags say the plan?  Strategy, stages and workload -> arguments.  The inverse is ``read_back``."""
+
+from __future__ import annotations
+
+from planner.backends.emission.layout import Layout, chunks_in_model_order, layout_of
+from planner.backends.megatron.arguments import Section, Words
+from planner.backends.megatron.environment import is_blackwell_or_later
+from planner.backends.megatron.layout import is_even, layout_string
+from planner.backends.megatron.model_flags import model_flags, moe_flags
+from planner.backends.megatron.recompute import MODULE_FLAGS, offload_modules
+from planner.plan import Plan
+from planner.problem import Workload
+from planner.strategy import Strategy
+
+FSDP_STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
+CP_KINDS = {"ring": "p2p", "all_to_all": "a2a"}
+MEMORY_TITLE = "Recompute and offload"
+
+
+def sections(plan: Plan) -> tuple[Section, ...]:
+    """All arguments of a plan that Megatron can express (see ``project``), under headings."""
+    strategy, problem = plan.chosen(), plan.problem
+    architecture = problem.cluster.pools[0].device.architecture
+    return (
+        Section("Model", model_flags(problem.model, problem.workload)),
+        Section("Experts", moe_flags(problem.model)),
+        Section("Parallelism", parallel_flags(strategy, layout_of(plan))),
+        Section("Batch", batch_flags(strategy, problem.workload)),
+        Section("Precision and optimizer", precision_flags(strategy, problem.workload, architecture)),
+        Section("Data parallelism", data_parallel_flags(strategy)),
+        Section(MEMORY_TITLE, memory_flags(plan)),
+        Section("Kernels", {"--transformer-impl": ("transformer_engine",), "--attention-backend": ("auto",)}),
+    )
+
+
+def parallel_flags(strategy: Strategy, layout: Layout) -> dict[str, Words]:
+    """Degrees, split, schedule, rank order and overlap."""
+    chunks = chunks_in_model_order(layout)
+    flags = degree_flags(strategy)
+    if strategy.cp > 1:
+        flags["--cp-comm-type"] = (CP_KINDS[strategy.cp_kind],)
+    if not is_even(chunks):
+        flags["--pipeline-model-parallel-layout"] = (layout_string(chunks),)
+    elif strategy.vpp > 1:
+        flags["--num-virtual-stages-per-pipeline-rank"] = (str(strategy.vpp),)
+    if strategy.vpp > 1:
+        group = strategy.microbatch_group_size or strategy.pp
+        flags["--microbatch-group-size-per-virtual-pipeline-stage"] = (str(group),)
+    if strategy.axis_order == "tp-cp-ep-pp-dp":
+        flags["--use-tp-pp-dp-mapping"] = ()
+    if strategy.overlap_tp:
+        flags["--tp-comm-overlap"] = ()
+    if strategy.overlap_ep:
+        flags["--overlap-moe-expert-parallel-comm"] = ()
+    return flags
+
+
+def degree_flags(strategy: Strategy) -> dict[str, Words]:
+    """Sizes of the model axes, sequence parallelism with them."""
+    flags: dict[str, Words] = {
+        "--tensor-model-parallel-size": (str(strategy.tp),),
+        "--pipeline-model-parallel-size": (str(strategy.pp),),
+        "--context-parallel-size": (str(strategy.cp),),
+        "--expert-model-parallel-size": (str(strategy.ep),),
+        "--expert-tensor-parallel-size": (str(strategy.etp),),
+    }
+    if strategy.sp:
+        flags["--sequence-parallel"] = ()
+    return flags
+
+
+def batch_flags(strategy: Strategy, workload: Workload) -> dict[str, Words]:
+    """Sizes; Megatron derives the number of micro-batches."""
+    return {
+        "--seq-length": (str(workload.sequence_length),),
+        "--micro-batch-size": (str(strategy.micro_batch_size),),
+        "--global-batch-size": (str(workload.global_batch_size),),
+    }
+
+
+def precision_flags(strategy: Strategy, workload: Workload, architecture: str) -> dict[str, Words]:
+    """Number formats and optimizer.  fp8: MXFP8 from Blackwell on, per-tensor current scaling before."""
+    flags: dict[str, Words] = {"--fp16" if workload.precision == "fp16" else "--bf16": ()}
+    if workload.precision == "fp8":
+        recipe = "mxfp8" if is_blackwell_or_later(architecture) else "tensorwise"
+        flags |= {"--fp8-format": ("e4m3" if recipe == "mxfp8" else "hybrid",), "--fp8-recipe": (recipe,)}
+    if workload.gradient_dtype == "bf16":
+        flags["--grad-reduce-in-bf16"] = ()
+    flags["--optimizer"] = ("adam" if workload.optimizer.startswith("adam") else workload.optimizer,)
+    if workload.optimizer == "adam_bf16_states" or strategy.optimizer_offload:
+        flags["--use-precision-aware-optimizer"] = ()
+    if workload.optimizer == "adam_bf16_states":
+        flags |= {"--exp-avg-dtype": ("bf16",), "--exp-avg-sq-dtype": ("bf16",)}
+    return flags
+
+
+def data_parallel_flags(strategy: Strategy) -> dict[str, Words]:
+    """ZeRO 1 is the distributed optimizer, 2 and 3 are Megatron-FSDP with the companions that it demands."""
+    flags = distributed_optimizer_flags(strategy)
+    if strategy.zero_stage >= 2:
+        flags |= {
+            "--use-megatron-fsdp": (),
+            "--data-parallel-sharding-strategy": (FSDP_STRATEGIES[strategy.zero_stage],),
+            "--init-model-with-meta-device": (),
+            "--no-gradient-accumulation-fusion": (),
+            "--ckpt-format": ("fsdp_dtensor",),
+        }
+    return flags | overlap_flags(strategy)
+
+
+def distributed_optimizer_flags(strategy: Strategy) -> dict[str, Words]:
+    """ZeRO 1, which 2 and 3 build on, and its copies."""
+    flags: dict[str, Words] = {}
+    if strategy.zero_stage >= 1:
+        flags["--use-distributed-optimizer"] = ()
+        if strategy.dp_replicate > 1:
+            flags["--num-distributed-optimizer-instances"] = (str(strategy.dp_replicate),)
+    return flags
+
+
+def overlap_flags(strategy: Strategy) -> dict[str, Words]:
+    """Which collectives of data parallelism hide behind compute."""
+    flags: dict[str, Words] = {}
+    if strategy.overlap_grad_reduce:
+        flags["--overlap-grad-reduce"] = ()
+    if strategy.overlap_param_gather:
+        flags["--overlap-param-gather"] = ()
+    return flags
+
+
+def memory_flags(plan: Plan) -> dict[str, Words]:
+    """Recompute and offload, the same on every stage (see ``project``)."""
+    strategy = plan.chosen()
+    flags: dict[str, Words] = {}
+    if strategy.recompute == "full":
+        flags |= full_recompute_flags(layout_of(plan))
+    elif strategy.recompute == "selective":
+        flags |= {
+            "--recompute-granularity": ("selective",),
+            "--recompute-modules": tuple(MODULE_FLAGS[module] for module in strategy.recompute_modules),
+        }
+    if strategy.optimizer_offload:
+        flags |= {"--optimizer-cpu-offload": (), "--overlap-cpu-optimizer-d2h-h2d": ()}
+    if strategy.activation_offload:
+        layers = layer_offload(plan)
+        if layers is not None:
+            flags["--cpu-offloading-num-layers"] = (str(layers),)
+        else:
+            modules = offload_modules(plan.problem.model, strategy.recompute_modules)
+            flags |= {"--fine-grained-activation-offloading": (), "--offload-modules": modules}
+    return flags
+
+
+def full_recompute_flags(layout: Layout) -> dict[str, Words]:
+    """The first layers of every chunk whole; one number serves all chunks (see ``project``)."""
+    count = max(count for stage in layout for count in stage.recompute.num_layers_per_chunk)
+    return {
+        "--recompute-granularity": ("full",),
+        "--recompute-method": ("block",),
+        "--recompute-num-layers": (str(count),),
+    }
+
+
+def layer_offload(plan: Plan) -> int | None:
+    """Layers to offload whole, None when only module-wise offload of all layers fits.
+
+    Whole-layer offload needs one pipeline stage, no recompute, and fewer layers than there are
+    (core/transformer/transformer_config.py:1707-1722).
+    """
+    strategy = plan.chosen()
+    layers = plan.stages[0].offload.activation_layers
+    if strategy.pp == 1 and strategy.recompute == "none" and 0 < layers < plan.problem.model.num_layers:
+        return layers
+    return None

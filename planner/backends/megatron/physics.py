@@ -1,0 +1,62 @@
+"""Traits of Megatron-LM and what is built on it, by generation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.physics.physics import FrameworkTraits
+
+MEGATRON_2021 = FrameworkTraits(
+    name="megatron-2021",
+    time_spread=0.09,
+    studied_devices=8,
+    summary="Megatron-LM before 2023: eager launches, unfused attention",
+    attention="unfused",
+    unfused=frozenset({"cross_entropy"}),
+    separate_reductions=True,
+    launch_s=30e-6,
+    call_s=150e-6,
+    collective_launches=1.0,
+    parameter_hooks=2.0,
+    scattered_hops=True,
+    dropout=True,
+)
+"""Batched matmuls around the fused scale-mask-softmax kernel (its model/transformer.py, CoreAttention), loss in fp32
+(core/tensor_parallel/cross_entropy.py), a 16-bit gradient added to a weight's and a bias's buffer, hidden states
+scattered over the tensor-parallel ranks between stages (arXiv 2104.04473, section 4.1), dropout of 0.1 unless a flag
+says otherwise (arguments.py).  Launch and call seconds fitted on vTrain's one-node runs (539 rows of the fit part,
+hosts of the A100's time), with all else of this table: median error 39 % -> 2.8 %; held part 46 % -> 2.4 %."""
+MEGATRON_DEEPSPEED = replace(
+    MEGATRON_2021,
+    name="megatron-deepspeed",
+    summary="Megatron-DeepSpeed of 2021-22: as megatron-2021, under DeepSpeed's pipeline engine",
+    collective_skew_s=120e-6,
+    pads_vocabulary=False,
+)
+"""Skew fitted on the same rows (fit part: without it mean error 5.7 % and regret 4.1 %, with it 5.0 % and 2.3 %).  Its
+unsplit vocabulary matmul runs at less than half the rate of a split one: not padded."""
+MEGATRON_TEST = FrameworkTraits(
+    name="megatron-test",
+    time_spread=0.42,
+    studied_devices=8,
+    summary="Megatron-LM's functional tests: deterministic, eager",
+    launch_s=60e-6,
+    call_s=300e-6,
+    collective_launches=1.0,
+    parameter_hooks=2.0,
+    dropout=True,
+)
+"""The tests leave dropout at 0.1.  Modules of TransformerEngine do more in Python than those of 2021, and deterministic
+mode waits.  Launch and call seconds fitted on 69 rows (fit part): median error 87 % -> 23 %; held part 88 % -> 20 %."""
+MEGATRON_TEST_FLASH = replace(MEGATRON_TEST, name="megatron-test-flash", attention_output_copies=1.0)
+"""Before Hopper TransformerEngine runs attention with the flash-attention package, on transposed copies; on Hopper
+with cuDNN's kernel, which takes Megatron's layout."""
+MEGATRON_TEST_UNFUSED = replace(MEGATRON_TEST, name="megatron-test-unfused", attention="unfused")
+NEMO = FrameworkTraits(
+    name="nemo",
+    time_spread=0.095,
+    studied_devices=2048,
+    summary="a NeMo performance recipe: tuned Megatron-Core with DeepEP dispatch",
+    dispatch="node",
+)
+"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device."""

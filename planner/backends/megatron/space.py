@@ -1,0 +1,294 @@
+"""Which strategies does Megatron-LM 0.19.2 refuse, or accept and fail later?  Small functions over a ``RuleInput``.
+
+Letters: A ``validate_args``, B the config's ``__post_init__``, C process groups, D model build or first step, O the
+optimizer's config, U enforced nowhere before the run (the planner must), P not expressible at all (see ``project``),
+M the model itself (``model_rules``).  Rules that the flags obey by construction (A1, A4-A7, A17, B4, B9, B10, D1) are
+not repeated: dp is derived, uneven splits always use a layout, recompute flags are written as a set.
+
+Everything here is integer arithmetic on a few fields, so that the search can ask it for every strategy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.backends.megatron.model_rules import MODEL_RULES
+from planner.backends.megatron.recompute import cannot_recompute
+from planner.backends.rules.divisibility import (
+    context_parallel_sequence,
+    experts_need_sequence_parallel,
+    positions,
+    sequence_parallel,
+)
+from planner.backends.rules.rule import RuleInput, RuleTable, TargetRule, mixture, used_kinds
+from planner.model.spec import ModelSpec
+from planner.strategy import RecomputeModule
+
+_VALIDATE = "megatron-core 0.19.2 training/arguments.py"
+_CONFIG = "megatron-core 0.19.2 core/transformer/transformer_config.py"
+_GROUPS = "megatron-core 0.19.2 core/parallel_state.py"
+
+
+def _batch(given: RuleInput) -> str | None:
+    s, samples = given.strategy, given.workload.global_batch_size
+    each = s.micro_batch_size * s.dp
+    return f"global batch {samples} is not a multiple of micro-batch x dp = {each}" if samples % each else None
+
+
+def _micro_batches(given: RuleInput) -> str | None:
+    s, samples = given.strategy, given.workload.global_batch_size
+    each = s.micro_batch_size * s.dp
+    if samples % each or samples == s.global_batch_size:
+        return None
+    return (
+        f"Megatron would run {samples // each} micro-batches of a global batch of {samples}, the plan has"
+        f" {s.num_microbatches}: it derives them from batch, micro-batch {s.micro_batch_size} and dp {s.dp}"
+    )
+
+
+def _interleaved_needs_pipeline(given: RuleInput) -> str | None:
+    s = given.strategy
+    return f"vpp={s.vpp} needs pp > 1" if s.vpp > 1 and s.pp == 1 else None
+
+
+def _overlap_param_gather(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.zero_stage >= 1 and s.overlap_param_gather and not s.overlap_grad_reduce:
+        return "overlap_param_gather needs overlap_grad_reduce"
+    return None
+
+
+def _fsdp_optimizer(given: RuleInput) -> str | None:
+    if given.strategy.zero_stage >= 2 and given.workload.optimizer == "muon":
+        return "Megatron-FSDP (zero_stage 2 and 3) takes only adam and sgd; use zero_stage 1 with muon"
+    return None
+
+
+def _tp_overlap(given: RuleInput) -> str | None:
+    s = given.strategy
+    return "overlap_tp needs sequence parallelism (sp) and tp > 1" if s.overlap_tp and not (s.sp and s.tp > 1) else None
+
+
+def _experts_divide(given: RuleInput) -> str | None:
+    s, moe = given.strategy, mixture(given.model)
+    if s.ep == 1:
+        return None
+    if moe is None:
+        return f"ep={s.ep} needs a model with experts"
+    return f"{moe.num_experts} experts do not divide over ep={s.ep}" if moe.num_experts % s.ep else None
+
+
+def _heads(given: RuleInput) -> str | None:
+    tp = given.strategy.tp
+    for kind in used_kinds(given.model):
+        if kind.attention.num_heads % tp:
+            return f"{kind.attention.num_heads} attention heads do not divide over tp={tp}"
+    return None
+
+
+def _kv_heads(given: RuleInput) -> str | None:
+    tp = given.strategy.tp
+    for kind in used_kinds(given.model):
+        groups = kind.attention.num_kv_heads
+        if kind.attention.kind == "gqa" and groups % tp and tp % groups:
+            return f"{groups} key-value heads and tp={tp}: one must divide the other"
+    return None
+
+
+def _expert_bias(given: RuleInput) -> str | None:
+    moe = mixture(given.model)
+    if moe is not None and moe.expert_bias and given.strategy.etp > 1:
+        return "experts with bias need etp = 1"
+    return None
+
+
+def _layout_count(given: RuleInput) -> str | None:
+    layers, s = given.layers_per_chunk, given.strategy
+    if layers is None:
+        return None
+    if len(layers) != s.num_chunks:
+        return f"{len(layers)} chunks given for pp x vpp = {s.num_chunks}"
+    if sum(layers) != given.model.num_layers or min(layers) < 0:
+        return f"the chunks hold {sum(layers)} layers, the model has {given.model.num_layers}"
+    return None
+
+
+def _overlap_ep(given: RuleInput) -> str | None:
+    s = given.strategy
+    if not s.overlap_ep:
+        return None
+    mtp = given.model.mtp
+    reasons = (
+        ("ep > 1", s.ep > 1),
+        ("vpp > 1 when pp > 1", s.pp == 1 or s.vpp > 1),
+        ("no full recompute", s.recompute != "full"),
+        ("no recompute of the whole 'moe' module", s.recompute != "selective" or "moe" not in s.recompute_modules),
+        ("at most one MTP layer", mtp is None or mtp.num_layers <= 1),
+    )
+    missing = [reason for reason, holds in reasons if not holds]
+    return f"overlap_ep needs {', '.join(missing)}" if missing else None
+
+
+def _expert_grid(given: RuleInput) -> str | None:
+    s = given.strategy
+    block = s.etp * s.ep * s.pp
+    if s.world_size % block:
+        return f"{s.world_size} ranks do not divide into etp x ep x pp = {block}"
+    return None
+
+
+def _axis_order(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.axis_order == "tp-cp-ep-pp-dp" and s.pp > 1 and s.etp * s.ep != s.tp * s.cp:
+        return "axis order tp-cp-ep-pp-dp with pp > 1 needs etp x ep = tp x cp; use tp-cp-ep-dp-pp"
+    return None
+
+
+def _optimizer_instances(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.zero_stage == 0 or s.dp_replicate == 1:
+        return None
+    if (s.dp * s.cp) % s.dp_replicate:
+        return f"dp x cp = {s.dp * s.cp} does not divide into dp_replicate={s.dp_replicate} optimizer instances"
+    if mixture(given.model) and s.edp % s.dp_replicate:
+        return f"the experts' dp={s.edp} does not divide into dp_replicate={s.dp_replicate} optimizer instances"
+    return None
+
+
+def interleaved_group_problem(given: RuleInput) -> str | None:
+    """Why the interleaved schedule would stop at its first step (D2), None when it runs."""
+    s = given.strategy
+    if s.schedule != "interleaved" or s.pp == 1:
+        return None
+    group = s.microbatch_group_size or s.pp
+    if not s.pp <= group <= s.num_microbatches:
+        return (
+            f"micro-batch group {group} must lie between pp={s.pp} and the {s.num_microbatches} micro-batches;"
+            " use vpp=1 or more micro-batches"
+        )
+    rest = s.num_microbatches % group
+    if 0 < rest < s.pp:
+        return (
+            f"{s.num_microbatches} micro-batches leave a rest of {rest} over groups of {group}: 0 or >= {s.pp} needed"
+        )
+    return None
+
+
+def _widths(given: RuleInput) -> str | None:
+    s = given.strategy
+    for kind in used_kinds(given.model):
+        if kind.mlp and kind.mlp.intermediate_size % s.tp:
+            return f"MLP width {kind.mlp.intermediate_size} does not divide over tp={s.tp}"
+        if kind.moe and kind.moe.expert_intermediate_size % s.etp:
+            return f"expert width {kind.moe.expert_intermediate_size} does not divide over etp={s.etp}"
+        if kind.moe and kind.moe.shared_intermediate_size % s.tp:
+            return f"shared expert width {kind.moe.shared_intermediate_size} does not divide over tp={s.tp}"
+    return None
+
+
+def _precision_aware(given: RuleInput) -> str | None:
+    s, optimizer = given.strategy, given.workload.optimizer
+    if not s.optimizer_offload and optimizer != "adam_bf16_states":
+        return None
+    reason = "optimizer offload" if s.optimizer_offload else "bf16 optimizer states"
+    if s.zero_stage == 0:
+        return f"{reason} needs the distributed optimizer: zero_stage >= 1"
+    return f"{reason} works with adam only" if optimizer in ("sgd", "muon") else None
+
+
+def _sequence_shards(given: RuleInput) -> str | None:
+    s, tokens = given.strategy, given.workload.sequence_length
+    shards = s.tp * (2 * s.cp if s.cp > 1 else 1) if s.sp else 1
+    if tokens % shards:
+        return f"sequence length {tokens} does not divide into {shards} shards (tp{' x 2 cp' if s.cp > 1 else ''})"
+    return None
+
+
+def _all_to_all_heads(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.cp == 1 or s.cp_kind != "all_to_all":
+        return None
+    for kind in used_kinds(given.model):
+        attention = kind.attention
+        heads, groups = attention.num_heads, attention.num_kv_heads
+        if heads % (s.tp * s.cp):
+            return f"all-to-all context parallelism: {heads} heads do not divide over tp x cp = {s.tp * s.cp}"
+        if attention.kind == "gqa" and groups % (s.tp * s.cp):
+            return f"all-to-all context parallelism: {groups} key-value heads do not divide over tp x cp"
+    return None
+
+
+def _schedule(given: RuleInput) -> str | None:
+    return schedule_problem(given, "Megatron has no {} schedule; it runs 1f1b and interleaved")
+
+
+def schedule_problem(given: RuleInput, refusal: str) -> str | None:
+    """Is it 1f1b or interleaved, with as many chunks as that means?  ``refusal`` has a gap for another one's name."""
+    s = given.strategy
+    if s.pp == 1 and s.vpp == 1:
+        return None
+    if s.schedule not in ("1f1b", "interleaved"):
+        return refusal.format(s.schedule)
+    if (s.schedule == "interleaved") != (s.vpp > 1):
+        return f"schedule {s.schedule} with vpp={s.vpp}: interleaved means vpp > 1 and 1f1b means vpp = 1"
+    return None
+
+
+def _recompute_modules(given: RuleInput) -> str | None:
+    return recompute_problem(given, cannot_recompute)
+
+
+def recompute_problem(given: RuleInput, why_not: Callable[[ModelSpec, RecomputeModule], str | None]) -> str | None:
+    """Which module of selective recompute cannot be recomputed?  ``why_not`` is the release's answer for one."""
+    s = given.strategy
+    if s.recompute != "selective":
+        return None
+    if not s.recompute_modules:
+        return "selective recompute needs at least one module"
+    reasons = (why_not(given.model, module) for module in s.recompute_modules)
+    return next((f"recompute of {m!r}: {r}" for m, r in zip(s.recompute_modules, reasons, strict=True) if r), None)
+
+
+def _offload_and_recompute(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.activation_offload and s.recompute == "full":
+        return (
+            "activation offload and full recompute exclude each other: Megatron offloads what recompute would not save"
+        )
+    return None
+
+
+STRATEGY_RULES: tuple[TargetRule, ...] = (
+    TargetRule("A3", f"{_VALIDATE}:694", _batch),
+    TargetRule("A8", f"{_VALIDATE}:967", _interleaved_needs_pipeline),
+    TargetRule("A9", f"{_VALIDATE}:990", _overlap_param_gather),
+    TargetRule("A13", f"{_VALIDATE}:1131", _fsdp_optimizer),
+    TargetRule("A14", f"{_VALIDATE}:1295", context_parallel_sequence),
+    TargetRule("A15", f"{_VALIDATE}:1313", positions),
+    TargetRule("A18", f"{_VALIDATE}:1401", _tp_overlap),
+    TargetRule("A21", f"{_VALIDATE}:1600", _experts_divide),
+    TargetRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", sequence_parallel),
+    TargetRule("B2", f"{_CONFIG}:1323", _heads),
+    TargetRule("B2b", f"{_CONFIG}:1338", _kv_heads),
+    TargetRule("B8", "megatron-core 0.19.2 core/transformer/pipeline_parallel_layer_layout.py:86", _layout_count),
+    TargetRule("B11", f"{_CONFIG}:2279", _expert_bias),
+    TargetRule("B13", f"{_CONFIG}:2669", _overlap_ep),
+    TargetRule("C1", f"{_GROUPS}:882", _expert_grid),
+    TargetRule("C2", f"{_GROUPS}:898", _axis_order),
+    TargetRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances),
+    TargetRule("D2", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py:1133", interleaved_group_problem),
+    TargetRule("D3", "megatron-core 0.19.2 core/transformer/moe/moe_layer.py:628", experts_need_sequence_parallel),
+    TargetRule("D5", "megatron-core 0.19.2 core/tensor_parallel/layers.py:965", _widths),
+    TargetRule("O1", "megatron-core 0.19.2 core/optimizer/optimizer_config.py:430", _precision_aware),
+    TargetRule("U1", "not enforced before the run: sequence shards of sequence parallelism", _sequence_shards),
+    TargetRule(
+        "U2", "not enforced before the run: heads of all-to-all attention in Transformer Engine", _all_to_all_heads
+    ),
+    TargetRule("U3", "not enforced at all: Megatron derives the number of micro-batches itself", _micro_batches),
+    TargetRule("P1", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule),
+    TargetRule("P2", f"{_CONFIG}:1766 and transformer_layer.py:450", _recompute_modules),
+    TargetRule("P3", f"{_CONFIG}:1720 and 1848", _offload_and_recompute),
+)
+
+TABLE = RuleTable("megatron", MODEL_RULES, STRATEGY_RULES)
+violations, rules = TABLE.violations, TABLE.over_plans

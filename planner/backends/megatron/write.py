@@ -1,0 +1,130 @@
+"""How does a plan become a Megatron-LM run?  ``megatron.args`` + ``data.args`` + ``train.sh`` + launcher files."""
+
+from __future__ import annotations
+
+from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.emission import Emission, LauncherName, Projection
+from planner.backends.emission.refusal import refused
+from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, write_arguments
+from planner.backends.megatron.environment import environment
+from planner.backends.megatron.flags import layer_offload, sections
+from planner.backends.megatron.project import project
+from planner.backends.megatron.space import violations
+from planner.backends.megatron.vocabulary import padded_vocabulary, padding_parameters
+from planner.backends.rules.rule import mixture, rule_input, used_kinds
+from planner.plan import Plan
+
+MEGATRON_CORE_VERSION = "0.19.2"
+DATA_FILE = "data.args"
+TRAIN_SCRIPT = "train.sh"
+
+
+def read_arguments(arguments_file: str) -> str:
+    """The lines of ``train.sh`` that read the plan's arguments and the user's into ``arguments``."""
+    return f"""arguments=()
+for file in "$here/{arguments_file}" "$DATA_ARGS"; do
+  while read -r -a words || [ "${{#words[@]}}" -gt 0 ]; do
+    case "${{words[0]-}}" in ''|'#'*) continue ;; esac
+    arguments+=("${{words[@]}}")
+  done < "$file"
+done
+"""
+
+
+_TRAIN_SH = f"""#!/usr/bin/env bash
+# Runs once for each rank; launch.sh starts it.  The plan is in {ARGUMENTS_FILE}: do not edit it.
+#
+#   MEGATRON_PATH   directory of Megatron-LM (holds pretrain_gpt.py)
+#   DATA_ARGS       YOUR tokenizer, data, learning rate, checkpoints: a file like {DATA_FILE}, which trains on mock data
+set -euo pipefail
+here=$(cd -- "$(dirname -- "${{BASH_SOURCE[0]}}")" && pwd)
+MEGATRON_PATH=${{MEGATRON_PATH:?set MEGATRON_PATH to a checkout of Megatron-LM (core {MEGATRON_CORE_VERSION})}}
+DATA_ARGS=${{DATA_ARGS:-$here/{DATA_FILE}}}
+
+{read_arguments(ARGUMENTS_FILE)}
+export PYTHONPATH="$MEGATRON_PATH${{PYTHONPATH:+:$PYTHONPATH}}"
+exec python -u "$MEGATRON_PATH/pretrain_gpt.py" "${{arguments[@]}}" "$@"
+"""
+
+
+def emit(plan: Plan, launcher: LauncherName, version: str = MEGATRON_CORE_VERSION) -> Emission:
+    """Files and launch command; the plan is projected first.
+
+    Raises TargetRefused with every violated rule when Megatron cannot run even the projected plan.
+    """
+    projected, projections = project(plan)
+    findings = violations(rule_input(projected))
+    if findings:
+        raise refused(f"Megatron-LM {MEGATRON_CORE_VERSION}", "megatron", findings)
+    architecture = projected.problem.cluster.pools[0].device.architecture
+    made = TargetFiles(
+        files={
+            ARGUMENTS_FILE: write_arguments(sections(projected)),
+            DATA_FILE: data_arguments(projected),
+            TRAIN_SCRIPT: _TRAIN_SH,
+        },
+        script=TRAIN_SCRIPT,
+        version=version,
+        versions={"megatron-core": version},
+        environment=environment(projected.chosen(), architecture, fine_grained_offload=offloads_modules(projected)),
+        executables=frozenset({TRAIN_SCRIPT}),
+    )
+    return assemble(
+        "megatron",
+        projected,
+        launcher,
+        made,
+        assumptions=assumptions(projected, projections),
+        projections=projections,
+    )
+
+
+def offloads_modules(plan: Plan) -> bool:
+    """Whether activations are offloaded module by module (and not layer by layer)."""
+    return plan.chosen().activation_offload and layer_offload(plan) is None
+
+
+def data_arguments(plan: Plan) -> str:
+    """Stand-ins for what only the user knows; a null tokenizer with the model's vocabulary and mock data."""
+    vocabulary = str(plan.problem.model.vocab_size)
+    tokenizer = Section(
+        "Tokenizer: yours, for example --tokenizer-type HuggingFaceTokenizer and --tokenizer-model PATH",
+        {"--tokenizer-type": ("NullTokenizer",), "--vocab-size": (vocabulary,)},
+    )
+    data = Section("Data: yours, --data-path ... and --split ...", {"--mock-data": ()})
+    training = Section(
+        "Training: yours, learning rate schedule, number of steps, checkpoints, rope scaling",
+        {"--train-iters": ("20",), "--lr": ("1e-4",), "--eval-iters": ("0",), "--log-interval": ("1",)},
+    )
+    head = f"# A copy of this file with your own values, named in DATA_ARGS, takes its place (see {TRAIN_SCRIPT}).\n\n"
+    return head + write_arguments((tokenizer, data, training))
+
+
+def assumptions(plan: Plan, projections: tuple[Projection, ...]) -> tuple[str, ...]:
+    """What must hold for the files to do what the plan says."""
+    strategy, model, workload = plan.chosen(), plan.problem.model, plan.problem.workload
+    lines = [
+        f"Megatron-LM with megatron-core {MEGATRON_CORE_VERSION} and Transformer Engine >= 2.1 is installed.",
+        "Rope scaling, initialisation and learning rate are not part of a plan: Megatron's defaults hold unless the"
+        " file in DATA_ARGS says otherwise.",
+    ]
+    padded = padded_vocabulary(model.vocab_size, strategy.tp)
+    if padded > model.vocab_size:
+        more = max(padding_parameters(plan, stage) for stage in plan.stages)
+        lines.append(
+            f"Megatron pads the vocabulary from {model.vocab_size} to {padded} rows; up to {more:,} parameters a device"
+            " more than the plan counts."
+        )
+    if any(projection.reason and "no difference" not in projection.reason for projection in projections):
+        lines.append("The expected numbers are those of the plan before it was projected, unless it was costed again.")
+    if strategy.zero_stage >= 2 and strategy.tp * strategy.cp > 1:
+        lines.append("Megatron-FSDP with tp or cp > 1 only warns: both want another CUDA_DEVICE_MAX_CONNECTIONS.")
+    if workload.precision == "fp8":
+        lines.append("fp8: weights are kept and gathered in bf16 (no --fp8-param-gather).")
+    if "activation" in strategy.recompute_modules and any(kind.mlp for kind in used_kinds(model)):
+        lines.append("Activation recompute reaches the routed experts only, not the dense layers.")
+    if "norm" in strategy.recompute_modules:
+        lines.append("Norm recompute reaches norms that Transformer Engine does not fuse into the next matrix.")
+    if mixture(model):
+        lines.append("Tokens go to experts without a capacity limit (dropless, all-to-all dispatcher).")
+    return tuple(lines)

@@ -1,0 +1,38 @@
+"""Which strategies does Megatron-Bridge 0.6.2 refuse?  Megatron-core's rules (same ids), and Bridge's own (X).
+
+Bridge's ``ConfigContainer.validate`` repeats core's arithmetic (world 1024, sequence 1436, batch 1335); those rules
+are core's here.  What Megatron-LM's ``validate_args`` enforces and Bridge does not is kept: core needs it at the first
+step.
+"""
+
+from __future__ import annotations
+
+from planner.backends.megatron.model_rules import MODEL_RULES
+from planner.backends.megatron.space import STRATEGY_RULES as CORE_RULES
+from planner.backends.rules.rule import RuleInput, RuleTable, TargetRule
+
+_CONFIG = "megatron-bridge 0.6.2 training/config.py"
+
+
+def _fsdp_order(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.zero_stage >= 2 and s.axis_order == "tp-cp-ep-pp-dp":
+        return "Megatron-FSDP (zero_stage 2 and 3) refuses the axis order tp-cp-ep-pp-dp; use tp-cp-ep-dp-pp"
+    return None
+
+
+def _positions(given: RuleInput) -> str | None:
+    rows, tokens = given.model.learned_positions, given.workload.sequence_length
+    if rows and rows != tokens:
+        return f"Bridge makes as many learned positions as a sample has tokens ({tokens}); the model has {rows}"
+    return None
+
+
+STRATEGY_RULES: tuple[TargetRule, ...] = (
+    *CORE_RULES,
+    TargetRule("X1", f"{_CONFIG}:1116", _fsdp_order),
+    TargetRule("X2", "megatron-bridge 0.6.2 models/gpt_provider.py (max_sequence_length=self.seq_length)", _positions),
+)
+
+TABLE = RuleTable("megatron-bridge", MODEL_RULES, STRATEGY_RULES)
+violations, rules = TABLE.violations, TABLE.over_plans

@@ -1,0 +1,65 @@
+"""megatron-bridge: do the overrides name real fields, and does Bridge's own ``ConfigContainer.validate`` take them?
+
+The overlay holds the wheels of megatron-bridge and of megatron-core, without any dependency (Transformer Engine, CUDA,
+Hydra): the worker's docstring says what is proved without them and what is not.  Bridge asks for Python 3.12; its
+config classes run on 3.11.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from planner.backends.checking.emitted import EmittedFolder
+from planner.backends.checking.validator import Request, Validator
+from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
+from planner.backends.megatron.write import MEGATRON_CORE_VERSION
+from planner.backends.megatron_bridge.overrides import BRIDGE_VERSION, ENVIRONMENT, OVERRIDES_FILE
+from planner.errors import DocumentInvalid
+
+
+def request(folder: EmittedFolder) -> Request:
+    """Every line of the overrides as it stands, typed as Hydra would, and the ranks that are started."""
+    said: dict[str, Any] = {}
+    environment: dict[str, str] = {}
+    for line in folder.files.get(OVERRIDES_FILE, "").splitlines():
+        path, separator, value = line.strip().partition("=")
+        if not separator or path.startswith("#"):
+            continue
+        if path.startswith(ENVIRONMENT):
+            environment[path.removeprefix(ENVIRONMENT)] = value.strip("'\"")
+        else:
+            said[path] = typed(value)
+    return {"overrides": said, "environment": environment, "world_size": _world_size(folder)}
+
+
+def _world_size(folder: EmittedFolder) -> int:
+    try:
+        return read_world_size(folder.files.get(LAUNCH_SCRIPT, ""))
+    except DocumentInvalid:
+        return folder.plan().chosen().world_size
+
+
+def typed(text: str) -> Any:
+    """A number, a truth value, a list of such, or text."""
+    if text.startswith("[") and text.endswith("]"):
+        return [typed(each) for each in text[1:-1].split(",") if each]
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip("'\"")
+
+
+VALIDATOR = Validator(
+    name="megatron-bridge",
+    default_version=BRIDGE_VERSION,
+    worker=Path(__file__).with_name("validator_worker.py"),
+    applies=lambda folder: folder.target == "megatron-bridge",
+    request=request,
+    packages=lambda version: (f"megatron-bridge=={version}", f"megatron-core=={MEGATRON_CORE_VERSION}"),
+    base_modules=("torch", "numpy", "transformers", "typing_extensions"),
+)

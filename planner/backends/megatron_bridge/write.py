@@ -1,0 +1,91 @@
+"""How does a plan become a Megatron-Bridge run?  ``overrides.txt`` + ``bridge_recipe.py`` + ``bridge_train.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.refusal import refused
+from planner.backends.megatron.environment import environment
+from planner.backends.megatron.flags import sections
+from planner.backends.megatron.project import project
+from planner.backends.megatron.write import MEGATRON_CORE_VERSION, offloads_modules
+from planner.backends.megatron_bridge.overrides import BRIDGE_VERSION, OVERRIDES_FILE, overrides_text
+from planner.backends.megatron_bridge.space import violations
+from planner.backends.rules.rule import latent, mixture, rule_input, used_kinds
+from planner.plan import Plan
+
+RECIPE_FILE = "bridge_recipe.py"
+TRAIN_SCRIPT = "bridge_train.py"
+
+
+def emit(plan: Plan, launcher: LauncherName, version: str = BRIDGE_VERSION) -> Emission:
+    """Files and launch command; the plan is projected first.
+
+    Raises TargetRefused with every violated rule when Bridge cannot run even the projected plan.
+    """
+    projected, projections = project(plan)
+    findings = violations(rule_input(projected))
+    if findings:
+        raise refused("Megatron-Bridge", "megatron-bridge", findings)
+    architecture = projected.problem.cluster.pools[0].device.architecture
+    variables = environment(projected.chosen(), architecture, fine_grained_offload=offloads_modules(projected))
+    made = TargetFiles(
+        files={
+            OVERRIDES_FILE: overrides_text(sections(projected), variables, version),
+            RECIPE_FILE: recipe(projected),
+            TRAIN_SCRIPT: (Path(__file__).parent / "train.py.txt").read_text(encoding="utf-8"),
+        },
+        script=TRAIN_SCRIPT,
+        version=version,
+        versions={"megatron-bridge": version, "megatron-core": MEGATRON_CORE_VERSION},
+        environment=variables,
+    )
+    return assemble(
+        "megatron-bridge", projected, launcher, made, assumptions=_assumptions(projected), projections=projections
+    )
+
+
+def recipe(plan: Plan) -> str:
+    """``bridge_recipe.py``: what overrides cannot say, filled into a file that is the same for all plans."""
+    model, workload = plan.problem.model, plan.problem.workload
+    values = {
+        "PROVIDER": "MLAModelProvider" if latent(model) else "GPTModelProvider",
+        "ACTIVATION": _activation(plan),
+        "PRECISION": "fp16_mixed" if workload.precision == "fp16" else "bf16_mixed",
+        "STATES": "torch.bfloat16" if workload.optimizer == "adam_bf16_states" else "None",
+        "VOCABULARY": model.vocab_size,
+        "LAYERS": model.num_layers,
+        "HIDDEN": model.hidden_size,
+        "HEADS": used_kinds(model)[0].attention.num_heads,
+        "TOKENS": workload.sequence_length,
+    }
+    text = (Path(__file__).parent / "recipe.py.txt").read_text(encoding="utf-8")
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", str(value))
+    return text
+
+
+def _activation(plan: Plan) -> str:
+    model = plan.problem.model
+    if model.family == "gpt_oss":
+        return '__import__("megatron.core.activations", fromlist=["quick_gelu"]).quick_gelu'
+    if model.activation_function == "relu2":
+        return '__import__("megatron.core.activations", fromlist=["squared_relu"]).squared_relu'
+    gated = any(part.gated for kind in used_kinds(model) for part in (kind.mlp, kind.moe) if part)
+    return f"torch.nn.functional.{'silu' if gated else 'gelu'}"
+
+
+def _assumptions(plan: Plan) -> tuple[str, ...]:
+    lines = [
+        f"Megatron-Bridge {BRIDGE_VERSION} runs with its own megatron-core, Transformer Engine and Python 3.12.",
+        f"{RECIPE_FILE} trains on mock data; {OVERRIDES_FILE} can be given to another recipe of the same model, whose"
+        " comm_overlap and mixed_precision sections must then be objects, not empty or names.",
+        "Rope scaling, initialisation and learning rate are the recipe's.",
+    ]
+    if plan.problem.workload.precision == "fp8":
+        lines.append("fp8: weights are kept and gathered in bf16.")
+    if mixture(plan.problem.model):
+        lines.append("Tokens go to experts without a capacity limit (dropless, all-to-all dispatcher).")
+    return tuple(lines)

@@ -1,0 +1,133 @@
+"""Which flags say the plan?  Strategy, stages and workload -> arguments.  The inverse is ``read_back``.
+
+Why ``--pipeline-model-parallel-layout`` for uneven stages, when three other flags exist:
+
+- ``--pipeline-num-transformer-layers`` leaves Megatron's demand for equal stages in force, and patches a method that
+  core_v0.12.1 no longer calls (``TransformerLayer._get_layer_offset``), so the kinds of mixed layers would shift;
+- ``--num-layer-list`` belongs to MindSpeed-LLM and knows no virtual stages;
+- ``--noop-layers`` changes the number of layers, and each of them still costs a hop.
+
+The layout says everything, MTP and virtual stages included.
+"""
+
+from __future__ import annotations
+
+from planner.backends.emission.layout import Layout, chunks_in_model_order, layout_of
+from planner.backends.megatron.arguments import Section, Words
+from planner.backends.megatron.flags import (
+    FSDP_STRATEGIES,
+    batch_flags,
+    degree_flags,
+    distributed_optimizer_flags,
+    full_recompute_flags,
+    overlap_flags,
+)
+from planner.backends.megatron.layout import is_even, layout_string
+from planner.backends.megatron.model_flags import model_flags, moe_flags
+from planner.backends.mindspeed.recompute import module_names, module_switches
+from planner.backends.rules.rule import used_kinds
+from planner.model.spec import ModelSpec
+from planner.plan import Plan
+from planner.problem import Workload
+from planner.strategy import Strategy
+
+CP_ALGORITHMS = {"ring": "megatron_cp_algo", "all_to_all": "ulysses_cp_algo"}
+DUALPIPEV = "dualpipev"
+
+
+def sections(plan: Plan) -> tuple[Section, ...]:
+    """All arguments of a plan that this dialect can express (see ``project``), under headings."""
+    strategy, problem = plan.chosen(), plan.problem
+    return (
+        Section("Model", model_flags(problem.model, problem.workload)),
+        Section("Experts", moe_flags(problem.model)),
+        Section("Parallelism", parallel_flags(strategy, layout_of(plan))),
+        Section("Batch", batch_flags(strategy, problem.workload)),
+        Section("Precision and optimizer", precision_flags(problem.workload)),
+        Section("Data parallelism", data_parallel_flags(strategy)),
+        Section("Recompute and offload", memory_flags(plan)),
+        Section("Kernels", kernel_flags(problem.model)),
+    )
+
+
+def parallel_flags(strategy: Strategy, layout: Layout) -> dict[str, Words]:
+    """Degrees, split, schedule, rank order and overlap."""
+    chunks = chunks_in_model_order(layout)
+    flags = degree_flags(strategy)
+    if strategy.cp > 1:
+        flags["--context-parallel-algo"] = (CP_ALGORITHMS[strategy.cp_kind],)
+    if strategy.schedule == DUALPIPEV:
+        flags["--schedules-method"] = (DUALPIPEV,)
+    elif not is_even(chunks):
+        flags["--pipeline-model-parallel-layout"] = (layout_string(chunks),)
+    elif strategy.vpp > 1:
+        # Not --num-virtual-stages-per-pipeline-rank: several MindSpeed features look at this flag only.
+        flags["--num-layers-per-virtual-pipeline-stage"] = (str(chunks[0].num_layers),)
+    if strategy.schedule == "interleaved" and strategy.vpp > 1:
+        group = strategy.microbatch_group_size or strategy.pp
+        flags["--microbatch-group-size-per-virtual-pipeline-stage"] = (str(group),)
+    if strategy.axis_order == "tp-cp-ep-pp-dp":
+        flags["--use-tp-pp-dp-mapping"] = ()
+    if strategy.overlap_tp:
+        flags["--use-ascend-mc2"] = ()
+    if strategy.overlap_ep:
+        flags["--moe-fb-overlap"] = ()
+    return flags
+
+
+def precision_flags(workload: Workload) -> dict[str, Words]:
+    """Number format and optimizer."""
+    flags: dict[str, Words] = {"--fp16" if workload.precision == "fp16" else "--bf16": ()}
+    if workload.gradient_dtype == "bf16":
+        flags["--grad-reduce-in-bf16"] = ()
+    flags["--optimizer"] = (workload.optimizer,)
+    return flags
+
+
+def data_parallel_flags(strategy: Strategy) -> dict[str, Words]:
+    """ZeRO 1 is the distributed optimizer; 2 and 3 are Megatron's FSDP, ``--use-custom-fsdp`` at this tag."""
+    flags = distributed_optimizer_flags(strategy)
+    if strategy.zero_stage >= 2:
+        flags |= {
+            "--use-custom-fsdp": (),
+            "--data-parallel-sharding-strategy": (FSDP_STRATEGIES[strategy.zero_stage],),
+            "--no-gradient-accumulation-fusion": (),
+        }
+    return flags | overlap_flags(strategy)
+
+
+def memory_flags(plan: Plan) -> dict[str, Words]:
+    """Recompute and offload, the same on every stage (see ``project``)."""
+    strategy, model = plan.chosen(), plan.problem.model
+    flags: dict[str, Words] = {}
+    if strategy.recompute == "full":
+        flags |= full_recompute_flags(layout_of(plan))
+    elif strategy.recompute == "selective":
+        names = module_names(model, strategy.recompute_modules)
+        if names:
+            flags |= {"--recompute-granularity": ("selective",), "--recompute-modules": names}
+        flags |= dict.fromkeys(module_switches(model, strategy.recompute_modules), ())
+    if strategy.optimizer_offload:
+        flags["--swap-optimizer"] = ()
+    if strategy.activation_offload:
+        flags["--swap-attention"] = ()
+    return flags
+
+
+def kernel_flags(model: ModelSpec) -> dict[str, Words]:
+    """Ascend's fused kernels where the model has what they fuse."""
+    flags: dict[str, Words] = {
+        "--transformer-impl": ("local",),
+        "--use-flash-attn": (),
+        "--no-masked-softmax-fusion": (),
+    }
+    kinds = used_kinds(model)
+    if kinds[0].norm == "rms":
+        flags["--use-fused-rmsnorm"] = ()
+    if any(part.gated for kind in kinds for part in (kind.mlp, kind.moe) if part):
+        flags["--use-fused-swiglu"] = ()
+    if model.position == "rope" and not model.learned_positions:
+        # Megatron's own fusion needs Transformer Engine or Apex and refuses latent attention
+        # (megatron-core 0.12.1 core/transformer/transformer_config.py:917); MindSpeed's kernel is behind its own flag.
+        flags |= {"--no-rope-fusion": (), "--use-fused-rotary-pos-emb": ()}
+    return flags

@@ -1,0 +1,254 @@
+"""Which strategies does MindSpeed on Megatron-LM core_v0.12.1 refuse, or accept and fail later?
+
+Letters as in ``megatron.rules`` (A ``validate_args``, B config, C process groups, D build or first step, U enforced
+nowhere, P not expressible, M the model), and V the device, W the workload, S schedules, E expert overlap, T
+tensor-parallel overlap, F FSDP, O the optimizer, K activation swapping.  Rules that core_v0.12.1 shares with 0.19.2
+are Megatron's own functions with the source at this tag.
+
+``validate_args`` was read in the copy that ``flag_table`` names, not at the tag itself; lines of megatron-core 0.12.1
+are those of its wheel.
+"""
+
+from __future__ import annotations
+
+from planner.backends.emission.emission import Rule
+from planner.backends.megatron.space import STRATEGY_RULES as LATER_RULES
+from planner.backends.megatron.space import recompute_problem, schedule_problem
+from planner.backends.mindspeed.model_rules import MODEL_RULES
+from planner.backends.mindspeed.recompute import cannot_recompute
+from planner.backends.rules.rule import RuleInput, RuleTable, TargetRule, mixtures, used_kinds
+from planner.plan import Plan
+
+ARCHITECTURES = ("ascend910b", "ascend910c", "ascend950")
+"""Atlas A2, A3 and 950: what MindSpeed's documents list."""
+DEVICE_RULE = "V1"
+_DEVICE_SOURCE = "MindSpeed core_r0.12.1 docs, pretraining guide: Ascend 950, Atlas A3, Atlas A2"
+_VALIDATE = "Megatron-LM core_v0.12.1 megatron/training/arguments.py validate_args"
+_CORE = "megatron-core 0.12.1 core"
+_FEATURES = "MindSpeed core_r0.12.1 features_manager"
+_LATER = {rule.id: rule.check for rule in LATER_RULES}
+
+
+def rules() -> tuple[Rule, ...]:
+    """The same rules over a whole plan; the device rule looks at every pool."""
+    rest = tuple(rule for rule in _TABLE.over_plans() if rule.id != f"mindspeed.{DEVICE_RULE}")
+    return (Rule(f"mindspeed.{DEVICE_RULE}", _DEVICE_SOURCE, wrong_devices), *rest)
+
+
+def wrong_devices(plan: Plan) -> str | None:
+    """Which pool of the plan's cluster is not Ascend; None when all are."""
+    for pool in plan.problem.cluster.pools:
+        message = _not_ascend(pool.device.architecture)
+        if message is not None:
+            return f"{pool.device.name} ({pool.device.vendor}): {message}"
+    return None
+
+
+def _not_ascend(architecture: str) -> str | None:
+    if architecture.startswith(ARCHITECTURES):
+        return None
+    known = ", ".join(ARCHITECTURES)
+    return f"MindSpeed runs on Huawei Ascend ({known}) only, not on {architecture!r}; choose another target"
+
+
+def _device(given: RuleInput) -> str | None:
+    return _not_ascend(given.architecture)
+
+
+def _fp8(given: RuleInput) -> str | None:
+    if given.workload.precision != "fp8":
+        return None
+    return "fp8 training is not written for this release (Atlas A2 and A3 have no fp8 units); use bf16"
+
+
+def _state_precision(given: RuleInput) -> str | None:
+    if given.workload.optimizer != "adam_bf16_states":
+        return None
+    return "bf16 optimizer states need Transformer Engine's Adam, which MindSpeed does not replace; use adam"
+
+
+def _muon(given: RuleInput) -> str | None:
+    s, workload = given.strategy, given.workload
+    if workload.optimizer != "muon":
+        return None
+    if workload.precision == "fp16":
+        return "muon does not work with fp16; use bf16"
+    if s.zero_stage >= 2:
+        return "muon does not work with FSDP; use zero_stage 0 or 1"
+    if s.dp_replicate > 1:
+        return "muon shards whole layers over all data-parallel ranks; use dp_replicate = 1"
+    return None
+
+
+def _fp16_experts(given: RuleInput) -> str | None:
+    if given.workload.precision == "fp16" and mixtures(given.model):
+        return "grouped experts train in bf16 only"
+    return None
+
+
+def _mtp_context(given: RuleInput) -> str | None:
+    return "MTP layers exclude context parallelism: cp = 1" if given.model.mtp and given.strategy.cp > 1 else None
+
+
+def _kv_heads(given: RuleInput) -> str | None:
+    tp = given.strategy.tp
+    for kind in used_kinds(given.model):
+        groups = kind.attention.num_kv_heads
+        if kind.attention.kind == "gqa" and groups % tp:
+            return (
+                f"{groups} key-value heads do not divide over tp={tp} (later releases repeat them, this one does not)"
+            )
+    return None
+
+
+def dualpipev_problems(given: RuleInput) -> tuple[str, ...]:
+    """What keeps DualPipeV from running, its overlap of gradients aside; empty when nothing does."""
+    s, layers = given.strategy, given.layers_per_chunk
+    conditions = (
+        ("pp > 1", s.pp > 1),
+        ("vpp = 2", s.vpp == 2),
+        (f"layers in multiples of 2 x pp = {2 * s.pp}", given.model.num_layers % (2 * s.pp) == 0),
+        ("equal chunks", layers is None or len(set(layers)) == 1),
+        (f"at least 2 x pp = {2 * s.pp} micro-batches", s.num_microbatches >= 2 * s.pp),
+        ("untied embeddings", not given.model.tie_embeddings),
+        ("cp = 1", s.cp == 1),
+        ("zero_stage < 2 (no FSDP)", s.zero_stage < 2),
+    )
+    return tuple(words for words, holds in conditions if not holds)
+
+
+def _dualpipev(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.schedule != "dualpipev":
+        return None
+    missing = list(dualpipev_problems(given))
+    missing += ["overlap_grad_reduce = False"] if s.overlap_grad_reduce else []
+    return f"dualpipev needs {', '.join(missing)}" if missing else None
+
+
+def _schedule(given: RuleInput) -> str | None:
+    if given.strategy.schedule == "dualpipev":
+        return None
+    return schedule_problem(given, "MindSpeed has no {} schedule; it runs 1f1b, interleaved and dualpipev")
+
+
+def _overlap_ep(given: RuleInput) -> str | None:
+    s, layers = given.strategy, given.layers_per_chunk
+    if not s.overlap_ep:
+        return None
+    interleaved = s.schedule == "interleaved" and s.vpp > 1
+    conditions = (
+        ("a model with experts", bool(mixtures(given.model))),
+        ("ep > 1", s.ep > 1),
+        ("etp = 1", s.etp == 1),
+        ("overlap_grad_reduce = False", not s.overlap_grad_reduce),
+        ("vpp > 1 or dualpipev when pp > 1", s.pp == 1 or s.vpp > 1),
+        ("at least 2 x pp micro-batches with interleaving", not interleaved or s.num_microbatches >= 2 * s.pp),
+        ("micro-batch groups of pp", not interleaved or s.microbatch_group_size in (0, s.pp)),
+        ("no empty chunk", layers is None or min(layers) > 0),
+        ("no activation_offload", not s.activation_offload),
+    )
+    missing = [words for words, holds in conditions if not holds]
+    return f"overlap_ep (--moe-fb-overlap) needs {', '.join(missing)}" if missing else None
+
+
+def without_mc2(given: RuleInput) -> bool:
+    """Whether the devices have no MC2: Atlas A3, as its page says."""
+    return given.architecture.startswith("ascend910c")
+
+
+def _overlap_tp(given: RuleInput) -> str | None:
+    s = given.strategy
+    if not s.overlap_tp:
+        return None
+    if without_mc2(given):
+        return "overlap_tp (--use-ascend-mc2) is not supported on Atlas A3"
+    if mixtures(given.model):
+        return "overlap_tp (--use-ascend-mc2) excludes models with experts"
+    return None if s.sp and s.tp > 1 else "overlap_tp (--use-ascend-mc2) needs sequence parallelism (sp) and tp > 1"
+
+
+def _fsdp(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.zero_stage < 2:
+        return None
+    if s.dp_replicate > 1:
+        return "FSDP of this release shards over all data-parallel ranks: dp_replicate = 1"
+    if not s.overlap_grad_reduce or (s.zero_stage == 3 and not s.overlap_param_gather):
+        return "FSDP of this release always overlaps gradients (and with zero_stage 3 parameters)"
+    return None
+
+
+def _swap_optimizer(given: RuleInput) -> str | None:
+    s = given.strategy
+    if not s.optimizer_offload:
+        return None
+    if s.zero_stage != 1:
+        return "optimizer offload (--swap-optimizer) works on the distributed optimizer: zero_stage = 1"
+    if given.workload.optimizer != "adam":
+        return "optimizer offload (--swap-optimizer) is written for adam only (Muon's is not in all of the branch)"
+    return None
+
+
+def _recompute_modules(given: RuleInput) -> str | None:
+    return recompute_problem(given, cannot_recompute)
+
+
+def swap_attention_problems(given: RuleInput) -> tuple[str, ...]:
+    """What keeps activations from being swapped to the host; empty when nothing does."""
+    s, layers = given.strategy, given.layers_per_chunk
+    conditions = (
+        ("no full recompute", s.recompute != "full"),
+        ("another schedule than dualpipev", s.schedule != "dualpipev"),
+        ("equal chunks", layers is None or len(set(layers)) == 1),
+    )
+    return tuple(words for words, holds in conditions if not holds)
+
+
+def _swap_attention(given: RuleInput) -> str | None:
+    missing = swap_attention_problems(given) if given.strategy.activation_offload else ()
+    return f"activation offload (--swap-attention) needs {', '.join(missing)}" if missing else None
+
+
+PROBLEM_RULES: tuple[TargetRule, ...] = (
+    TargetRule(DEVICE_RULE, _DEVICE_SOURCE, _device),
+    TargetRule("W1", "MindSpeed core_r0.12.1 features_manager/megatron_basic/transformer_engine_basic.py", _fp8),
+    TargetRule("W2", f"{_CORE}/optimizer/optimizer_config.py:165", _state_precision),
+    TargetRule("W4", f"{_VALIDATE}: grouped GEMM", _fp16_experts),
+)
+"""Those that no strategy mends, as the model's."""
+STRATEGY_RULES: tuple[TargetRule, ...] = (
+    TargetRule("W3", f"{_FEATURES}/optimizer/muon_optimizer_feature.py", _muon),
+    TargetRule("A3", f"{_CORE}/num_microbatches_calculator.py:341", _LATER["A3"]),
+    TargetRule("A8", f"{_VALIDATE}: interleaved schedule", _LATER["A8"]),
+    TargetRule("A9", f"{_VALIDATE}: overlap-param-gather", _LATER["A9"]),
+    TargetRule("A14", f"{_VALIDATE}: seq-length", _LATER["A14"]),
+    TargetRule("A15", f"{_VALIDATE}: max-position-embeddings", _LATER["A15"]),
+    TargetRule("A21", f"{_VALIDATE}: expert parallelism", _LATER["A21"]),
+    TargetRule("A26", f"{_VALIDATE}: multi-token prediction", _mtp_context),
+    TargetRule("B1", f"{_CORE}/model_parallel_config.py:353", _LATER["B1"]),
+    TargetRule("B2", f"{_CORE}/transformer/transformer_config.py:559", _LATER["B2"]),
+    TargetRule("B2b", f"{_CORE}/transformer/transformer_config.py:574", _kv_heads),
+    TargetRule(
+        "B8", f"{_FEATURES}/pipeline_parallel/pipeline_model_parallel_layout_feature.py and its page", _LATER["B8"]
+    ),
+    TargetRule("C1", f"{_CORE}/parallel_state.py: expert grid", _LATER["C1"]),
+    TargetRule("C2", f"{_CORE}/parallel_state.py:716", _LATER["C2"]),
+    TargetRule("C4", f"{_CORE}/parallel_state.py:813", _LATER["C4"]),
+    TargetRule("D2", f"{_CORE}/pipeline_parallel/schedules.py:777", _LATER["D2"]),
+    TargetRule("D3", f"{_CORE}/transformer/moe/moe_layer.py:135", _LATER["D3"]),
+    TargetRule("D5", f"{_CORE}/tensor_parallel/layers.py:765", _LATER["D5"]),
+    TargetRule("U1", "not enforced before the run: sequence shards of sequence parallelism", _LATER["U1"]),
+    TargetRule("U2", f"{_FEATURES}/context_parallel/ulysses_context_parallel.py", _LATER["U2"]),
+    TargetRule("U3", "not enforced at all: Megatron derives the number of micro-batches itself", _LATER["U3"]),
+    TargetRule("S1", f"{_FEATURES}/pipeline_parallel/dualpipev_feature.py and docs/features/dualpipev.md", _dualpipev),
+    TargetRule("S2", f"{_CORE}/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule),
+    TargetRule("E1", f"{_FEATURES}/moe/fb_overlap.py and docs of the layout", _overlap_ep),
+    TargetRule("T1", f"{_FEATURES}/tensor_parallel/mc2.py and docs/features/mc2.md", _overlap_tp),
+    TargetRule("F1", f"{_VALIDATE}: data-parallel-sharding-strategy", _fsdp),
+    TargetRule("O1", f"{_FEATURES}/optimizer/swap_optimizer_feature.py", _swap_optimizer),
+    TargetRule("P2", f"{_CORE}/transformer/transformer_config.py:722", _recompute_modules),
+    TargetRule("K1", f"{_FEATURES}/memory/swap_attention.py and core/memory/swap_attention", _swap_attention),
+)
+_TABLE = RuleTable("mindspeed", (*PROBLEM_RULES, *MODEL_RULES), STRATEGY_RULES)
+violations = _TABLE.violations

@@ -1,0 +1,186 @@
+"""Which strategies does the native trainer refuse?  Small functions over a ``RuleInput``.
+
+Letters: M the model itself (``model_rules``), G rank grid and batch, T tensor and sequence parallelism, C context
+parallelism, E experts, P pipeline, Z data parallelism, R recompute and offload, L layout of the stages.  Integer
+arithmetic on a few fields, so that the search can ask it for every strategy.
+
+Overlap switches are no rules: they change no result, so ``project`` corrects and reports them.
+"""
+
+from __future__ import annotations
+
+from planner.backends.emission.layout import StageLayout, chunks_in_model_order
+from planner.backends.native.model_rules import MODEL_RULES
+from planner.backends.rules.divisibility import (
+    context_kind,
+    exact_batch,
+    experts_divide,
+    experts_need_sequence_parallel,
+    heads,
+    sequence_parallel,
+)
+from planner.backends.rules.pipeline import (
+    chunks_a_rank,
+    empty_chunk,
+    end_problem,
+    microbatches,
+    placement_problem,
+    uneven_rounds,
+)
+from planner.backends.rules.rule import RuleInput, RuleTable, TargetRule, used_kinds
+from planner.native.capabilities import RECOMPUTE_MODULES, interleaved_group_size
+from planner.strategy import GROUPED_SCHEDULES
+
+_SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
+_STAGE = "torch 2.13.0 distributed/pipelining/stage.py"
+_TENSOR = "planner/native/tensor_parallel.py"
+
+
+def _widths(given: RuleInput) -> str | None:
+    tp = given.strategy.tp
+    for kind in used_kinds(given.model):
+        if kind.mlp and kind.mlp.intermediate_size % tp:
+            return f"MLP width {kind.mlp.intermediate_size} does not divide over tp={tp}"
+        if kind.moe and kind.moe.shared_intermediate_size % tp:
+            return f"shared expert width {kind.moe.shared_intermediate_size} does not divide over tp={tp}"
+    return None
+
+
+def _query_norm(given: RuleInput) -> str | None:
+    wide = any(kind.attention.qk_norm == "full_width" for kind in used_kinds(given.model))
+    return "a query norm over all heads needs tp = 1" if wide and given.strategy.tp > 1 else None
+
+
+def _tokens_divide(given: RuleInput) -> str | None:
+    s, tokens = given.strategy, given.workload.sequence_length
+    parts = s.cp * (2 if s.cp_kind == "ring" and s.cp > 1 else 1)
+    if tokens % parts:
+        return f"sequence length {tokens} does not divide into {parts} parts over cp={s.cp} ({s.cp_kind})"
+    if s.sp and tokens // s.cp % s.tp:
+        return f"the {tokens // s.cp} tokens of a cp rank do not divide over tp={s.tp}, which sp needs"
+    return None
+
+
+def _context_heads(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.cp == 1 or s.cp_kind != "all_to_all":
+        return None
+    for kind in used_kinds(given.model):
+        for count, name in ((kind.attention.num_heads, "attention"), (kind.attention.num_kv_heads, "key-value")):
+            if count % (s.tp * s.cp):
+                return f"all-to-all cp: {count} {name} heads do not divide over tp x cp = {s.tp * s.cp}"
+    return None
+
+
+def _expert_grid(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.etp != 1:
+        return f"etp={s.etp} is not built: routed experts are split over ep only"
+    replicas = s.dp_replicate if s.zero_stage == 0 else 1
+    block = s.tp * s.cp * s.dp_shard * replicas
+    if block % s.ep:
+        what = "tp x cp x dp" if s.zero_stage == 0 else "tp x cp x dp_shard"
+        return f"ep={s.ep} does not divide {what} = {block}"
+    return None
+
+
+def _schedule(given: RuleInput) -> str | None:
+    s = given.strategy
+    # torch counts rounds even where a rank holds one chunk and they mean nothing.
+    return uneven_rounds(given) if s.pp > 1 and s.schedule == "zb_h1" else None
+
+
+def _microbatch_rounds(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.pp == 1:
+        return None
+    wanted = s.microbatch_group_size
+    if s.schedule not in GROUPED_SCHEDULES:
+        return f"microbatch_group_size is {wanted}, {s.schedule} has none" if wanted else None
+    group = interleaved_group_size(s.pp, s.num_microbatches)
+    derived = f"torch derives a micro-batch group of {group}, not {wanted or s.pp}"
+    return uneven_rounds(given) or (None if (wanted or s.pp) == group else derived)
+
+
+def _tied(given: RuleInput) -> str | None:
+    if given.model.tie_embeddings and given.strategy.pp > 1:
+        return "tied embedding and head need pp = 1: torch's stages share no parameters"
+    return None
+
+
+def _zero_pipeline(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.pp == 1 or s.zero_stage <= 1:
+        return None
+    return (
+        f"zero_stage {s.zero_stage} with pp > 1 saves nothing over 1: torch's stages keep whole gradients, and gather"
+        " whole chunks, until the last micro-batch"
+    )
+
+
+def _recompute_modules(given: RuleInput) -> str | None:
+    modules: set[str] = set()
+    if given.strategy.recompute == "selective":
+        modules.update(given.strategy.recompute_modules)
+    for stage in given.layout or ():
+        modules.update(stage.recompute.modules)
+    unknown = ", ".join(sorted(modules - RECOMPUTE_MODULES))
+    if unknown:
+        return f"recompute of {unknown} is not built"
+    late = any(kind.norm_placement == "post_residual" for kind in used_kinds(given.model))
+    return "recompute of norms is built for norms before the branches" if "norm" in modules and late else None
+
+
+def _offload(given: RuleInput) -> str | None:
+    s, stages = given.strategy, given.layout or ()
+    if s.optimizer_offload or any(stage.offload.optimizer for stage in stages):
+        return "optimizer offload is not built: FSDP2's CPUOffloadPolicy moves the parameters as well"
+    if s.activation_offload or any(stage.offload.activation_layers for stage in stages):
+        return "activation offload is not built: torch's save_on_cpu also moves the weights that FSDP gathered"
+    return None
+
+
+def _recompute_counts(rank: int, stage: StageLayout) -> str | None:
+    counts = stage.recompute.num_layers_per_chunk
+    if counts and len(counts) != len(stage.chunks):
+        return f"stage {rank} gives {len(counts)} recompute counts for {len(stage.chunks)} chunks"
+    return None
+
+
+def _placement(given: RuleInput) -> str | None:
+    return placement_problem(given, of_stage=_recompute_counts)
+
+
+def _ends(given: RuleInput) -> str | None:
+    chunks = chunks_in_model_order(given.layout or ())
+    problems = (end_problem(chunk, len(chunks)) for chunk in chunks)
+    return next((problem for problem in problems if problem is not None), None)
+
+
+STRATEGY_RULES: tuple[TargetRule, ...] = (
+    TargetRule("G1", "planner/native/data.py: sample_indices", exact_batch()),
+    TargetRule("T1", _TENSOR, heads),
+    TargetRule("T2", _TENSOR, _widths),
+    TargetRule("T3", _TENSOR, _query_norm),
+    TargetRule("T4", _TENSOR, sequence_parallel),
+    TargetRule("C1", "planner/native/positions.py: local_positions", _tokens_divide),
+    TargetRule("C2", "planner/native/context_parallel.py", context_kind),
+    TargetRule("C3", "arXiv 2309.14509, section 3", _context_heads),
+    TargetRule("E1", "planner/native/mixture.py: Experts", experts_divide),
+    TargetRule("E2", "planner/native/mesh.py: expert_grid", _expert_grid),
+    TargetRule("E3", f"{_TENSOR}: routed tokens are sequence-split", experts_need_sequence_parallel),
+    TargetRule("P1", _SCHEDULES, _schedule),
+    TargetRule("P2", f"{_SCHEDULES}: ZBV and DualPipeV want two stages a rank", chunks_a_rank),
+    TargetRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", microbatches),
+    TargetRule("P4", f"{_SCHEDULES}:2935-2941, :3046-3052", _microbatch_rounds),
+    TargetRule("P5", "planner/native/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157", _tied),
+    TargetRule("Z1", f"{_STAGE}: backward_maybe_with_nosync, perform_reduce_grad", _zero_pipeline),
+    TargetRule("R1", "planner/native/recompute.py, branch_input.py", _recompute_modules),
+    TargetRule("R2", "torch 2.13.0 distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy", _offload),
+    TargetRule("L1", "planner/native/assemble.py", _placement),
+    TargetRule("L2", "planner/native/model.py: DecoderChunk", _ends),
+    TargetRule("L3", "planner/native/pipeline.py: a stage must make its own output", empty_chunk),
+)
+
+TABLE = RuleTable("native", MODEL_RULES, STRATEGY_RULES)
+violations, rules = TABLE.violations, TABLE.over_plans

@@ -1,0 +1,108 @@
+"""What does a back-end's rule look at?  The few facts that exist before a whole plan does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from planner.backends.emission.emission import Finding, Rule
+from planner.backends.emission.layout import Layout, chunks_in_model_order, layout_of
+from planner.model.spec import LayerSpec, ModelSpec, MoeSpec
+from planner.plan import Plan
+from planner.problem import Workload
+from planner.strategy import Strategy
+from profiles.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInput:
+    """A strategy for a model and a workload on one kind of device.
+
+    ``layers_per_chunk`` goes along the model, pp * vpp entries, None while the split is not decided; ``layout`` is
+    there only for a whole plan.  Rules about what is missing are silent; ``scale_up_devices`` is 0 while the cluster
+    is not known.
+    """
+
+    strategy: Strategy
+    model: ModelSpec
+    workload: Workload
+    architecture: str = ""
+    layers_per_chunk: tuple[int, ...] | None = None
+    layout: Layout | None = None
+    scale_up_devices: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRule:
+    """One rule: ``check`` says what is wrong and what would repair it, or None."""
+
+    id: str
+    source: str
+    check: Callable[[RuleInput], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTable:
+    """The rules of one target: those that depend on the model alone, and the others."""
+
+    target: str
+    model_rules: Sequence[TargetRule]
+    strategy_rules: Sequence[TargetRule]
+
+    def violations(self, given: RuleInput, *, model_too: bool = True) -> list[Finding]:
+        """All rules that the strategy breaks; ``model_too=False`` leaves out those about the model alone."""
+        found = []
+        for rule in (*self.model_rules, *self.strategy_rules) if model_too else self.strategy_rules:
+            message = rule.check(given)
+            if message is not None:
+                found.append(Finding(f"{self.target}.{rule.id}", message, rule.source))
+        return found
+
+    def over_plans(self) -> tuple[Rule, ...]:
+        """The same rules over a whole plan."""
+        return tuple(self._over_plan(rule) for rule in (*self.model_rules, *self.strategy_rules))
+
+    def _over_plan(self, rule: TargetRule) -> Rule:
+        return Rule(f"{self.target}.{rule.id}", rule.source, lambda plan: rule.check(rule_input(plan)))
+
+
+def rule_input(plan: Plan) -> RuleInput:
+    """The rule's view of a whole plan."""
+    layout = layout_of(plan)
+    return RuleInput(
+        strategy=plan.chosen(),
+        model=plan.problem.model,
+        workload=plan.problem.workload,
+        architecture=plan.problem.cluster.pools[0].device.architecture,
+        scale_up_devices=scale_up_devices(plan.problem.cluster),
+        layers_per_chunk=tuple(chunk.num_layers for chunk in chunks_in_model_order(layout)),
+        layout=layout,
+    )
+
+
+def scale_up_devices(cluster: Cluster) -> int:
+    """Devices that talk without a NIC: the scale-up domain, or the node where it has none or a smaller one."""
+    pool = cluster.pools[0]
+    domain = 1 if pool.scale_up.kind == "none" else pool.scale_up.domain_size
+    return max(domain, pool.devices_per_node)
+
+
+def used_kinds(model: ModelSpec) -> tuple[LayerSpec, ...]:
+    """Layer kinds that really occur (in layers or MTP modules), in order of their index."""
+    used = {run.kind for run in model.layer_runs} | ({model.mtp.kind} if model.mtp else set())
+    return tuple(kind for index, kind in enumerate(model.layer_kinds) if index in used)
+
+
+def mixtures(model: ModelSpec) -> tuple[MoeSpec, ...]:
+    """Every distinct mixture of experts of the model; empty for a dense one."""
+    return tuple(dict.fromkeys(kind.moe for kind in used_kinds(model) if kind.moe is not None))
+
+
+def mixture(model: ModelSpec) -> MoeSpec | None:
+    """The first mixture of experts of the model, None for a dense one."""
+    return next(iter(mixtures(model)), None)
+
+
+def latent(model: ModelSpec) -> bool:
+    """Whether attention is DeepSeek's latent attention."""
+    return used_kinds(model)[0].attention.kind == "mla"

@@ -1,0 +1,162 @@
+"""How does a plan become small enough for CPU ranks?  The same mesh, schedule and layout around a tiny model.
+
+What a rank does stays: which axes are above 1, placement of chunks, recompute, sharding.  What only costs time goes:
+widths, layers, tokens, micro-batches, and, where the mesh has more ranks than allowed, degrees above 2.  Offload goes
+too: on a CPU there is nothing to move away from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.backends.emission.emission import Projection, TargetName
+from planner.backends.registry import target_module
+from planner.backends.rules.legality import RULES, model_shape
+from planner.backends.rules.rule import mixtures
+from planner.backends.tiny.tiny_layout import ChunkShare, tiny_shares, tiny_stages
+from planner.backends.tiny.tiny_mesh import tiny_strategies
+from planner.backends.tiny.tiny_model import tiny_model, tiny_sequence_length
+from planner.errors import DocumentInvalid, TargetRefused
+from planner.plan import Plan
+from planner.problem import Problem, Workload
+from planner.strategy import Strategy
+from planner.strategy_rows import StrategyRows, relief_of
+from profiles.cluster import Cluster
+
+DEGREES = ("tp", "cp", "pp", "vpp", "dp_replicate", "dp_shard", "ep", "etp")
+COUNTS = ("num_microbatches", "micro_batch_size", "microbatch_group_size", "optimizer_offload", "activation_offload")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that the small plan has otherwise."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """A small plan that its target runs, and how it differs from the plan it stands for."""
+
+    plan: Plan
+    changes: tuple[Change, ...]
+    given_up: tuple[Projection, ...]
+    """What the target cannot express of the plan itself, whatever its size."""
+
+
+def shrink(plan: Plan, target: TargetName, max_ranks: int, *, context_parallelism: bool = True) -> Shrunk:
+    """The plan, projected to ``target``, on at most ``max_ranks`` ranks.
+
+    Without ``context_parallelism`` its ranks become data-parallel ones (ZeRO shards over both alike).
+
+    Raises DocumentInvalid (too many axes, or parts that have no small form) and TargetRefused (no small form that the
+    target's rules allow).
+    """
+    if plan.problem.model.vision is not None:
+        raise DocumentInvalid("a vision tower has no small form", where="--tiny", hint="plan the language model alone")
+    module = target_module(target)
+    wanted, given_up = module.project(plan)
+    rules, findings = module.rules(), list[str]()
+    aim = wanted.chosen() if context_parallelism else _data_parallel_instead(wanted.chosen())
+    for strategy in tiny_strategies(aim, max_ranks):
+        small, _ = module.project(_small_plan(wanted, strategy))
+        findings = _broken(small) + [said for rule in rules if (said := rule.check(small)) is not None]
+        if not findings and small.chosen().world_size == strategy.world_size:
+            return Shrunk(small, _changes(plan, small), given_up)
+    raise TargetRefused(
+        f"{target} runs no plan of at most {max_ranks} ranks like this one: {'; '.join(findings) or 'no mesh fits'}",
+        where="--tiny",
+        hint="allow more ranks with --max-ranks, or check the plan with `meshwright emit`",
+    )
+
+
+def on_one_rank(plan: Plan, target: TargetName) -> Plan:
+    """The same model and samples on a single rank without anything parallel."""
+    s = plan.chosen()
+    single = Strategy(num_microbatches=s.global_batch_size // s.micro_batch_size, micro_batch_size=s.micro_batch_size)
+    single = replace(single, overlap_grad_reduce=False, overlap_param_gather=False)
+    stages = tiny_stages(plan, single, (ChunkShare(plan.problem.model.num_layers, 0),))
+    plain = stages[0].recompute.model_copy(update={"policy": "none", "modules": (), "num_layers_per_chunk": ()})
+    stages = (stages[0].model_copy(update={"recompute": plain}),)
+    problem = plan.problem.model_copy(update={"cluster": _one_node(plan.problem.cluster, 1)})
+    alone = plan.model_copy(update={"problem": problem, "strategy": single.to_dict(), "stages": stages})
+    return target_module(target).project(alone)[0]
+
+
+def _data_parallel_instead(wanted: Strategy) -> Strategy:
+    """The same number of ranks without context parallelism; the experts keep their grid."""
+    return replace(wanted, cp=1, cp_kind="none", dp_shard=wanted.dp_shard * wanted.cp)
+
+
+def _small_plan(plan: Plan, strategy: Strategy) -> Plan:
+    strategy = replace(strategy, optimizer_offload=False, activation_offload=False)
+    shares = tiny_shares(plan, strategy)
+    problem = _small_problem(plan.problem, strategy, plan.chosen(), sum(share.layers for share in shares))
+    stages = tiny_stages(plan, strategy, shares)
+    note = f"A small form of plan {plan.plan_id[:12]} for CPU ranks; every predicted number is that plan's."
+    return plan.model_copy(
+        update={
+            "problem": problem,
+            "strategy": strategy.to_dict(),
+            "stages": stages,
+            "alternatives": (),
+            "assumptions": (note,),
+        }
+    )
+
+
+def _small_problem(problem: Problem, strategy: Strategy, wanted: Strategy, num_layers: int) -> Problem:
+    workload = problem.workload.model_copy(
+        update={
+            "global_batch_size": strategy.global_batch_size,
+            "sequence_length": tiny_sequence_length(strategy),
+            "images_per_sample": 0,
+        }
+    )
+    return problem.model_copy(
+        update={
+            "model": tiny_model(problem.model, strategy, wanted, num_layers),
+            "cluster": _one_node(problem.cluster, strategy.world_size),
+            "workload": workload,
+        }
+    )
+
+
+def _one_node(cluster: Cluster, ranks: int) -> Cluster:
+    """One node of the cluster's first devices that holds all ranks."""
+    pool = cluster.pools[0]
+    inside = pool.scale_up.model_copy(update={"kind": "switch", "domain_size": ranks, "torus_shape": None})
+    node = pool.model_copy(update={"num_nodes": 1, "devices_per_node": ranks, "scale_up": inside})
+    return cluster.model_copy(update={"name": f"{ranks} CPU ranks", "pools": (node,), "fabric": ()})
+
+
+def _broken(plan: Plan) -> list[str]:
+    """Rules of any back-end that the small plan breaks."""
+    strategy, workload = plan.chosen(), plan.problem.workload
+    rows = StrategyRows.of([strategy], [relief_of(strategy)])
+    shape = model_shape(plan.problem.model, workload, strategy.world_size)
+    return [rule.message for rule in RULES if rule.broken(rows, shape).any()]
+
+
+def _changes(plan: Plan, small: Plan) -> tuple[Change, ...]:
+    """Everything that differs in size, in words of the plan."""
+    before, after = _sizes(plan), _sizes(small)
+    return tuple(Change(name, before[name], after[name]) for name in before if before[name] != after[name])
+
+
+def _sizes(plan: Plan) -> dict[str, Any]:
+    strategy, model, workload = plan.chosen(), plan.problem.model, plan.problem.workload
+    sizes: dict[str, Any] = {name: getattr(strategy, name) for name in (*DEGREES, *COUNTS)}
+    sizes |= {"layers": model.num_layers, "hidden_size": model.hidden_size, "vocab_size": model.vocab_size}
+    last = model.layer_kinds[model.layer_kind_sequence()[-1]]
+    sizes |= {"heads": last.attention.num_heads, "kv_heads": last.attention.num_kv_heads}
+    for moe in mixtures(model)[:1]:
+        sizes |= {"experts": moe.num_experts, "active_experts": moe.top_k}
+    return sizes | _samples(workload)
+
+
+def _samples(workload: Workload) -> dict[str, Any]:
+    return {"sequence_length": workload.sequence_length, "global_batch_size": workload.global_batch_size}

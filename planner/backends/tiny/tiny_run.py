@@ -1,0 +1,96 @@
+"""Does this plan train?  Shrink it, emit it, start its ranks on this machine, compare with one process."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.backends.emission.emission import TargetName
+from planner.backends.tiny.catalogue import runner
+from planner.backends.tiny.compare import TOLERANCE, StepLosses, compared, worst
+from planner.backends.tiny.shrink import Change, Shrunk, shrink
+from planner.backends.tiny.stop_signals import exits_on_request
+from planner.errors import Conflict, TargetRefused
+from planner.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class TinyOptions:
+    """What a person may choose."""
+
+    steps: int = 3
+    max_ranks: int = 8
+    timeout_s: float = 300.0
+    keep: Path | None = None
+    """Folder for the emissions and logs; None = they go when all is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class TinyRun:
+    """The ranks and the single process, step by step."""
+
+    target: TargetName
+    shrunk: Shrunk
+    changes: tuple[Change, ...]
+    steps: tuple[StepLosses, ...]
+    notes: tuple[str, ...]
+    wall_s: float
+    folder: Path | None
+
+    @property
+    def parity(self) -> bool:
+        """Whether every loss agrees."""
+        return worst(self.steps) <= TOLERANCE
+
+
+def tiny_run(plan: Plan, target: str, options: TinyOptions) -> TinyRun:
+    """Run the small form of ``plan`` on CPU ranks.
+
+    Losses that differ are an answer, not an error.  Raises TargetRefused when the target has no small form of the plan
+    or its ranks fail or take too long (their output then stays, and the error says where), DocumentInvalid, NotFound,
+    Conflict (the folder to keep is not empty).
+    """
+    begin = time.monotonic()
+    name, module = runner(target)
+    shrunk = shrink(plan, name, options.max_ranks, context_parallelism=not module.WITHOUT_CONTEXT_PARALLELISM)
+    folder = _folder(options.keep)
+    try:
+        with exits_on_request():
+            found = module.losses(shrunk.plan, folder, options.steps, begin + options.timeout_s)
+        steps = compared(found.ranks, found.reference)
+    except TargetRefused:
+        raise
+    except BaseException:
+        if options.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    edits = tuple(Change(key, *pair) for key, pair in module.EDITS.items())
+    done = TinyRun(
+        target=name,
+        shrunk=shrunk,
+        changes=(*shrunk.changes, *edits),
+        steps=steps,
+        notes=(*_context_note(plan, shrunk, module.WITHOUT_CONTEXT_PARALLELISM), *found.notes),
+        wall_s=time.monotonic() - begin,
+        folder=folder,
+    )
+    if options.keep is None and done.parity:
+        shutil.rmtree(folder, ignore_errors=True)
+    return done
+
+
+def _context_note(plan: Plan, shrunk: Shrunk, reason: str) -> tuple[str, ...]:
+    before, after = plan.chosen().cp, shrunk.plan.chosen().cp
+    return (f"the {before} context-parallel ranks became data-parallel ones: {reason}",) if before > after == 1 else ()
+
+
+def _folder(keep: Path | None) -> Path:
+    if keep is None:
+        return Path(tempfile.mkdtemp(prefix="meshwright-run-"))
+    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise Conflict(f"{keep} is not an empty folder", where="--keep", hint="name a new folder")
+    keep.mkdir(parents=True, exist_ok=True)
+    return keep.resolve()

@@ -1,0 +1,55 @@
+"""What can torchtitan 0.2.2 not run that 0.3.0 can?  Checked when files for that release are asked for."""
+
+from __future__ import annotations
+
+from planner.backends.rules.rule import RuleInput, TargetRule
+from planner.backends.torchtitan.degrees import shard_degree
+from planner.backends.torchtitan.family import family_of
+
+_TITAN = "torchtitan 0.2.2"
+
+
+def _sequence(given: RuleInput) -> str | None:
+    s, tokens = given.strategy, given.workload.sequence_length
+    parts = 2 * s.tp * s.cp
+    return f"sequence length {tokens} is not a multiple of 2 x tp x cp = {parts}" if tokens % parts else None
+
+
+def _tied(given: RuleInput) -> str | None:
+    if given.model.tie_embeddings and family_of(given.model) != "qwen3":
+        return "only the family qwen3 ties embedding and head"
+    return None
+
+
+def _pipeline(given: RuleInput) -> str | None:
+    if given.strategy.pp > 1 and family_of(given.model) == "qwen3":
+        return "the family qwen3 has no pipeline; use pp=1 or torchtitan 0.3.0"
+    return None
+
+
+def _plain_data_parallel(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.dp > 1 and shard_degree(s) * s.cp == 1 and s.dp != s.world_size:
+        return "plain data parallelism runs alone: use ZeRO with tp, pp or ep"
+    return None
+
+
+def _experts_on_one_shard(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.ep > 1 and shard_degree(s) * s.cp == 1:
+        return f"ep={s.ep} needs dp_shard x cp > 1: the mesh that shards the rest does not exist with one rank"
+    return None
+
+
+def _float8(given: RuleInput) -> str | None:
+    return "fp8 is written for 0.3.0 only; use precision bf16" if given.workload.precision == "fp8" else None
+
+
+TOML_RULES: tuple[TargetRule, ...] = (
+    TargetRule("V1", f"{_TITAN} models/llama3/infra/parallelize.py:69", _sequence),
+    TargetRule("V2", f"{_TITAN} models/llama3/model/args.py", _tied),
+    TargetRule("V3", f"{_TITAN} models/qwen3/__init__.py: pipelining_fn=None", _pipeline),
+    TargetRule("V4", f"{_TITAN} models/llama3/infra/parallelize.py: DDP has not supported > 1D", _plain_data_parallel),
+    TargetRule("V5", f"{_TITAN} models/deepseek_v3/infra/parallelize.py: fsdp mesh", _experts_on_one_shard),
+    TargetRule("V6", "docs: emit torchtitan", _float8),
+)

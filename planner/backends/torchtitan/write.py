@@ -1,0 +1,81 @@
+"""How does a plan become a torchtitan run?  A configuration in the release's dialect, ``train.sh``, launcher files."""
+
+from __future__ import annotations
+
+from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.emission import Emission, Finding, LauncherName
+from planner.backends.emission.refusal import refused
+from planner.backends.rules.rule import mixtures, rule_input
+from planner.backends.torchtitan.config_module import MODULE_FILE, module_text
+from planner.backends.torchtitan.project import project
+from planner.backends.torchtitan.space import violations
+from planner.backends.torchtitan.toml_config import CONFIG_FILE, MODEL_FILE, config_text, model_text
+from planner.backends.torchtitan.toml_rules import TOML_RULES
+from planner.backends.torchtitan.train_script import TRAIN_SCRIPT, train_script
+from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
+from planner.plan import Plan
+
+
+def emit(plan: Plan, launcher: LauncherName, version: str = TORCHTITAN_VERSION) -> Emission:
+    """Files and launch command; the plan is projected first.
+
+    Raises TargetRefused with every violated rule when torchtitan cannot run even the projected plan.
+    """
+    projected, projections = project(plan, version)
+    findings = violations_for(projected, version)
+    if findings:
+        raise refused(f"torchtitan {version}", f"torchtitan=={version}", findings)
+    files = {TRAIN_SCRIPT: train_script(version)}
+    if version == TOML_VERSION:
+        files |= {CONFIG_FILE: config_text(projected), MODEL_FILE: model_text(projected)}
+    else:
+        files[MODULE_FILE] = module_text(projected)
+    made = TargetFiles(
+        files=files,
+        script=TRAIN_SCRIPT,
+        version=version,
+        versions={"torchtitan": version},
+        # Long runs with changing sizes (experts) fragment the allocator without it.
+        environment={"PYTORCH_ALLOC_CONF": "expandable_segments:True"},
+        executables=frozenset({TRAIN_SCRIPT}),
+    )
+    told = assumptions(projected, version)
+    return assemble("torchtitan", projected, launcher, made, assumptions=told, projections=projections)
+
+
+def violations_for(plan: Plan, version: str) -> list[Finding]:
+    """All rules that a whole plan breaks in a release."""
+    given = rule_input(plan)
+    found = violations(given)
+    for rule in TOML_RULES if version == TOML_VERSION else ():
+        message = rule.check(given)
+        if message is not None:
+            found.append(Finding(f"torchtitan.{rule.id}", message, rule.source))
+    return found
+
+
+def assumptions(plan: Plan, version: str) -> tuple[str, ...]:
+    """What must hold for the files to do what the plan says."""
+    s, model, workload = plan.chosen(), plan.problem.model, plan.problem.workload
+    lines = [
+        f"torchtitan {version} is installed on every node; tokenizer, data and steps are yours, in TRAIN_ARGS.",
+        "Weights start at random. Rotary positions use base"
+        f" {model.rotary_base:g} without long-context scaling, which the plan does not hold.",
+        "Layers and loss are compiled (torch.compile).",
+    ]
+    if version == TORCHTITAN_VERSION:
+        lines.append("spmd_backend partial_dtensor runs on torch 2.13; the default, spmd_types, needs a newer one.")
+    if s.recompute == "selective":
+        lines.append("torchtitan's selection recomputes every second matrix product too: less memory, more time.")
+    if workload.gradient_dtype == "bf16":
+        lines.append("Gradients are reduced and kept in fp32, not in bf16: FSDP2's only setting here.")
+    if workload.precision == "fp8":
+        lines.append("8-bit matrix products are scaled by rows (torchao); head and attention stay in bf16.")
+    if s.dp * s.cp > 1 and s.zero_stage in (1, 2):
+        lines.append("Parameters stay gathered from a step's first forward to its last backward pass.")
+    if mixtures(model):
+        lines.append(
+            "Experts run dropless over the standard dispatcher, balanced by a bias on the scores; chosen scores are"
+            " normalised and not scaled."
+        )
+    return tuple(lines)
