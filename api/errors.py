@@ -2,7 +2,7 @@
 
 MeshwrightError
 ├── DocumentInvalid, NotFound, Conflict, ProfileMissing     (profiles.errors)
-├── NoFeasiblePlan, BudgetSpent, TargetRefused, ...         (planner.errors)
+├── NoFeasiblePlan, BudgetSpent, BackEndRefused, ...         (planner.errors)
 ├── StoreError                                              (planner.store.errors)
 └── RequestRefused                  HTTP 400  a request that HTTP itself or this service cannot accept
 ├── NotAuthenticated            HTTP 401  no key or token, or one that does not count

@@ -17,10 +17,10 @@ from typing import get_args
 
 from planner.backends.checking.emitted import read_folder
 from planner.backends.checking.report import Checker
-from planner.backends.emission.emission import LauncherName, TargetName
+from planner.backends.emission.emission import BackEndName, LauncherName
 from planner.backends.emission.write import write_emission
 from planner.backends.registry import TARGETS, target_module
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.model.load import load_model
 from planner.plan import Plan
 from planner.problem import Constraints, Problem, Workload
@@ -36,7 +36,7 @@ USUAL_CLUSTER = ("dgx-h100", 32)
 MODELS = ("llama-3.1-8b", "qwen3-8b", "mixtral-8x7b")
 
 
-def plans(target: TargetName, count: int) -> list[Plan]:
+def plans(target: BackEndName, count: int) -> list[Plan]:
     """Feasible plans of the target, a few of each model that it knows."""
     cluster, devices = CLUSTERS.get(target, USUAL_CLUSTER)
     found: list[Plan] = []
@@ -51,14 +51,14 @@ def plans(target: TargetName, count: int) -> list[Plan]:
     return found
 
 
-def cell(target: TargetName, launcher: LauncherName, wanted: list[Plan], checker: Checker, scratch: Path) -> str:
+def cell(target: BackEndName, launcher: LauncherName, wanted: list[Plan], checker: Checker, scratch: Path) -> str:
     """What happened to the plans of one target under one launcher."""
     accepted = 0
     asked: Counter[str] = Counter()
     for number, plan in enumerate(wanted):
         try:
             emission = target_module(target).emit(plan, launcher)
-        except TargetRefused as error:
+        except BackEndRefused as error:
             return f"refused: {error.what.splitlines()[0]}"
         report = checker.check(read_folder(write_emission(emission, scratch / f"{target}-{launcher}-{number}")))
         accepted += report.ok

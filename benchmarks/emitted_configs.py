@@ -29,7 +29,7 @@ from planner.backends.checking.worker import Worker
 from planner.backends.emission.emission import Emission, LauncherName
 from planner.backends.emission.write import manifest
 from planner.backends.registry import named_release, target_module
-from planner.errors import DocumentInvalid, TargetRefused, ValidatorUnavailable
+from planner.errors import BackEndRefused, DocumentInvalid, ValidatorUnavailable
 from planner.model.builtin import builtin_models
 from planner.model.load import load_model
 from planner.plan import Plan
@@ -102,7 +102,7 @@ def survey(target: str, count: int, seed: int, launchers: list[LauncherName]) ->
                 launcher = draw.choice(launchers)
                 try:
                     emission = module.emit(plan, launcher, version)
-                except TargetRefused as error:
+                except BackEndRefused as error:
                     if error.where and error.where.startswith("--launcher"):
                         continue
                     tally.refused.append(_refusal(plan, "our own emitter", "emit", error.what))

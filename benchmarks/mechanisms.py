@@ -17,7 +17,7 @@ import numpy as np
 from planner.accuracy.prediction import MappedRun, Prediction, predict_runs
 from planner.accuracy.ranking import ranking_score
 from planner.accuracy.sources import source_group
-from planner.physics.physics import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, Physics
 
 LEAST_ROWS = 5
 LEAST_CHANGE = 0.003
@@ -32,7 +32,7 @@ class Mechanism:
     meaning: str
     neutral: Mapping[str, Any]
 
-    def without(self, traits: FrameworkTraits) -> FrameworkTraits:
+    def without(self, traits: Physics) -> Physics:
         """The same framework without this mechanism."""
         changed = {key: value for key, value in self.neutral.items() if getattr(traits, key) != value}
         if "attention" in changed and traits.attention not in ("unfused", "triton", "flash2"):

@@ -45,8 +45,8 @@ from planner.native.pipeline import PipelineRunner
 from planner.native.settings import TrainSettings
 from planner.plan import Plan, SearchReport
 from planner.problem import Problem, Workload
-from planner.search.estimate import strategy_context
 from planner.search.evaluate import evaluate_split
+from planner.search.row_context import strategy_context
 from planner.strategy import Strategy
 from profiles.catalogue import load_cluster
 

@@ -46,8 +46,8 @@ from planner.native.rank_command import start_process_group
 from planner.native.settings import DeviceKind, TrainSettings
 from planner.plan import Plan, SearchReport
 from planner.problem import Problem, Workload
-from planner.search.estimate import strategy_context
 from planner.search.evaluate import evaluate_split
+from planner.search.row_context import strategy_context
 from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
 from planner.version import __version__
 from profiles.catalogue import load_cluster

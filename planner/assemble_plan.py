@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from planner.backends.known_physics import framework_traits
+from planner.backends.backend import Software
 from planner.calibration.factors import factor_words
 from planner.candidate import Candidate, StageBill
 from planner.cost.efficiency import DEFAULT_MATMUL_FRACTION
@@ -13,9 +13,10 @@ from planner.cost.hardware import Hardware
 from planner.coverage.coverage import Coverage, coverage
 from planner.model.flops import model_flops_per_token, vision_flops_per_image
 from planner.physics.kernels import AttentionChoice
-from planner.physics.physics import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, Physics
 from planner.plan import (
     Alternative,
+    BackEndAnswer,
     ChunkPlan,
     MemoryBill,
     Plan,
@@ -24,6 +25,7 @@ from planner.plan import (
     StageOffload,
     StagePlan,
     StageRecompute,
+    UnrestrictedAnswer,
 )
 from planner.problem import Problem
 from planner.search.branch import memory_limit_bytes
@@ -45,12 +47,15 @@ def assemble_plan(
     hardware: Hardware,
     candidate: Candidate,
     *,
+    software: Software,
     status: PlanStatus,
     lower_bound_s: float,
     report: SearchReport,
     others: Sequence[Candidate] = (),
+    backends: tuple[BackEndAnswer, ...] = (),
+    unrestricted: UnrestrictedAnswer | None = None,
 ) -> Plan:
-    """Write a candidate down as an immutable plan."""
+    """Write a candidate of one back-end down as an immutable plan; ``problem`` is the question as it was asked."""
     workload, step_s = problem.workload, candidate.step_time_s
     tokens = workload.global_batch_size * workload.sequence_length
     flops = model_flops_per_token(problem.model, workload.sequence_length) * tokens
@@ -63,6 +68,10 @@ def assemble_plan(
         covered = coverage(problem, hardware, candidate.strategy, candidate.breakdown_s)
     return Plan(
         problem=problem,
+        backend=software.name,
+        release=software.release.version,
+        backends=backends,
+        unrestricted=unrestricted,
         status=status,
         strategy=candidate.strategy.to_dict(),
         stages=stages,
@@ -71,7 +80,7 @@ def assemble_plan(
             candidate.breakdown_s,
             covered.input_sigma if covered else None,
             problem.calibration.framework_sigma if problem.calibration else None,
-            studied_sigma=framework_traits(problem.framework).spread_at(
+            studied_sigma=software.release.physics.spread_at(
                 candidate.strategy.world_size, experts=problem.model.has_experts
             ),
         ),
@@ -88,8 +97,8 @@ def assemble_plan(
         gap=max(0.0, 1.0 - lower_bound_s / step_s),
         search=report,
         alternatives=tuple(_alternative(candidate, other) for other in others),
-        assumptions=_assumptions(problem, hardware, candidate),
-        provenance=_provenance(problem, hardware, covered),
+        assumptions=_assumptions(problem, software, hardware, candidate),
+        provenance=_provenance(problem, software, hardware, covered),
         cost_per_step=_cost_per_step(problem, step_s, devices),
     )
 
@@ -154,14 +163,14 @@ def _alternative(chosen: Candidate, other: Candidate) -> Alternative:
     )
 
 
-def _assumptions(problem: Problem, hardware: Hardware, candidate: Candidate) -> tuple[str, ...]:
+def _assumptions(problem: Problem, software: Software, hardware: Hardware, candidate: Candidate) -> tuple[str, ...]:
     workload, device = problem.workload, hardware.pool.device
     notes = [
         _input_note(problem, device.name),
         *_calibration_notes(problem),
-        *_framework_notes(problem),
-        _attention_note(hardware.framework),
-        *_memory_notes(problem, hardware.framework),
+        _physics_note(software),
+        _attention_note(hardware.physics),
+        *_memory_notes(problem, software, hardware.physics),
         f"gradients are accumulated and reduced in {workload.gradient_dtype}, optimizer {workload.optimizer}",
         f"{problem.constraints.memory_margin_fraction:.0%} of device memory stays free for fragmentation and surprises",
         "every node, device and link runs at its nominal speed; no stragglers, no checkpoint or data-loading stalls",
@@ -203,37 +212,35 @@ def _calibration_notes(problem: Problem) -> tuple[str, ...]:
     return (f"{note}; it was fitted on {fitted}, which are not the inputs of this plan",)
 
 
-def _attention_note(traits: FrameworkTraits) -> str:
+def _attention_note(traits: Physics) -> str:
     masks = "dropout masks are kept" if traits.dropout else "no dropout masks are kept"
     return f"attention is causal and {ATTENTION_WORDS[traits.attention]}; {masks}"
 
 
-def _memory_notes(problem: Problem, traits: FrameworkTraits) -> tuple[str, ...]:
-    """What the margin should be where measured runs of the framework spread more than those of a tuned one."""
+def _memory_notes(problem: Problem, software: Software, traits: Physics) -> tuple[str, ...]:
+    """What the margin should be where measured runs of the back-end spread more than those of a tuned one."""
     wanted = traits.safe_margin_fraction
     if traits.memory_spread <= TUNED.memory_spread or problem.constraints.memory_margin_fraction >= wanted:
         return ()
     return (
-        f"memory of measured {problem.framework} runs spreads by {traits.memory_spread:.1%} around the prediction:"
+        f"memory of measured {software.backend.title} runs spreads by {traits.memory_spread:.1%} around the prediction:"
         f" --memory-margin {wanted:.3g} keeps three times that free",
     )
 
 
-def _framework_notes(problem: Problem) -> tuple[str, ...]:
-    if problem.framework == TUNED.name:
-        return ()
-    whose = framework_traits(problem.framework).summary
-    return (f"launches, kernels and memory are those of {whose}; which strategies it can run is not checked",)
+def _physics_note(software: Software) -> str:
+    return f"launches, kernels, overlap and memory are those of {software.title}: {software.release.physics.summary}"
 
 
-def _provenance(problem: Problem, hardware: Hardware, covered: Coverage | None) -> dict[str, Any]:
+def _provenance(problem: Problem, software: Software, hardware: Hardware, covered: Coverage | None) -> dict[str, Any]:
     device = hardware.pool.device
     return {
         "software": __version__,
         "model": problem.model.content_hash(),
         "cluster": problem.cluster.content_hash(),
         "profile": problem.profile_id,
-        **({} if problem.framework == TUNED.name else {"framework": problem.framework}),
+        "backend": software.spelled,
+        "physics": software.release.physics.name,
         **_calibration_provenance(problem),
         "inputs": "datasheet" if covered is None else "measured where the profile reaches, else datasheet",
         "time_by_input": {"datasheet": 1.0}

@@ -24,7 +24,6 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.backends.known_physics import framework_traits
 from planner.cost.collective import Collective
 from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.model_cost import ModelCost, patch_keys, vision_layers
@@ -44,6 +43,7 @@ from planner.memory.activations import Relief, replayed_shares
 from planner.model.operator import Operator
 from planner.model.operators import head_operators, layer_operators, mtp_operators
 from planner.model.spec import ModelSpec
+from planner.physics.physics import Physics
 from planner.plan import Plan, StagePlan
 from planner.strategy import V_SCHEDULES, Strategy
 from planner.strategy_rows import StrategyRows, relief_of
@@ -63,9 +63,9 @@ class Traffic:
     calls_per_step: float
 
 
-def communication_bill(plan: Plan) -> tuple[Traffic, ...]:
+def communication_bill(plan: Plan, physics: Physics) -> tuple[Traffic, ...]:
     """Everything that a rank of each stage sends in one step, by axis and operation; groups of one are left out."""
-    return _Bill(plan).traffic()
+    return _Bill(plan, physics).traffic()
 
 
 def busiest_stages(bill: Sequence[Traffic]) -> tuple[Traffic, ...]:
@@ -105,16 +105,16 @@ def data_size(size_bytes: float) -> str:
 class _Bill:
     """What the parts of the bill need to know about the plan."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, physics: Physics) -> None:
         problem = plan.problem
         self.plan = plan
         self.strategy: Strategy = plan.chosen()
         self.model: ModelSpec = problem.model
         # Measurements and calibrations change seconds, not bytes: neither is read.
-        traits = replace(framework_traits(problem.framework), dropout=problem.workload.dropout)
+        physics = replace(physics, dropout=problem.workload.dropout)
         # bf16 and fp16 send the same bytes, and a device may have a rate for one of them only.
         precision = problem.workload.precision.replace("fp16", "bf16")
-        self.hardware: Hardware = hardware_of(problem.cluster, precision, framework=traits)
+        self.hardware: Hardware = hardware_of(problem.cluster, precision, physics=physics)
         reliefs = (Relief(), relief_of(self.strategy))
         self.costs = CostModel(self.model, problem.workload, self.hardware, reliefs)
         self.row = StrategyRows.of([self.strategy], reliefs)
@@ -167,7 +167,7 @@ class _Bill:
                     yield from self._replays(operators, relief)
 
     def _replays(self, operators: Sequence[Operator], relief: Relief) -> Iterator[Exchange]:
-        replayed = frozenset(replayed_shares(operators, relief, self.hardware.framework))
+        replayed = frozenset(replayed_shares(operators, relief, self.hardware.physics))
         for operator in operators:
             for each in self._exchanges((operator,)):
                 if runs_again(each.axis, operator.name, relief, replayed):
@@ -204,7 +204,7 @@ class _Bill:
         self, stage: int, units: list[float], parallel: DataParallelism, shard: TrafficAxis, replica: TrafficAxis
     ) -> Iterator[Traffic]:
         """The same for one kind of parameter: ``units`` are the local parameters of each layer and end."""
-        workload, framework = self.plan.problem.workload, self.hardware.framework
+        workload, framework = self.plan.problem.workload, self.hardware.physics
         microbatches, total = float(self.strategy.num_microbatches), np.array([sum(units)])
 
         def line(each: StepExchange, times: float, calls: float) -> Traffic:
@@ -223,7 +223,7 @@ class _Bill:
 
     def _calls(self, each: StepExchange, parameters: Array, parallel: DataParallelism) -> float:
         """Collectives in which a framework sends what it sends once a step."""
-        framework, calls = self.hardware.framework, np.ones(1)
+        framework, calls = self.hardware.physics, np.ones(1)
         if each.operation == "all_gather" and framework.gather_by_tensor:
             calls = parameters * parallel.tensors_per_parameter
         elif each.operation != "all_gather" and framework.reduction_bucket_bytes:
@@ -247,7 +247,7 @@ class _Bill:
         """Hidden states to the next stage and their gradients to the one before, for every border of two chunks."""
         strategy, microbatches = self.strategy, float(self.strategy.num_microbatches)
         whole = float(self.table.entry_bytes[0])
-        parts = float(hop_parts(self.row, self.hardware.framework)[0])
+        parts = float(hop_parts(self.row, self.hardware.physics)[0])
         borders = [
             (strategy.chunk_stage(chunk), strategy.chunk_stage(chunk + 1)) for chunk in range(strategy.num_chunks - 1)
         ]

@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import Field
 
 from planner.plan import MemoryBill, Plan, StagePlan
-from planner.problem import Problem
 from planner.strategy import Strategy
 from profiles.document import Document
 
@@ -76,18 +75,15 @@ def diff_plans(a: Plan, b: Plan) -> PlanDiff:
         identical=a.plan_id == b.plan_id,
         same_problem=same_problem,
         summary=_summary(a, b, strategy, same_problem),
-        problem=() if same_problem else tuple(_leaf_changes(_question(a.problem), _question(b.problem))),
+        problem=()
+        if same_problem
+        else tuple(_leaf_changes(a.problem.model_dump(mode="json"), b.problem.model_dump(mode="json"))),
         strategy=strategy,
         stages=_stage_changes(a.stages, b.stages),
         step_time_s=_term("step_time_s", a.step_time_s, b.step_time_s),
         breakdown_s=term_changes(a.breakdown_s, b.breakdown_s),
         peak_memory_bytes=term_changes(_bill(worst_stage(a)), _bill(worst_stage(b))),
     )
-
-
-def _question(problem: Problem) -> dict[str, Any]:
-    """The problem with its framework also where that is the default, which the document leaves out."""
-    return {**problem.model_dump(mode="json"), "framework": problem.framework}
 
 
 def strategy_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[FieldChange, ...]:

@@ -4,7 +4,7 @@ MeshwrightError
 ├── DocumentInvalid, NotFound, Conflict, ProfileMissing   (profiles.errors)
 ├── NoFeasiblePlan                  exit 5   nothing fits; carries the binding constraint and a relaxation
 ├── BudgetSpent                     exit 6   the time limit ended before any plan was found
-├── TargetRefused                   exit 8   a back-end cannot run the configuration
+├── BackEndRefused                  exit 8   a back-end cannot run the configuration
 └── ValidatorUnavailable            exit 3   a back-end's own validator cannot be installed or started
 """
 
@@ -22,7 +22,7 @@ __all__ = [
     "NoFeasiblePlan",
     "NotFound",
     "ProfileMissing",
-    "TargetRefused",
+    "BackEndRefused",
     "ValidatorUnavailable",
 ]
 
@@ -57,10 +57,10 @@ class BudgetSpent(MeshwrightError):
     http_status = 504
 
 
-class TargetRefused(MeshwrightError):
-    """A back-end's validity rules refuse the plan, and no projection of it helps."""
+class BackEndRefused(MeshwrightError):
+    """A back-end's rules refuse the plan, or it can run no plan of the problem."""
 
-    slug = "target-refused"
+    slug = "backend-refused"
     exit_code = 8
     http_status = 422
 

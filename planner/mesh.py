@@ -17,12 +17,11 @@ the second one), torchtitan parallel_dims.py (mesh [pp, dp_replicate, dp_shard, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from planner.errors import DocumentInvalid
 from planner.grid import GroupPattern, RankGrid
-from planner.problem import Target
-from planner.strategy import AxisOrder, Strategy
+from planner.strategy import Strategy
 from profiles.cluster import Cluster, Pool
 from profiles.levels import NetworkLevel, network_levels
 
@@ -45,18 +44,6 @@ _EXPERT_AXES: dict[str, tuple[str, ...]] = {
     "edp": ("edp_shard", "edp_replicate"),
     "etp_ep": ("etp", "ep"),
 }
-BACKEND_AXIS_ORDERS: dict[Target, tuple[AxisOrder, ...]] = {
-    "any": get_args(AxisOrder),
-    "megatron": get_args(AxisOrder),
-    "mindspeed": get_args(AxisOrder),
-    "megatron-bridge": get_args(AxisOrder),
-    "native": get_args(AxisOrder),
-    "deepspeed": ("tp-cp-ep-dp-pp",),
-    "torchtitan": ("tp-cp-ep-dp-pp",),
-    "accelerate": ("tp-cp-ep-dp-pp",),
-    "maxtext": ("tp-cp-ep-dp-pp",),
-}
-"""Rank orders that each back-end can run.  DeepSpeed and torchtitan fix pp outermost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +139,11 @@ class Mesh:
         return self.expert if axis in _EXPERT_AXES else self.dense
 
 
-def build_mesh(strategy: Strategy, cluster: Cluster, target: Target = "any") -> Mesh:
+def build_mesh(strategy: Strategy, cluster: Cluster) -> Mesh:
     """Place a strategy on a cluster: rank r is device r, nodes in the order of the cluster.
 
     Raises DocumentInvalid if the strategy needs more devices than there are, its expert degrees do not divide the
-    ranks of a stage, the back-end cannot run the axis order, or the cluster mixes device types.
+    ranks of a stage, or the cluster mixes device types.
     """
     pool = _only_pool(cluster)
     if strategy.world_size > cluster.num_devices:
@@ -164,12 +151,6 @@ def build_mesh(strategy: Strategy, cluster: Cluster, target: Target = "any") -> 
             f"the strategy needs {strategy.world_size} devices; {cluster.name} has {cluster.num_devices}",
             where="--strategy",
             hint="lower a degree, or give more --devices",
-        )
-    if strategy.axis_order not in BACKEND_AXIS_ORDERS[target]:
-        raise DocumentInvalid(
-            f"{target} cannot number ranks as {strategy.axis_order}",
-            where="axis_order",
-            hint=f"use {' or '.join(BACKEND_AXIS_ORDERS[target])}",
         )
     return Mesh(strategy, pool, dense_grid(strategy), expert_grid(strategy), network_levels(pool, cluster.fabric))
 

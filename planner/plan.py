@@ -6,10 +6,12 @@ Wall-clock figures are not part of it: the same problem gives the byte-identical
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr, model_validator
 
+from planner.older_documents import plan_of_today
 from planner.problem import Problem
 from planner.strategy import Strategy
 from profiles.document import Document
@@ -93,11 +95,45 @@ class SearchReport(Document):
     proof: str
 
 
-class Plan(Document):
-    """The chosen strategy with its stages, numbers, bound, alternatives, assumptions and provenance."""
+class BackEndAnswer(Document):
+    """What one back-end makes of the question: its own best plan under its own physics, or the reason why not.
 
-    schema_version: Literal[1] = 1
+    ``step_time_s`` is proved best in the back-end's space up to ``gap``; ``slower_by`` is over the plan's.
+    """
+
+    backend: str
+    release: str
+    step_time_s: float | None = None
+    slower_by: float | None = None
+    lower_bound_s: float | None = None
+    gap: float | None = None
+    strategy: dict[str, Any] | None = None
+    peak_memory_bytes: int | None = None
+    reason: str | None = Field(default=None, description="why it has no plan; absent where it has one")
+
+
+class UnrestrictedAnswer(Document):
+    """What no back-end can run yet: the best of the whole declared space under the neutral physics, within ``gap``."""
+
+    step_time_s: float
+    faster_by: float = Field(description="one minus its step time over the plan's")
+    gap: float
+    strategy: dict[str, Any]
+    differs_in: tuple[str, ...]
+    why: str
+
+
+class Plan(Document):
+    """The chosen strategy of one back-end with its stages, numbers, bound, alternatives, assumptions and provenance."""
+
+    schema_version: Literal[2] = 2
     problem: Problem
+    backend: str = Field(description="the software that runs this plan, under whose physics it was predicted")
+    release: str = Field(description="its release; empty = the default one")
+    backends: tuple[BackEndAnswer, ...] = Field(
+        default=(), description="every back-end that was asked, the fastest first; empty where one was asked"
+    )
+    unrestricted: UnrestrictedAnswer | None = None
     status: PlanStatus
     strategy: dict[str, Any]
     stages: tuple[StagePlan, ...]
@@ -119,11 +155,31 @@ class Plan(Document):
     assumptions: tuple[str, ...] = ()
     provenance: dict[str, Any] = Field(default_factory=dict)
     cost_per_step: float | None = None
+    _stored_id: str | None = PrivateAttr(default=None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_today(cls, data: Any) -> Any:
+        return plan_of_today(data)
 
     @property
     def plan_id(self) -> str:
-        """SHA-256 of the canonical JSON."""
-        return self.content_hash()
+        """SHA-256 of the canonical JSON; of the JSON as it was stored, for a plan of an earlier version."""
+        return self._stored_id or self.content_hash()
+
+    def stored_as(self, plan_id: str) -> Plan:
+        """The same plan, known by the id under which an earlier version stored it."""
+        kept = self.model_copy()
+        if self.content_hash() != plan_id:
+            kept._stored_id = plan_id
+        return kept
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Plan:
+        """A copy; a changed one is known by its own content."""
+        copied = super().model_copy(update=update, deep=deep)
+        if update:
+            copied._stored_id = None
+        return copied
 
     def chosen(self) -> Strategy:
         """The strategy as a working object."""

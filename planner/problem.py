@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from planner.backends.known_physics import FRAMEWORKS
 from planner.calibration.factors import AppliedCalibration
 from planner.model.spec import ModelSpec
-from planner.physics.physics import TUNED
+from planner.older_documents import constraints_of_today, problem_of_today
 from profiles.cluster import Cluster
 from profiles.document import Document
 from profiles.prediction.reference import ProfileReference
 
 Precision = Literal["bf16", "fp16", "fp8"]
 OptimizerName = Literal["adam", "adam_bf16_states", "sgd", "muon"]
-Target = Literal[
-    "any", "megatron", "mindspeed", "megatron-bridge", "deepspeed", "torchtitan", "native", "accelerate", "maxtext"
-]
 ObjectiveName = Literal["step_time", "devices", "cost"]
+
+ANY = "any"
+"""Every back-end that files can be written for and that trains on these devices."""
+UNRESTRICTED = "unrestricted"
+"""The whole declared space under the neutral physics, for study: what no back-end can run yet is in it."""
+BACKEND_PATTERN = r"^[a-z0-9][a-z0-9-]*(==[A-Za-z0-9][A-Za-z0-9._-]*)?$"
 
 
 class Workload(Document):
@@ -41,18 +43,36 @@ class Constraints(Document):
     """What the answer must respect.
 
     ``pins`` fix a strategy field (``{"tp": 8}``); ``forbids`` exclude an axis or a switch (``("cp",)`` = cp must be
-    1; ``("recompute",)`` = none).  ``target`` restricts the space to what that back-end can run.
+    1; ``("recompute",)`` = none).  ``backends`` names the software that may run the plan, each ``NAME`` or
+    ``NAME==RELEASE``: the plan is one of these back-ends' own space, under its own physics.
     """
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     pins: dict[str, int | str | bool] = Field(default_factory=dict)
     forbids: tuple[str, ...] = ()
-    target: Target = "any"
+    backends: tuple[Annotated[str, Field(pattern=BACKEND_PATTERN)], ...] = Field(default=(ANY,), min_length=1)
     memory_margin_fraction: float = Field(
         default=0.06, ge=0, lt=1, description="part of device memory kept free for fragmentation and surprises"
     )
     max_step_time_s: float | None = Field(default=None, gt=0)
     min_tokens_per_s: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_today(cls, data: Any) -> Any:
+        return constraints_of_today(data)
+
+    @field_validator("backends")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        plain = [name.partition("==")[0] for name in names]
+        twice = sorted({name for name in plain if plain.count(name) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} named twice: one release of a back-end at a time")
+        alone = [name for name in plain if name in (ANY, UNRESTRICTED)]
+        if alone and len(plain) > 1:
+            raise ValueError(f"{alone[0]} stands alone: drop it, or drop the others")
+        return names
 
 
 class Objective(Document):
@@ -66,7 +86,7 @@ class Objective(Document):
 class Problem(Document):
     """A complete planning question.  ``problem_id`` is its content hash."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     model: ModelSpec
     cluster: Cluster
     workload: Workload
@@ -78,20 +98,13 @@ class Problem(Document):
     calibration: AppliedCalibration | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="factors of a framework on this device; absent = none, so that ids without one stay as they were",
-    )
-    framework: str = Field(
-        default=TUNED.name,
-        exclude_if=lambda value: value == TUNED.name,
-        description="whose software runs the plan: its launches, fusion and memory; absent = a tuned Megatron-Core",
+        description="factors of a back-end's physics on this device; absent = none, so that ids without one stay as they were",
     )
 
-    @field_validator("framework")
+    @model_validator(mode="before")
     @classmethod
-    def _known_framework(cls, name: str) -> str:
-        if name not in FRAMEWORKS:
-            raise ValueError(f"no framework is called {name!r}; choose among {', '.join(sorted(FRAMEWORKS))}")
-        return name
+    def _of_today(cls, data: Any) -> Any:
+        return problem_of_today(data)
 
     @property
     def profile_id(self) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from planner.backends.asked import problem_of
 from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
 from planner.plan import Plan
 from planner.problem import Problem
@@ -153,7 +154,7 @@ LEVERS: dict[str, Callable[[Problem, float], Problem]] = {
 def _cases(plan: Plan, changes: Sequence[float]) -> list[_Case]:
     strategy = plan.chosen()
     cases = [
-        _Case(lever, change, scale(plan.problem, 1 + change), strategy)
+        _Case(lever, change, scale(problem_of(plan), 1 + change), strategy)
         for lever, scale in LEVERS.items()
         for change in changes
     ]
@@ -173,7 +174,7 @@ def _batch_case(plan: Plan, strategy: Strategy, change: float) -> _Case | None:
         return None
     changed = replace(strategy, num_microbatches=new)
     workload = plan.problem.workload.model_copy(update={"global_batch_size": changed.global_batch_size})
-    problem = plan.problem.model_copy(update={"workload": workload})
+    problem = problem_of(plan).model_copy(update={"workload": workload})
     return _Case("global_batch_size", new / old - 1, problem, changed)
 
 

@@ -58,7 +58,7 @@ def step_interval_s(
     ``input_sigma``: spread of measured inputs by class (``planner.coverage``); None = datasheet inputs.
     ``framework_sigma``: what a calibration left unexplained on runs that it had not seen, in place of the prior; the
     slow side is then no wider, because what only adds time is in the factors.
-    ``studied_sigma``: spread of whole steps on published runs of this framework (``FrameworkTraits.time_spread``).
+    ``studied_sigma``: spread of whole steps on published runs of this framework (``Physics.time_spread``).
     """
     step_s = sum(breakdown_s.values())
     reach = z_of(level) * step_sigma(breakdown_s, input_sigma, framework_sigma, studied_sigma)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from planner.backends.emission.emission import Emission
 from planner.backends.maxtext import emit
 from planner.backends.maxtext.decoder_blocks import BLOCKS
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_models
 from planner.model.load import load_model
 from planner.problem import Workload
@@ -45,7 +45,7 @@ def random_emissions(count: int, seed: int) -> Iterator[Emission]:
         layers = even_layers(model.num_layers, strategy.num_chunks)
         try:
             yield emit(make_plan(strategy, model, placed, workload, layers_per_chunk=layers), "torchrun")
-        except TargetRefused:
+        except BackEndRefused:
             continue
         count -= 1
 

@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy
 
 from planner.backends.emission.emission import Emission, Finding, Projection
 from planner.backends.emission.layout import Layout, layout_of
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.plan import Plan
 from planner.strategy import Strategy
 
@@ -42,7 +42,7 @@ def outcomes_of_reading_back(
     def check(plan: Plan) -> None:
         try:
             emission = emit(plan)
-        except TargetRefused:
+        except BackEndRefused:
             assert refusals(plan) != []
             outcomes["refused"] += 1
             return

@@ -17,6 +17,7 @@ from http import HTTPStatus
 
 from api.http.problem_details import Finding, ProblemDetails
 from planner.errors import (
+    BackEndRefused,
     BudgetSpent,
     Conflict,
     DocumentInvalid,
@@ -24,14 +25,13 @@ from planner.errors import (
     NoFeasiblePlan,
     NotFound,
     ProfileMissing,
-    TargetRefused,
 )
 from planner.store.errors import AmbiguousPlan, PlanUnreadable
 
 EXIT_CODES = {
     each.slug: each.exit_code
     for each in (
-        *(DocumentInvalid, NotFound, Conflict, ProfileMissing, NoFeasiblePlan, BudgetSpent, TargetRefused),
+        *(DocumentInvalid, NotFound, Conflict, ProfileMissing, NoFeasiblePlan, BudgetSpent, BackEndRefused),
         *(AmbiguousPlan, PlanUnreadable),
     )
 }

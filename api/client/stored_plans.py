@@ -123,7 +123,7 @@ class StoredPlans:
     ) -> EmissionView:
         """The launch files in ``folder``: whole or not at all, and only an untouched emission is replaced.
 
-        Raises Conflict and DocumentInvalid as ``meshwright emit`` does, TargetRefused for a name that leads out of the
+        Raises Conflict and DocumentInvalid as ``meshwright emit`` does, BackEndRefused for a name that leads out of the
         folder, ServiceAnswerInvalid for a file that is not what the manifest says.
         """
         found = self.emission(plan, target, launcher=launcher, version=version, settings=settings)

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from typing import Any
 
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first moment that a zip can say: equal content, equal archive."""
@@ -18,7 +18,7 @@ _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
 def zip_of(emission: Mapping[str, Any]) -> bytes:
-    """The archive of an emission's files and manifest.  Raises TargetRefused for a name that could leave its folder."""
+    """The archive of an emission's files and manifest.  Raises BackEndRefused for a name that could leave its folder."""
     executable = {path for path, entry in emission["manifest"]["files"].items() if entry["executable"]}
     files = {**emission["files"], MANIFEST: json.dumps(emission["manifest"], indent=1, ensure_ascii=False) + "\n"}
     buffer = io.BytesIO()
@@ -33,6 +33,6 @@ def zip_of(emission: Mapping[str, Any]) -> bytes:
 
 
 def check_name(path: str) -> None:
-    """Refuse whatever is not a plain relative path.  Raises TargetRefused."""
+    """Refuse whatever is not a plain relative path.  Raises BackEndRefused."""
     if not all(_PART.fullmatch(part) for part in path.split("/")):
-        raise TargetRefused("a launch file has a name that no archive may hold", hint="emit it with the command line")
+        raise BackEndRefused("a launch file has a name that no archive may hold", hint="emit it with the command line")

@@ -37,7 +37,7 @@ MOST_CHANGES = 8
 MAY_SEARCH = frozenset({"why_not", "emission"})
 """Views for which a plan with other pins, or inside a target's rules, may have to be found."""
 
-TargetName = StrEnum("TargetName", {name.upper().replace("-", "_"): name for name in sorted(TARGETS)})  # type: ignore[misc]
+BackEndName = StrEnum("BackEndName", {name.upper().replace("-", "_"): name for name in sorted(TARGETS)})  # type: ignore[misc]
 Launcher = StrEnum("Launcher", {name.upper().replace("-", "_"): name for name in get_args(LauncherName)})  # type: ignore[misc]
 Launcher.__doc__ = "Who starts the processes."
 TORCHRUN = Launcher("torchrun")
@@ -114,7 +114,7 @@ async def get_memory(request: Request, plan: PlanReference, caller: Reader) -> M
 async def get_emission(  # noqa: PLR0917  # a query parameter is an argument
     request: Request,
     plan: PlanReference,
-    target: TargetName,
+    target: BackEndName,
     caller: Reader,
     settings: Annotated[LaunchSettings, Depends(launch_settings)],
     launcher: Launcher = TORCHRUN,

@@ -15,7 +15,7 @@ from typing import Literal
 from planner.backends.megatron import physics as megatron
 from planner.backends.nanotron import physics as nanotron
 from planner.backends.pytorch_fsdp import physics as pytorch
-from planner.physics.physics import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, Physics
 from planner.strategy import RecomputePolicy
 
 MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
@@ -30,7 +30,7 @@ class Flavour:
     """Defaults of one framework as one kind of publication runs it."""
 
     name: str
-    traits: FrameworkTraits = TUNED
+    traits: Physics = TUNED
     gradient_dtype: Literal["fp32", "bf16"] = "fp32"
     zero_stage: int = 1
     sequence_parallel: bool = True

@@ -35,7 +35,7 @@ from planner.errors import DocumentInvalid, ProfileMissing
 from planner.memory.activations import Relief
 from planner.model.flops import model_flops_per_token
 from planner.model.spec import ModelSpec
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 from planner.problem import Constraints, Workload
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import RowContext, row_context, take
@@ -128,7 +128,7 @@ class MappedRun:
     chunk_layers: tuple[int, ...]
     arithmetic: str
     """Precision of the matmuls, wider or narrower than a plan may ask for (fp32, fp4)."""
-    traits: FrameworkTraits
+    traits: Physics
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def _predict_batch(
     try:
         profile = inputs.profile_of(first.cluster.pools[0].device)
         hardware = replace(
-            hardware_of(first.cluster, first.arithmetic, profile, framework=first.traits), factors=inputs.factors
+            hardware_of(first.cluster, first.arithmetic, profile, physics=first.traits), factors=inputs.factors
         )
     except (ProfileMissing, DocumentInvalid) as error:
         unmapped.extend(Unmapped(mapped.row, error.what) for mapped in batch)

@@ -11,11 +11,11 @@ from planner.candidate import Candidate
 from planner.memory.activations import ELEMENT_BYTES
 from planner.memory.framework_memory import STEP_WORKSPACE_BYTES, collective_buffer_bytes, step_copy_bytes
 from planner.model.spec import ModelSpec
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 from planner.problem import Workload
 
 
-def resident_bytes(candidate: Candidate, model: ModelSpec, workload: Workload, traits: FrameworkTraits) -> list[float]:
+def resident_bytes(candidate: Candidate, model: ModelSpec, workload: Workload, traits: Physics) -> list[float]:
     """Allocated bytes of every stage at the peak of the optimizer step."""
     strategy = candidate.strategy
     tokens = strategy.micro_batch_size * workload.sequence_length / strategy.cp

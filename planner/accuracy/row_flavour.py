@@ -19,9 +19,9 @@ from planner.accuracy.flavours import (
 )
 from planner.accuracy.row_model import flags_of
 from planner.accuracy.truth import TruthRow
-from planner.backends.known_physics import FRAMEWORKS, framework_traits
 from planner.backends.megatron.physics import MEGATRON_TEST_FLASH, MEGATRON_TEST_UNFUSED
-from planner.physics.physics import TUNED
+from planner.backends.registry import physics_by_name
+from planner.physics.physics import TUNED, Physics
 
 UNFUSED_BACKENDS = frozenset({"unfused", "local"})
 
@@ -34,8 +34,9 @@ def flavour_of_row(row: TruthRow) -> Flavour:
     TPUs run JAX whoever publishes; DeepSpeed has an optimizer of its own for bf16; Megatron's tests name their
     attention kernel, and its local layers have none of their own.
     """
-    if row.framework in FRAMEWORKS:
-        return _named(row.framework, row.zero_or_fsdp)
+    named = physics_by_name().get(row.framework)
+    if named is not None:
+        return _named(named, row.zero_or_fsdp)
     flavour = flavour_of(row.source, row.zero_or_fsdp)
     if row.device.lower().startswith("tpu"):
         return JAX
@@ -58,9 +59,8 @@ def flavour_of_row(row: TruthRow) -> Flavour:
     return flavour
 
 
-def _named(framework: str, zero_or_fsdp: str) -> Flavour:
+def _named(traits: Physics, zero_or_fsdp: str) -> Flavour:
     """Defaults of the first flavour with these traits; without one, the usual defaults with them."""
-    traits = framework_traits(framework)
     if traits == TUNED:
         return flavour_of("", zero_or_fsdp)
     known = next((flavour for _, flavour in FLAVOURS if flavour.traits == traits), None)

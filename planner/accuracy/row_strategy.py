@@ -20,7 +20,7 @@ from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
 from planner.model.parameters import layer_parameters
 from planner.model.spec import ModelSpec
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 from planner.problem import OptimizerName, Workload
 from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
 
@@ -124,7 +124,7 @@ def arithmetic_of_row(row: TruthRow) -> str:
     raise RowUnmapped(f"precision {row.precision} is not modelled")
 
 
-def traits_of_row(row: TruthRow, flavour: Flavour) -> FrameworkTraits:
+def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
     """The flavour's traits, and what the notes say: a compiler fuses point-wise work; only adapters learn."""
     traits = flavour.traits
     if traits.unfused and re.search(r"\bcompiled?\b", row.notes):

@@ -1,83 +1,119 @@
-"""Which back-ends can we emit for?  A plain dict; a target's module is imported when it is asked for."""
+"""Which back-ends are there?  The one list; everything that names back-ends is made from it.
+
+Third parties add theirs by an entry point of the group ``meshwright.backends`` that names a ``BackEnd``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import Protocol, cast
+from functools import cache
+from importlib.metadata import entry_points
+from types import MappingProxyType
 
-from planner.backends.emission.emission import Emission, LauncherName, Projection, Rule, TargetName
-from planner.backends.emission.layout import Layout
-from planner.errors import NotFound
-from planner.plan import Plan
-from planner.strategy import Strategy
+from planner.backends import (
+    accelerate,
+    deepspeed,
+    hugging_face,
+    llm_foundry,
+    maxtext,
+    megatron,
+    megatron_bridge,
+    megatron_deepspeed,
+    mindspeed,
+    nanotron,
+    native,
+    nemo,
+    nemo_automodel,
+    pytorch_fsdp,
+    torchtitan,
+    unrestricted,
+)
+from planner.backends.backend import BackEnd, Files, Software
+from planner.errors import DocumentInvalid, NotFound
+from planner.physics.physics import Physics
+from planner.spelling import did_you_mean
 
-
-class TargetModule(Protocol):
-    """What the package of a back-end offers."""
-
-    VERSIONS: tuple[str, ...]
-    """Releases of the back-end that files can be written for, the default first."""
-
-    def rules(self) -> tuple[Rule, ...]:
-        """Every validity rule of the back-end that a plan can touch."""
-        ...
-
-    def project(self, plan: Plan) -> tuple[Plan, tuple[Projection, ...]]:
-        """The nearest plan that the back-end can express, and what was given up.
-
-        An expressible plan comes back unchanged with no projections.  Predicted numbers are kept as they were: the
-        caller costs a projected plan again.
-        """
-        ...
-
-    def emit(self, plan: Plan, launcher: LauncherName, version: str = ...) -> Emission:
-        """Files and launch command of the plan, projected where needed.  ``version`` is one of ``VERSIONS``.
-
-        Raises TargetRefused.
-        """
-        ...
-
-    def read_back(self, files: Mapping[str, str]) -> tuple[Strategy, Layout]:
-        """The strategy and layout that the files say.  Raises DocumentInvalid."""
-        ...
-
-
-TARGETS: dict[TargetName, str] = {
-    "megatron": "planner.backends.megatron",
-    "mindspeed": "planner.backends.mindspeed",
-    "megatron-bridge": "planner.backends.megatron_bridge",
-    "deepspeed": "planner.backends.deepspeed",
-    "native": "planner.backends.native",
-    "maxtext": "planner.backends.maxtext",
-    "accelerate": "planner.backends.accelerate",
-    "torchtitan": "planner.backends.torchtitan",
-}
-"""Target name -> module that has the four functions of ``TargetModule``."""
+ENTRY_POINTS = "meshwright.backends"
+OURS: tuple[BackEnd, ...] = (
+    megatron.BACKEND,
+    megatron_bridge.BACKEND,
+    deepspeed.BACKEND,
+    torchtitan.BACKEND,
+    native.BACKEND,
+    accelerate.BACKEND,
+    maxtext.BACKEND,
+    mindspeed.BACKEND,
+    nemo.BACKEND,
+    megatron_deepspeed.BACKEND,
+    nanotron.BACKEND,
+    pytorch_fsdp.BACKEND,
+    llm_foundry.BACKEND,
+    nemo_automodel.BACKEND,
+    hugging_face.BACKEND,
+    unrestricted.BACKEND,
+)
 
 
-def target_name(name: str) -> TargetName:
-    """The name, known to be one of ``TARGETS``.  Raises NotFound."""
-    for known in TARGETS:
-        if known == name:
-            return known
-    raise NotFound(f"no emitter is called {name!r}", where="--target", hint=f"one of {', '.join(TARGETS)}")
+@cache
+def backends() -> Mapping[str, BackEnd]:
+    """Every back-end by its name, ours first.  Raises DocumentInvalid for a third party's that is none, or a twin."""
+    found = {each.name: each for each in OURS}
+    for point in entry_points(group=ENTRY_POINTS):
+        loaded = point.load()
+        if not isinstance(loaded, BackEnd) or loaded.name in found:
+            wrong = "a name that is taken" if isinstance(loaded, BackEnd) else "something that is no BackEnd"
+            raise DocumentInvalid(
+                f"the entry point {point.name} = {point.value} gives {wrong}",
+                where=f"entry points {ENTRY_POINTS}",
+                hint="uninstall the package that declares it, or repair it",
+            )
+        found[loaded.name] = loaded
+    return MappingProxyType(found)
 
 
-def target_module(name: str) -> TargetModule:
-    """Import the module of a target.  Raises NotFound for a name that is not in ``TARGETS``."""
-    return cast(TargetModule, import_module(TARGETS[target_name(name)]))
+def with_files() -> tuple[BackEnd, ...]:
+    """The back-ends that launch files can be written for."""
+    return tuple(each for each in backends().values() if each.files is not None)
 
 
-def named_release(text: str) -> tuple[TargetName, str]:
-    """``torchtitan==0.2.2`` -> target and release; without ``==`` the target's default release.
+def physics_by_name() -> Mapping[str, Physics]:
+    """How each release's software behaves, by the name of its physics; one name may serve several back-ends."""
+    return {each.physics.name: each.physics for found in backends().values() for each in found.releases}
 
-    Raises NotFound for an unknown target, or a release that we cannot write files for.
+
+def names_with_files() -> tuple[str, ...]:
+    """Their names."""
+    return tuple(each.name for each in with_files())
+
+
+def backend(name: str, where: str = "--backend") -> BackEnd:
+    """The back-end of that name.  Raises NotFound."""
+    known = backends()
+    if name not in known:
+        raise NotFound(f"no back-end is called {name!r}", where=where, hint=did_you_mean(name, tuple(known)))
+    return known[name]
+
+
+def software(text: str, where: str = "--backend") -> Software:
+    """``torchtitan==0.2.2`` -> back-end and release; without ``==`` the default release.
+
+    Raises NotFound for an unknown back-end or release.
     """
     name, separator, version = text.partition("==")
-    target = target_name(name)
-    versions = target_module(target).VERSIONS
-    if separator and version not in versions:
-        hint = f"{target} files can be written for {', '.join(versions)}"
-        raise NotFound(f"no {target} files for version {version!r}", where=f"--target {text}", hint=hint)
-    return target, version or versions[0]
+    found = backend(name, where)
+    release = found.release(version) if separator else found.releases[0]
+    if release is None:
+        known = ", ".join(each.version for each in found.releases)
+        raise NotFound(f"{found.title} has no release {version!r} here", where=where, hint=f"known: {known}")
+    return Software(found, release)
+
+
+def files_of(wanted: Software, where: str = "--backend") -> Files:
+    """How files of a back-end are written and read.  Raises NotFound where none can be written."""
+    if wanted.backend.files is None:
+        raise NotFound(
+            f"no files can be written for {wanted.title}: it predicts and is searched only",
+            where=where,
+            hint=f"files are written for {', '.join(names_with_files())}",
+        )
+    return wanted.backend.files()

@@ -64,7 +64,7 @@ def write_target(
     quiet: bool,
     settings: LaunchSettings | None = None,
 ) -> dict[str, Any]:
-    """Emit into ``directory``; returns what was written as plain data.  Raises TargetRefused, Conflict."""
+    """Emit into ``directory``; returns what was written as plain data.  Raises BackEndRefused, Conflict."""
     from planner.backends.emission.for_target import emit_for_target
     from planner.backends.emission.write import write_emission
     from planner.backends.launch.settings import LaunchSettings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from planner.cli.options import ObjectiveChoice, TargetChoice
 from planner.cli.output import OutputFormat, talk, to_json, write_answer
 from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, read_constraints, read_workload, whole_number
-from planner.errors import Conflict, DocumentInvalid, TargetRefused
+from planner.errors import BackEndRefused, Conflict, DocumentInvalid
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,9 +72,9 @@ def _pool(text: str) -> Cluster:
 
 
 def refuse_flags(flags: Mapping[str, bool], space: SpaceFlags, targets: tuple[str, ...]) -> None:
-    """Refuse what plans over several pools cannot do.  Raises TargetRefused for launch files, Conflict for the rest."""
+    """Refuse what plans over several pools cannot do.  Raises BackEndRefused for launch files, Conflict for the rest."""
     if targets:
-        raise TargetRefused(
+        raise BackEndRefused(
             f"{', '.join(targets)} cannot run a plan whose stages have devices and sub-meshes of their own",
             where="--emit",
             hint="print the plan with -o json, or plan each pool by itself with --cluster",

@@ -58,7 +58,7 @@ def tail_s(
     backward_window_s: Array,
 ) -> tuple[Array, Array]:
     """Exposed communication and optimizer seconds of ``parameters`` local parameters, once a step: two [R]."""
-    if hardware.framework.frozen_weights:
+    if hardware.physics.frozen_weights:
         return np.zeros(np.shape(parameters)), optimizer_s(parameters, parallel, workload, hardware)
     reduce_s, gather_s = _once_a_step_s(parameters, parallel, workload, hardware)
     hidden_reduce_s = exposed_s(reduce_s, backward_window_s, LAST_BUCKET_FRACTION)
@@ -76,7 +76,7 @@ def optimizer_s(parameters: Array, parallel: DataParallelism, workload: Workload
 
 def optimizer_places_s(local: Array, workload: Workload, hardware: Hardware) -> tuple[Array, Array]:
     """Seconds to update ``local`` parameters on the device and, offloaded, on the host."""
-    if hardware.framework.frozen_weights:
+    if hardware.physics.frozen_weights:
         return np.zeros_like(local), np.zeros_like(local)
     state, gradient = optimizer_bytes(workload), gradient_bytes(workload)
     moved_bytes = local * (2.0 * state + gradient + WEIGHT_BYTES)
@@ -99,7 +99,7 @@ def microbatch_s(
     zero = units[0][1].zero
     gather_s, scatter_s = np.zeros(len(zero)), np.zeros(len(zero))
     for parameters, parallel in units:
-        gather, scatter = microbatch_exchanges(parameters, parallel, workload, hardware.framework)
+        gather, scatter = microbatch_exchanges(parameters, parallel, workload, hardware.physics)
         gather_s = gather_s + _exchange_s(gather, hardware)
         scatter_s = scatter_s + _exchange_s(scatter, hardware)
     forward = np.where(zero >= 3, exposed_s(gather_s, forward_s), 0.0)
@@ -112,7 +112,7 @@ def _once_a_step_s(
     everyone, scatter, gather, across = step_exchanges(parameters, parallel, workload)
     reduce_s = _exchange_s(everyone, hardware) + _exchange_s(scatter, hardware) + _exchange_s(across, hardware)
     gather_s = _exchange_s(gather, hardware)
-    if not (hardware.framework.reduction_bucket_bytes or hardware.framework.gather_by_tensor):
+    if not (hardware.physics.reduction_bucket_bytes or hardware.physics.gather_by_tensor):
         return reduce_s, gather_s
     calls_reduce_s, calls_gather_s = _calls_s(parameters, parallel, hardware)
     return reduce_s + calls_reduce_s, gather_s + calls_gather_s
@@ -124,7 +124,7 @@ def _calls_s(parameters: Array, parallel: DataParallelism, hardware: Hardware) -
     A bucket is closed by the weight that fills it: on average it holds its size and one weight more.  Ranks that meet
     on the host before collectives do so for an all_reduce; the coalesced calls of ZeRO-1 go unchecked.
     """
-    traits, zero = hardware.framework, parallel.zero
+    traits, zero = hardware.physics, parallel.zero
     passage_s = hardware.queued_latency_s(parallel.ranks, parallel.stride)
     call_s, several = traits.reduction_launches * traits.launch_s, parallel.ranks > 1
     reduce_s = gather_s = np.zeros(np.shape(parameters))

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.backends.known_physics import framework_traits
 from planner.calibration.factors import NEUTRAL, AppliedCalibration, Factors
 from planner.cost.collective import Collective, collective_s, queued_latency_s
 from planner.cost.efficiency import DeviceRates, device_rates, sustained_fraction
 from planner.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.errors import DocumentInvalid
 from planner.physics.kernels import attention_on
-from planner.physics.physics import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, Physics
 from planner.problem import Problem
 from profiles.cluster import Cluster, Pool
 from profiles.levels import NetworkLevel, network_levels
@@ -48,7 +47,7 @@ class Hardware:
     measured_links: MeasuredCollectives | None = None
     factors: Factors = NEUTRAL
     """Of a calibration: on operators, collectives, micro-batches and memory, wherever those are costed."""
-    framework: FrameworkTraits = TUNED
+    physics: Physics = TUNED
     """How the training framework runs the operators."""
 
     def collective_s(self, op: Collective, size_bytes: Array, group_size: Array, stride: Array) -> Array:
@@ -71,7 +70,7 @@ class Hardware:
     def expert_exchange_s(self, size_bytes: Array, group_size: Array, stride: Array, top_k: float) -> Array:
         """Seconds of one all_to_all of tokens routed to ``top_k`` experts each, as the framework's dispatcher sends."""
         time_s = self.collective_s("all_to_all", size_bytes, group_size, stride)
-        if self.framework.dispatch == "expert":
+        if self.physics.dispatch == "expert":
             return time_s
         plain_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels)
         once_s = collective_s("all_to_all", size_bytes, group_size, stride, self.levels, copies=top_k)
@@ -84,7 +83,7 @@ class Hardware:
     @property
     def meeting_s(self) -> float:
         """Host seconds for each member and collective; ranks of one node meet for free."""
-        return self.framework.meeting_s if self.num_devices > self.pool.devices_per_node else 0.0
+        return self.physics.meeting_s if self.num_devices > self.pool.devices_per_node else 0.0
 
 
 def hardware_of(
@@ -92,7 +91,7 @@ def hardware_of(
     precision: str,
     profile: ProfileReference | Profile | None = None,
     calibration: AppliedCalibration | None = None,
-    framework: FrameworkTraits = TUNED,
+    physics: Physics = TUNED,
 ) -> Hardware:
     """Resolve the cluster for one precision; ``profile`` replaces datasheet predictions where it has them.
 
@@ -125,7 +124,7 @@ def hardware_of(
         levels=levels,
         measured_links=links,
         factors=NEUTRAL if calibration is None else calibration.factors,
-        framework=replace(framework, attention=attention_on(framework.attention, pool.device.architecture)),
+        physics=replace(physics, attention=attention_on(physics.attention, pool.device.architecture)),
         num_devices=pool.num_devices,
         memory_bytes=pool.device.memory_bytes,
         host_link_bytes_per_s=pool.host.link_bandwidth_bytes_per_s,
@@ -133,8 +132,8 @@ def hardware_of(
     )
 
 
-def problem_hardware(problem: Problem) -> Hardware:
-    """The cluster of a problem with all that the problem says about it: precision, measurements, factors, framework.
+def problem_hardware(problem: Problem, physics: Physics) -> Hardware:
+    """The cluster of a problem with all that the problem says about it, run by software of the given physics.
 
     Whether dropout is on is the workload's to say, and what the launch files will set.
     """
@@ -143,7 +142,7 @@ def problem_hardware(problem: Problem) -> Hardware:
         problem.workload.precision,
         problem.profile,
         problem.calibration,
-        replace(framework_traits(problem.framework), dropout=problem.workload.dropout),
+        replace(physics, dropout=problem.workload.dropout),
     )
 
 

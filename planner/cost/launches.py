@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from planner.cost.layer_keys import LayerKeys
 from planner.model.operator import Operator
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 
 Array = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ EAGER_SOFTMAX_CALLS, EAGER_SOFTMAX_KERNELS = 4.0, (5.0, 5.0)
 def host_s(
     operators: Sequence[Operator],
     keys: LayerKeys,
-    traits: FrameworkTraits,
+    traits: Physics,
     replayed: Collection[str] | None = None,
     meeting_s: Array | None = None,
 ) -> tuple[Array, Array]:
@@ -126,7 +126,7 @@ def _collectives(operator: Operator, keys: LayerKeys) -> tuple[Array, Array]:
     return np.ones(len(keys)), np.where(sp, 1.0, 0.0)
 
 
-def kernels_of(operator: Operator, traits: FrameworkTraits) -> tuple[float, float]:
+def kernels_of(operator: Operator, traits: Physics) -> tuple[float, float]:
     """Kernels of one operator, forward and backward."""
     if operator.op_class == "attention" and traits.attention == "unfused":
         return UNFUSED_ATTENTION_KERNELS

@@ -129,7 +129,7 @@ def layer_kind(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardwar
 
 def launch_floor_s(operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
     """Seconds that the host needs for these operators, forward and backward: two [K]."""
-    return host_s(operators, keys, hardware.framework, meeting_s=meeting_s(keys, hardware))
+    return host_s(operators, keys, hardware.physics, meeting_s=meeting_s(keys, hardware))
 
 
 def meeting_s(keys: LayerKeys, hardware: Hardware) -> Array | None:
@@ -178,7 +178,7 @@ def _sum(
 
 def accumulation_s(parameters: Array, hardware: Hardware) -> Array:
     """Seconds to add gradients of ``parameters`` local parameters to their accumulators, once a micro-batch: [K]."""
-    moved_bytes = hardware.framework.accumulation_bytes * parameters
+    moved_bytes = hardware.physics.accumulation_bytes * parameters
     return moved_bytes / hardware.rates.memory_bytes_per_s * hardware.factors.compute
 
 
@@ -191,13 +191,13 @@ def saved_and_extra(
     exchange of a replayed mixture, everything of a replayed layer); offload moves what is kept to the host during the
     forward pass and back during the backward pass.
     """
-    kept = saved_bytes(kind.operators, keys, relief, hidden_size, hardware.framework)
+    kept = saved_bytes(kind.operators, keys, relief, hidden_size, hardware.physics)
     if relief.offload:
-        moved_bytes = saved_bytes(kind.operators, keys, Relief(), hidden_size, hardware.framework)
+        moved_bytes = saved_bytes(kind.operators, keys, Relief(), hidden_size, hardware.physics)
         one_way_s = moved_bytes / hardware.host_link_bytes_per_s
         return kept, exposed_s(one_way_s, kind.sums.forward_s) + exposed_s(one_way_s, kind.sums.backward_s)
     extra_s = np.zeros(len(keys))
-    shares = replayed_shares(kind.operators, relief, hardware.framework)
+    shares = replayed_shares(kind.operators, relief, hardware.physics)
     replayed = frozenset(shares)
     for name, share in shares.items():
         extra_s = extra_s + share * kind.forward_times_s[name]
@@ -215,7 +215,7 @@ def _behind_host_s(
     kind: LayerKind, keys: LayerKeys, hardware: Hardware, replayed: frozenset[str], extra_s: Array
 ) -> Array:
     """What a replay of ``extra_s`` device seconds adds to a backward pass whose launches may be the longer part."""
-    launches_s, _ = host_s(kind.operators, keys, hardware.framework, replayed, meeting_s(keys, hardware))
+    launches_s, _ = host_s(kind.operators, keys, hardware.physics, replayed, meeting_s(keys, hardware))
     device_s = kind.sums.backward_s + kind.sums.communication_backward_s + extra_s
     return np.maximum(device_s, kind.host_backward_s + launches_s) - kind.backward_s
 
@@ -240,7 +240,7 @@ def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
         gather_s = hardware.collective_s("all_gather", gathered_bytes(size, narrow=True), keys.tp, np.ones_like(size))
     elif hardware.measured_links is not None:
         gather_s = hardware.collective_s("all_gather", size, keys.tp, np.ones_like(size))
-    late_s = hardware.framework.collective_skew_s * np.sqrt(2.0 * np.log(keys.tp))
+    late_s = hardware.physics.collective_skew_s * np.sqrt(2.0 * np.log(keys.tp))
     # Under sp the all_reduce becomes reduce_scatter + all_gather, and the backward gathers the saved input once more
     # beside the input-gradient matmul.
     one_way_s = np.where(keys.sp > 0, scatter_s + gather_s, reduce_s) + late_s

@@ -120,7 +120,7 @@ def model_cost(
 ) -> ModelCost:
     """Cost every layer kind and both ends for all keys."""
     kinds = [
-        with_framework_kept(layer_operators(model, kind), hardware.framework) for kind in range(len(model.layer_kinds))
+        with_framework_kept(layer_operators(model, kind), hardware.physics) for kind in range(len(model.layer_kinds))
     ]
     layers = _layer_table(kinds, keys, hardware, reliefs, model.hidden_size)
     return ModelCost(
@@ -171,7 +171,7 @@ def _layer_table(
 
 def _working_bytes(kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware, hidden_size: int) -> Array:
     """Bytes alive in the backward pass of each layer kind beyond what it keeps: [K, N]."""
-    if not hardware.framework.moments_apart:
+    if not hardware.physics.moments_apart:
         return np.zeros((len(keys), len(kinds)))
     working = [backward_working_bytes(operators, keys, hidden_size) for operators in kinds]
     return np.stack(working, axis=1) * _fragmentation(hardware)
@@ -179,7 +179,7 @@ def _working_bytes(kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardwar
 
 def _fragmentation(hardware: Hardware) -> float:
     """Bytes of memory for each byte of activations."""
-    return hardware.factors.fragmentation * hardware.framework.kept_fragmentation
+    return hardware.factors.fragmentation * hardware.physics.kept_fragmentation
 
 
 def _end(
@@ -289,7 +289,7 @@ def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys
     sums = operator_sum(operators, keys, hardware)
     _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
     sums.dense_parameters += _table_copy_parameters(model, keys)
-    framework, logits = hardware.framework, model.vocab_size * keys.tokens / keys.tp
+    framework, logits = hardware.physics, model.vocab_size * keys.tokens / keys.tp
     saved = _head_inputs_bytes(model, keys, hardware) + framework.kept_logit_bytes * logits
     whole, split = framework.passing_logit_bytes, framework.split_loss_bytes
     transient = (whole if split is None else np.where(keys.tp > 1, split, whole)) * logits
@@ -303,7 +303,7 @@ def _head_inputs_bytes(model: ModelSpec, keys: LayerKeys, hardware: Hardware) ->
     """What the final norm and the head keep of their inputs: [K]."""
     operators = [op for op in head_operators(model) if op.op_class != "cross_entropy"]
     kept = sum((saved_bytes_of_operator(op, keys) for op in operators), start=np.zeros(len(keys)))
-    if not hardware.framework.whole_head_input:
+    if not hardware.physics.whole_head_input:
         return kept
     whole = ELEMENT_BYTES * operators[-1].saved_width * keys.tokens
     return kept + np.where(keys.sp > 0, whole - saved_bytes_of_operator(operators[-1], keys), 0.0)
@@ -341,7 +341,7 @@ def _add_mtp(
         _add_launches(launches_s, operators, keys, hardware, mtp.num_layers)
         sums.dense_parameters += mtp.num_layers * one.dense_parameters
         sums.expert_parameters += mtp.num_layers * one.expert_parameters
-    kept = saved_bytes(layer_ops, keys, Relief(), model.hidden_size, hardware.framework)
+    kept = saved_bytes(layer_ops, keys, Relief(), model.hidden_size, hardware.physics)
     kept = kept + working_bytes(mtp_operators(model), keys) + head_saved
     return mtp.num_layers * kept
 

@@ -55,7 +55,7 @@ def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array
         return hardware.rates.matmul_s(m, n, k, products) + hardware.rates.cast_s(m * k * products)
     if operator.op_class == "attention":
         return _attention_s(operator, keys, hardware)
-    passes = UNFUSED_PASSES.get(operator.op_class, 1.0) if operator.op_class in hardware.framework.unfused else 1.0
+    passes = UNFUSED_PASSES.get(operator.op_class, 1.0) if operator.op_class in hardware.physics.unfused else 1.0
     return hardware.rates.memory_s(passes * moved_bytes(operator, keys), operator.op_class)
 
 
@@ -71,11 +71,11 @@ def operator_backward_s(
         return attention_backward_ratio(operator, keys, hardware) * forward_s, np.zeros_like(forward_s)
     if operator.op_class in ("matmul", "grouped_matmul", "router"):
         input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s)
-        return input_s, np.zeros_like(weight_s) if hardware.framework.frozen_weights else weight_s
+        return input_s, np.zeros_like(weight_s) if hardware.physics.frozen_weights else weight_s
     ratio = POINTWISE_BACKWARD
-    if operator.op_class in hardware.framework.unfused:
+    if operator.op_class in hardware.physics.unfused:
         ratio = UNFUSED_BACKWARD.get(operator.op_class, ratio)
-    if hardware.framework.separate_reductions:
+    if hardware.physics.separate_reductions:
         ratio = SEPARATE_BACKWARD.get(operator.op_class, ratio)
     return ratio * forward_s, np.zeros_like(forward_s)
 
@@ -104,7 +104,7 @@ def is_wide(operator: Operator) -> bool:
 
 def _misalignment(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array | float:
     """Factor on the seconds of a vocabulary matmul whose rows start off the tensor cores' 16 bytes: [K] or 1."""
-    aligned = hardware.framework.pads_vocabulary or operator.out_features % ALIGNED_ELEMENTS == 0
+    aligned = hardware.physics.pads_vocabulary or operator.out_features % ALIGNED_ELEMENTS == 0
     if aligned or operator.shard != "vocabulary" or hardware.rates.measured is not None:
         return 1.0
     return np.where(keys.tp == 1, 1.0 / MISALIGNED_FRACTION, 1.0)
@@ -182,7 +182,7 @@ def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) 
     """Forward and backward seconds as the framework's kernel runs it on this device: two [K]."""
     products = keys.micro_batch_size * operator.num_heads / keys.tp
     return attention_seconds(
-        hardware.framework.attention,
+        hardware.physics.attention,
         hardware.pool.device.architecture,
         hardware.rates,
         flops=attention_flops(operator, keys),
@@ -190,7 +190,7 @@ def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) 
         products=products,
         longest=float(min(operator.window or keys.sequence_length, keys.sequence_length)),
         head_dim=0.5 * (operator.qk_dim + operator.v_dim),
-        dropout=hardware.framework.dropout,
+        dropout=hardware.physics.dropout,
     )
 
 

@@ -217,9 +217,9 @@ class CostModel:
 
     def _hop_s(self, rows: StrategyRows, entry_bytes: Array) -> Array:
         """Seconds of one hop between stages: [R]."""
-        if not self.hardware.framework.scattered_hops:
+        if not self.hardware.physics.scattered_hops:
             return stage_hop_s(self.hardware, rows, entry_bytes, _hop_stride(rows))
-        parts = hop_parts(rows, self.hardware.framework)
+        parts = hop_parts(rows, self.hardware.physics)
         sent_s = stage_hop_s(self.hardware, rows, entry_bytes / parts, _hop_stride(rows))
         gathered_s = self.hardware.collective_s("all_gather", entry_bytes, parts, np.ones(len(rows)))
         return np.where(rows.pp > 1, sent_s + gathered_s, 0.0)
@@ -242,7 +242,7 @@ class CostModel:
     ) -> tuple[StateBytes, ...]:
         """Bytes of state a parameter at each moment of the step; one where one moment stands for all."""
         usual = self._state(rows, parallel, cost, key)
-        if not self.hardware.framework.moments_apart:
+        if not self.hardware.physics.moments_apart:
             return (usual,)
         several = (rows.num_microbatches > 1) | (rows.pp > 1)
         late = (rows.num_microbatches == 1) | waiting_head(rows)
@@ -252,7 +252,7 @@ class CostModel:
         self, rows: StrategyRows, cost: ModelCost, key: Ints, states: tuple[tuple[StateBytes, ...], ...]
     ) -> MomentTerms | None:
         """What the moments of a step need where each is billed for itself."""
-        if not self.hardware.framework.moments_apart:
+        if not self.hardware.physics.moments_apart:
             return None
         table = cost.embedding.dense_parameters[key]
         tied = self.model.tie_embeddings & (rows.pp == 1)
@@ -273,7 +273,7 @@ class CostModel:
 
     def _state(self, rows: StrategyRows, parallel: DataParallelism, cost: ModelCost, key: Ints) -> StateBytes:
         """Bytes of state a parameter, with what the framework holds beside the usual; frozen weights have no more."""
-        layers, framework = cost.layers, self.hardware.framework
+        layers, framework = cost.layers, self.hardware.physics
         state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload, framework)
         if framework.frozen_weights:
             none = np.zeros(len(rows))
@@ -290,14 +290,14 @@ class CostModel:
         A stage between two others sends and receives both ways; of two stages each has one neighbour.
         """
         calibrated = np.full(len(rows), self.hardware.factors.host_overhead_s)
-        stall_s = self.hardware.framework.transfer_stall_s
+        stall_s = self.hardware.physics.transfer_stall_s
         if stall_s == 0.0 or self.hardware.num_devices <= self.hardware.pool.devices_per_node:
             return calibrated
         return calibrated + stall_s * 2.0 * np.minimum(rows.pp - 1, 2)
 
     def _tensors_per_parameter(self, cost: ModelCost, key: Ints) -> Array:
         """Weight tensors of the model over its local parameters: [R]; zeros where their number does not matter."""
-        framework = self.hardware.framework
+        framework = self.hardware.physics
         if framework.reduction_bucket_bytes == 0.0 and not framework.gather_by_tensor:
             return np.zeros(len(key))
         local = (cost.layers.dense_parameters + cost.layers.expert_parameters)[key] @ self.kind_counts
@@ -366,7 +366,7 @@ class CostModel:
         expert_ranks = rows.tp * rows.cp * rows.dp // (rows.etp * rows.ep)
         axes = (rows.tp > 1, rows.cp > 1, rows.dp > 1, rows.pp > 1, rows.ep > 1, (rows.ep > 1) & (expert_ranks > 1))
         communicators = sum((axis.astype(float) for axis in axes), start=np.zeros(len(rows)))
-        further = self.hardware.framework.further_communicators
+        further = self.hardware.physics.further_communicators
         communicators = communicators + np.where(communicators > 0, float(further), 0.0)
         framework = (
             FRAMEWORK_BYTES
@@ -374,10 +374,10 @@ class CostModel:
             + COMMUNICATOR_BYTES * communicators
             + cost.dispatch_bytes[key]
         )
-        if self.hardware.framework.moments_apart:
+        if self.hardware.physics.moments_apart:
             return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(3)))
         hidden_bytes, kept = (cost.entry_bytes * cost.keys.sequence_split)[key], cost.layers.saved_bytes[0, key]
-        buffers = framework_buffer_bytes(self.hardware.framework, hidden_bytes, rows.tp, kept.max(axis=1))
+        buffers = framework_buffer_bytes(self.hardware.physics, hidden_bytes, rows.tp, kept.max(axis=1))
         return FixedBytes(framework, cost.entry_bytes[key], buffers, self._gathered_bytes(rows, cost, key))
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from planner.cost.collective import Collective
 from planner.memory.states import WEIGHT_BYTES, gradient_bytes
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 from planner.problem import Workload
 from planner.strategy_rows import StrategyRows
 
@@ -81,7 +81,7 @@ def step_exchanges(
 
 
 def microbatch_exchanges(
-    parameters: Array, parallel: DataParallelism, workload: Workload, framework: FrameworkTraits
+    parameters: Array, parallel: DataParallelism, workload: Workload, framework: Physics
 ) -> tuple[StepExchange, StepExchange]:
     """Of one layer (or end) and micro-batch: the gather before each pass, the scatter after the backward pass."""
     zero, shards, stride = parallel.zero, parallel.shards, parallel.stride
@@ -92,7 +92,7 @@ def microbatch_exchanges(
     )
 
 
-def reduction_buckets(parameters: Array, parallel: DataParallelism, framework: FrameworkTraits) -> Array:
+def reduction_buckets(parameters: Array, parallel: DataParallelism, framework: Physics) -> Array:
     """Buckets of a framework that reduces in small ones: a bucket is closed by the weight that fills it: [R]."""
     tensor_bytes = WEIGHT_BYTES / np.maximum(parallel.tensors_per_parameter, 1e-30)
     buckets: Array = parameters * WEIGHT_BYTES / (framework.reduction_bucket_bytes + tensor_bytes)
@@ -105,7 +105,7 @@ def table_bytes(copied: Array, zero: Ints, dense: DataParallelism, workload: Wor
     return sizes
 
 
-def hop_parts(rows: StrategyRows, framework: FrameworkTraits) -> Array:
+def hop_parts(rows: StrategyRows, framework: Physics) -> Array:
     """Parts in which a hidden state leaves a stage, one a tensor-parallel rank; more than one is gathered: [R]."""
     if not framework.scattered_hops:
         return np.ones(len(rows))

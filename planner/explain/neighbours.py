@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from planner.backends.asked import problem_of
 from planner.diff import TermChange, term_changes, value_words, worst_stage
 from planner.errors import DocumentInvalid
 from planner.plan import Plan
@@ -73,7 +74,7 @@ def judge(plan: Plan, move: str, strategy: Strategy) -> Neighbour:
     from planner.search.estimate import estimate
 
     try:
-        other = estimate(plan.problem, strategy)
+        other = estimate(problem_of(plan), strategy)
     except DocumentInvalid as error:
         return Neighbour(move=move, outcome="illegal", reason=" ".join(error.what.split()))
     over = other.peak_memory_bytes - other.memory_limit_bytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from planner.backends.asked import physics_of, software_of
 from planner.communication_bill import Traffic, communication_bill
 from planner.diff import DERIVED_FIELDS, MEMORY_TERMS, value_words, worst_stage
 from planner.explain.neighbours import Neighbour, neighbours
@@ -76,7 +77,7 @@ def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
         ),
         causes=causes,
         memory=memory,
-        communication=communication_bill(plan),
+        communication=communication_bill(plan, physics_of(plan)),
         neighbours=around,
     )
 
@@ -149,7 +150,9 @@ def _host_words(plan: Plan) -> str:
     """What makes the host late: the framework whose traits the plan assumes, and a calibration's overhead."""
     problem = plan.problem
     known = ["calibration"] if problem.calibration and problem.calibration.factors.host_overhead_s else []
-    return " and ".join([f"framework {problem.framework}", *known] if problem.framework != TUNED.name else known)
+    software = software_of(plan)
+    named = [] if software.release.physics.name == TUNED.name else [software.title]
+    return " and ".join([*named, *known])
 
 
 def _compute_words(plan: Plan) -> str:

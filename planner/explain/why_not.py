@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from planner.backends.asked import problem_of
 from planner.diff import FieldChange, TermChange, diff_plans, value_words
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.explain.neighbours import adapt
@@ -60,7 +61,7 @@ def why_not(
         words = ", ".join(f"{key}={value_words(value)}" for key, value in pins.items())
         sentence = f"The plan already has {words}."
         return WhyNot(plan_id=plan.plan_id, pins=dict(pins), possible=True, already_so=True, sentence=sentence)
-    problem = with_pins(plan.problem, pins)
+    problem = with_pins(problem_of(plan), pins)
     _check_pins(problem)
     try:
         other = find_plan(problem, options or SearchOptions(), progress)
@@ -139,7 +140,7 @@ def broken_rules(plan: Plan, pins: Mapping[str, Any]) -> tuple[str, ...]:
     if strategy is None:
         return (_indivisible(plan, pins),)
     try:
-        other = estimate(plan.problem, strategy)
+        other = estimate(problem_of(plan), strategy)
     except DocumentInvalid as error:
         return tuple(line.strip(" -") for line in error.what.splitlines() if line.strip(" -"))
     over = other.peak_memory_bytes - other.memory_limit_bytes

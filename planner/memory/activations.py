@@ -26,7 +26,7 @@ from planner.memory.framework_kept import (
 )
 from planner.model.operator import Operator
 from planner.model.recompute import freed_operators, region
-from planner.physics.physics import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, Physics
 from planner.strategy import RecomputeModule, RecomputePolicy
 
 Array = NDArray[np.float64]
@@ -76,7 +76,7 @@ def saved_bytes(
     keys: LayerKeys,
     relief: Relief,
     hidden_size: int,
-    framework: FrameworkTraits = TUNED,
+    framework: Physics = TUNED,
 ) -> Array:
     """Bytes that one layer keeps on the device under one policy: [K]."""
     entry = layer_input_bytes(keys, hidden_size)
@@ -97,9 +97,7 @@ def saved_bytes(
     return np.maximum(total, entry)
 
 
-def replayed_shares(
-    operators: Sequence[Operator], relief: Relief, framework: FrameworkTraits = TUNED
-) -> dict[str, float]:
+def replayed_shares(operators: Sequence[Operator], relief: Relief, framework: Physics = TUNED) -> dict[str, float]:
     """Operators that run a second time in the backward pass, by name, and how much of each, in their order."""
     if relief.recompute == "full":
         return {operator.name: 1.0 for operator in operators}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from planner.cost.layer_keys import LayerKeys
 from planner.model.operator import Operator
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 
 Array = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ MASKS_PER_LAYER = 2.0
 """Byte masks of the dropouts after attention and after the feed-forward."""
 
 
-def score_bytes(operators: Sequence[Operator], keys: LayerKeys, framework: FrameworkTraits) -> Array:
+def score_bytes(operators: Sequence[Operator], keys: LayerKeys, framework: Physics) -> Array:
     """Bytes of attention scores that a layer keeps on one device: [K].  Nothing with a fused kernel."""
     if framework.attention != "unfused":
         return np.zeros_like(keys.tp)
@@ -38,7 +38,7 @@ def score_bytes(operators: Sequence[Operator], keys: LayerKeys, framework: Frame
     return each * heads / keys.tp * keys.tokens * keys.sequence_length
 
 
-def output_copy_bytes(operators: Sequence[Operator], keys: LayerKeys, framework: FrameworkTraits) -> Array:
+def output_copy_bytes(operators: Sequence[Operator], keys: LayerKeys, framework: Physics) -> Array:
     """Bytes of further kept copies of the attention output of a layer on one device: [K]."""
     if framework.attention_output_copies == 0.0:
         return np.zeros_like(keys.tp)
@@ -46,7 +46,7 @@ def output_copy_bytes(operators: Sequence[Operator], keys: LayerKeys, framework:
     return framework.attention_output_copies * ELEMENT_BYTES * width * keys.tokens / keys.tp
 
 
-def gathered_context_bytes(operators: Sequence[Operator], keys: LayerKeys, framework: FrameworkTraits) -> Array:
+def gathered_context_bytes(operators: Sequence[Operator], keys: LayerKeys, framework: Physics) -> Array:
     """Bytes that context parallelism without a ring keeps beside the usual in a layer on one device: [K].
 
     A copy of the attention output in the order of this rank's tokens; under ``ring`` plans also keys and values of the
@@ -64,7 +64,7 @@ def gathered_context_bytes(operators: Sequence[Operator], keys: LayerKeys, frame
     return np.where(keys.cp > 1, ELEMENT_BYTES * kept, 0.0)
 
 
-def mask_bytes(keys: LayerKeys, hidden_size: int, framework: FrameworkTraits) -> Array:
+def mask_bytes(keys: LayerKeys, hidden_size: int, framework: Physics) -> Array:
     """Bytes of the hidden-wide dropout masks of a layer on one device: [K]."""
     if not framework.dropout:
         return np.zeros_like(keys.tp)

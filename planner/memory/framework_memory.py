@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planner.memory.states import WEIGHT_BYTES, StateBytes
 from planner.model.operator import Operator
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,7 +24,7 @@ STEP_WORKSPACE_BYTES = 2.0 * 2.0**25
 
 
 def with_framework_gradients(
-    state: StateBytes, zero: Ints, ranks: Array, kept_per_parameter: Array, traits: FrameworkTraits
+    state: StateBytes, zero: Ints, ranks: Array, kept_per_parameter: Array, traits: Physics
 ) -> StateBytes:
     """State with reduction buckets (where whole gradients are reduced over ``ranks``) and passing gradients: [R].
 
@@ -36,7 +36,7 @@ def with_framework_gradients(
     return replace(state, gradients=state.gradients + buckets, passing=state.passing + passing)
 
 
-def with_framework_kept(operators: Sequence[Operator], traits: FrameworkTraits) -> tuple[Operator, ...]:
+def with_framework_kept(operators: Sequence[Operator], traits: Physics) -> tuple[Operator, ...]:
     """Operators of a layer with what this framework's kernels keep: ``f`` more elements for an unfused gate.
 
     They are kept for, and freed with, the product that the next matmul reads: recomputing the activation makes both.
@@ -61,7 +61,7 @@ def gates_by_name(operators: Sequence[Operator]) -> dict[str, Operator]:
     }
 
 
-def framework_buffer_bytes(traits: FrameworkTraits, whole_bytes: Array, tp: Ints, layer_kept_bytes: Array) -> Array:
+def framework_buffer_bytes(traits: Physics, whole_bytes: Array, tp: Ints, layer_kept_bytes: Array) -> Array:
     """Buffers of a micro-batch on every stage: [R].
 
     ``whole_bytes``: hidden states of a whole micro-batch on one device; ``layer_kept_bytes``: kept by one layer.
@@ -71,12 +71,12 @@ def framework_buffer_bytes(traits: FrameworkTraits, whole_bytes: Array, tp: Ints
     return held + working
 
 
-def collective_buffer_bytes(traits: FrameworkTraits, whole_bytes: Array, tp: Ints) -> Array:
+def collective_buffer_bytes(traits: Physics, whole_bytes: Array, tp: Ints) -> Array:
     """Buffers that tensor-parallel collectives hold between steps too: [R]."""
     return np.where(tp > 1, traits.collective_buffers * whole_bytes, 0.0)
 
 
-def step_copy_bytes(traits: FrameworkTraits, zero: Ints, shards: Array) -> Array:
+def step_copy_bytes(traits: Physics, zero: Ints, shards: Array) -> Array:
     """Bytes a parameter of the flat copies (own shard and whole) through which ZeRO-1 gathers its weights: [R]."""
     if not traits.step_copies:
         return np.zeros(len(zero))

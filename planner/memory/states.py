@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.physics.physics import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, Physics
 from planner.problem import Workload
 
 Array = NDArray[np.float64]
@@ -57,7 +57,7 @@ def optimizer_bytes(workload: Workload) -> float:
 
 
 def state_bytes(
-    workload: Workload, zero: Ints, shards: Array, optimizer_offload: Ints, framework: FrameworkTraits = TUNED
+    workload: Workload, zero: Ints, shards: Array, optimizer_offload: Ints, framework: Physics = TUNED
 ) -> StateBytes:
     """State of one parameter under ``zero`` with ``shards`` ranks to split over: all [R].
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 
 PARITY_TOLERANCE = 1e-5
 """Largest relative difference of a loss to the single process that ``--single-process-check`` accepts, in fp32."""
@@ -24,11 +24,11 @@ class Difference(NamedTuple):
 
 
 def require_parity(differences: Sequence[Difference], where: str, hint: str | None = None) -> None:
-    """Say how far the run is from a single process, the first quantity's.  Raises TargetRefused when one is too far."""
+    """Say how far the run is from a single process, the first quantity's.  Raises BackEndRefused when one is too far."""
     print(f"largest relative difference to a single process: {differences[0].found:.2e}", file=sys.stderr, flush=True)
     for name, found, limit in differences:
         # Not a number is too far as well.
         if not found <= limit:
-            raise TargetRefused(
+            raise BackEndRefused(
                 f"{name} differ by {found:.2e} from a single process, more than {limit:.0e}", where=where, hint=hint
             )

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from planner.backends.native.space import violations
 from planner.backends.rules.rule import rule_input
-from planner.errors import DocumentInvalid, NotFound, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid, NotFound
 from planner.native.world_size import require_world_size
 from planner.plan import Plan
 
@@ -36,10 +36,10 @@ def check_world_size(plan: Plan, world_size: int) -> None:
 
 
 def refuse_unrunnable(plan: Plan) -> None:
-    """Raise TargetRefused with every rule of the native trainer that the plan breaks."""
+    """Raise BackEndRefused with every rule of the native trainer that the plan breaks."""
     findings = violations(rule_input(plan))
     if findings:
-        raise TargetRefused(
+        raise BackEndRefused(
             "the native trainer cannot run this plan: " + "; ".join(f"[{f.rule}] {f.message}" for f in findings),
             hint="emit the plan with `meshwright emit --target native`, which projects what it can",
         )

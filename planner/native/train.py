@@ -39,7 +39,7 @@ def train(
 ) -> list[StepRecord]:
     """Run the plan on the process group that exists; ``on_step`` is called on every rank.
 
-    Raises DocumentInvalid (another world size, unusable data) or TargetRefused (a plan that cannot run here).
+    Raises DocumentInvalid (another world size, unusable data) or BackEndRefused (a plan that cannot run here).
     """
     check_world_size(plan, dist.get_world_size())
     refuse_unrunnable(plan)

@@ -22,7 +22,7 @@ release to release.  From the fitted part of NVIDIA's tables: 0.193 with experts
 
 
 @dataclass(frozen=True)
-class FrameworkTraits(HostTraits, KernelTraits, CommunicationTraits, MemoryTraits):
+class Physics(HostTraits, KernelTraits, CommunicationTraits, MemoryTraits):
     """What one framework adds to operators, collectives and memory; the defaults add nothing."""
 
     name: str = "tuned"
@@ -41,4 +41,4 @@ class FrameworkTraits(HostTraits, KernelTraits, CommunicationTraits, MemoryTrait
         return math.hypot(self.time_spread, EXPERTS_SPREAD) if experts else self.time_spread
 
 
-TUNED = FrameworkTraits()
+TUNED = Physics()

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.cost.hardware import Hardware, problem_hardware
+from planner.backends.asked import problem_hardware
+from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel, RowCost
 from planner.pools.problem import PoolsProblem

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from planner.backends.asked import problem_of
 from planner.errors import DocumentInvalid
 from planner.plan import Plan
 from planner.replan.resharding import Resharding, resharding
@@ -72,7 +73,7 @@ def replan(
         num_devices = (nodes - len(lost)) * per_node
     if num_devices < 1:
         raise DocumentInvalid("no device is left", where="/lost_nodes", hint="name the nodes that are really gone")
-    problem = plan.problem.model_copy(update={"cluster": scale_cluster(cluster, num_devices)})
+    problem = problem_of(plan).model_copy(update={"cluster": scale_cluster(cluster, num_devices)})
     new = plan_on_all_devices(problem, options or SearchOptions(top_k=0), progress)
     kept = [node for node in range(nodes) if node not in set(lost)]
     origins = _origins(plan, new, kept)

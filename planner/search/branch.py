@@ -11,21 +11,23 @@ When stopped early, the smallest bound not yet examined is a lower bound of the 
 from __future__ import annotations
 
 import time
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.backends.asked import the_software
 from planner.candidate import Candidate
 from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel
 from planner.problem import Problem
 from planner.search.alternatives import Alternatives, Postponed
+from planner.search.backend_rules import BackEndRules
 from planner.search.bound import BoundTerms
-from planner.search.choices import TARGET_SPACES
 from planner.search.leaves import Leaves
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
-from planner.search.options import Progress, SearchOptions, SearchProgress
+from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context
 from planner.search.search_result import SearchResult, degrees
 from planner.search.setups import SharedSetups, layouts_by_setup, shardings_by_setup
@@ -33,7 +35,6 @@ from planner.search.space import Space
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
 from planner.search.stage_capacity import MemoryLimits
-from planner.search.target_rules import TargetRules
 from planner.strategy_rows import StrategyRows
 
 Array = NDArray[np.float64]
@@ -48,7 +49,7 @@ NO_FAST_FIT = "no split both fits and is fast enough"
 OWN_BOUND = "slower by its own bound"
 SHARED_BOUND = "slower by the bound of its kind"
 NOT_EXAMINED = "not examined before the time ran out"
-TARGET_RULES = "refused by the target's rules"
+BACKEND_RULES = "refused by the back-end's rules"
 HOST_FRACTION = 0.9
 """Part of a device's share of host memory that offloaded tensors may take."""
 FIRST_LAYOUTS = 48
@@ -70,10 +71,13 @@ class Search:
         self.costs = CostModel(problem.model, problem.workload, hardware, self.space.reliefs)
         self.rules = split_rules(problem, hardware)
         self.limits = MemoryLimits(self.rules.limit_bytes, self.rules.host_limit_bytes)
-        self.target = TargetRules(problem)
+        self.backend_rules = BackEndRules(problem)
         self.result = SearchResult()
         self.deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
         self._incumbent_s = float("inf")
+        self.incumbent, self.near = Incumbent(), 0.0
+        """The fastest plan of all searches that share it, and how near to its own optimum this search must come where it is
+        not the one that finds that plan (``planner.search.across_backends``)."""
         self._reached_s: float | None = None
         self.alternatives = Alternatives(options.top_k, self.result)
 
@@ -81,10 +85,9 @@ class Search:
         """Search for a candidate faster than ``cutoff_s``."""
         cores, result = self.space.cores, self.result
         if len(cores):
-            table, key = self.costs.keyed(cores)
+            (table, key), bounds = self._cores_costed
             counts = self.space.leaf_counts(cores)
             result.bounded = int(counts.sum())
-            bounds = self.core_bounds(cores, table, key)
             result.pruned[NO_ROOM] += int(counts[np.isinf(bounds)].sum())
             self._descend(cores, bounds, counts, table, key, cutoff_s)
         else:
@@ -98,6 +101,17 @@ class Search:
         if result.best is not None:
             result.lower_bound_s = min(result.lower_bound_s, result.best.step_time_s)
         return result
+
+    @cached_property
+    def _cores_costed(self) -> tuple[tuple[ModelCost, Ints], Array]:
+        """Costs and bounds of all cores."""
+        keyed = self.costs.keyed(self.space.cores)
+        return keyed, self.core_bounds(self.space.cores, *keyed)
+
+    @property
+    def least_bound_s(self) -> float:
+        """No strategy of the space is faster; infinity where nothing can fit."""
+        return float(self._cores_costed[1].min()) if len(self.space.cores) else float("inf")
 
     def find_alternatives(self) -> None:
         """Solve the most promising strategies of other degrees until no bound left can be an alternative.
@@ -263,13 +277,13 @@ class Search:
         self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds.min(initial=np.inf)))
 
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
-        if self.target.refuses(context.strategy):
-            self.result.pruned[TARGET_RULES] += 1
+        if self.backend_rules.refuses(context.strategy):
+            self.result.pruned[BACKEND_RULES] += 1
             return None
         self.result.evaluated += 1
         candidate = best_split(context, self.rules, cutoff_s)
-        if candidate is not None and self.target.refuses(candidate.strategy, candidate.split.chunk_layers):
-            self.result.pruned[TARGET_RULES] += 1
+        if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
+            self.result.pruned[BACKEND_RULES] += 1
             self.result.evaluated -= 1
             return None
         return candidate
@@ -280,6 +294,7 @@ class Search:
         if known is None or candidate.step_time_s < known.step_time_s:
             self.result.by_degrees[key] = candidate
         self._incumbent_s = min(self._incumbent_s, candidate.step_time_s)
+        self.incumbent.step_time_s = min(self.incumbent.step_time_s, candidate.step_time_s)
         if self.result.best is None or candidate.step_time_s < self.result.best.step_time_s:
             self.result.best = candidate
             self._tell("improved")
@@ -289,7 +304,8 @@ class Search:
         return self.alternatives.wanted_below_s(self._cutoff(cutoff_s))
 
     def _cutoff(self, cutoff_s: float) -> float:
-        return min(cutoff_s, self._incumbent_s)
+        own_s = min(cutoff_s, self._incumbent_s)
+        return max(min(own_s, self.incumbent.step_time_s), own_s * (1.0 - self.near)) if self.near else own_s
 
     def _late(self) -> bool:
         if self.options.stop is not None and self.options.stop():
@@ -317,10 +333,11 @@ def memory_limit_bytes(problem: Problem, hardware: Hardware) -> float:
 
 def split_rules(problem: Problem, hardware: Hardware) -> SplitRules:
     """What every dealing of layers must respect."""
+    columns = the_software(problem).release.space.columns
     return SplitRules(
         limit_bytes=memory_limit_bytes(problem, hardware),
         host_limit_bytes=hardware.host_memory_bytes_per_device * HOST_FRACTION,
-        uniform=TARGET_SPACES[problem.constraints.target].uniform_recompute,
-        even=TARGET_SPACES[problem.constraints.target].even_layers,
-        whole=TARGET_SPACES[problem.constraints.target].whole_recompute,
+        uniform=columns.uniform_recompute,
+        even=columns.even_layers,
+        whole=columns.whole_recompute,
     )

@@ -1,26 +1,22 @@
-"""Which values may each part of a strategy take?  The declared space, narrowed by pins, forbids and target.
+"""Which values may each part of a strategy take?  The declared space, narrowed by pins and forbids.
 
-Degrees range over *all* divisors, not only powers of two.  Four switches take one value where the target can run it,
+Degrees range over *all* divisors, not only powers of two.  Four switches take one value where the back-end can run it,
 because it is never worse in the cost model (overlap costs at most what it hides): ``overlap_tp`` (on with sp),
 ``overlap_ep``, ``overlap_grad_reduce`` and ``overlap_param_gather``; pin them to see the other value.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import get_args
 
 from planner.memory.activations import Relief
-from planner.problem import Constraints, Target
+from planner.problem import Constraints
 from planner.strategy import ScheduleName
-from planner.strategy_rows import SCHEDULES
 from profiles.validation import Finding, pointer_to, require
 
 VIRTUAL_STAGES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20)
 """Chunks a device that interleaving may use; more only adds hops."""
-GROUP_FACTORS = {"interleaved": (1, 2), "interleaved_zb": (1,)}
-"""Group sizes of the schedules that run micro-batches in groups, in units of pp; torch runs interleaved_zb with pp."""
 
 RELIEFS: tuple[Relief, ...] = (
     Relief(),
@@ -97,102 +93,6 @@ NEUTRAL: dict[str, int | str | bool] = {
 """What forbidding a field means, where it is not 1 or False."""
 NEVER_FORBIDDEN = ("dp_shard", "micro_batch_size", "num_microbatches")
 """Counts without a neutral value: a forbid can only mean an axis or a switch, these can only be pinned."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetSpace:
-    """What a back-end can run, as far as whole columns go; its own rules decide the rest."""
-
-    schedules: tuple[ScheduleName, ...]
-    cp_kinds: tuple[str, ...] = ("ring", "all_to_all")
-    zero_stages: tuple[int, ...] = (0, 1, 2, 3)
-    zero_stages_with_pipeline: tuple[int, ...] = (0, 1, 2, 3)
-    axis_orders: tuple[int, ...] = (0, 1)
-    expert_tensor_parallel: bool = True
-    optimizer_offload: bool = True
-    activation_offload: bool = True
-    overlap_ep: tuple[bool, ...] = (True,)
-    overlap_tp: bool = True
-    overlap_data: tuple[tuple[bool, bool], ...] = ((True, True),)
-    """(overlap_grad_reduce, overlap_param_gather) to try; several where a back-end's rules tie them to other fields."""
-    overlap_grad_with_pipeline: bool = True
-    selective_recompute: bool = True
-    uniform_recompute: bool = False
-    """Whether every chunk recomputes the same number of layers (a selective policy and offload: all of them)."""
-    even_layers: bool = False
-    """Whether every chunk holds equally many layers and one policy serves all of them."""
-    whole_recompute: bool = False
-    """Whether full recompute, too, is every layer or none; with ``uniform_recompute``."""
-
-
-_MEGATRON = TargetSpace(schedules=("1f1b", "interleaved"), overlap_ep=(True, False), uniform_recompute=True)
-
-TARGET_SPACES: dict[Target, TargetSpace] = {
-    "any": TargetSpace(schedules=SCHEDULES),
-    "megatron": _MEGATRON,
-    "megatron-bridge": _MEGATRON,
-    "accelerate": TargetSpace(
-        schedules=("1f1b",),
-        cp_kinds=("ring",),
-        axis_orders=(0,),
-        expert_tensor_parallel=False,
-        activation_offload=False,
-        overlap_ep=(False,),
-        overlap_tp=False,
-        overlap_data=((True, True), (True, False), (False, False)),
-        selective_recompute=False,
-    ),
-    "mindspeed": TargetSpace(
-        schedules=("1f1b", "interleaved", "dualpipev"),
-        overlap_ep=(True, False),
-        overlap_data=((True, True), (False, False)),
-        uniform_recompute=True,
-    ),
-    "deepspeed": TargetSpace(
-        schedules=("1f1b", "dualpipev"),
-        cp_kinds=("all_to_all",),
-        zero_stages_with_pipeline=(0, 1),
-        axis_orders=(0,),
-        expert_tensor_parallel=False,
-        activation_offload=False,
-        overlap_ep=(False,),
-        overlap_data=((True, True), (True, False), (False, False)),
-        selective_recompute=False,
-    ),
-    "native": TargetSpace(
-        schedules=SCHEDULES,
-        axis_orders=(0,),
-        expert_tensor_parallel=False,
-        optimizer_offload=False,
-        activation_offload=False,
-        overlap_ep=(False,),
-        overlap_tp=False,
-        overlap_grad_with_pipeline=False,
-    ),
-    "maxtext": TargetSpace(
-        schedules=("1f1b", "gpipe"),
-        zero_stages=(0, 1, 3),
-        zero_stages_with_pipeline=(0, 1, 3),
-        axis_orders=(0,),
-        activation_offload=False,
-        overlap_ep=(False,),
-        overlap_tp=False,
-        even_layers=True,
-    ),
-    "torchtitan": TargetSpace(
-        schedules=("1f1b", "gpipe", "interleaved", "zbv", "dualpipev", "looped_bfs", "interleaved_zb"),
-        cp_kinds=("ring",),
-        zero_stages=(0, 2, 3),
-        zero_stages_with_pipeline=(0, 1),
-        axis_orders=(0,),
-        optimizer_offload=False,
-        activation_offload=False,
-        overlap_ep=(False,),
-        overlap_grad_with_pipeline=False,
-        uniform_recompute=True,
-        whole_recompute=True,
-    ),
-}
 
 
 def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from planner.assemble_plan import assemble_plan
+from planner.backends.asked import asked_software, inside, problem_hardware, the_software, why_not_these_devices
+from planner.backends.backend import Software
 from planner.backends.rules.legality import broken_rules, model_shape
 from planner.backends.rules.strategy_findings import STRATEGY_FLAG, strategy_finding
 from planner.candidate import Candidate, Split
-from planner.cost.hardware import Hardware, problem_hardware
-from planner.cost.row_cost import CostModel
-from planner.plan import Plan, SearchReport
+from planner.cost.hardware import Hardware
+from planner.errors import NoFeasiblePlan
+from planner.plan import BackEndAnswer, Plan, SearchReport
 from planner.problem import Problem
+from planner.search.backend_rules import BackEndRules
 from planner.search.branch import split_rules
-from planner.search.choices import RELIEFS
 from planner.search.evaluate import evaluate_split
 from planner.search.family_split import given_split
-from planner.search.row_context import RowContext, row_context
+from planner.search.row_context import RowContext, strategy_context
+from planner.search.spelled import as_spelled
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
-from planner.search.target_rules import TargetRules
 from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows, relief_of
 from profiles.validation import Finding, FindingsInvalid, require
 
 
@@ -36,31 +37,88 @@ def estimate(
 ) -> Plan:
     """Predict one strategy, with its layers dealt optimally or as ``chunk_layers`` says.
 
-    A strategy that does not fit gives a plan of status ``infeasible``, with the memory that it would need.  Raises
-    FindingsInvalid with every broken rule of legality and of the problem's target, beside the fields that were
-    ``given`` (None = all of them).
+    Of several back-ends the fastest that runs the strategy answers, one in which it fits before one in which it does not;
+    the others stand in the plan's table.  A strategy that does not fit gives a plan of status ``infeasible``, with the
+    memory that it would need.  Raises FindingsInvalid with every broken rule of legality and of the (first) back-end,
+    beside the fields that were ``given`` (None = all of them).
     """
-    hardware = problem_hardware(problem)
-    context = strategy_context(problem, hardware, strategy)
-    _check(problem, context, strategy, chunk_layers, given)
-    rules = split_rules(problem, hardware)
+    made, refused = list[Plan](), list[FindingsInvalid]()
+    answers = list[BackEndAnswer]()
+    asked = asked_software(problem)
+    for wanted in asked:
+        reason = why_not_these_devices(wanted, problem) if len(asked) > 1 else None
+        try:
+            if reason is None:
+                made.append(_estimate_in(problem, wanted, strategy, chunk_layers, given))
+        except FindingsInvalid as error:
+            refused.append(error)
+            reason = error.what
+        if reason is not None:
+            answers.append(BackEndAnswer(backend=wanted.name, release=wanted.release.version, reason=reason))
+    if not made:
+        raise refused[0] if refused else _no_devices(answers)
+    order = sorted(made, key=lambda plan: (plan.status == "infeasible", plan.step_time_s))
+    if len(asked) == 1:
+        return order[0]
+    rows = [_row(plan, order[0].step_time_s) for plan in order]
+    return order[0].model_copy(update={"backends": (*rows, *answers)})
+
+
+def _no_devices(answers: Sequence[BackEndAnswer]) -> NoFeasiblePlan:
+    reasons = "; ".join(f"{each.backend} {each.reason}" for each in answers)
+    return NoFeasiblePlan(reasons, binding="devices", relaxations=("name another --backend",))
+
+
+def _row(plan: Plan, fastest_s: float) -> BackEndAnswer:
+    """A back-end's line of an estimate: a given strategy bounds nothing."""
+    fits = plan.status != "infeasible"
+    return BackEndAnswer(
+        backend=plan.backend,
+        release=plan.release,
+        step_time_s=plan.step_time_s if fits else None,
+        slower_by=plan.step_time_s / fastest_s - 1.0 if fits else None,
+        peak_memory_bytes=plan.peak_memory_bytes,
+        reason=None if fits else "it does not fit in memory",
+    )
+
+
+def _estimate_in(
+    problem: Problem,
+    wanted: Software,
+    strategy: Strategy,
+    chunk_layers: tuple[int, ...] | None,
+    given: Collection[str] | None,
+) -> Plan:
+    own = inside(problem, wanted)
+    hardware = problem_hardware(own)
+    strategy = BackEndRules(own).spelled(strategy, chunk_layers)
+    context = strategy_context(own, hardware, strategy)
+    _check(own, context, strategy, chunk_layers, given)
+    rules = split_rules(own, hardware)
     candidate = _given(context, rules, chunk_layers) if chunk_layers else best_split(context, rules)
     fits = candidate is not None
     if candidate is None:
         candidate = _nearest(context, rules, chunk_layers, given)
-    return _plan(problem, hardware, candidate, fits, chunk_layers is not None)
+    return _plan(problem, wanted, hardware, as_spelled(own, hardware, candidate), fits, chunk_layers is not None)
 
 
 def estimate_if_it_fits(problem: Problem, strategy: Strategy) -> Plan | None:
-    """Predict one strategy; None, and sooner, where it does not fit.  Raises as ``estimate`` does."""
-    hardware = problem_hardware(problem)
+    """Predict one strategy in the one back-end of a problem; None, and sooner, where it does not fit.
+
+    Raises as ``estimate`` does.
+    """
+    wanted, hardware = the_software(problem), problem_hardware(problem)
     context = strategy_context(problem, hardware, strategy)
     _check(problem, context, strategy, None, None)
     candidate = best_split(context, split_rules(problem, hardware))
-    return None if candidate is None else _plan(problem, hardware, candidate, fits=True, dealt=False)
+    if candidate is None:
+        return None
+    return _plan(problem, wanted, hardware, as_spelled(problem, hardware, candidate), fits=True, dealt=False)
 
 
-def _plan(problem: Problem, hardware: Hardware, candidate: Candidate, fits: bool, dealt: bool) -> Plan:
+def _plan(
+    problem: Problem, wanted: Software, hardware: Hardware, candidate: Candidate, fits: bool, dealt: bool
+) -> Plan:
     report = SearchReport(
         enumerated=1,
         pruned={},
@@ -72,20 +130,11 @@ def _plan(problem: Problem, hardware: Hardware, candidate: Candidate, fits: bool
         problem,
         hardware,
         candidate,
+        software=wanted,
         status="feasible" if fits else "infeasible",
         lower_bound_s=candidate.step_time_s,
         report=report,
     )
-
-
-def strategy_context(problem: Problem, hardware: Hardware, strategy: Strategy) -> RowContext:
-    """Costs of one strategy."""
-    relief = relief_of(strategy)
-    reliefs = RELIEFS if relief in RELIEFS else (*RELIEFS, relief)
-    costs = CostModel(problem.model, problem.workload, hardware, reliefs)
-    row = StrategyRows.of([strategy], reliefs)
-    keyed = costs.keyed(row)
-    return row_context(costs, keyed[0], row, costs.rows(row, keyed))
 
 
 def _check(
@@ -107,15 +156,14 @@ def strategy_findings(
     chunk_layers: tuple[int, ...] | None,
     given: Collection[str] | None = None,
 ) -> list[Finding]:
-    """Every rule of legality, else of the problem's target, that a strategy with this dealing of layers breaks."""
+    """Every rule of legality, else of the problem's one back-end, that a strategy with this dealing of layers breaks."""
     shape = model_shape(problem.model, problem.workload, problem.cluster.num_devices)
     broken = [rule for rule, breaks in broken_rules(context.row, shape) if breaks[0]]
     if broken:
         return [strategy_finding(rule.message, "", rule.places, given) for rule in broken]
-    rules = TargetRules(problem)
     return [
-        strategy_finding(each, "", (*rules.about(strategy, each), "--target"), given)
-        for each in rules.messages(strategy, chunk_layers)
+        strategy_finding(f"{each.rule}: {each.message}", "", (*each.fields, "--backend"), given)
+        for each in BackEndRules(problem).broken(strategy, chunk_layers)
     ]
 
 

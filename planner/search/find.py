@@ -7,17 +7,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
 from planner.assemble_plan import assemble_plan
-from planner.cost.hardware import problem_hardware
+from planner.backends.asked import asked_software
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan, SearchReport
-from planner.problem import Problem
-from planner.search.branch import Search
+from planner.problem import ANY, Problem
+from planner.search.across_backends import Compared, Entry, compare_backends, unrestricted_entry
+from planner.search.answers import backend_answers, unrestricted_answer
 from planner.search.device_counts import cheapest, fewest_devices, slowest_allowed_s, too_slow
 from planner.search.infeasible import no_feasible_plan
 from planner.search.options import Progress, SearchOptions
-from planner.search.search_result import SearchResult, degrees
-from planner.search.target_rules import TargetRules
+from planner.search.search_result import degrees
+from planner.search.spelled import as_spelled
 
 OPTIMAL_GAP = 1e-9
 
@@ -26,13 +31,14 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
     """Find the best plan, with its bound.
 
     Raises NoFeasiblePlan (with the binding constraint and what would relax it), BudgetSpent when the time limit ended
-    before any plan was found, DocumentInvalid for impossible pins.
+    before any plan was found, DocumentInvalid for impossible pins, NotFound for a back-end that is not known.
     """
     options = options or SearchOptions()
-    if problem.objective.minimize == "devices":
-        return fewest_devices(problem, options, progress, plan_on_all_devices)
-    if problem.objective.minimize == "cost":
-        return cheapest(problem, options, progress, plan_on_all_devices)
+    if problem.objective.minimize in ("devices", "cost"):
+        over_counts = fewest_devices if problem.objective.minimize == "devices" else cheapest
+        found = over_counts(problem, replace(options, compare=False), progress, plan_on_all_devices)
+        several = options.compare and len(asked_software(problem)) > 1
+        return plan_on_all_devices(found.problem, options, progress) if several else found
     plan = plan_on_all_devices(problem, options, progress)
     target_s = slowest_allowed_s(problem)
     if plan.step_time_s > target_s:
@@ -41,56 +47,81 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
 
 
 def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Progress | None = None) -> Plan:
-    """The fastest plan that uses every device of the problem's cluster."""
-    refused = TargetRules(problem).always()
-    if refused:
-        target = problem.constraints.target
-        raise NoFeasiblePlan(
-            f"{target} can run no plan of this problem, whatever the strategy: {'; '.join(refused)}",
-            binding=f"rules of {target}",
-            relaxations=("choose another --target",),
-        )
-    hardware = problem_hardware(problem)
-    search = Search(problem, hardware, options, progress)
-    result = search.run()
-    if result.best is None:
-        if not result.complete:
-            raise BudgetSpent(
-                f"no plan was found within {options.time_limit_s} s",
-                where="--time-limit",
-                hint="allow more time, or pin degrees to make the space smaller",
-            )
-        raise no_feasible_plan(problem, result)
-    if options.top_k:
+    """The fastest plan that uses every device of the problem's cluster, by any back-end that was asked."""
+    compared = compare_backends(problem, asked_software(problem), options, progress)
+    if compared.fastest is None:
+        raise _nothing(problem, compared, options)
+    fastest = compared.fastest
+    best, search = fastest.best, fastest.search
+    assert best is not None
+    assert search is not None
+    if options.top_k and not fastest.copied:
         search.find_alternatives()
-    best = result.best
     others = sorted(
-        (candidate for key, candidate in result.by_degrees.items() if key != degrees(best)),
+        (candidate for key, candidate in fastest.result.by_degrees.items() if key != degrees(best)),
         key=lambda candidate: candidate.step_time_s,
     )
-    proved = result.complete or result.lower_bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)
+    proved = compared.complete or compared.lower_bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)
+    answers = backend_answers(compared, best.step_time_s) if len(compared.entries) > 1 and options.compare else ()
+    free = None
+    if problem.constraints.backends == (ANY,) and options.compare:
+        free = unrestricted_answer(unrestricted_entry(problem, options, best.step_time_s), fastest)
     return assemble_plan(
         problem,
-        hardware,
-        best,
+        fastest.hardware,
+        as_spelled(fastest.problem, fastest.hardware, best),
+        software=fastest.software,
         status="optimal" if proved else "feasible",
-        lower_bound_s=best.step_time_s if proved else result.lower_bound_s,
-        report=_report(result, proved),
+        lower_bound_s=best.step_time_s if proved else min(compared.lower_bound_s, best.step_time_s),
+        report=_report(compared.entries, proved),
         others=others[: options.top_k],
+        backends=answers,
+        unrestricted=free,
     )
 
 
-def _report(result: SearchResult, proved: bool) -> SearchReport:
+def _nothing(problem: Problem, compared: Compared, options: SearchOptions) -> Exception:
+    """Why there is no plan: out of time, or the reasons of every back-end and a closer look at the most promising."""
+    searched = [each for each in compared.entries if each.search is not None]
+    if any(not each.result.complete for each in searched):
+        return BudgetSpent(
+            f"no plan was found within {options.time_limit_s} s",
+            where="--time-limit",
+            hint="allow more time, or pin degrees to make the space smaller",
+        )
+    if not searched:
+        reasons = "; ".join(f"{each.software.name}: {each.reason}" for each in compared.entries)
+        names = ", ".join(each.software.name for each in compared.entries)
+        what = f"no back-end can run a plan of this problem, whatever the strategy: {reasons}"
+        if len(compared.entries) == 1:
+            what = f"{names} can run no plan of this problem, whatever the strategy: {compared.entries[0].reason}"
+        return NoFeasiblePlan(what, binding=f"rules of {names}", relaxations=("choose another --backend",))
+    closest = searched[0]
+    error = no_feasible_plan(closest.problem, closest.result)
+    others = [each for each in compared.entries if each is not closest]
+    if others:
+        more = "; ".join(f"{each.software.name}: {each.reason}" for each in others)
+        error.what = f"no back-end has a plan; {closest.software.name}: {error.what}; {more}"
+    return error
+
+
+def _report(entries: Sequence[Entry], proved: bool) -> SearchReport:
+    """What all searches looked at; an answer that was copied was looked at once."""
     proof = (
-        "every strategy of the declared space was evaluated or has a lower bound that is not below this plan"
+        "every strategy of the spaces of all back-ends that were asked was evaluated or has a lower bound that is not below"
+        " this plan"
         if proved
         else "stopped early: the lower bound is the smallest bound of what was not examined"
     )
+    results = [each.result for each in entries if each.search is not None and not each.copied]
+    pruned, refused = Counter[str](), Counter[str]()
+    for result in results:
+        pruned, refused = pruned + result.pruned, refused + result.refused
     return SearchReport(
-        enumerated=result.enumerated,
-        pruned={reason: count for reason, count in sorted(result.pruned.items()) if count},
-        refused={reason: count for reason, count in sorted(result.refused.items()) if count},
-        bounded=result.bounded,
-        evaluated=result.evaluated,
+        enumerated=sum(result.enumerated for result in results),
+        pruned=dict(sorted(pruned.items())),
+        refused=dict(sorted(refused.items())),
+        bounded=sum(result.bounded for result in results),
+        evaluated=sum(result.evaluated for result in results),
         proof=proof,
     )

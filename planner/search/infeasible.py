@@ -6,12 +6,12 @@ import time
 
 import numpy as np
 
-from planner.cost.hardware import problem_hardware
+from planner.backends.asked import problem_hardware, the_software
 from planner.cost.row_cost import CostModel
 from planner.errors import MeshwrightError, NoFeasiblePlan
-from planner.problem import Problem
+from planner.problem import UNRESTRICTED, Problem
 from planner.search.bound import BoundTerms
-from planner.search.branch import TARGET_RULES, Search, memory_limit_bytes
+from planner.search.branch import BACKEND_RULES, Search, memory_limit_bytes
 from planner.search.memory_bound import lower_bounds_s
 from planner.search.options import SearchOptions, SearchProgress
 from planner.search.pin_conflict import PinConflict, pin_conflict, repinned, value_word
@@ -38,8 +38,8 @@ def no_feasible_plan(problem: Problem, result: SearchResult) -> NoFeasiblePlan:
     if conflict is not None:
         return NoFeasiblePlan(
             conflict.message,
-            binding=f"rules of {conflict.target}",
-            relaxations=_around(problem, conflict) or ("drop a pin, or choose another --target",),
+            binding=f"rules of {conflict.backend}",
+            relaxations=_around(problem, conflict) or ("drop a pin, or choose another --backend",),
             pruned=result.refused + result.pruned,
         )
     what, binding, otherwise = _diagnosis(problem, result)
@@ -50,7 +50,7 @@ def no_feasible_plan(problem: Problem, result: SearchResult) -> NoFeasiblePlan:
 
 def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
     """What is wrong, what binds, and a general remedy for the case that no tried one helps."""
-    devices, target = problem.cluster.num_devices, problem.constraints.target
+    devices, name = problem.cluster.num_devices, the_software(problem).name
     space = Space(problem, devices)
     if len(space.cores) and int(space.leaf_counts(space.cores).sum()) == 0:
         pinned = ", ".join(f"{name}={value}" for name, value in space.pins.items()) or "nothing"
@@ -66,9 +66,9 @@ def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
             return what, reason, "pin other values"
         what = f"no strategy is legal on {devices} devices; {count} choices fail the rule '{reason}'"
         return what, reason, "change the number of devices, the global batch size or the pins"
-    if result.pruned[TARGET_RULES] and _feasible(problem):
-        what = f"every strategy that fits is refused by the rules of {target}"
-        return what, f"rules of {target}", "choose another --target"
+    if result.pruned[BACKEND_RULES] and _feasible(problem):
+        what = f"every strategy that fits is refused by the rules of {name}"
+        return what, f"rules of {name}", "choose another --backend"
     if _has_plan(_roomy_host(problem)):
         what = f"{problem.model.name} fits {devices} devices only by offloading more than the host memory holds"
         return what, "host memory", "use nodes with more host memory, or more devices"
@@ -130,8 +130,10 @@ def _relaxations(problem: Problem) -> list[tuple[str, Problem]]:
     for name in constraints.forbids:
         rest = tuple(other for other in constraints.forbids if other != name)
         tries.append((f"allow {name}", _with(problem, constraints={"forbids": rest})))
-    if constraints.target != "any":
-        tries.append((f"use a target other than {constraints.target}", _with(problem, constraints={"target": "any"})))
+    name = the_software(problem).name
+    if name != UNRESTRICTED:
+        free = _with(problem, constraints={"backends": (UNRESTRICTED,)})
+        tries.append((f"use another back-end than {name}", free))
     if constraints.memory_margin_fraction > 0.02:
         tries.append(("lower --memory-margin to 0.02", _with(problem, constraints={"memory_margin_fraction": 0.02})))
     if workload.sequence_length >= 2048:

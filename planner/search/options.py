@@ -12,12 +12,21 @@ class SearchOptions:
 
     ``seed`` is part of the contract of reproducibility; the search uses no randomness.
     ``stop``: asked often while searching; True ends the search as an expired time limit does, best plan and bound kept.
+    ``compare``: whether every back-end that was asked gets an answer of its own, or only the fastest one counts.
     """
 
     top_k: int = 3
     time_limit_s: float | None = None
     seed: int = 0
     stop: Callable[[], bool] | None = None
+    compare: bool = True
+
+
+@dataclass(slots=True)
+class Incumbent:
+    """The fastest plan found so far, over all searches that share this."""
+
+    step_time_s: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True)

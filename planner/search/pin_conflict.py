@@ -1,12 +1,12 @@
-"""Which pins can the target not take, by which of its rules, and which other values would it take?
+"""Which pins can the back-end not take, by which of its rules, and which other values would it take?
 
-Pins are in conflict with a target when nothing is left under them that it runs.  Of several pins the smallest set that
+Pins are in conflict with a back-end when nothing is left under them that it runs.  Of several pins the smallest set that
 still leaves nothing is named: they are let go one after the other, and a pin whose absence changes nothing stays away.
 What is left needs every one of its members (an irreducible set; the deletion filter of Chinneck and Dravnieks, ORSA
 Journal on Computing 3, 1991).
 
-*Nothing is left* means: the target's columns (``choices.TARGET_SPACES``) hold no strategy, or all of them break a rule
-of the target.  Rules are asked without a split, about some strategies of every kind, so that the cost does not grow
+*Nothing is left* means: the back-end's columns (``planner.backends.rules.columns``) hold no strategy, or all of them
+break a rule of its.  Rules are asked without a split, about some strategies of every kind, so that the cost does not grow
 with the cluster.
 """
 
@@ -19,11 +19,14 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.backends.asked import the_software
+from planner.backends.registry import software
+from planner.backends.rules.columns import Columns
 from planner.errors import DocumentInvalid
-from planner.problem import Constraints, Problem
-from planner.search.choices import ALIASES, NAMES, SWITCHES, TARGET_SPACES, TargetSpace
+from planner.problem import UNRESTRICTED, Constraints, Problem
+from planner.search.backend_rules import BackEndRules
+from planner.search.choices import ALIASES, NAMES, SWITCHES
 from planner.search.space import Space
-from planner.search.target_rules import TargetRules
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows, distinct_rows
 
@@ -44,21 +47,21 @@ _COLUMNS = {
     "etp": ("expert_tensor_parallel",),
     "optimizer_offload": ("optimizer_offload",),
     "activation_offload": ("activation_offload",),
-    "recompute": ("selective_recompute",),
+    "recompute": ("recompute",),
     "overlap_grad_reduce": ("overlap_grad_with_pipeline",),
 }
-"""Columns of a target's space that decide which values of a field are declared at all."""
+"""Columns of a back-end's space that decide which values of a field are declared at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinConflict:
-    """Pins that leave nothing that the target runs; each of them is needed for that."""
+    """Pins that leave nothing that the back-end runs; each of them is needed for that."""
 
-    target: str
+    backend: str
     pins: tuple[str, ...]
     """``zero_stage=2``, or ``no cp`` for a forbid."""
     rules: tuple[str, ...]
-    """The target's rules, of which every strategy under the pins breaks one, in their own words."""
+    """The back-end's rules, of which every strategy under the pins breaks one, in their own words."""
     instead: tuple[tuple[str, int | str | bool], ...]
     """(pin, value): other values of a named setting under which, all else equal, something is left."""
 
@@ -66,31 +69,31 @@ class PinConflict:
     def message(self) -> str:
         """What contradicts what, and why."""
         verb = "contradicts" if len(self.pins) == 1 else "together contradict"
-        why = "; ".join(self.rules) or "the search inside this target does not try it"
-        return f"{' and '.join(self.pins)} {verb} the rules of {self.target}: {why}"
+        why = "; ".join(self.rules) or "the search inside this back-end does not try it"
+        return f"{' and '.join(self.pins)} {verb} the rules of {self.backend}: {why}"
 
 
 def pin_conflict(problem: Problem) -> PinConflict | None:
-    """The smallest set of pins and forbids that the problem's target cannot take; None when it is not for them."""
-    constraints, target = problem.constraints, problem.constraints.target
+    """The smallest set of pins and forbids that the problem's one back-end cannot take; None when it is not for them."""
+    constraints, name = problem.constraints, the_software(problem).name
     names = (*constraints.pins, *constraints.forbids)
-    if target == "any" or not names or _leaves_something(problem):
+    if name == UNRESTRICTED or not names or _leaves_something(problem):
         return None
     if not _leaves_something(_only(problem, frozenset())):
         return None
     needed = frozenset(names)
-    for name in names:
-        if not _leaves_something(_only(problem, needed - {name})):
-            needed -= {name}
+    for each in names:
+        if not _leaves_something(_only(problem, needed - {each})):
+            needed -= {each}
     narrow = _only(problem, needed)
-    refused = list(_strategies(Space(narrow, problem.cluster.num_devices, _wider(narrow.constraints))))
+    refused = list(_strategies(Space(narrow, problem.cluster.num_devices, _wider(narrow))))
     if not refused:
-        return None  # contradictory whatever the target
+        return None  # contradictory whatever the back-end
     pins = tuple(f"{name}={value_word(value)}" for name, value in narrow.constraints.pins.items())
     return PinConflict(
-        target=target,
+        backend=name,
         pins=(*pins, *(f"no {name}" for name in narrow.constraints.forbids)),
-        rules=_named_rules(TargetRules(narrow), refused),
+        rules=_named_rules(BackEndRules(narrow), refused),
         instead=tuple(_instead(problem, narrow.constraints)),
     )
 
@@ -110,7 +113,7 @@ def _only(problem: Problem, names: frozenset[str]) -> Problem:
 
 
 def _leaves_something(problem: Problem) -> bool:
-    rules = TargetRules(problem)
+    rules = BackEndRules(problem)
     try:
         space = Space(problem, problem.cluster.num_devices)
     except DocumentInvalid:  # forbidden at once
@@ -152,15 +155,16 @@ def _of_every_kind(rows: StrategyRows) -> StrategyRows:
     return rows.take(np.sort(order[np.concatenate(picked).astype(np.int64)]))
 
 
-def _wider(constraints: Constraints) -> TargetSpace:
-    """The target's space with every value of the pinned fields declared, so that its rules can speak about them."""
+def _wider(problem: Problem) -> Columns:
+    """The back-end's columns with every value of the pinned fields declared, so that its rules can speak about them."""
+    constraints = problem.constraints
     fields = [ALIASES.get(name, name) for name in (*constraints.pins, *constraints.forbids)]
-    everything = TARGET_SPACES["any"]
+    everything = software(UNRESTRICTED).release.space.columns
     columns = {column: getattr(everything, column) for field in fields for column in _COLUMNS.get(field, ())}
-    return replace(TARGET_SPACES[constraints.target], **columns)
+    return replace(the_software(problem).release.space.columns, **columns)
 
 
-def _named_rules(rules: TargetRules, refused: list[Strategy]) -> tuple[str, ...]:
+def _named_rules(rules: BackEndRules, refused: list[Strategy]) -> tuple[str, ...]:
     """The fewest rules that refuse all of the strategies (greedily), each in the words that it has for the first one.
 
     None when a strategy is refused by no rule: the search inside the target just does not try it.

@@ -12,20 +12,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.assemble_plan import assemble_plan
+from planner.backends.asked import asked_software, problem_hardware, problem_of, software_of
 from planner.candidate import Candidate, Split
-from planner.cost.hardware import Hardware, problem_hardware
+from planner.cost.hardware import Hardware
 from planner.plan import Plan, StagePlan
 from planner.problem import Problem
 from planner.search.branch import memory_limit_bytes, split_rules
 from planner.search.choices import checked_pins
 from planner.search.device_counts import cut_to, slowest_allowed_s
-from planner.search.estimate import layer_findings, strategy_context, strategy_findings
+from planner.search.estimate import layer_findings, strategy_findings
 from planner.search.evaluate import evaluate_split
+from planner.search.row_context import strategy_context
 from solver.check import CheckFailed
 
 TOLERANCE = 1e-9
 """Largest relative difference of a number; sums over many strategies at once may be rounded differently."""
-OF_THE_SEARCH = frozenset({"status", "lower_bound_s", "gap", "search", "alternatives"})
+OF_THE_SEARCH = frozenset({"status", "lower_bound_s", "gap", "search", "alternatives", "backends", "unrestricted"})
 """Fields that say what the search did; everything else follows from the problem and the decisions."""
 OF_RELIEF = frozenset({"recompute", "activation_offload"})
 """Pins that allow a relief where it is needed: a plan in which no stage needs it does not name it."""
@@ -47,6 +49,8 @@ def recheck_plan(plan: Plan, asked: Problem) -> None:
 def _question(plan: Plan, asked: Problem) -> Iterator[str]:
     """Is it the question that was asked?  Fewer devices are an answer only where devices or cost are minimised."""
     answered = plan.problem
+    if software_of(plan) not in asked_software(asked):
+        yield f"it is a plan of {plan.backend}, which was not asked"
     if answered == asked:
         return
     count = answered.cluster.num_devices
@@ -57,7 +61,8 @@ def _question(plan: Plan, asked: Problem) -> Iterator[str]:
 
 
 def _decisions(plan: Plan) -> Iterator[str]:
-    problem, hardware = plan.problem, problem_hardware(plan.problem)
+    problem = problem_of(plan)
+    hardware = problem_hardware(problem)
     strategy = plan.chosen()
     if strategy.world_size != problem.cluster.num_devices:
         yield f"its degrees make {strategy.world_size} devices of {problem.cluster.num_devices}"
@@ -75,7 +80,13 @@ def _decisions(plan: Plan) -> Iterator[str]:
     if candidate.step_time_s > slowest_allowed_s(problem) * (1 + TOLERANCE):
         yield f"a step takes {candidate.step_time_s:.6g} s, {slowest_allowed_s(problem):.6g} s are allowed"
     again = assemble_plan(
-        problem, hardware, candidate, status=plan.status, lower_bound_s=plan.lower_bound_s, report=plan.search
+        plan.problem,
+        hardware,
+        candidate,
+        software=software_of(plan),
+        status=plan.status,
+        lower_bound_s=plan.lower_bound_s,
+        report=plan.search,
     )
     claimed, computed = (made.model_dump(mode="json", exclude=set(OF_THE_SEARCH)) for made in (plan, again))
     yield from _differences(claimed, computed, "")

@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import StageMemory, end_seconds, head_stage, stage_memory
+from planner.problem import Problem
+from planner.search.choices import RELIEFS
 from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows
+from planner.strategy_rows import StrategyRows, relief_of
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -116,3 +119,13 @@ def _prefix(costs: CostModel, table: ModelCost, cost: RowCost) -> Prefix:
         dense=running(cost.layer_dense[0]),
         expert=running(cost.layer_expert[0]),
     )
+
+
+def strategy_context(problem: Problem, hardware: Hardware, strategy: Strategy) -> RowContext:
+    """Costs of one strategy."""
+    relief = relief_of(strategy)
+    reliefs = RELIEFS if relief in RELIEFS else (*RELIEFS, relief)
+    costs = CostModel(problem.model, problem.workload, hardware, reliefs)
+    row = StrategyRows.of([strategy], reliefs)
+    keyed = costs.keyed(row)
+    return row_context(costs, keyed[0], row, costs.rows(row, keyed))

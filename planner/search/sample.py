@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from planner.cost.hardware import problem_hardware
+from planner.backends.asked import problem_hardware
 from planner.plan import Plan
 from planner.problem import Problem
+from planner.search.backend_rules import BackEndRules
 from planner.search.branch import Search
 from planner.search.estimate import estimate_if_it_fits
 from planner.search.options import SearchOptions
-from planner.search.target_rules import TargetRules
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 
@@ -48,7 +48,7 @@ def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
 
 def random_plans(problem: Problem, seed: int, tries: int) -> Iterator[Plan]:
     """Plans of those of ``tries`` random strategies that the problem's target runs and that fit in memory."""
-    rules = TargetRules(problem)
+    rules = BackEndRules(problem)
     if rules.always():
         return
     drawn = random_strategies(problem, seed)

@@ -16,9 +16,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.backends.asked import the_software
+from planner.backends.rules.columns import Columns
 from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.problem import Problem
-from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES, TargetSpace, checked_pins
+from planner.search.choices import RELIEFS, VIRTUAL_STAGES, checked_pins
 from planner.strategy import LOOPED_SCHEDULES, V_SCHEDULES
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
 
@@ -54,12 +56,12 @@ def divisors(number: int) -> list[int]:
 
 
 class Space:
-    """All strategies of a problem for a given number of devices, level by level; ``target`` replaces the problem's."""
+    """All strategies of a back-end for a number of devices, level by level; ``columns`` replaces the back-end's."""
 
-    def __init__(self, problem: Problem, num_devices: int, target: TargetSpace | None = None) -> None:
+    def __init__(self, problem: Problem, num_devices: int, columns: Columns | None = None) -> None:
         self.problem = problem
         self.pins = checked_pins(problem.constraints)
-        self.target = target or TARGET_SPACES[problem.constraints.target]
+        self.columns = columns or the_software(problem).release.space.columns
         self.shape: ModelShape = model_shape(problem.model, problem.workload, num_devices)
         self.reliefs = RELIEFS
         self.pruned: Counter[str] = Counter()
@@ -192,20 +194,23 @@ class Space:
 
     def _tp_allowed(self, tp: int) -> bool:
         shape = self.shape
+        if tp > 1 and not self.columns.tensor_parallel:
+            return False
         widths = all(width % tp == 0 for width in (*shape.heads, *shape.intermediate_sizes))
         return widths and all(kv % tp == 0 or tp % kv == 0 for kv in shape.kv_heads)
 
     def _cp_allowed(self, cp: int) -> bool:
-        return self.shape.sequence_length % cp == 0
+        return self.shape.sequence_length % cp == 0 and (cp == 1 or bool(self.columns.cp_kinds))
 
     def _pp_allowed(self, pp: int) -> bool:
-        return pp <= self.shape.num_layers
+        return pp <= self.shape.num_layers and (pp == 1 or self.columns.pipeline_parallel)
 
     def _expert_degrees(self, tp: int, cp: int, dp: int) -> list[tuple[int, int]]:
         if not self.shape.is_moe:
             return [(1, 1)]
-        etps = divisors(tp) if self.target.expert_tensor_parallel else [1]
-        pairs = [(ep, etp) for ep in divisors(min(self.shape.experts)) for etp in etps]
+        etps = divisors(tp) if self.columns.expert_tensor_parallel else [1]
+        eps = divisors(min(self.shape.experts)) if self.columns.expert_parallel else [1]
+        pairs = [(ep, etp) for ep in eps for etp in etps]
         return [
             (ep, etp)
             for ep, etp in pairs
@@ -243,20 +248,21 @@ class Space:
         return self.pins.get(name, value) != value
 
     def _sp_codes(self, has_tp: bool) -> list[int]:
-        codes = [0] if not has_tp else ([1] if self.shape.is_moe else [1, 0])
+        allowed = [int(value) for value in self.columns.sequence_parallel]
+        codes = [0] if not has_tp else [code for code in allowed if code or not self.shape.is_moe]
         return [code for code in codes if not self._off("sp", code)]
 
     def _cp_codes(self, cp: int) -> list[int]:
         if cp == 1:
             return [] if self._off("cp_kind", "none") else [0]
-        return [int(kind == "ring") for kind in self.target.cp_kinds if not self._off("cp_kind", kind)]
+        return [int(kind == "ring") for kind in self.columns.cp_kinds if not self._off("cp_kind", kind)]
 
     def _overlap_tp(self, sp: int) -> int:
-        return int(self.pins.get("overlap_tp", bool(sp) and self.target.overlap_tp))
+        return int(self.pins.get("overlap_tp", bool(sp) and self.columns.overlap_tp))
 
     def _overlap_ep_codes(self, has_ep: bool) -> list[int]:
         pinned = self.pins.get("overlap_ep")
-        values = self.target.overlap_ep if pinned is None else (bool(pinned),)
+        values = self.columns.overlap_ep if pinned is None else (bool(pinned),)
         return [int(value) for value in values] if has_ep else [0]
 
     def _schedule_table(self, pp: int, count: int, dp: int) -> Ints:
@@ -265,10 +271,10 @@ class Space:
         cached = self._tables.get((0, pp, count, int(ordered)))
         if cached is not None:
             return cached
-        orders = self.target.axis_orders if ordered else (0,)
+        orders = self.columns.axis_orders if ordered else (0,)
         choices = [
             (SCHEDULES.index(name), vpp, group, order)
-            for name in self.target.schedules
+            for name in self.columns.schedules
             if not self._off("schedule", name)
             for vpp, group in self._chunk_choices(name, pp, count)
             if not self._off("vpp", vpp) and not self._off("microbatch_group_size", group)
@@ -288,31 +294,35 @@ class Space:
         if pp == 1:
             return [(1, 0)] if name == "1f1b" else []
         if name in LOOPED_SCHEDULES:
-            factors = GROUP_FACTORS.get(name, ())
+            factors = self._group_factors(name)
             groups = [pp * factor for factor in factors if _group_fits(count, pp * factor, pp)] if factors else [0]
             return [(vpp, group) for vpp in VIRTUAL_STAGES if vpp * pp <= layers for group in groups]
         if name in V_SCHEDULES:
             return [(2, 0)] if count >= 2 * pp and 2 * pp <= layers else []
         return [(1, 0)]
 
+    def _group_factors(self, name: str) -> tuple[int, ...]:
+        """Group sizes in units of pp; torch runs interleaved_zb in groups of pp, looped_bfs has none."""
+        return {"interleaved": self.columns.group_factors, "interleaved_zb": (1,)}.get(name, ())
+
     def _zero_stages(self, pp: int) -> list[int]:
-        stages = self.target.zero_stages_with_pipeline if pp > 1 else self.target.zero_stages
+        stages = self.columns.zero_stages_with_pipeline if pp > 1 else self.columns.zero_stages
         return [stage for stage in stages if self.pins.get("zero_stage", stage) == stage]
 
     @cached_property
     def relief_codes(self) -> list[int]:
-        """Memory reliefs that the pins and the target allow, as positions in ``reliefs``."""
+        """Memory reliefs that the pins and the back-end allow, as positions in ``reliefs``."""
         codes = []
         for code, relief in enumerate(self.reliefs):
             if "moe" in relief.modules and not self.shape.is_moe:
                 continue
             if "mlp" in relief.modules and not self.shape.intermediate_sizes:
                 continue
-            if relief.offload and (not self.target.activation_offload or self.pins.get("activation_offload") is False):
+            if relief.offload and (not self.columns.activation_offload or self.pins.get("activation_offload") is False):
                 continue
             if self.pins.get("activation_offload") is True and not relief.offload:
                 continue
-            if relief.recompute == "selective" and not self.target.selective_recompute:
+            if relief.recompute not in self.columns.recompute:
                 continue
             if self.pins.get("recompute", relief.recompute) == relief.recompute:
                 codes.append(code)
@@ -320,8 +330,8 @@ class Space:
 
     @property
     def offloads(self) -> list[int]:
-        """Optimizer offload choices that the pins and the target allow."""
-        allowed = [0, 1] if self.target.optimizer_offload else [0]
+        """Optimizer offload choices that the pins and the back-end allow."""
+        allowed = [0, 1] if self.columns.optimizer_offload else [0]
         pinned = self.pins.get("optimizer_offload")
         return [value for value in allowed if pinned is None or value == int(pinned)]
 
@@ -332,7 +342,7 @@ class Space:
             rows = [
                 (replicate, zero, offload, reduces, gathers)
                 for zero in self._zero_stages(pp)
-                for replicate in (divisors(dp) if zero else [1])
+                for replicate in (divisors(dp) if zero and self.columns.hybrid_sharding else [1])
                 if not self._off("dp_replicate", replicate) and not self._off("dp_shard", dp // replicate)
                 for offload in self.offloads
                 if zero or not offload
@@ -343,14 +353,14 @@ class Space:
         return cached
 
     def _overlap_data(self, pp: int) -> list[tuple[int, int]]:
-        """(overlap_grad_reduce, overlap_param_gather) choices; a pin replaces what the target would take."""
-        possible = pp == 1 or self.target.overlap_grad_with_pipeline
+        """(overlap_grad_reduce, overlap_param_gather) choices; a pin replaces what the back-end would take."""
+        possible = pp == 1 or self.columns.overlap_grad_with_pipeline
         pairs = {
             (
                 int(self.pins.get("overlap_grad_reduce", reduces and possible)),
                 int(self.pins.get("overlap_param_gather", gathers)),
             )
-            for reduces, gathers in self.target.overlap_data
+            for reduces, gathers in self.columns.overlap_data
         }
         return sorted((pair for pair in pairs if possible or not pair[0]), reverse=True)
 

@@ -95,7 +95,7 @@ class OperatorTimes:
         batch, heads, length, width = (query[:, dim].astype(np.float64) for dim in range(4))
         scores = batch * heads * length * keys
         forward_s, backward_s = attention_seconds(
-            self.hardware.framework.attention,
+            self.hardware.physics.attention,
             self.hardware.pool.device.architecture,
             self.hardware.rates,
             flops=4.0 * scores * width * (0.5 if node.work.causal else 1.0),

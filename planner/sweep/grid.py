@@ -63,7 +63,6 @@ def grid(question: SweepQuestion, sources: Sources) -> tuple[Cell, ...]:
                 workload=workloads[length, batch],
                 constraints=question.constraints,
                 profile=profiles[cluster],
-                framework=question.framework,
             )
         devices = clusters[cluster].num_devices if count is None else count
         cells.append(Cell(index, model, cluster, devices, length, batch, problem, refusal))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, model_validator
 
-from planner.backends.known_physics import FRAMEWORKS
-from planner.physics.physics import TUNED
+from planner.older_documents import problem_of_today
 from planner.problem import Constraints, OptimizerName, Precision
 from profiles.document import Document
 
@@ -18,7 +17,7 @@ Name = Annotated[str, Field(min_length=1)]
 class SweepQuestion(Document):
     """Every combination of the axes is one planning problem; the rest holds for all of them."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     models: tuple[Name, ...] = Field(min_length=1, description="built-in names, or paths of descriptions")
     clusters: tuple[Name, ...] = Field(min_length=1, description="catalogue names, or paths of cluster files")
     device_counts: tuple[Count, ...] = Field(
@@ -32,14 +31,11 @@ class SweepQuestion(Document):
     images_per_sample: int = Field(default=0, ge=0)
     dropout: bool = False
     constraints: Constraints = Field(default_factory=Constraints)
-    framework: str = TUNED.name
 
-    @field_validator("framework")
+    @model_validator(mode="before")
     @classmethod
-    def _known_framework(cls, name: str) -> str:
-        if name not in FRAMEWORKS:
-            raise ValueError(f"no framework is called {name!r}; choose among {', '.join(sorted(FRAMEWORKS))}")
-        return name
+    def _of_today(cls, data: Any) -> Any:
+        return problem_of_today(data)
 
     @property
     def num_cells(self) -> int:

@@ -14,15 +14,18 @@ import time
 from typing import Any
 
 from planner.assemble_plan import assemble_plan
-from planner.cost.hardware import Hardware, problem_hardware
+from planner.backends.asked import asked_software, inside, problem_hardware, why_not_these_devices
+from planner.backends.backend import Software
+from planner.cost.hardware import Hardware
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan, SearchReport
 from planner.problem import Constraints, Problem
+from planner.search.backend_rules import BackEndRules
 from planner.search.branch import Search
 from planner.search.find import OPTIMAL_GAP
 from planner.search.options import SearchOptions
 from planner.search.search_result import SearchResult
-from planner.search.target_rules import TargetRules
+from planner.search.spelled import as_spelled
 
 LEFT_OUT = ("cp", "activation_offload", "optimizer_offload", "dp_replicate")
 HELD: dict[str, Any] = {"axis_order": "tp-cp-ep-dp-pp", "micro_batch_size": 1}
@@ -35,17 +38,38 @@ def quick_plan(problem: Problem, time_limit_s: float) -> Plan:
     Raises NoFeasiblePlan when nothing fits, BudgetSpent when that could not be decided in time.
     """
     end_s = time.monotonic() + time_limit_s
-    refused = TargetRules(problem).always()
-    if refused:
-        raise NoFeasiblePlan(refused[0], binding=f"rules of {problem.constraints.target}")
-    hardware = problem_hardware(problem)
-    bound_s = _bound_s(problem, hardware)
-    narrow = problem.model_copy(update={"constraints": narrowed(problem.constraints)})
+    candidates, refused = list[tuple[float, Software]](), list[str]()
+    for each in asked_software(problem):
+        own = inside(problem, each)
+        wrong = [why_not_these_devices(each, problem), *BackEndRules(own).always()]
+        if any(wrong):
+            refused.append(f"{each.name}: {'; '.join(word for word in wrong if word)}")
+        else:
+            candidates.append((_bound_s(own, problem_hardware(own)), each))
+    if not candidates:
+        raise NoFeasiblePlan("; ".join(refused), binding="rules of the back-ends")
+    candidates.sort(key=lambda pair: pair[0])
+    # The most promising back-end that has a plan answers; the bound is over all of them.
+    bound_s = candidates[0][0]
+    for position, (_, each) in enumerate(candidates):
+        try:
+            return _plan_in(problem, each, bound_s, end_s)
+        except NoFeasiblePlan:
+            if position + 1 == len(candidates):
+                raise
+    raise AssertionError("unreachable: the last back-end returns or raises")
+
+
+def _plan_in(problem: Problem, wanted: Software, bound_s: float, end_s: float) -> Plan:
+    """A good plan of one back-end.  Raises as ``quick_plan`` does."""
+    own = inside(problem, wanted)
+    hardware = problem_hardware(own)
+    narrow = own.model_copy(update={"constraints": narrowed(own.constraints)})
     result = _search(narrow, hardware, end_s)
     proof = PROOF
     if result.best is None:
-        result, proof = _search(problem, hardware, end_s), "searched in the whole space as long as time was"
-        bound_s = result.lower_bound_s
+        result, proof = _search(own, hardware, end_s), "searched in the whole space as long as time was"
+        bound_s = min(bound_s, result.lower_bound_s)
     if result.best is None:
         if result.complete:
             raise NoFeasiblePlan(
@@ -54,7 +78,7 @@ def quick_plan(problem: Problem, time_limit_s: float) -> Plan:
                 relaxations=("offer more devices or more memory",),
             )
         raise BudgetSpent("whether it fits was not decided in time", hint="allow more time, or ask for a plan")
-    return _plan(problem, hardware, result, bound_s, proof)
+    return _plan(problem, wanted, hardware, result, bound_s, proof)
 
 
 def narrowed(constraints: Constraints) -> Constraints:
@@ -78,7 +102,9 @@ def _search(problem: Problem, hardware: Hardware, end_s: float) -> SearchResult:
     return Search(problem, hardware, SearchOptions(top_k=0, time_limit_s=left_s)).run()
 
 
-def _plan(problem: Problem, hardware: Hardware, result: SearchResult, bound_s: float, proof: str) -> Plan:
+def _plan(
+    problem: Problem, wanted: Software, hardware: Hardware, result: SearchResult, bound_s: float, proof: str
+) -> Plan:
     best = result.best
     if best is None:
         raise BudgetSpent("no plan was found in time")
@@ -94,7 +120,8 @@ def _plan(problem: Problem, hardware: Hardware, result: SearchResult, bound_s: f
     return assemble_plan(
         problem,
         hardware,
-        best,
+        as_spelled(inside(problem, wanted), hardware, best),
+        software=wanted,
         status="optimal" if proved else "feasible",
         lower_bound_s=best.step_time_s if proved else bound_s,
         report=report,

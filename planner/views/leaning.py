@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from planner.backends.asked import physics_of
 from planner.coverage.leaning import Leaning
 from planner.plan import Plan
 from planner.problem import Problem
@@ -56,7 +57,7 @@ def leaning_view(plan: Plan, rows: int, problem: Problem | None = None) -> Leani
     from planner.coverage.coverage import coverage
 
     problem = problem or plan.problem
-    hardware = problem_hardware(problem)
+    hardware = problem_hardware(problem, physics_of(plan))
     found = coverage(problem, hardware, plan.chosen(), plan.breakdown_s)
     measured = hardware.rates.measured.profile if hardware.rates.measured else None
     interval, sigma = _spread(plan, found.input_sigma if measured else None)
@@ -81,11 +82,11 @@ def leaning_view(plan: Plan, rows: int, problem: Problem | None = None) -> Leani
 
 
 def _spread(plan: Plan, input_sigma: dict[str, float] | None) -> tuple[tuple[float, float], float]:
-    from planner.backends.known_physics import framework_traits
+    from planner.backends.asked import physics_of
     from planner.uncertainty import step_interval_s, step_sigma
 
     used = plan.problem.calibration
-    traits, experts = framework_traits(plan.problem.framework), plan.problem.model.has_experts
+    traits, experts = physics_of(plan), plan.problem.model.has_experts
     studied = traits.spread_at(plan.chosen().world_size, experts=experts)
     spread = (input_sigma, used.framework_sigma if used else None)
     interval = step_interval_s(plan.breakdown_s, *spread, studied_sigma=studied)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from planner.backends.asked import physics_of
 from planner.communication_bill import Traffic, busiest_stages, communication_bill
 from planner.grid import RankGrid
 from planner.mesh import Axis, Mesh, build_mesh
@@ -105,7 +106,7 @@ def mesh_view(plan: Plan) -> MeshView:
         dense=_digits(mesh.dense),
         expert=_digits(mesh.expert) if experts else (),
         axes=tuple(_axis(plan, mesh, axis) for axis in shown),
-        traffic=busiest_stages(communication_bill(plan)),
+        traffic=busiest_stages(communication_bill(plan, physics_of(plan))),
     )
 
 

@@ -40,7 +40,7 @@ ERRORS = error_classes()
 
 def test_the_walk_finds_the_tree() -> None:
     names = {cls.__name__ for cls in ERRORS}
-    assert {"MeshwrightError", "DocumentInvalid", "NoFeasiblePlan", "TargetRefused", "StoreFull"} <= names
+    assert {"MeshwrightError", "DocumentInvalid", "NoFeasiblePlan", "BackEndRefused", "StoreFull"} <= names
 
 
 def test_slugs_are_unique() -> None:

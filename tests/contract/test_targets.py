@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from planner.backends.emission.emission import LauncherName, TargetName
+from planner.backends.emission.emission import BackEndName, LauncherName
 from planner.backends.launch.spec import LAUNCHERS
 from planner.backends.registry import TARGETS, named_release, target_module
 from planner.cli.emitting import TARGET_NAMES, LauncherChoice
@@ -21,7 +21,7 @@ CLUSTERS = {"mindspeed": "ascend-910b-8"}
 
 
 def test_every_table_names_every_target() -> None:
-    names = set(get_args(TargetName))
+    names = set(get_args(BackEndName))
     assert names == set(TARGETS) == set(TARGET_NAMES) == set(get_args(Target)) - {"any"}
     assert set(TARGET_SPACES) == set(BACKEND_AXIS_ORDERS) == names | {"any"}
 
@@ -31,7 +31,7 @@ def test_every_table_names_every_launcher() -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_plan_inside_a_target_is_emitted_whole(target: TargetName) -> None:
+def test_a_plan_inside_a_target_is_emitted_whole(target: BackEndName) -> None:
     problem = Problem(
         model=load_model("llama-3.1-8b"),
         cluster=load_cluster(CLUSTERS.get(target, "dgx-h100"), 8),

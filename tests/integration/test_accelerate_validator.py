@@ -23,7 +23,7 @@ from planner.backends.checking.worker import Worker
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.emission.write import write_emission
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
-from planner.errors import DocumentInvalid, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
@@ -103,7 +103,7 @@ def test_random_plans_get_accelerates_verdict(accelerate: Worker) -> None:
         if projected:
             try:
                 emission = emit(plan, "torchrun")
-            except TargetRefused:
+            except BackEndRefused:
                 return
             manifest = {"environment": emission.environment}
             verdict = accelerate.ask(request(EmittedFolder(Path(), manifest, emission.files)))

@@ -24,7 +24,7 @@ from planner.backends.deepspeed.model_config import model_config, why_not_builda
 from planner.backends.deepspeed.training_document import TRAINING_FILE, training_document, training_text
 from planner.backends.deepspeed.validator import VALIDATOR, request
 from planner.backends.emission.write import write_emission
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model, builtin_models
 from planner.plan import Plan
 from planner.problem import Workload
@@ -130,7 +130,7 @@ def test_every_emitted_plan_of_a_built_in_model_is_accepted(deepspeed: Worker) -
             workload = Workload(global_batch_size=s.global_batch_size, sequence_length=1024)
             try:
                 plan = emit(make_plan(s, model, workload=workload), "torchrun").plan
-            except TargetRefused:
+            except BackEndRefused:
                 continue
             verdict = deepspeed.ask(asked(plan))
             assert verdict.accepted, (name, s, verdict)

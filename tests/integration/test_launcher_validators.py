@@ -20,7 +20,7 @@ from planner.backends.emission.write import write_emission
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import LAUNCHERS
 from planner.backends.registry import target_module
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.plan import Plan
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
@@ -82,7 +82,7 @@ def test_every_launcher_of_every_target_is_taken(
         for number_of_place, place in enumerate(places):
             try:
                 emission = emit_for_target(sixteen(), target, launcher, place).emission  # type: ignore[arg-type]
-            except TargetRefused:
+            except BackEndRefused:
                 assert (launcher, place) == ("mpijob", HOSTS)
                 continue
             folder = read_folder(write_emission(emission, tmp_path / f"{number}-{number_of_place}"))
@@ -103,7 +103,7 @@ def test_random_plans_are_taken_and_read_back(
 ) -> None:
     try:
         emission = target_module(target).emit(plan, launcher)
-    except TargetRefused:
+    except BackEndRefused:
         return
     strategy, layout = target_module(target).read_back(emission.files)
     assert strategy == emission.plan.chosen()

@@ -24,7 +24,7 @@ from planner.backends.megatron.write import data_arguments
 from planner.backends.mindspeed import emit, project, rule_input, violations
 from planner.backends.mindspeed.flags import sections
 from planner.backends.mindspeed.validator import question
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
@@ -208,7 +208,7 @@ def test_random_plans_that_we_emit_are_accepted(worker: Worker) -> None:
     def check(wanted: Plan) -> None:
         try:
             emission = emit(on_ascend(in_bf16_with_adam(wanted)), "torchrun")
-        except TargetRefused:
+        except BackEndRefused:
             outcomes["refused"] += 1
             return
         files = emission.files

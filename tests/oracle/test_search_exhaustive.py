@@ -12,10 +12,10 @@ from planner.errors import NoFeasiblePlan
 from planner.plan import Plan
 from planner.problem import Problem, Target
 from planner.search.branch import Search
-from planner.search.estimate import strategy_context
 from planner.search.evaluate import evaluate_split
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
+from planner.search.row_context import strategy_context
 from tests.declared_space import all_rows
 from tests.exhaustive_search import Best, exhaustive_best
 from tests.measured_problems import random_profile

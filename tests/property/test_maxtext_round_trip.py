@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.backends.emission.assemble import PLAN_JSON
 from planner.backends.emission.layout import layout_of
 from planner.backends.maxtext import emit, project, read_back, rule_input, violations
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.plan import Plan
 from tests.plan_strategies import plans
 
@@ -39,7 +39,7 @@ def test_what_is_emitted_reads_back_as_the_projected_plan(drawn: Plan, architect
     assert project(projected) == (projected, ())
     findings = violations(rule_input(projected))
     if findings:
-        with pytest.raises(TargetRefused) as refusal:
+        with pytest.raises(BackEndRefused) as refusal:
             emit(plan, "torchrun")
         assert all(finding.rule in str(refusal.value) for finding in findings)
         return

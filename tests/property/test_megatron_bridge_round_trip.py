@@ -9,7 +9,7 @@ from planner.backends.megatron.flags import sections
 from planner.backends.megatron_bridge import emit, project, read_back, rule_input, violations
 from planner.backends.megatron_bridge.fields import SPOKEN_OTHERWISE
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, arguments_of, parse_overrides
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.plan import Plan
 from tests.plan_strategies import plans
 from tests.round_trip import outcomes_of_reading_back
@@ -31,7 +31,7 @@ def test_reading_back_gives_the_emitted_plan() -> None:
 def test_the_overrides_say_every_flag_of_megatron_that_has_a_word(plan: Plan) -> None:
     try:
         emission = emit(plan, "torchrun")
-    except TargetRefused:
+    except BackEndRefused:
         return
     said, environment = parse_overrides(emission.files[OVERRIDES_FILE])
     flags = parse_arguments(write_arguments(sections(emission.plan)))

@@ -1,4 +1,4 @@
-"""Hugging Face Accelerate (1.15.0): rules, projection, emission, reading back.
+"""Hugging Face Accelerate 1.15.0.
 
 One of four ways, by the strategy: FSDP2 with a ``ParallelismConfig`` (ZeRO-2, ZeRO-3, hybrid sharding, tp, cp),
 DeepSpeed with our ``ds_config.json`` (ZeRO-1, optimizer offload), DDP (no ZeRO), one process.
@@ -6,13 +6,36 @@ DeepSpeed with our ``ds_config.json`` (ZeRO-1, optimizer offload), DDP (no ZeRO)
 
 from __future__ import annotations
 
-from planner.backends.accelerate.config import ACCELERATE_VERSION
-from planner.backends.accelerate.project import project
-from planner.backends.accelerate.read import read_back
-from planner.backends.accelerate.space import rules, violations
-from planner.backends.accelerate.write import emit
-from planner.backends.rules.rule import RuleInput, rule_input
+from typing import TYPE_CHECKING
 
-__all__ = ["VERSIONS", "RuleInput", "emit", "project", "read_back", "rule_input", "rules", "violations"]
+from planner.backends.accelerate.space import SPACE
+from planner.backends.accelerate.version import ACCELERATE_VERSION
+from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.pytorch_fsdp.physics import AUTOMODEL
 
-VERSIONS: tuple[str, ...] = (ACCELERATE_VERSION,)
+if TYPE_CHECKING:
+    from planner.backends.checking.validator import Validator
+
+
+def _files() -> Files:
+    from planner.backends.accelerate.read import read_back
+    from planner.backends.accelerate.write import emit
+
+    return Files(emit, read_back)
+
+
+def _validators() -> tuple[Validator, ...]:
+    from planner.backends.accelerate import validator
+
+    return (validator.VALIDATOR,)
+
+
+BACKEND = BackEnd(
+    name="accelerate",
+    title="Accelerate",
+    summary="Hugging Face Accelerate: FSDP2, DeepSpeed or DDP around Hugging Face models",
+    releases=(Release(ACCELERATE_VERSION, SPACE, AUTOMODEL),),
+    vendors=frozenset({"NVIDIA", "AMD"}),
+    files=_files,
+    validators=_validators,
+)

@@ -11,13 +11,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import way
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
 from planner.backends.emission.emission import Finding
 from planner.errors import DocumentInvalid
 from planner.plan import Plan
 
-ACCELERATE_VERSION = "1.15.0"
 CONFIG_FILE = "accelerate_config.yaml"
 _KEYS = f"accelerate {ACCELERATE_VERSION} commands/config/config_args.py:195"
 _SILENT = f"accelerate {ACCELERATE_VERSION} commands/launch.py:1265 (nested keys are copied unchecked)"

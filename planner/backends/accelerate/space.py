@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from planner.backends import deepspeed
-from planner.backends.accelerate.config import ACCELERATE_VERSION
-from planner.backends.accelerate.project import STEPS, Step
+from planner.backends.accelerate.settled import STEPS, Step
+from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import way
+from planner.backends.backend import Space
 from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES
 from planner.backends.deepspeed.model_rules import MODEL_RULES as SCRIPT_RULES
+from planner.backends.deepspeed.space import TABLE as DEEPSPEED_TABLE
+from planner.backends.deepspeed.space import spelled as spelled_for_deepspeed
+from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import context_parallel_sequence, exact_batch, positions
-from planner.backends.rules.rule import RuleInput, RuleTable, TargetRule, used_kinds
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
+from planner.strategy import Strategy
 
 _LIBRARY = f"accelerate {ACCELERATE_VERSION}"
 _PARALLELISM = f"{_LIBRARY} parallelism_config.py"
@@ -107,18 +112,18 @@ def _one_offload(given: RuleInput) -> str | None:
 def _deepspeed(given: RuleInput) -> str | None:
     if way(given.strategy) != "DEEPSPEED":
         return None
-    found = deepspeed.violations(given, model_too=False)
+    found = DEEPSPEED_TABLE.violations(given, model_too=False)
     return f"{found[0].message} ({found[0].rule})" if found else None
 
 
-def _step_rule(step: Step) -> TargetRule:
+def _step_rule(step: Step) -> SpaceRule:
     def check(given: RuleInput) -> str | None:
         s = given.strategy
         if way(s) == "DEEPSPEED" or step.repair(s) == s:
             return None
-        return f"{step.reason}; emit projects it"
+        return step.reason
 
-    return TargetRule(step.id, step.source, check)
+    return SpaceRule(step.id, step.source, check)
 
 
 def _stage_recompute(given: RuleInput) -> str | None:
@@ -132,28 +137,26 @@ def _without_deepspeed(check: Callable[[RuleInput], str | None]) -> Callable[[Ru
     return lambda given: None if way(given.strategy) == "DEEPSPEED" else check(given)
 
 
-STRATEGY_RULES: tuple[TargetRule, ...] = (
-    TargetRule("A1", f"{_LIBRARY} accelerator.py:796", _pipeline),
-    TargetRule("A2", f"{_PARALLELISM}:70", _experts),
-    TargetRule("A3", "docs: emit accelerate (train_accelerate.py)", exact_batch(steps="steps")),
-    TargetRule("A4", f"{_PARALLELISM}:322", _replicas),
-    TargetRule("A5", f"{_PARALLELISM}:371", _shards),
-    TargetRule("A6", f"{_LIBRARY} commands/launch.py:1211", _model_axes),
-    TargetRule(
-        "A7", "torch 2.13 distributed/tensor/experimental/_context_parallel (head-tail load balance)", _sequence
-    ),
-    TargetRule("A8", f"{_LIBRARY} big_modeling.py (_attach_context_parallel_hooks)", _ring_attention),
-    TargetRule("A9", "transformers 5 (base_model_tp_plan of the classes)", _tensor_family),
-    TargetRule("A10", "transformers 5 integrations/tensor_parallel.py", _tensor_shards),
-    TargetRule("A11", "docs: emit accelerate (train_accelerate.py)", _optimizer),
-    TargetRule("A12", "transformers 5 (position embedding table)", positions),
-    TargetRule("D1", "docs: the rules of the target deepspeed", _deepspeed),
-    TargetRule("D2", f"{_LIBRARY} accelerator.py (_prepare_deepspeed)", _one_offload),
+STRATEGY_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("A1", f"{_LIBRARY} accelerator.py:796", _pipeline),
+    SpaceRule("A2", f"{_PARALLELISM}:70", _experts),
+    SpaceRule("A3", "docs: emit accelerate (train_accelerate.py)", exact_batch(steps="steps")),
+    SpaceRule("A4", f"{_PARALLELISM}:322", _replicas),
+    SpaceRule("A5", f"{_PARALLELISM}:371", _shards),
+    SpaceRule("A6", f"{_LIBRARY} commands/launch.py:1211", _model_axes),
+    SpaceRule("A7", "torch 2.13 distributed/tensor/experimental/_context_parallel (head-tail load balance)", _sequence),
+    SpaceRule("A8", f"{_LIBRARY} big_modeling.py (_attach_context_parallel_hooks)", _ring_attention),
+    SpaceRule("A9", "transformers 5 (base_model_tp_plan of the classes)", _tensor_family),
+    SpaceRule("A10", "transformers 5 integrations/tensor_parallel.py", _tensor_shards),
+    SpaceRule("A11", "docs: emit accelerate (train_accelerate.py)", _optimizer),
+    SpaceRule("A12", "transformers 5 (position embedding table)", positions),
+    SpaceRule("D1", "docs: the rules of the target deepspeed", _deepspeed),
+    SpaceRule("D2", f"{_LIBRARY} accelerator.py (_prepare_deepspeed)", _one_offload),
     *map(_step_rule, STEPS),
-    TargetRule("P7", "docs: emit accelerate", _without_deepspeed(_stage_recompute)),
+    SpaceRule("P7", "docs: emit accelerate", _without_deepspeed(_stage_recompute)),
 )
 
-MODEL_RULES: tuple[TargetRule, ...] = tuple(
+MODEL_RULES: tuple[SpaceRule, ...] = tuple(
     replace(rule, source="docs: emit accelerate (the script sets up no fp8 recipe)") if rule.id == "M4" else rule
     for rule in SCRIPT_RULES
 )
@@ -161,3 +164,39 @@ MODEL_RULES: tuple[TargetRule, ...] = tuple(
 
 TABLE = RuleTable("accelerate", MODEL_RULES, STRATEGY_RULES)
 violations, rules = TABLE.violations, TABLE.over_plans
+
+
+def spelled(s: Strategy, given: RuleInput) -> Strategy:
+    """One spelling for switches that mean nothing beside the others, as the files give them back."""
+    if way(s) == "DEEPSPEED":
+        return spelled_for_deepspeed(s, given)
+    for step in STEPS:
+        if step.id in ("P2", "P6"):
+            s = step.repair(s)
+    changes: dict[str, Any] = {}
+    if s.cp == 1:
+        changes["cp_kind"] = "none"
+    if s.tp == 1:
+        changes |= {"sp": False, "overlap_tp": False}
+    if s.recompute != "selective":
+        changes["recompute_modules"] = ()
+    if s.world_size == 1:
+        changes["zero_stage"] = 0
+    return replace(s, **changes)
+
+
+SPACE = Space(
+    Columns(
+        schedules=("1f1b",),
+        cp_kinds=("ring",),
+        axis_orders=(0,),
+        expert_tensor_parallel=False,
+        activation_offload=False,
+        overlap_ep=(False,),
+        overlap_tp=False,
+        overlap_data=((True, True), (True, False), (False, False)),
+        recompute=("none", "full"),
+    ),
+    TABLE,
+    spelled,
+)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.backends.accelerate.config import ACCELERATE_VERSION, CONFIG_FILE
+from planner.backends.accelerate.config import CONFIG_FILE
 from planner.backends.accelerate.training_document import TRAINING_FILE
+from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
@@ -42,7 +43,7 @@ VALIDATOR = Validator(
     name="accelerate",
     default_version=ACCELERATE_VERSION,
     worker=Path(__file__).with_name("validator_worker.py"),
-    applies=lambda folder: folder.target == "accelerate",
+    applies=lambda folder: folder.backend == "accelerate",
     request=request,
     packages=lambda version: (f"accelerate=={version}", *_DEPENDENCIES),
     base_modules=("torch", "numpy"),

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from planner.backends.accelerate.config import (
-    ACCELERATE_VERSION,
     CONFIG_FILE,
     accelerate_config,
     config_text,
     environment,
 )
-from planner.backends.accelerate.project import project
 from planner.backends.accelerate.space import violations
 from planner.backends.accelerate.training_document import TRAINING_FILE, training_document
+from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import way
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
 from planner.backends.deepspeed.config import ds_config
@@ -23,7 +22,7 @@ from planner.backends.deepspeed.model_config import model_config
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
-from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.assemble import BackEndFiles, assemble
 from planner.backends.emission.emission import Emission, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.launch.spec import launch_spec
@@ -34,31 +33,28 @@ TRAIN_SCRIPT = "train_accelerate.py"
 
 
 def emit(plan: Plan, launcher: LauncherName, version: str = ACCELERATE_VERSION) -> Emission:
-    """Files and launch command; the plan is projected first.
+    """Files and launch command.
 
-    Raises TargetRefused with every violated rule when Accelerate cannot run even the projected plan.
+    Raises BackEndRefused with every violated rule when Accelerate cannot run the plan.
     """
-    projected, projections = project(plan)
-    findings = violations(rule_input(projected))
+    findings = violations(rule_input(plan))
     if findings:
         raise refused("Accelerate", "accelerate", findings)
-    config = accelerate_config(projected, launch_spec(projected, TRAIN_SCRIPT, {}).num_nodes)
+    config = accelerate_config(plan, launch_spec(plan, TRAIN_SCRIPT, {}).num_nodes)
     files = {
         CONFIG_FILE: config_text(config),
-        MODEL_CONFIG_FILE: _text(model_config(projected.problem.model)),
-        TRAINING_FILE: training_text(training_document(projected)),
+        MODEL_CONFIG_FILE: _text(model_config(plan.problem.model)),
+        TRAINING_FILE: training_text(training_document(plan)),
         TRAIN_SCRIPT: training_script(),
     }
     versions = {"accelerate": version, "torch": "2.8 or newer", "transformers": "5"}
-    if way(projected.chosen()) == "DEEPSPEED":
-        files[DEEPSPEED_FILE] = _text(ds_config(projected))
+    if way(plan.chosen()) == "DEEPSPEED":
+        files[DEEPSPEED_FILE] = _text(ds_config(plan))
         versions["deepspeed"] = DEEPSPEED_VERSION
-    made = TargetFiles(
+    made = BackEndFiles(
         files=files, script=TRAIN_SCRIPT, version=version, versions=versions, environment=environment(config)
     )
-    return assemble(
-        "accelerate", projected, launcher, made, assumptions=_assumptions(projected), projections=projections
-    )
+    return assemble("accelerate", plan, launcher, made, assumptions=_assumptions(plan))
 
 
 def training_script() -> str:

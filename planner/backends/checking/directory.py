@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from planner.backends.backend import Files, Software
 from planner.backends.checking.edits import edited_keys, expected_files
 from planner.backends.checking.emitted import EmittedFolder, read_folder
 from planner.backends.checking.sharding_folder import TARGET as OPERATOR_SHARDING
@@ -13,7 +15,8 @@ from planner.backends.emission.assemble import PLAN_JSON
 from planner.backends.emission.emission import Finding
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import changed_files
-from planner.backends.registry import TargetModule, target_module
+from planner.backends.registry import backend, files_of
+from planner.backends.rules.rule import rule_input
 from planner.errors import MeshwrightError
 from planner.plan import Plan
 from planner.strategy import Strategy
@@ -24,31 +27,30 @@ _OURS = "docs: meshwright check"
 def check_directory(path: Path) -> list[Finding]:
     """Every finding of tier 1 about a directory.
 
-    Raises DocumentInvalid when there is no manifest, NotFound when its target is unknown to this version.
+    Raises DocumentInvalid when there is no manifest, NotFound when its back-end is unknown to this version.
     """
     return folder_findings(read_folder(path))
 
 
 def folder_findings(folder: EmittedFolder) -> list[Finding]:
-    """Every finding at once; an empty list means that the folder is intact and obeys the target's rules.
+    """Every finding at once; an empty list means that the folder is intact and obeys the back-end's rules.
 
     Checks: every file of the manifest is there with its hash, and if not, which keys differ; ``plan.json`` is a plan
-    with the manifest's id; reading the target's files back gives that plan's strategy and layout; every rule of the
-    target holds.
+    with the manifest's id; reading the files back gives that plan's strategy and layout; every rule of the
+    back-end holds.
     """
-    if folder.target == OPERATOR_SHARDING:
+    if folder.backend == OPERATOR_SHARDING:
         return sharding_findings(folder)
-    target = target_module(folder.target)
+    written = backend(folder.backend, where=str(folder.path))
+    files = files_of(Software(written, written.releases[0]))
     findings = _edits(folder)
     plan = _load_plan(folder, findings)
     if plan is None:
         return findings
-    findings += _read_back(folder, target, plan)
-    for rule in target.rules():
-        message = rule.check(plan)
-        if message is not None:
-            findings.append(Finding(rule.id, message, rule.source, str(folder.path)))
-    return findings
+    findings += _read_back(folder, files, plan)
+    release = written.release(str(folder.manifest.get("release"))) or written.releases[0]
+    broken = release.space.rules.violations(rule_input(plan))
+    return findings + [replace(each, where=str(folder.path)) for each in broken]
 
 
 def _edits(folder: EmittedFolder) -> list[Finding]:
@@ -92,10 +94,10 @@ def _demand_positive(strategy: Strategy) -> None:
             raise ValueError(f"strategy/{name} is {value!r}, not a positive number")
 
 
-def _read_back(folder: EmittedFolder, target: TargetModule, plan: Plan) -> list[Finding]:
+def _read_back(folder: EmittedFolder, files: Files, plan: Plan) -> list[Finding]:
     path = folder.path
     try:
-        strategy, layout = target.read_back(folder.files)
+        strategy, layout = files.read(folder.files)
     except MeshwrightError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return [Finding("emission.read_back", f"{error.what}{hint}", _OURS, error.where or str(path))]

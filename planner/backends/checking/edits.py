@@ -12,9 +12,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from planner.backends.checking.emitted import EmittedFolder
-from planner.backends.emission.assemble import launch_again
+from planner.backends.emission.emit import emit_plan
 from planner.backends.launch.settings import LaunchSettings
-from planner.backends.registry import target_module
 from planner.errors import MeshwrightError
 
 _MOST_KEYS = 8
@@ -25,10 +24,8 @@ def expected_files(folder: EmittedFolder) -> Mapping[str, str]:
     """What ``emit`` writes today for the plan of the folder; empty where its plan or names are no longer readable."""
     try:
         plan = folder.plan()
-        module = target_module(folder.target)
-        version = folder.manifest.get("target_version") or module.VERSIONS[0]
         settings = LaunchSettings.from_dict(folder.manifest.get("launch") or {})
-        return launch_again(module.emit(plan, folder.manifest["launcher"], version), settings).files
+        return emit_plan(plan, folder.manifest["launcher"], settings).files
     except (MeshwrightError, ValueError, KeyError, TypeError, RecursionError):
         return {}
 

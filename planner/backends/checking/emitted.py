@@ -22,9 +22,9 @@ class EmittedFolder:
     files: Mapping[str, str]
 
     @property
-    def target(self) -> str:
+    def backend(self) -> str:
         """Name of the back-end."""
-        return str(self.manifest.get("target"))
+        return str(self.manifest.get("backend"))
 
     @property
     def launcher(self) -> str:

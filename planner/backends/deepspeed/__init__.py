@@ -1,14 +1,45 @@
-"""DeepSpeed (0.19.8): rules, projection, emission, reading back."""
+"""DeepSpeed 0.19.8."""
 
 from __future__ import annotations
 
-from planner.backends.deepspeed.project import project
-from planner.backends.deepspeed.read import read_back
-from planner.backends.deepspeed.space import rules, violations
+from typing import TYPE_CHECKING
+
+from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.deepspeed.space import SPACE
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.backends.deepspeed.write import emit
-from planner.backends.rules.rule import RuleInput, rule_input
+from planner.physics.physics import TUNED
 
-__all__ = ["VERSIONS", "RuleInput", "emit", "project", "read_back", "rule_input", "rules", "violations"]
+if TYPE_CHECKING:
+    from planner.backends.checking.validator import Validator
+    from planner.backends.tiny.runner import Runner
 
-VERSIONS: tuple[str, ...] = (DEEPSPEED_VERSION,)
+
+def _files() -> Files:
+    from planner.backends.deepspeed.read import read_back
+    from planner.backends.deepspeed.write import emit
+
+    return Files(emit, read_back)
+
+
+def _validators() -> tuple[Validator, ...]:
+    from planner.backends.deepspeed import validator
+
+    return (validator.VALIDATOR,)
+
+
+def _tiny_run() -> Runner:
+    from planner.backends.deepspeed.tiny_run import RUNNER
+
+    return RUNNER
+
+
+BACKEND = BackEnd(
+    name="deepspeed",
+    title="DeepSpeed",
+    summary="DeepSpeed's engine around Hugging Face models: ZeRO, its pipeline, AutoTP, AutoEP, Ulysses",
+    releases=(Release(DEEPSPEED_VERSION, SPACE, TUNED),),
+    vendors=frozenset({"NVIDIA", "AMD"}),
+    files=_files,
+    validators=_validators,
+    tiny_run=_tiny_run,
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.rules.divisibility import exact_batch, positions
-from planner.backends.rules.rule import RuleInput, TargetRule, mixtures, used_kinds
+from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 
 _DS = f"deepspeed {DEEPSPEED_VERSION}"
 _ULYSSES = f"{_DS} runtime/sequence_parallel/ulysses_sp.py"
@@ -167,27 +167,27 @@ def _empty_chunk(given: RuleInput) -> str | None:
     return None
 
 
-ENGINE_RULES: tuple[TargetRule, ...] = (
-    TargetRule("C1", f"{_DS} runtime/config.py:602", exact_batch("train_batch_size", "accumulation steps")),
-    TargetRule("C2", f"{_DS} runtime/zero/config.py (ZeroStageEnum)", _zero_stage),
-    TargetRule("E1", f"{_DS} runtime/pipe/engine.py:76", _zero_with_pipeline),
-    TargetRule("E2", f"{_DS} runtime/engine.py:2323", _plain_with_fp32_gradients),
-    TargetRule("E3", f"{_DS} runtime/pipe/dualpipev.py:102", _v_schedule_microbatches),
-    TargetRule("E4", f"{_ULYSSES}:148", _query_heads),
-    TargetRule("E5", f"{_ULYSSES}:150", _kv_heads),
-    TargetRule("E6", f"{_ULYSSES} (required_query_shape)", _sequence_shards),
-    TargetRule("E7", f"{_ULYSSES} (required_key_value_shape)", _ulysses_latent),
-    TargetRule("T1", f"{_ULYSSES} (uattn_wrapper)", _ulysses_window),
-    TargetRule("E8", f"{_DS} runtime/bf16_optimizer.py:61", _muon),
-    TargetRule("E9", f"{_DS} runtime/engine.py (_configure_basic_optimizer)", _muon_offload),
-    TargetRule("E10", f"{_DS} runtime/precision_config.py:68, runtime/config.py:701-714", _reduced_states),
-    TargetRule("E11", f"{_DS} module_inject/auto_ep_config.py:371-380", _expert_count),
-    TargetRule("E12", f"{_FOLDING}:112", _expert_grid),
-    TargetRule("E13", f"{_DS} module_inject/auto_ep_presets/registry.py", _expert_preset),
-    TargetRule("E14", f"{_DS} module_inject/tp_plan_converter.py", _tensor_family),
-    TargetRule("E15", f"{_DS} runtime/engine.py:834", _experts_with_ulysses),
-    TargetRule("T2", f"{_DS} runtime/engine.py (_do_optimizer_sanity_check)", _offload_needs_zero),
-    TargetRule("T3", f"{_DS} runtime/engine.py:1037, module_inject/tp_shard.py", _tensor_shards),
-    TargetRule("E17", "torch 2.13 optim/optimizer.py (empty parameter list)", _empty_chunk),
-    TargetRule("E16", "transformers 5 (position embedding table)", positions),
+ENGINE_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("C1", f"{_DS} runtime/config.py:602", exact_batch("train_batch_size", "accumulation steps")),
+    SpaceRule("C2", f"{_DS} runtime/zero/config.py (ZeroStageEnum)", _zero_stage),
+    SpaceRule("E1", f"{_DS} runtime/pipe/engine.py:76", _zero_with_pipeline),
+    SpaceRule("E2", f"{_DS} runtime/engine.py:2323", _plain_with_fp32_gradients),
+    SpaceRule("E3", f"{_DS} runtime/pipe/dualpipev.py:102", _v_schedule_microbatches),
+    SpaceRule("E4", f"{_ULYSSES}:148", _query_heads),
+    SpaceRule("E5", f"{_ULYSSES}:150", _kv_heads),
+    SpaceRule("E6", f"{_ULYSSES} (required_query_shape)", _sequence_shards),
+    SpaceRule("E7", f"{_ULYSSES} (required_key_value_shape)", _ulysses_latent),
+    SpaceRule("T1", f"{_ULYSSES} (uattn_wrapper)", _ulysses_window),
+    SpaceRule("E8", f"{_DS} runtime/bf16_optimizer.py:61", _muon),
+    SpaceRule("E9", f"{_DS} runtime/engine.py (_configure_basic_optimizer)", _muon_offload),
+    SpaceRule("E10", f"{_DS} runtime/precision_config.py:68, runtime/config.py:701-714", _reduced_states),
+    SpaceRule("E11", f"{_DS} module_inject/auto_ep_config.py:371-380", _expert_count),
+    SpaceRule("E12", f"{_FOLDING}:112", _expert_grid),
+    SpaceRule("E13", f"{_DS} module_inject/auto_ep_presets/registry.py", _expert_preset),
+    SpaceRule("E14", f"{_DS} module_inject/tp_plan_converter.py", _tensor_family),
+    SpaceRule("E15", f"{_DS} runtime/engine.py:834", _experts_with_ulysses),
+    SpaceRule("T2", f"{_DS} runtime/engine.py (_do_optimizer_sanity_check)", _offload_needs_zero),
+    SpaceRule("T3", f"{_DS} runtime/engine.py:1037, module_inject/tp_shard.py", _tensor_shards),
+    SpaceRule("E17", "torch 2.13 optim/optimizer.py (empty parameter list)", _empty_chunk),
+    SpaceRule("E16", "transformers 5 (position embedding table)", positions),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.backends.rules.rule import RuleInput, TargetRule
+from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.strategy import Strategy
 
 _DS = f"deepspeed {DEEPSPEED_VERSION}"
@@ -157,22 +157,22 @@ def _axis_order(given: RuleInput) -> str | None:
     return None
 
 
-EXPRESSIBLE_RULES: tuple[TargetRule, ...] = (
-    TargetRule("P1", f"{_DS} runtime/pipe/schedule.py", _schedule),
-    TargetRule("P2", f"{_DS} runtime/pipe/schedule.py", _group_size),
-    TargetRule("P3", f"{_DS} runtime/engine.py (_configure_tensor_parallel_states)", _one_model_axis),
-    TargetRule("P4", f"{_DS} __init__.py:582, runtime/pipe/topology.py:232", _pipeline_alone),
-    TargetRule("P5", "docs: emit deepspeed", _pipeline_family),
-    TargetRule("P6", f"{_DS} module_inject/layers.py", _sequence_parallel),
-    TargetRule("P7", f"{_DS} runtime/sequence_parallel/", _ring),
-    TargetRule("P8", f"{_DS} module_inject/auto_ep_folding.py:215", _expert_tensor),
-    TargetRule("P9", f"{_DS} runtime/config.py:143", _hybrid_sharding),
-    TargetRule("P10", f"{_DS} runtime/pipe/module.py (activation_checkpoint_interval)", _selective),
-    TargetRule("P11", f"{_DS} runtime/activation_checkpointing/config.py (cpu_checkpointing)", _activation_offload),
-    TargetRule("P12", f"{_DS} runtime/zero/offload_config.py", _even_offload),
-    TargetRule("P13", f"{_DS} runtime/engine.py:2305, runtime/engine.py:2665", _gradient_overlap),
-    TargetRule("P14", f"{_DS} runtime/zero/parameter_offload.py:195", _gather_overlap),
-    TargetRule("P15", f"{_DS} module_inject/auto_ep_layer.py", _expert_overlap),
-    TargetRule("P16", f"{_DS} runtime/tensor_parallel/config.py (tp_overlap_comm)", _tensor_overlap),
-    TargetRule("P17", f"{_DS} runtime/pipe/topology.py:232-248", _axis_order),
+EXPRESSIBLE_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("P1", f"{_DS} runtime/pipe/schedule.py", _schedule),
+    SpaceRule("P2", f"{_DS} runtime/pipe/schedule.py", _group_size),
+    SpaceRule("P3", f"{_DS} runtime/engine.py (_configure_tensor_parallel_states)", _one_model_axis),
+    SpaceRule("P4", f"{_DS} __init__.py:582, runtime/pipe/topology.py:232", _pipeline_alone),
+    SpaceRule("P5", "docs: emit deepspeed", _pipeline_family),
+    SpaceRule("P6", f"{_DS} module_inject/layers.py", _sequence_parallel),
+    SpaceRule("P7", f"{_DS} runtime/sequence_parallel/", _ring),
+    SpaceRule("P8", f"{_DS} module_inject/auto_ep_folding.py:215", _expert_tensor),
+    SpaceRule("P9", f"{_DS} runtime/config.py:143", _hybrid_sharding),
+    SpaceRule("P10", f"{_DS} runtime/pipe/module.py (activation_checkpoint_interval)", _selective),
+    SpaceRule("P11", f"{_DS} runtime/activation_checkpointing/config.py (cpu_checkpointing)", _activation_offload),
+    SpaceRule("P12", f"{_DS} runtime/zero/offload_config.py", _even_offload),
+    SpaceRule("P13", f"{_DS} runtime/engine.py:2305, runtime/engine.py:2665", _gradient_overlap),
+    SpaceRule("P14", f"{_DS} runtime/zero/parameter_offload.py:195", _gather_overlap),
+    SpaceRule("P15", f"{_DS} module_inject/auto_ep_layer.py", _expert_overlap),
+    SpaceRule("P16", f"{_DS} runtime/tensor_parallel/config.py (tp_overlap_comm)", _tensor_overlap),
+    SpaceRule("P17", f"{_DS} runtime/pipe/topology.py:232-248", _axis_order),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.backends.deepspeed.model_config import why_not_buildable
-from planner.backends.rules.rule import RuleInput, TargetRule
+from planner.backends.rules.rule import RuleInput, SpaceRule
 
 
 def _class(given: RuleInput) -> str | None:
@@ -30,11 +30,11 @@ def _dropout(given: RuleInput) -> str | None:
     return "the emitted model config sets no dropout; plan with dropout off" if given.workload.dropout else None
 
 
-MODEL_RULES: tuple[TargetRule, ...] = (
-    TargetRule("M1", "transformers 5 (model classes), docs: emit deepspeed", _class),
-    TargetRule("M2", "transformers 5 modeling_deepseek_v3.py, modeling_glm4_moe.py", _mtp),
-    TargetRule("M3", "docs: emit deepspeed", _vision),
-    TargetRule("M4", "deepspeed 0.19.8 runtime/precision_config.py", _precision),
-    TargetRule("M5", "docs: emit deepspeed", _dropout),
+MODEL_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("M1", "transformers 5 (model classes), docs: emit deepspeed", _class),
+    SpaceRule("M2", "transformers 5 modeling_deepseek_v3.py, modeling_glm4_moe.py", _mtp),
+    SpaceRule("M3", "docs: emit deepspeed", _vision),
+    SpaceRule("M4", "deepspeed 0.19.8 runtime/precision_config.py", _precision),
+    SpaceRule("M5", "docs: emit deepspeed", _dropout),
 )
 """Rules that the model and the workload decide alone."""

@@ -9,12 +9,60 @@ Everything here is integer arithmetic on a few fields, so that the search can as
 
 from __future__ import annotations
 
-from planner.backends.deepspeed.engine_rules import ENGINE_RULES
-from planner.backends.deepspeed.expressible_rules import EXPRESSIBLE_RULES
-from planner.backends.deepspeed.model_rules import MODEL_RULES
-from planner.backends.rules.rule import RuleTable, TargetRule
+from dataclasses import replace
+from typing import Any
 
-STRATEGY_RULES: tuple[TargetRule, ...] = (*ENGINE_RULES, *EXPRESSIBLE_RULES)
+from planner.backends.backend import Space
+from planner.backends.deepspeed.engine_rules import ENGINE_RULES
+from planner.backends.deepspeed.expressible_rules import (
+    EXPRESSIBLE_RULES,
+    fp32_gradients_on_bf16,
+    gradient_overlap_possible,
+)
+from planner.backends.deepspeed.model_rules import MODEL_RULES
+from planner.backends.rules.columns import Columns
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+from planner.strategy import Strategy
+
+STRATEGY_RULES: tuple[SpaceRule, ...] = (*ENGINE_RULES, *EXPRESSIBLE_RULES)
 
 TABLE = RuleTable("deepspeed", MODEL_RULES, STRATEGY_RULES)
 violations, rules = TABLE.violations, TABLE.over_plans
+
+
+def spelled(s: Strategy, given: RuleInput) -> Strategy:
+    """One spelling for switches that mean nothing beside the others, as the files give them back."""
+    changes: dict[str, Any] = {"microbatch_group_size": 0}
+    if s.pp == 1:
+        changes |= {"schedule": "1f1b", "vpp": 1, "axis_order": "tp-cp-ep-dp-pp"}
+    if s.cp == 1:
+        changes["cp_kind"] = "none"
+    if s.tp == 1:
+        changes |= {"sp": False, "overlap_tp": False}
+    if s.ep == 1:
+        changes["overlap_ep"] = False
+    if s.recompute != "selective":
+        changes["recompute_modules"] = ()
+    if s.dp * s.cp == 1:
+        fp32 = fp32_gradients_on_bf16(given)
+        overlaps = s.overlap_grad_reduce and gradient_overlap_possible(s, fp32_gradients_on_bf16=fp32)
+        changes["overlap_grad_reduce"] = overlaps
+        changes["overlap_param_gather"] = s.overlap_param_gather and s.zero_stage == 3 and overlaps
+    return replace(s, **changes)
+
+
+SPACE = Space(
+    Columns(
+        schedules=("1f1b", "dualpipev"),
+        cp_kinds=("all_to_all",),
+        zero_stages_with_pipeline=(0, 1),
+        axis_orders=(0,),
+        expert_tensor_parallel=False,
+        activation_offload=False,
+        overlap_ep=(False,),
+        overlap_data=((True, True), (True, False), (False, False)),
+        recompute=("none", "full"),
+    ),
+    TABLE,
+    spelled,
+)

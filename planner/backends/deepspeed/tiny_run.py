@@ -12,28 +12,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from planner.backends.deepspeed import emit
 from planner.backends.deepspeed.config import CONFIG_FILE
 from planner.backends.deepspeed.training_document import TRAINING_FILE
+from planner.backends.deepspeed.write import emit
 from planner.backends.emission.write import write_emission
-from planner.backends.tiny.catalogue import Losses
 from planner.backends.tiny.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
 from planner.backends.tiny.launch_ranks import LOG_FILE, RanksRun, run_ranks
+from planner.backends.tiny.runner import Losses, Runner
 from planner.backends.tiny.shrink import on_one_rank
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.plan import Plan
 
-REQUIRES = ("torch", "deepspeed", "transformers")
-INSTALL = "pip install deepspeed==0.19.8 'transformers>=5' 'meshwright[torch]'"
-EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu")}
-WITHOUT_CONTEXT_PARALLELISM = ""
+_REQUIRES = ("torch", "deepspeed", "transformers")
+_INSTALL = "pip install deepspeed==0.19.8 'transformers>=5' 'meshwright[torch]'"
+_EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu")}
+_WITHOUT_CONTEXT_PARALLELISM = ""
 _STEP = re.compile(r"^step (\d+) loss (\S+) ", re.MULTILINE)
 
 
 def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
-    """Losses of the ranks and of one process.  Raises TargetRefused when either launch fails."""
+    """Losses of the ranks and of one process.  Raises BackEndRefused when either launch fails."""
     ranks = _written(plan, folder / "ranks")
-    alone = _written(on_one_rank(plan, "deepspeed"), folder / "one-process")
+    alone = _written(on_one_rank(plan), folder / "one-process")
     compiled = extension_folder()
     remove_stale_locks(compiled)
     variables = {
@@ -69,5 +69,14 @@ def _printed(ran: RanksRun, folder: Path, steps: int) -> tuple[float, ...]:
     """The loss of every step, as rank 0 printed it."""
     found = [(int(number), float(loss)) for number, loss in _STEP.findall(ran.stdout)]
     if [number for number, _ in found] != list(range(1, steps + 1)):
-        raise TargetRefused(f"the script printed {len(found)} of {steps} losses", where=str(folder / LOG_FILE))
+        raise BackEndRefused(f"the script printed {len(found)} of {steps} losses", where=str(folder / LOG_FILE))
     return tuple(loss for _, loss in found)
+
+
+RUNNER = Runner(
+    losses=losses,
+    requires=_REQUIRES,
+    install=_INSTALL,
+    edits=_EDITS,
+    without_context_parallelism=_WITHOUT_CONTEXT_PARALLELISM,
+)

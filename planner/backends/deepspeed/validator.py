@@ -47,7 +47,7 @@ VALIDATOR = Validator(
     name="deepspeed",
     default_version=DEEPSPEED_VERSION,
     worker=Path(__file__).with_name("validator_worker.py"),
-    applies=lambda folder: folder.target == "deepspeed",
+    applies=lambda folder: folder.backend == "deepspeed",
     request=request,
     packages=lambda version: (f"deepspeed=={version}", *_DEPENDENCIES),
     base_modules=("torch", "pydantic", "numpy"),

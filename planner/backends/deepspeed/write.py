@@ -7,12 +7,11 @@ from typing import Any
 
 from planner.backends.deepspeed.config import CONFIG_FILE, ds_config
 from planner.backends.deepspeed.model_config import model_config
-from planner.backends.deepspeed.project import project
 from planner.backends.deepspeed.space import violations
 from planner.backends.deepspeed.training_document import TRAINING_FILE, training_document, training_text
 from planner.backends.deepspeed.training_script import TRAIN_SCRIPT, training_script
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.assemble import BackEndFiles, assemble
 from planner.backends.emission.emission import Emission, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.rules.rule import mixtures, rule_input
@@ -22,29 +21,26 @@ MODEL_CONFIG_FILE = "model_config.json"
 
 
 def emit(plan: Plan, launcher: LauncherName, version: str = DEEPSPEED_VERSION) -> Emission:
-    """Files and launch command; the plan is projected first.
+    """Files and launch command.
 
-    Raises TargetRefused with every violated rule when DeepSpeed cannot run even the projected plan.
+    Raises BackEndRefused with every violated rule when DeepSpeed cannot run the plan.
     """
-    projected, projections = project(plan)
-    findings = violations(rule_input(projected))
+    findings = violations(rule_input(plan))
     if findings:
         raise refused("DeepSpeed", "deepspeed", findings)
-    made = TargetFiles(
+    made = BackEndFiles(
         files={
-            CONFIG_FILE: _text(ds_config(projected)),
-            MODEL_CONFIG_FILE: _text(model_config(projected.problem.model)),
-            TRAINING_FILE: training_text(training_document(projected)),
+            CONFIG_FILE: _text(ds_config(plan)),
+            MODEL_CONFIG_FILE: _text(model_config(plan.problem.model)),
+            TRAINING_FILE: training_text(training_document(plan)),
             TRAIN_SCRIPT: training_script(),
         },
         script=TRAIN_SCRIPT,
         version=version,
         versions={"deepspeed": version, "torch": "2.8 or newer", "transformers": "5"},
-        environment=_environment(projected),
+        environment=_environment(plan),
     )
-    return assemble(
-        "deepspeed", projected, launcher, made, assumptions=_assumptions(projected), projections=projections
-    )
+    return assemble("deepspeed", plan, launcher, made, assumptions=_assumptions(plan))
 
 
 def _text(value: dict[str, Any]) -> str:

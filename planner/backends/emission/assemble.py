@@ -1,4 +1,4 @@
-"""How does a target's work become an ``Emission``?  Its files + the launcher's + ``plan.json`` + ``PLAN.md``."""
+"""How does a back-end's work become an ``Emission``?  Its files + the launcher's + ``plan.json`` + ``PLAN.md``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from planner.backends.asked import physics_of
 from planner.backends.emission.describe import plan_markdown
-from planner.backends.emission.emission import Emission, LauncherName, Projection, TargetName
+from planner.backends.emission.emission import BackEndName, Emission, LauncherName
 from planner.backends.launch.pairs import demand_pair
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import launch_files, launch_spec
@@ -18,7 +19,7 @@ PLAN_MARKDOWN = "PLAN.md"
 
 
 @dataclass(frozen=True, slots=True)
-class TargetFiles:
+class BackEndFiles:
     """What one back-end's emitter wrote.
 
     ``script`` is the path in ``files`` that every rank runs (see ``LaunchSpec``), with ``arguments``.
@@ -28,7 +29,7 @@ class TargetFiles:
     script: str
     versions: Mapping[str, str]
     version: str
-    """The release of the back-end that the files are written for, one of the target's ``VERSIONS``."""
+    """The release of the back-end that the files are written for."""
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     executables: frozenset[str] = frozenset()
@@ -37,21 +38,19 @@ class TargetFiles:
 
 
 def assemble(
-    target: TargetName,
+    backend: BackEndName,
     plan: Plan,
     launcher: LauncherName,
-    made: TargetFiles,
+    made: BackEndFiles,
     *,
     assumptions: tuple[str, ...] = (),
-    projections: tuple[Projection, ...] = (),
     settings: LaunchSettings = LaunchSettings(),  # noqa: B008  # frozen
 ) -> Emission:
-    """Add launcher, ``plan.json`` and ``PLAN.md`` to what the target wrote.
+    """Add launcher, ``plan.json`` and ``PLAN.md`` to what the back-end wrote.
 
-    ``plan`` is the projected plan (what the files really say).  Raises TargetRefused when the launcher cannot place
-    the ranks, or does not go with the target.
+    Raises BackEndRefused when the launcher cannot place the ranks, or does not go with the back-end.
     """
-    demand_pair(target, launcher)
+    demand_pair(backend, launcher)
     files = {**made.files, PLAN_JSON: plan_json(plan)}
     spec = launch_spec(
         plan,
@@ -64,16 +63,15 @@ def assemble(
     )
     launch = launch_files(spec, launcher)
     emission = Emission(
-        target=target,
+        backend=backend,
         plan=plan,
         files={**files, **launch.files},
         launch_command=launch.command,
         environment=dict(made.environment),
         assumptions=assumptions,
-        projections=projections,
         executables=made.executables | launch.executables,
         versions=dict(made.versions),
-        target_version=made.version,
+        release=made.version,
         launcher=launcher,
         launcher_files=frozenset(launch.files),
         launch_notes=launch.notes,
@@ -82,31 +80,30 @@ def assemble(
         process_drives_node=made.process_drives_node,
         settings=settings,
     )
-    return replace(emission, files={**emission.files, PLAN_MARKDOWN: plan_markdown(emission)})
+    return replace(emission, files={**emission.files, PLAN_MARKDOWN: plan_markdown(emission, physics_of(plan))})
 
 
 def launch_again(emission: Emission, settings: LaunchSettings) -> Emission:
-    """The same emission with the launcher's files written for ``settings``.  Raises TargetRefused, DocumentInvalid."""
+    """The same emission with the launcher's files written for ``settings``.  Raises BackEndRefused, DocumentInvalid."""
     if settings == emission.settings:
         return emission
     kept = set(emission.files) - emission.launcher_files - {PLAN_JSON, PLAN_MARKDOWN}
-    made = TargetFiles(
+    made = BackEndFiles(
         files={path: emission.files[path] for path in emission.files if path in kept},
         script=emission.script,
         versions=emission.versions,
-        version=emission.target_version,
+        version=emission.release,
         arguments=emission.arguments,
         process_drives_node=emission.process_drives_node,
         environment=emission.environment,
         executables=emission.executables & kept,
     )
     return assemble(
-        emission.target,
+        emission.backend,
         emission.plan,
         emission.launcher,
         made,
         assumptions=emission.assumptions,
-        projections=emission.projections,
         settings=settings,
     )
 

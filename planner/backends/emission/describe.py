@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from planner.backends.emission.emission import Emission
 from planner.communication_bill import TRAFFIC_COLUMNS, busiest_stages, communication_bill, traffic_words
 from planner.diff import told_fields, value_words
+from planner.physics.physics import Physics
 from planner.plan import ChunkPlan, Plan, StagePlan
 from planner.step_terms import term_words
 from planner.strategy import Strategy
@@ -17,15 +17,14 @@ _GIB = 2**30
 _CELL = str.maketrans({"|": "\\|", "\n": " "})
 
 
-def plan_markdown(emission: Emission) -> str:
+def plan_markdown(emission: Emission, physics: Physics) -> str:
     """Markdown for people; nothing reads it back."""
     plan = emission.plan
     parts = (
         _what(plan, emission),
-        _why(plan, emission),
+        _why(plan),
         _stages(plan),
-        _sent(plan),
-        _given_up(emission),
+        _sent(plan, physics),
         _list("Assumptions", (*plan.assumptions, *emission.assumptions)),
         _launch(emission),
     )
@@ -37,7 +36,7 @@ def _what(plan: Plan, emission: Emission) -> str:
     workload = problem.workload
     low_s, high_s = plan.step_time_interval_s
     rows = (
-        ("target", f"{emission.target} ({', '.join(f'{k} {v}' for k, v in emission.versions.items()) or 'any'})"),
+        ("back-end", f"{emission.backend} ({', '.join(f'{k} {v}' for k, v in emission.versions.items()) or 'any'})"),
         ("plan", f"`{plan.plan_id}`"),
         ("strategy", strategy_words(strategy)),
         ("batch", f"{workload.global_batch_size} samples x {workload.sequence_length} tokens, {workload.precision}"),
@@ -73,8 +72,8 @@ def strategy_words(strategy: Strategy) -> str:
     return ", ".join(words)
 
 
-def _why(plan: Plan, emission: Emission) -> str:
-    lines = [f"## Why\n\n{_proof(plan, emission)}"]
+def _why(plan: Plan) -> str:
+    lines = [f"## Why\n\n{_proof(plan)}"]
     total = sum(plan.breakdown_s.values())
     shares = [
         (term_words(name), f"{seconds:.4f}", f"{100 * seconds / total:.1f} %" if total else "")
@@ -94,19 +93,15 @@ def _why(plan: Plan, emission: Emission) -> str:
     return "\n\n".join(lines)
 
 
-def _proof(plan: Plan, emission: Emission) -> str:
+def _proof(plan: Plan) -> str:
     """How good the plan is; an estimate of a given strategy, searched for by nobody, bounds nothing."""
     if plan.search.bounded == 0:
-        given = "was fitted to the target (see Given up)" if emission.projections else "was given"
-        return f"The strategy {given} and is estimated, not searched: no bound is known."
+        return "The strategy was given and is estimated, not searched: no bound is known."
     if plan.status == "infeasible":
         return "The plan does not fit."
     status = "proved best in the searched space" if plan.status == "optimal" else "feasible, not proved best"
-    inside = plan.problem.constraints.target == emission.target
-    scope = f" Only what {emission.target} can run was searched." if inside else ""
-    subject = "The wanted plan" if emission.projections and not inside else "The plan"
     bound = f"lower bound {plan.lower_bound_s:.3f} s, gap {100 * plan.gap:.2f} %"
-    return f"{subject} is {status}: {bound}. {_sentence(plan.search.proof)}{scope}".rstrip()
+    return f"The plan is {status}: {bound}. {_sentence(plan.search.proof)}".rstrip()
 
 
 def _stages(plan: Plan) -> str:
@@ -133,10 +128,10 @@ def _stages(plan: Plan) -> str:
     return "## Stages\n\n" + _table(head, rows)
 
 
-def _sent(plan: Plan) -> str:
+def _sent(plan: Plan, physics: Physics) -> str:
     """Payloads of one rank of the stage that sends most, by axis and collective; nothing on a single device."""
     try:
-        rows = [traffic_words(line) for line in busiest_stages(communication_bill(plan))]
+        rows = [traffic_words(line) for line in busiest_stages(communication_bill(plan, physics))]
     except ProfileMissing as error:
         # A plan from elsewhere may be for a precision that its device has no rate for; its files need none.
         return f"## What is sent\n\nNot counted: {error.what}."
@@ -167,16 +162,6 @@ def _recompute_words(stage: StagePlan) -> str:
     words += ["optimizer on host"] if offload.optimizer else []
     words += [f"activations of {offload.activation_layers} layers on host"] if offload.activation_layers else []
     return "; ".join(words) or "none"
-
-
-def _given_up(emission: Emission) -> str:
-    if not emission.projections:
-        return ""
-    parts = ["## Given up", f"{emission.target} cannot run all of the wanted plan; the files hold what it can."]
-    for reason, run in groupby(emission.projections, key=lambda each: each.reason):
-        rows = [(each.field, each.wanted, each.emitted, ", ".join(each.kept_by) or "none") for each in run]
-        parts += [f"{_sentence(reason)}", _table(("part", "wanted", "emitted", "targets that keep it"), rows)]
-    return "\n\n".join(parts)
 
 
 def _sentence(text: str) -> str:

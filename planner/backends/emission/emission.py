@@ -1,4 +1,4 @@
-"""What do we hand to a back-end?  Files, a launch command, and what the back-end could not express."""
+"""What do we hand to a back-end?  Files, a launch command, and what must hold for them to run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Literal
 from planner.backends.launch.settings import LaunchSettings
 from planner.plan import Plan
 
-TargetName = Literal[
-    "megatron", "mindspeed", "megatron-bridge", "deepspeed", "torchtitan", "native", "accelerate", "maxtext"
-]
+BackEndName = str
+"""A name of the registry (``planner.backends.registry``)."""
 LauncherName = Literal[
     "torchrun", "slurm", "kubernetes", "trainjob", "pytorchjob", "volcano", "mpirun", "mpijob", "ray", "ray-train",
     "ascendjob",
@@ -30,6 +29,8 @@ class Finding:
     source: str
     """Project, file and line that enforce the rule, or the page that states it."""
     where: str = ""
+    fields: tuple[str, ...] = ()
+    """Strategy fields that the rule is about, the first to blame first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,38 +43,24 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Projection:
-    """A part of the plan that the target cannot say, and what is emitted instead."""
-
-    field: str
-    wanted: str
-    emitted: str
-    reason: str
-    kept_by: tuple[TargetName, ...] = ()
-    """Other targets that run the plan, or a projection of it, with the wanted value."""
-
-
-@dataclass(frozen=True, slots=True)
 class Emission:
-    """Everything needed to run a plan on one target.
+    """Everything needed to run a plan on its back-end.
 
-    ``files``: relative path -> text.  ``plan`` is the plan that the files really say (equal to the input unless
-    ``projections`` is not empty), and ``read_back(files) == (plan.strategy, plan.stages)``.
+    ``files``: relative path -> text; reading them gives ``(plan.strategy, plan.stages)`` back.
     """
 
-    target: TargetName
+    backend: BackEndName
     plan: Plan
     files: Mapping[str, str]
     launch_command: str
     environment: Mapping[str, str]
     assumptions: tuple[str, ...] = ()
-    projections: tuple[Projection, ...] = ()
     executables: frozenset[str] = field(default_factory=frozenset)
     """Paths in ``files`` that get the executable bit."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Software that the files are written for, for example ``{"megatron-core": "0.19.2"}``."""
-    target_version: str = ""
-    """The release of the back-end that was chosen, one of the target's ``VERSIONS``."""
+    release: str = ""
+    """The release of the back-end that the files are written for."""
     launcher: LauncherName = "torchrun"
     launcher_files: frozenset[str] = frozenset()
     """Paths in ``files`` that are the launcher's."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.backends.emission.emission import Finding
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 
 
-def refused(engine: str, target: str, findings: Sequence[Finding]) -> TargetRefused:
+def refused(engine: str, target: str, findings: Sequence[Finding]) -> BackEndRefused:
     """The refusal of a plan that breaks rules, one line each; ``target`` as it was asked for (``NAME[==VERSION]``)."""
     lines = "\n".join(f"  {finding.rule}: {finding.message} ({finding.source})" for finding in findings)
     count = f"{len(findings)} rule{'s' if len(findings) > 1 else ''}"
     name = target.partition("==")[0]
-    return TargetRefused(
+    return BackEndRefused(
         f"{engine} cannot run this plan; it breaks {count}:\n{lines}",
         where=f"--target {target}",
         hint=f"plan again with the target {name}, so that the search proposes only what it can run",

@@ -22,7 +22,8 @@ from planner.version import __version__
 
 MANIFEST = "manifest.json"
 KIND = "meshwright-emission"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Version 1 said ``target`` and ``target_version``, and what was given up; its manifests are still read."""
 
 
 def write_emission(emission: Emission, directory: Path) -> Path:
@@ -59,8 +60,8 @@ def manifest(emission: Emission) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
-        "target": emission.target,
-        "target_version": emission.target_version,
+        "backend": emission.backend,
+        "release": emission.release,
         "launcher": emission.launcher,
         "launch": emission.settings.to_dict(),
         "plan_id": emission.plan.plan_id,
@@ -70,16 +71,6 @@ def manifest(emission: Emission) -> dict[str, Any]:
         "environment": dict(emission.environment),
         "process_drives_node": emission.process_drives_node,
         "assumptions": list(emission.assumptions),
-        "projections": [
-            {
-                "field": p.field,
-                "wanted": p.wanted,
-                "emitted": p.emitted,
-                "reason": p.reason,
-                "kept_by": list(p.kept_by),
-            }
-            for p in emission.projections
-        ],
         "files": file_digests(emission.files, emission.executables),
     }
 
@@ -106,13 +97,17 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise DocumentInvalid(f"{MANIFEST} is not JSON", where=str(path), hint="emit the plan again") from error
     if not isinstance(data, dict) or data.get("kind") != KIND or not _well_formed(data.get("files")):
         raise DocumentInvalid(f"{MANIFEST} was not written by Meshwright", where=str(path), hint="emit the plan again")
+    if data.get("schema_version") == 1:
+        renamed = {"target": "backend", "target_version": "release"}
+        data = {renamed.get(name, name): value for name, value in data.items()}
+        data["schema_version"] = SCHEMA_VERSION
     if data.get("schema_version") != SCHEMA_VERSION:
         raise DocumentInvalid(
             f"{MANIFEST} has schema_version {data.get('schema_version')!r}, this version reads {SCHEMA_VERSION}",
             where=f"{path}#/schema_version",
             hint="emit the plan again with this version",
         )
-    return data
+    return dict(data)
 
 
 def _well_formed(files: object) -> bool:

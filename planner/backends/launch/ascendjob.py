@@ -20,7 +20,7 @@ from planner.backends.launch import torchrun
 from planner.backends.launch.rank_table import rank_table
 from planner.backends.launch.settings import IMAGE_PLACEHOLDER
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 
 JOB_FILE = "ascendjob.yaml"
 RANK_TABLE_TEMPLATE = "ranktable.template.json"
@@ -82,11 +82,11 @@ _SUPER_POD_POLICIES = {8: "chip2-node8-sp", 16: "chip2-node16-sp"}
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
     """Write the AscendJob, the rank table's template, and the ``launch.sh`` that every pod runs.
 
-    Raises TargetRefused for devices that MindCluster's ``huawei.com/Ascend910`` does not stand for, or for named hosts.
+    Raises BackEndRefused for devices that MindCluster's ``huawei.com/Ascend910`` does not stand for, or for named hosts.
     """
     kind = node_kind(spec)
     if spec.hosts:
-        raise TargetRefused(
+        raise BackEndRefused(
             "the Ascend operator numbers the pods itself, whatever machines they are on",
             where="--hosts",
             hint=f"leave the order to Volcano, or fix every NPU by hand in {RANK_TABLE_TEMPLATE}",
@@ -100,10 +100,10 @@ def launch_files(spec: LaunchSpec) -> LaunchFiles:
 
 
 def node_kind(spec: LaunchSpec) -> NodeKind:
-    """Labels of the devices; those of Atlas A2 where the spec does not tell.  Raises TargetRefused."""
+    """Labels of the devices; those of Atlas A2 where the spec does not tell.  Raises BackEndRefused."""
     found = NODE_KINDS.get(spec.architecture or "ascend910b")
     if found is None:
-        raise TargetRefused(
+        raise BackEndRefused(
             f"an AscendJob asks for {RESOURCE}, and the cluster has {spec.architecture!r}",
             where="--launcher ascendjob",
             hint=f"it is for {', '.join(NODE_KINDS)}; choose another launcher",

@@ -22,7 +22,7 @@ _ASSUMED = "completion index, which follows no network; --topology-label keeps t
 
 
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
-    """Write ``job.yaml``, the ConfigMap, and ``launch.sh`` for the pods.  Raises TargetRefused."""
+    """Write ``job.yaml``, the ConfigMap, and ``launch.sh`` for the pods.  Raises BackEndRefused."""
     files = pods.node_files(spec)
     manifests = {MANIFEST: manifest_text(jobset(spec), head="A JobSet: one pod a node.")}
     manifests |= pods.files_manifest(spec, pods.pod_files(spec))

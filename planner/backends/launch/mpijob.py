@@ -14,7 +14,7 @@ from planner.backends.launch import mpirun, pods
 from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 
 MANIFEST = "job.yaml"
 HOST_FILE = "/etc/mpi/hostfile"
@@ -22,9 +22,9 @@ _ASSUMED = "worker index, which follows no network; --topology-label keeps the j
 
 
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
-    """Write ``job.yaml``, the ConfigMap, ``launch.sh`` and ``rank.sh``.  Raises TargetRefused."""
+    """Write ``job.yaml``, the ConfigMap, ``launch.sh`` and ``rank.sh``.  Raises BackEndRefused."""
     if spec.hosts:
-        raise TargetRefused(
+        raise BackEndRefused(
             "the MPI operator orders the workers by their index, whatever machines they are on",
             where="--hosts",
             hint="use --launcher kubernetes, trainjob, pytorchjob or volcano, which put named hosts in order",

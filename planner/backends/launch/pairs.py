@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.emission import LauncherName, TargetName
-from planner.errors import TargetRefused
+from planner.backends.emission.emission import BackEndName, LauncherName
+from planner.errors import BackEndRefused
 
 _TORCH_ONLY = "it hands the job to torch's process group, and MaxText is JAX"
-REFUSED: dict[tuple[TargetName, LauncherName], tuple[str, str]] = {
+REFUSED: dict[tuple[BackEndName, LauncherName], tuple[str, str]] = {
     ("maxtext", "trainjob"): (
         "the runtime torch-distributed starts torch jobs, and MaxText is JAX",
         "use --launcher kubernetes, a JobSet, which is what MaxText's own jobs are",
@@ -22,9 +22,9 @@ REFUSED: dict[tuple[TargetName, LauncherName], tuple[str, str]] = {
 """(back-end, launcher) -> why not, and what instead.  What depends on the devices is refused by the launcher itself."""
 
 
-def demand_pair(target: TargetName, launcher: LauncherName) -> None:
-    """Raises TargetRefused for a pair of ``REFUSED``."""
+def demand_pair(target: BackEndName, launcher: LauncherName) -> None:
+    """Raises BackEndRefused for a pair of ``REFUSED``."""
     found = REFUSED.get((target, launcher))
     if found:
         reason, hint = found
-        raise TargetRefused(f"{target} cannot be started by {launcher}: {reason}", where="--launcher", hint=hint)
+        raise BackEndRefused(f"{target} cannot be started by {launcher}: {reason}", where="--launcher", hint=hint)

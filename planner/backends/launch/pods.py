@@ -15,7 +15,7 @@ from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.order_notes import order_note
 from planner.backends.launch.settings import IMAGE_PLACEHOLDER
 from planner.backends.launch.spec import LaunchSpec
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from profiles.device import Vendor
 
 PLAN_DIR = "/plan"
@@ -67,10 +67,10 @@ def image(spec: LaunchSpec) -> str:
 
 
 def device_resource(spec: LaunchSpec) -> str:
-    """Extended resource of the devices.  Raises TargetRefused for a vendor without a known device plugin."""
+    """Extended resource of the devices.  Raises BackEndRefused for a vendor without a known device plugin."""
     if spec.vendor not in RESOURCES:
         hint = f"known vendors: {', '.join(RESOURCES)}"
-        raise TargetRefused(f"no Kubernetes device plugin is known for {spec.vendor}", where="--launcher", hint=hint)
+        raise BackEndRefused(f"no Kubernetes device plugin is known for {spec.vendor}", where="--launcher", hint=hint)
     return RESOURCES[spec.vendor]
 
 
@@ -178,13 +178,13 @@ def pod_files(spec: LaunchSpec) -> dict[str, str]:
 def files_manifest(spec: LaunchSpec, files: Mapping[str, str]) -> dict[str, str]:
     """``files.yaml``, a ConfigMap of the files; nothing where a volume holds them.
 
-    Raises TargetRefused when they are larger than a ConfigMap may be.
+    Raises BackEndRefused when they are larger than a ConfigMap may be.
     """
     if spec.settings.files_claim:
         return {}
     size = sum(len(_key(path)) + len(text.encode()) for path, text in files.items())
     if size > CONFIG_MAP_LIMIT_BYTES:
-        raise TargetRefused(
+        raise BackEndRefused(
             f"the files are {size} bytes and a ConfigMap holds {CONFIG_MAP_LIMIT_BYTES}",
             where="--launcher",
             hint="copy the folder to a volume and give its claim with --files-claim NAME",

@@ -20,7 +20,7 @@ _ASSUMED = "replica index, which follows no network; --topology-label keeps the 
 
 
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
-    """Write ``job.yaml``, the ConfigMap, and ``launch.sh`` for the pods.  Raises TargetRefused."""
+    """Write ``job.yaml``, the ConfigMap, and ``launch.sh`` for the pods.  Raises BackEndRefused."""
     files = pods.node_files(spec)
     manifests = {MANIFEST: manifest_text(pytorchjob(spec), head="A PyTorchJob: one pod a node.")}
     manifests |= pods.files_manifest(spec, pods.pod_files(spec))

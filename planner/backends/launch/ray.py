@@ -17,7 +17,7 @@ from planner.backends.launch import pods, torchrun
 from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.order_notes import order_note
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from profiles.device import Vendor
 
 DRIVER = "ray_driver.py"
@@ -35,7 +35,7 @@ _ASSUMED = "the nodes' names in natural order, n2 before n10"
 
 
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
-    """Write the driver, ``launch.json``, ``launch.sh``, ``rayjob.yaml`` and its ConfigMap.  Raises TargetRefused."""
+    """Write the driver, ``launch.json``, ``launch.sh``, ``rayjob.yaml`` and its ConfigMap.  Raises BackEndRefused."""
     own = {
         DRIVER: script_text(DRIVER),
         JOB_FILE: job_text(spec, [*spec.files, torchrun.LAUNCH_SCRIPT]),
@@ -66,11 +66,11 @@ def script_text(name: str) -> str:
 
 
 def device_name(spec: LaunchSpec) -> str:
-    """Ray's name of the devices.  Raises TargetRefused where Ray does not hand them out one by one."""
+    """Ray's name of the devices.  Raises BackEndRefused where Ray does not hand them out one by one."""
     if spec.vendor not in RESOURCES:
         hint = f"devices that it hands out: {', '.join(RESOURCES)}"
         message = f"Ray does not hand out the devices of {spec.vendor} one by one"
-        raise TargetRefused(message, where="--launcher ray", hint=hint)
+        raise BackEndRefused(message, where="--launcher ray", hint=hint)
     return RESOURCES[spec.vendor]
 
 

@@ -10,7 +10,7 @@ from planner.backends.launch.order_notes import order_note
 from planner.backends.launch.ray import JOB_FILE, job_text, script_text, submit_command
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, sizes
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 
 DRIVER = "ray_train.py"
 _ASSUMED = "the nodes' names in natural order, n2 before n10"
@@ -19,11 +19,11 @@ _ASSUMED = "the nodes' names in natural order, n2 before n10"
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
     """Write the trainer's script, ``launch.json`` and ``launch.sh``.
 
-    Raises TargetRefused for devices that Ray Train does not share among the workers of a node.
+    Raises BackEndRefused for devices that Ray Train does not share among the workers of a node.
     """
     if spec.vendor != "NVIDIA":
         # ray 2.60.0, ray/train/v2/_internal/callbacks/accelerators.py:30-50
-        raise TargetRefused(
+        raise BackEndRefused(
             "Ray Train shows all devices of a node to each of its workers only for NVIDIA, so LOCAL_RANK would name no"
             f" device of {spec.vendor}",
             where="--launcher ray-train",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from planner.backends.launch import torchrun
 from planner.backends.launch.order_notes import order_note
 from planner.backends.launch.spec import HOSTS_FILE, LaunchFiles, LaunchSpec
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from profiles.device import Vendor
 
 JOB_SCRIPT = "job.sbatch"
@@ -21,10 +21,10 @@ GRES: dict[Vendor, str] = {"Huawei": "npu", "AWS": "neuron"}
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
     """Write ``job.sbatch`` and the ``launch.sh`` that it runs on each node.
 
-    Raises TargetRefused for the two ways of placing nodes together.
+    Raises BackEndRefused for the two ways of placing nodes together.
     """
     if spec.hosts and spec.settings.switches:
-        raise TargetRefused(
+        raise BackEndRefused(
             "--hosts already fixes the nodes, so --switches has nothing to choose",
             where="--switches",
             hint="give one of the two",

@@ -10,7 +10,7 @@ from importlib import import_module
 from planner.backends.emission.emission import LauncherName
 from planner.backends.launch.fabric_order import why_order_matters
 from planner.backends.launch.settings import LaunchSettings
-from planner.errors import DocumentInvalid, NotFound, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid, NotFound
 from planner.plan import Plan
 from profiles.cluster import Cluster
 from profiles.device import Vendor
@@ -143,18 +143,18 @@ def spec_on_cluster(  # one job, told once
 
     Nodes are filled completely: every launcher starts equally many ranks a node.
 
-    Raises TargetRefused when the world size is not a whole number of nodes, or when the pools' nodes differ in size;
+    Raises BackEndRefused when the world size is not a whole number of nodes, or when the pools' nodes differ in size;
     DocumentInvalid when fewer hosts are named than nodes are needed.
     """
     sizes = sorted({pool.devices_per_node for pool in cluster.pools})
     if len(sizes) > 1:
-        raise TargetRefused(
+        raise BackEndRefused(
             f"the cluster mixes nodes of {sizes} devices, and torchrun starts equally many ranks on every node",
             hint="plan on one pool, or split the nodes into equal ones",
         )
     devices_per_node = min(sizes[0], world_size)
     if world_size % devices_per_node:
-        raise TargetRefused(
+        raise BackEndRefused(
             f"{world_size} ranks are not a whole number of nodes of {devices_per_node} devices",
             hint=f"plan for a multiple of {devices_per_node} devices",
         )
@@ -185,7 +185,7 @@ def spec_on_cluster(  # one job, told once
 
 
 def launch_files(spec: LaunchSpec, launcher: LauncherName) -> LaunchFiles:
-    """Write the launcher's files.  Raises NotFound for an unknown launcher, TargetRefused where it cannot do it."""
+    """Write the launcher's files.  Raises NotFound for an unknown launcher, BackEndRefused where it cannot do it."""
     if launcher not in LAUNCHERS:
         raise NotFound(f"no launcher is called {launcher!r}", where="--launcher", hint=f"one of {', '.join(LAUNCHERS)}")
     made: LaunchFiles = import_module(LAUNCHERS[launcher]).launch_files(spec)

@@ -24,7 +24,7 @@ _ASSUMED = "the index that the runtime gives, which follows no network; --topolo
 
 
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
-    """Write ``job.yaml``, the ConfigMap, and ``launch.sh`` for the pods.  Raises TargetRefused."""
+    """Write ``job.yaml``, the ConfigMap, and ``launch.sh`` for the pods.  Raises BackEndRefused."""
     files = pods.node_files(spec)
     manifests = {MANIFEST: manifest_text(trainjob(spec), head="A TrainJob of Kubeflow Trainer 2.2 or newer.")}
     manifests |= pods.files_manifest(spec, pods.pod_files(spec))

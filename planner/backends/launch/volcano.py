@@ -23,7 +23,7 @@ _ASSUMED = "task index, which follows no network; --network-tier keeps the job b
 
 
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
-    """Write ``job.yaml``, the ConfigMap, and ``launch.sh`` for the pods.  Raises TargetRefused."""
+    """Write ``job.yaml``, the ConfigMap, and ``launch.sh`` for the pods.  Raises BackEndRefused."""
     files = pods.node_files(spec)
     manifests = {MANIFEST: manifest_text(volcano_job(spec), head="A Volcano Job: one pod a node, all or none.")}
     manifests |= pods.files_manifest(spec, pods.pod_files(spec))

@@ -1,14 +1,40 @@
-"""MaxText on JAX, for TPU and GPU clusters: rules, projection, emission, reading back."""
+"""MaxText 0.2.5 on JAX."""
 
 from __future__ import annotations
 
-from planner.backends.maxtext.project import project
-from planner.backends.maxtext.read import read_back
-from planner.backends.maxtext.space import rules, violations
+from typing import TYPE_CHECKING
+
+from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.maxtext.space import SPACE
 from planner.backends.maxtext.version import MAXTEXT_VERSION
-from planner.backends.maxtext.write import emit
-from planner.backends.rules.rule import RuleInput, rule_input
+from planner.physics.physics import TUNED
 
-__all__ = ["VERSIONS", "RuleInput", "emit", "project", "read_back", "rule_input", "rules", "violations"]
+if TYPE_CHECKING:
+    from planner.backends.checking.validator import Validator
 
-VERSIONS: tuple[str, ...] = (MAXTEXT_VERSION,)
+
+def _files() -> Files:
+    from planner.backends.maxtext.read import read_back
+    from planner.backends.maxtext.write import emit
+
+    return Files(emit, read_back)
+
+
+def _validators() -> tuple[Validator, ...]:
+    from planner.backends.maxtext import step_validator, validator
+
+    return (
+        validator.VALIDATOR,
+        step_validator.VALIDATOR,
+    )
+
+
+BACKEND = BackEnd(
+    name="maxtext",
+    title="MaxText",
+    summary="MaxText on JAX, for TPU and GPU clusters",
+    releases=(Release(MAXTEXT_VERSION, SPACE, TUNED),),
+    vendors=frozenset({"NVIDIA", "AMD", "Google"}),
+    files=_files,
+    validators=_validators,
+)

@@ -8,7 +8,7 @@ from planner.backends.maxtext.hardware import is_tpu
 from planner.backends.maxtext.mesh_axes import axis_sizes, mesh_split
 from planner.backends.maxtext.version import MAXTEXT_VERSION, TYPES
 from planner.backends.rules.divisibility import context_kind, exact_batch, experts_divide, heads
-from planner.backends.rules.rule import RuleInput, TargetRule, latent, mixtures, used_kinds
+from planner.backends.rules.rule import RuleInput, SpaceRule, latent, mixtures, used_kinds
 
 _BASE = f"maxtext {MAXTEXT_VERSION} configs/base.yml"
 _PJIT = "jax 0.10.2 pjit: a dimension of an array must divide over the mesh axes that shard it"
@@ -148,21 +148,21 @@ def _shards_divide(given: RuleInput) -> str | None:
     return None
 
 
-AXIS_RULES: tuple[TargetRule, ...] = (
-    TargetRule("G1", f"{TYPES}:4426-4455", exact_batch()),
-    TargetRule("G2", f"{TYPES}:4612; {_BASE}:636", _order),
-    TargetRule("S1", f"maxtext {MAXTEXT_VERSION} utils/max_utils.py:462-485", _slices),
-    TargetRule("T1", f"maxtext {MAXTEXT_VERSION} layers/attentions.py:630", heads),
-    TargetRule("T2", f"{_BASE}:637 (vocab, mlp, norm); {_PJIT}", _widths),
-    TargetRule("T3", f"{_BASE}:637 (activation_embed)", _sequence_parallel),
-    TargetRule("C1", f"{TYPES}:5190, :5254", _context_kind),
-    TargetRule("C2", f"{TYPES}:5211, :5298", _context_tokens),
-    TargetRule("C3", f"{TYPES}:5221-5246, :5277-5314", _context_attention),
-    TargetRule("C4", f"{TYPES}:5267", _context_slices),
-    TargetRule("E1", f"maxtext {MAXTEXT_VERSION} layers/moe.py:4480", experts_divide),
-    TargetRule("E2", f"{_BASE}:637 (activation_batch, exp)", _expert_axis),
-    TargetRule("E3", f"{_BASE}:637 (mlp_moe)", _expert_tensor),
-    TargetRule("Z1", f"{_BASE}:637 (embed), :799", _sharding),
-    TargetRule("Z2", f"{TYPES}:5605-5625", _replicas),
-    TargetRule("Z3", f"{_BASE}:637 (embed, q_lora, kv_lora); {_PJIT}", _shards_divide),
+AXIS_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("G1", f"{TYPES}:4426-4455", exact_batch()),
+    SpaceRule("G2", f"{TYPES}:4612; {_BASE}:636", _order),
+    SpaceRule("S1", f"maxtext {MAXTEXT_VERSION} utils/max_utils.py:462-485", _slices),
+    SpaceRule("T1", f"maxtext {MAXTEXT_VERSION} layers/attentions.py:630", heads),
+    SpaceRule("T2", f"{_BASE}:637 (vocab, mlp, norm); {_PJIT}", _widths),
+    SpaceRule("T3", f"{_BASE}:637 (activation_embed)", _sequence_parallel),
+    SpaceRule("C1", f"{TYPES}:5190, :5254", _context_kind),
+    SpaceRule("C2", f"{TYPES}:5211, :5298", _context_tokens),
+    SpaceRule("C3", f"{TYPES}:5221-5246, :5277-5314", _context_attention),
+    SpaceRule("C4", f"{TYPES}:5267", _context_slices),
+    SpaceRule("E1", f"maxtext {MAXTEXT_VERSION} layers/moe.py:4480", experts_divide),
+    SpaceRule("E2", f"{_BASE}:637 (activation_batch, exp)", _expert_axis),
+    SpaceRule("E3", f"{_BASE}:637 (mlp_moe)", _expert_tensor),
+    SpaceRule("Z1", f"{_BASE}:637 (embed), :799", _sharding),
+    SpaceRule("Z2", f"{TYPES}:5605-5625", _replicas),
+    SpaceRule("Z3", f"{_BASE}:637 (embed, q_lora, kv_lora); {_PJIT}", _shards_divide),
 )

@@ -16,7 +16,7 @@ from planner.backends.maxtext.mesh_axes import MESH_AXES, axis_sizes, mesh_keys,
 from planner.backends.maxtext.saved_tensors import remat_keys
 from planner.backends.maxtext.version import MAXTEXT_VERSION
 from planner.backends.rules.rule import scale_up_devices
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.plan import Plan
 from planner.strategy import Strategy
 
@@ -60,7 +60,7 @@ def _mesh(plan: Plan) -> dict[str, Any]:
     s, cluster = plan.chosen(), plan.problem.cluster
     split = mesh_split(axis_sizes(s), scale_up_devices(cluster))
     if split is None:
-        raise TargetRefused("the mesh cannot be laid out over slices", where="--target maxtext", hint="see rule S1")
+        raise BackEndRefused("the mesh cannot be laid out over slices", where="--target maxtext", hint="see rule S1")
     tpu = is_tpu(cluster.pools[0].device.architecture)
     return {
         "hardware": "tpu" if tpu else "gpu",

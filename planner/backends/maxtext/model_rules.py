@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.backends.maxtext.decoder_blocks import BLOCKS, DecoderBlock, decoder_block, leading_dense_layers
 from planner.backends.maxtext.version import MAXTEXT_VERSION, TYPES
-from planner.backends.rules.rule import RuleInput, TargetRule, mixtures, used_kinds
+from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 from planner.model.spec import AttentionSpec, LayerSpec, ModelSpec
 
 _DECODERS = f"maxtext {MAXTEXT_VERSION} layers/nnx_decoders.py:1222-1250"
@@ -136,12 +136,12 @@ def _positions(given: RuleInput) -> str | None:
     return None
 
 
-MODEL_RULES: tuple[TargetRule, ...] = (
-    TargetRule("M1", _DECODERS, _family),
-    TargetRule("M2", _MODELS, _parts),
-    TargetRule("M3", f"maxtext {MAXTEXT_VERSION} models/*.py, layers/attentions.py", _attention),
-    TargetRule("M4", f"maxtext {MAXTEXT_VERSION} models/*.py; {TYPES}:4990-5003", _layers),
-    TargetRule("M5", f"maxtext {MAXTEXT_VERSION} layers/moe.py, models/deepseek.py", _experts),
-    TargetRule("M6", _MODELS, _activation),
-    TargetRule("M7", f"maxtext {MAXTEXT_VERSION} layers/embeddings.py", _positions),
+MODEL_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("M1", _DECODERS, _family),
+    SpaceRule("M2", _MODELS, _parts),
+    SpaceRule("M3", f"maxtext {MAXTEXT_VERSION} models/*.py, layers/attentions.py", _attention),
+    SpaceRule("M4", f"maxtext {MAXTEXT_VERSION} models/*.py; {TYPES}:4990-5003", _layers),
+    SpaceRule("M5", f"maxtext {MAXTEXT_VERSION} layers/moe.py, models/deepseek.py", _experts),
+    SpaceRule("M6", _MODELS, _activation),
+    SpaceRule("M7", f"maxtext {MAXTEXT_VERSION} layers/embeddings.py", _positions),
 )

@@ -6,7 +6,7 @@ from planner.backends.maxtext.decoder_blocks import decoder_block
 from planner.backends.maxtext.hardware import AMD, NVIDIA, is_tpu
 from planner.backends.maxtext.saved_tensors import canonical_modules
 from planner.backends.maxtext.version import MAXTEXT_VERSION, TYPES
-from planner.backends.rules.rule import RuleInput, TargetRule, used_kinds
+from planner.backends.rules.rule import RuleInput, SpaceRule, used_kinds
 
 _DECODERS = f"maxtext {MAXTEXT_VERSION} layers/nnx_decoders.py"
 _PIPELINE = f"maxtext {MAXTEXT_VERSION} layers/pipeline.py"
@@ -128,22 +128,22 @@ def _tpu_fp8(given: RuleInput) -> str | None:
     return None
 
 
-RUN_RULES: tuple[TargetRule, ...] = (
-    TargetRule("W1", f"{TYPES}:65, :87; {TYPES}:4972", _precision),
-    TargetRule(
+RUN_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("W1", f"{TYPES}:65, :87; {TYPES}:4972", _precision),
+    SpaceRule(
         "W2",
         f"maxtext {MAXTEXT_VERSION} optimizers/optimizers.py:171-240, utils/muon_utils.py, configs/base.yml:1123",
         _optimizer,
     ),
-    TargetRule("W3", "docs.cloud.google.com/tpu/docs: number formats", _tpu_fp8),
-    TargetRule("W4", f"{TYPES}:1662", _device),
-    TargetRule("P1", f"{_PIPELINE}: one scan over iterations, differentiated as a whole", _schedule),
-    TargetRule("P2", f"{TYPES}:4594", _microbatches),
-    TargetRule("P3", f"{TYPES}:4540-4585; {_DECODERS}:1396", _stages),
-    TargetRule("P4", f"{TYPES}:4580", _even),
-    TargetRule("R1", f"{_DECODERS}:1159, :1278", _recompute),
-    TargetRule("R2", f"{_DECODERS}:1278: one policy; configs/base.yml:478", _every_layer),
-    TargetRule("R3", f"{_PIPELINE}:187", _host),
-    TargetRule("O1", f"maxtext {MAXTEXT_VERSION} configs/gpu/a3, configs/tpu: XLA flags", _overlap),
-    TargetRule("O2", f"maxtext {MAXTEXT_VERSION} configs/gpu/a3, configs/tpu: XLA flags", _model_overlap),
+    SpaceRule("W3", "docs.cloud.google.com/tpu/docs: number formats", _tpu_fp8),
+    SpaceRule("W4", f"{TYPES}:1662", _device),
+    SpaceRule("P1", f"{_PIPELINE}: one scan over iterations, differentiated as a whole", _schedule),
+    SpaceRule("P2", f"{TYPES}:4594", _microbatches),
+    SpaceRule("P3", f"{TYPES}:4540-4585; {_DECODERS}:1396", _stages),
+    SpaceRule("P4", f"{TYPES}:4580", _even),
+    SpaceRule("R1", f"{_DECODERS}:1159, :1278", _recompute),
+    SpaceRule("R2", f"{_DECODERS}:1278: one policy; configs/base.yml:478", _every_layer),
+    SpaceRule("R3", f"{_PIPELINE}:187", _host),
+    SpaceRule("O1", f"maxtext {MAXTEXT_VERSION} configs/gpu/a3, configs/tpu: XLA flags", _overlap),
+    SpaceRule("O2", f"maxtext {MAXTEXT_VERSION} configs/gpu/a3, configs/tpu: XLA flags", _model_overlap),
 )

@@ -86,7 +86,7 @@ VALIDATOR = Validator(
     name="jax",
     default_version=JAX_VERSION,
     worker=Path(__file__).with_name("step_validator_worker.py"),
-    applies=lambda folder: folder.target == "maxtext" and CONFIG_FILE in folder.files,
+    applies=lambda folder: folder.backend == "maxtext" and CONFIG_FILE in folder.files,
     request=request,
     packages=lambda version: (f"jax=={version}", f"jaxlib=={version}", *JAX_PACKAGES[2:]),
     base_modules=("numpy", "scipy"),

@@ -45,7 +45,7 @@ VALIDATOR = Validator(
     name="maxtext",
     default_version=MAXTEXT_VERSION,
     worker=Path(__file__).with_name("validator_worker.py"),
-    applies=lambda folder: folder.target == "maxtext" and CONFIG_FILE in folder.files,
+    applies=lambda folder: folder.backend == "maxtext" and CONFIG_FILE in folder.files,
     request=request,
     packages=lambda version: (f"maxtext=={version}", *JAX_PACKAGES, *CONFIG_PACKAGES),
     base_modules=("numpy", "scipy", "pydantic", "yaml"),

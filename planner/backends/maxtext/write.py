@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.assemble import BackEndFiles, assemble
 from planner.backends.emission.emission import Emission, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.maxtext.config import config, config_text
 from planner.backends.maxtext.decoder_blocks import ROUTED_SCALING, decoder_block
 from planner.backends.maxtext.environment import environment
 from planner.backends.maxtext.hardware import is_tpu
-from planner.backends.maxtext.project import project
 from planner.backends.maxtext.space import violations
 from planner.backends.maxtext.train_script import train_script
 from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION, TRAIN_SCRIPT
@@ -18,26 +17,25 @@ from planner.plan import Plan
 
 
 def emit(plan: Plan, launcher: LauncherName, version: str = MAXTEXT_VERSION) -> Emission:
-    """Files and launch command; the plan is projected first.
+    """Files and launch command.
 
-    Raises TargetRefused with every violated rule when MaxText cannot run even the projected plan.
+    Raises BackEndRefused with every violated rule when MaxText cannot run the plan.
     """
-    projected, projections = project(plan)
-    findings = violations(rule_input(projected))
-    block = decoder_block(projected.problem.model)
+    findings = violations(rule_input(plan))
+    block = decoder_block(plan.problem.model)
     if findings or block is None:
         raise refused("MaxText", "maxtext", findings)
-    tpu = is_tpu(projected.problem.cluster.pools[0].device.architecture)
-    made = TargetFiles(
-        files={CONFIG_FILE: config_text(config(projected, block)), TRAIN_SCRIPT: train_script(tpu=tpu)},
+    tpu = is_tpu(plan.problem.cluster.pools[0].device.architecture)
+    made = BackEndFiles(
+        files={CONFIG_FILE: config_text(config(plan, block)), TRAIN_SCRIPT: train_script(tpu=tpu)},
         script=TRAIN_SCRIPT,
         version=version,
         versions={"maxtext": version},
-        environment=environment(projected),
+        environment=environment(plan),
         executables=frozenset({TRAIN_SCRIPT}),
         process_drives_node=True,
     )
-    return assemble("maxtext", projected, launcher, made, assumptions=_assumptions(projected), projections=projections)
+    return assemble("maxtext", plan, launcher, made, assumptions=_assumptions(plan))
 
 
 def _assumptions(plan: Plan) -> tuple[str, ...]:

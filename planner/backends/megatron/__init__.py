@@ -1,13 +1,50 @@
-"""Megatron-LM (megatron-core 0.19.2): rules, projection, emission, reading back."""
+"""Megatron-LM: megatron-core 0.19.2, and the generation of 2021, which predicts only."""
 
 from __future__ import annotations
 
-from planner.backends.megatron.project import project
-from planner.backends.megatron.read import read_back
-from planner.backends.megatron.space import rules, violations
-from planner.backends.megatron.write import MEGATRON_CORE_VERSION, emit
-from planner.backends.rules.rule import RuleInput, rule_input
+from typing import TYPE_CHECKING
 
-__all__ = ["VERSIONS", "RuleInput", "emit", "project", "read_back", "rule_input", "rules", "violations"]
+from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.megatron.physics import MEGATRON_2021
+from planner.backends.megatron.space import SPACE
+from planner.backends.megatron.space_2021 import SPACE_2021
+from planner.backends.megatron.version import MEGATRON_CORE_VERSION
+from planner.physics.physics import TUNED
 
-VERSIONS: tuple[str, ...] = (MEGATRON_CORE_VERSION,)
+if TYPE_CHECKING:
+    from planner.backends.checking.validator import Validator
+    from planner.backends.tiny.runner import Runner
+
+
+def _files() -> Files:
+    from planner.backends.megatron.read import read_back
+    from planner.backends.megatron.write import emit
+
+    return Files(emit, read_back)
+
+
+def _validators() -> tuple[Validator, ...]:
+    from planner.backends.megatron import validator
+
+    return (validator.VALIDATOR,)
+
+
+def _tiny_run() -> Runner:
+    from planner.backends.megatron.tiny_run import RUNNER
+
+    return RUNNER
+
+
+BACKEND = BackEnd(
+    name="megatron",
+    title="Megatron-LM",
+    summary="Megatron-LM on megatron-core: fused kernels, a host that is never late",
+    releases=(
+        Release(MEGATRON_CORE_VERSION, SPACE, TUNED),
+        Release("2.5", SPACE_2021, MEGATRON_2021),
+    ),
+    vendors=frozenset({"NVIDIA", "AMD"}),
+    files=_files,
+    validators=_validators,
+    tiny_run=_tiny_run,
+)

@@ -5,7 +5,7 @@ The planner knows them exactly, so a plan for ``any`` target may still hold one;
 
 from __future__ import annotations
 
-from planner.backends.rules.rule import RuleInput, TargetRule, used_kinds
+from planner.backends.rules.rule import RuleInput, SpaceRule, used_kinds
 from planner.model.spec import LayerSpec
 
 _FLAGS = "megatron-core 0.19.2 training/arguments.py: no flag says it"
@@ -155,14 +155,14 @@ _CHECKS = {
 }
 
 
-def _rule(rule_id: str) -> TargetRule:
+def _rule(rule_id: str) -> SpaceRule:
     inner = _CHECKS[rule_id]
 
     def check(given: RuleInput) -> str | None:
         message = inner(given)
         return None if message is None else f"Megatron-LM's flags cannot build {message}; choose another target"
 
-    return TargetRule(rule_id, _FLAGS, check)
+    return SpaceRule(rule_id, _FLAGS, check)
 
 
-MODEL_RULES: tuple[TargetRule, ...] = tuple(_rule(rule_id) for rule_id in _CHECKS)
+MODEL_RULES: tuple[SpaceRule, ...] = tuple(_rule(rule_id) for rule_id in _CHECKS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 
-MEGATRON_2021 = FrameworkTraits(
+MEGATRON_2021 = Physics(
     name="megatron-2021",
     time_spread=0.09,
     studied_devices=8,
@@ -35,7 +35,7 @@ MEGATRON_DEEPSPEED = replace(
 )
 """Skew fitted on the same rows (fit part: without it mean error 5.7 % and regret 4.1 %, with it 5.0 % and 2.3 %).  Its
 unsplit vocabulary matmul runs at less than half the rate of a split one: not padded."""
-MEGATRON_TEST = FrameworkTraits(
+MEGATRON_TEST = Physics(
     name="megatron-test",
     time_spread=0.42,
     studied_devices=8,
@@ -52,7 +52,7 @@ MEGATRON_TEST_FLASH = replace(MEGATRON_TEST, name="megatron-test-flash", attenti
 """Before Hopper TransformerEngine runs attention with the flash-attention package, on transposed copies; on Hopper
 with cuDNN's kernel, which takes Megatron's layout."""
 MEGATRON_TEST_UNFUSED = replace(MEGATRON_TEST, name="megatron-test-unfused", attention="unfused")
-NEMO = FrameworkTraits(
+NEMO = Physics(
     name="nemo",
     time_spread=0.095,
     studied_devices=2048,

@@ -11,18 +11,22 @@ Everything here is integer arithmetic on a few fields, so that the search can as
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+from planner.backends.backend import Space
 from planner.backends.megatron.model_rules import MODEL_RULES
 from planner.backends.megatron.recompute import cannot_recompute
+from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import (
     context_parallel_sequence,
     experts_need_sequence_parallel,
     positions,
     sequence_parallel,
 )
-from planner.backends.rules.rule import RuleInput, RuleTable, TargetRule, mixture, used_kinds
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixture, used_kinds
 from planner.model.spec import ModelSpec
-from planner.strategy import RecomputeModule
+from planner.strategy import RecomputeModule, Strategy
 
 _VALIDATE = "megatron-core 0.19.2 training/arguments.py"
 _CONFIG = "megatron-core 0.19.2 core/transformer/transformer_config.py"
@@ -258,37 +262,62 @@ def _offload_and_recompute(given: RuleInput) -> str | None:
     return None
 
 
-STRATEGY_RULES: tuple[TargetRule, ...] = (
-    TargetRule("A3", f"{_VALIDATE}:694", _batch),
-    TargetRule("A8", f"{_VALIDATE}:967", _interleaved_needs_pipeline),
-    TargetRule("A9", f"{_VALIDATE}:990", _overlap_param_gather),
-    TargetRule("A13", f"{_VALIDATE}:1131", _fsdp_optimizer),
-    TargetRule("A14", f"{_VALIDATE}:1295", context_parallel_sequence),
-    TargetRule("A15", f"{_VALIDATE}:1313", positions),
-    TargetRule("A18", f"{_VALIDATE}:1401", _tp_overlap),
-    TargetRule("A21", f"{_VALIDATE}:1600", _experts_divide),
-    TargetRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", sequence_parallel),
-    TargetRule("B2", f"{_CONFIG}:1323", _heads),
-    TargetRule("B2b", f"{_CONFIG}:1338", _kv_heads),
-    TargetRule("B8", "megatron-core 0.19.2 core/transformer/pipeline_parallel_layer_layout.py:86", _layout_count),
-    TargetRule("B11", f"{_CONFIG}:2279", _expert_bias),
-    TargetRule("B13", f"{_CONFIG}:2669", _overlap_ep),
-    TargetRule("C1", f"{_GROUPS}:882", _expert_grid),
-    TargetRule("C2", f"{_GROUPS}:898", _axis_order),
-    TargetRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances),
-    TargetRule("D2", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py:1133", interleaved_group_problem),
-    TargetRule("D3", "megatron-core 0.19.2 core/transformer/moe/moe_layer.py:628", experts_need_sequence_parallel),
-    TargetRule("D5", "megatron-core 0.19.2 core/tensor_parallel/layers.py:965", _widths),
-    TargetRule("O1", "megatron-core 0.19.2 core/optimizer/optimizer_config.py:430", _precision_aware),
-    TargetRule("U1", "not enforced before the run: sequence shards of sequence parallelism", _sequence_shards),
-    TargetRule(
+STRATEGY_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("A3", f"{_VALIDATE}:694", _batch),
+    SpaceRule("A8", f"{_VALIDATE}:967", _interleaved_needs_pipeline),
+    SpaceRule("A9", f"{_VALIDATE}:990", _overlap_param_gather),
+    SpaceRule("A13", f"{_VALIDATE}:1131", _fsdp_optimizer),
+    SpaceRule("A14", f"{_VALIDATE}:1295", context_parallel_sequence),
+    SpaceRule("A15", f"{_VALIDATE}:1313", positions),
+    SpaceRule("A18", f"{_VALIDATE}:1401", _tp_overlap),
+    SpaceRule("A21", f"{_VALIDATE}:1600", _experts_divide),
+    SpaceRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", sequence_parallel),
+    SpaceRule("B2", f"{_CONFIG}:1323", _heads),
+    SpaceRule("B2b", f"{_CONFIG}:1338", _kv_heads),
+    SpaceRule("B8", "megatron-core 0.19.2 core/transformer/pipeline_parallel_layer_layout.py:86", _layout_count),
+    SpaceRule("B11", f"{_CONFIG}:2279", _expert_bias),
+    SpaceRule("B13", f"{_CONFIG}:2669", _overlap_ep),
+    SpaceRule("C1", f"{_GROUPS}:882", _expert_grid),
+    SpaceRule("C2", f"{_GROUPS}:898", _axis_order),
+    SpaceRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances),
+    SpaceRule("D2", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py:1133", interleaved_group_problem),
+    SpaceRule("D3", "megatron-core 0.19.2 core/transformer/moe/moe_layer.py:628", experts_need_sequence_parallel),
+    SpaceRule("D5", "megatron-core 0.19.2 core/tensor_parallel/layers.py:965", _widths),
+    SpaceRule("O1", "megatron-core 0.19.2 core/optimizer/optimizer_config.py:430", _precision_aware),
+    SpaceRule("U1", "not enforced before the run: sequence shards of sequence parallelism", _sequence_shards),
+    SpaceRule(
         "U2", "not enforced before the run: heads of all-to-all attention in Transformer Engine", _all_to_all_heads
     ),
-    TargetRule("U3", "not enforced at all: Megatron derives the number of micro-batches itself", _micro_batches),
-    TargetRule("P1", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule),
-    TargetRule("P2", f"{_CONFIG}:1766 and transformer_layer.py:450", _recompute_modules),
-    TargetRule("P3", f"{_CONFIG}:1720 and 1848", _offload_and_recompute),
+    SpaceRule("U3", "not enforced at all: Megatron derives the number of micro-batches itself", _micro_batches),
+    SpaceRule("P1", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule),
+    SpaceRule("P2", f"{_CONFIG}:1766 and transformer_layer.py:450", _recompute_modules),
+    SpaceRule("P3", f"{_CONFIG}:1720 and 1848", _offload_and_recompute),
 )
 
 TABLE = RuleTable("megatron", MODEL_RULES, STRATEGY_RULES)
 violations, rules = TABLE.violations, TABLE.over_plans
+
+
+def spelled(s: Strategy, given: RuleInput) -> Strategy:
+    """One spelling for switches that mean nothing beside the others, as the flags give them back."""
+    changes: dict[str, Any] = {}
+    if s.cp == 1:
+        changes["cp_kind"] = "none"
+    if s.tp == 1:
+        changes |= {"sp": False, "overlap_tp": False}
+    if s.zero_stage == 0:
+        changes |= {"overlap_param_gather": False, "dp_replicate": 1, "dp_shard": s.dp}
+    if s.recompute != "selective":
+        changes["recompute_modules"] = ()
+    if s.pp == 1 and s.vpp == 1:
+        changes["schedule"] = "1f1b"
+    interleaved = s.vpp > 1 and s.schedule == "interleaved"
+    changes["microbatch_group_size"] = (s.microbatch_group_size or s.pp) if interleaved else 0
+    return replace(s, **changes)
+
+
+SPACE = Space(
+    Columns(schedules=("1f1b", "interleaved"), overlap_ep=(True, False), uniform_recompute=True),
+    TABLE,
+    spelled,
+)

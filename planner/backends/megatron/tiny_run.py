@@ -15,35 +15,34 @@ from typing import Any
 from planner.backends.checking.catalogue import validator
 from planner.backends.checking.environment import make_ready
 from planner.backends.emission.write import write_emission
-from planner.backends.megatron import emit
-from planner.backends.megatron.write import DATA_FILE
-from planner.backends.tiny.catalogue import Losses
+from planner.backends.megatron.write import DATA_FILE, emit
 from planner.backends.tiny.launch_ranks import LOG_FILE, RanksRun, run_ranks
+from planner.backends.tiny.runner import Losses, Runner
 from planner.backends.tiny.shrink import on_one_rank
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
 
-REQUIRES = ("torch",)
-INSTALL = "pip install 'meshwright[torch]'"
-EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu"), "learning_rate": ("1e-4", "1e-2")}
-WITHOUT_CONTEXT_PARALLELISM = "Megatron's attention without Transformer Engine has no context parallelism"
+_REQUIRES = ("torch",)
+_INSTALL = "pip install 'meshwright[torch]'"
+_EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu"), "learning_rate": ("1e-4", "1e-2")}
+_WITHOUT_CONTEXT_PARALLELISM = "Megatron's attention without Transformer Engine has no context parallelism"
 """megatron-core 0.19.2 core/transformer/dot_product_attention.py:57."""
 WORKER = Path(__file__).with_name("tiny_run_worker.py")
-_EMITTED_RATE, _RATE = (f"--lr {value}" for value in EDITS["learning_rate"])
+_EMITTED_RATE, _RATE = (f"--lr {value}" for value in _EDITS["learning_rate"])
 """With Megatron's own, three steps show little of a wrong gradient."""
 
 
 def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
     """Losses of the ranks and of one process.
 
-    Raises TargetRefused (a layer needs Transformer Engine, or a launch fails), ValidatorUnavailable (no megatron-core).
+    Raises BackEndRefused (a layer needs Transformer Engine, or a launch fails), ValidatorUnavailable (no megatron-core).
     """
     _refuse_what_no_cpu_runs(plan.problem.model)
     found = validator("megatron-core")
     packages = make_ready(found, found.default_version)
     done = []
-    for name, each in (("ranks", plan), ("one-process", on_one_rank(plan, "megatron"))):
+    for name, each in (("ranks", plan), ("one-process", on_one_rank(plan))):
         emitted = _written(each, folder / name)
         stand_in = _stand_in(folder / f"{name}-pretrain", packages, steps, emitted)
         ran = run_ranks(emitted, {"MEGATRON_PATH": str(stand_in), "PYTHONDONTWRITEBYTECODE": "1"}, deadline)
@@ -62,7 +61,7 @@ def _refuse_what_no_cpu_runs(model: ModelSpec) -> None:
     )
     for what, there in reasons:
         if there:
-            raise TargetRefused(
+            raise BackEndRefused(
                 f"Megatron without Transformer Engine does not train {what}",
                 where="--target megatron",
                 hint="`meshwright check` asks Megatron's own parser about the whole plan",
@@ -91,14 +90,14 @@ def _said(ran: RanksRun, folder: Path) -> list[dict[str, Any]]:
     try:
         return [dict(json.loads(line)) for line in ran.stdout.splitlines() if line.startswith("{")]
     except (ValueError, TypeError) as error:
-        raise TargetRefused(f"the trainer printed no JSON: {error}", where=str(folder / LOG_FILE)) from error
+        raise BackEndRefused(f"the trainer printed no JSON: {error}", where=str(folder / LOG_FILE)) from error
 
 
 def _losses(said: list[dict[str, Any]], steps: int, folder: Path) -> tuple[float, ...]:
     """The loss of every step, in order."""
     found = [(line["step"], float(line["loss"])) for line in said if "step" in line]
     if [number for number, _ in found] != list(range(steps)):
-        raise TargetRefused(f"the trainer printed {len(found)} of {steps} losses", where=str(folder))
+        raise BackEndRefused(f"the trainer printed {len(found)} of {steps} losses", where=str(folder))
     return tuple(loss for _, loss in found)
 
 
@@ -109,3 +108,12 @@ def _replaced(said: list[dict[str, Any]]) -> str:
     for flag, instead in replaced.items():
         reasons.setdefault(instead, []).append(flag)
     return "on a CPU: " + "; ".join(f"{' '.join(flags)} = {instead}" for instead, flags in reasons.items())
+
+
+RUNNER = Runner(
+    losses=losses,
+    requires=_REQUIRES,
+    install=_INSTALL,
+    edits=_EDITS,
+    without_context_parallelism=_WITHOUT_CONTEXT_PARALLELISM,
+)

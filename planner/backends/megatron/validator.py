@@ -11,7 +11,8 @@ from planner.backends.launch.rank_environment import rank_environment
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.megatron.arguments import ARGUMENTS_FILE
 from planner.backends.megatron.environment import is_blackwell_or_later
-from planner.backends.megatron.write import DATA_FILE, MEGATRON_CORE_VERSION
+from planner.backends.megatron.version import MEGATRON_CORE_VERSION
+from planner.backends.megatron.write import DATA_FILE
 from planner.errors import MeshwrightError
 
 
@@ -72,7 +73,7 @@ VALIDATOR = Validator(
     default_version=MEGATRON_CORE_VERSION,
     worker=Path(__file__).with_name("validator_worker.py"),
     applies=lambda folder: (
-        folder.target == "megatron" and ARGUMENTS_FILE in folder.files and world_size(folder) is not None
+        folder.backend == "megatron" and ARGUMENTS_FILE in folder.files and world_size(folder) is not None
     ),
     request=request,
     packages=lambda version: (f"megatron-core=={version}",),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import TargetFiles, assemble
-from planner.backends.emission.emission import Emission, LauncherName, Projection
+from planner.backends.emission.assemble import BackEndFiles, assemble
+from planner.backends.emission.emission import Emission, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, write_arguments
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import layer_offload, sections
-from planner.backends.megatron.project import project
 from planner.backends.megatron.space import violations
+from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.vocabulary import padded_vocabulary, padding_parameters
 from planner.backends.rules.rule import mixture, rule_input, used_kinds
 from planner.plan import Plan
 
-MEGATRON_CORE_VERSION = "0.19.2"
 DATA_FILE = "data.args"
 TRAIN_SCRIPT = "train.sh"
 
@@ -48,34 +47,32 @@ exec python -u "$MEGATRON_PATH/pretrain_gpt.py" "${{arguments[@]}}" "$@"
 
 
 def emit(plan: Plan, launcher: LauncherName, version: str = MEGATRON_CORE_VERSION) -> Emission:
-    """Files and launch command; the plan is projected first.
+    """Files and launch command.
 
-    Raises TargetRefused with every violated rule when Megatron cannot run even the projected plan.
+    Raises BackEndRefused with every violated rule when Megatron cannot run the plan.
     """
-    projected, projections = project(plan)
-    findings = violations(rule_input(projected))
+    findings = violations(rule_input(plan))
     if findings:
         raise refused(f"Megatron-LM {MEGATRON_CORE_VERSION}", "megatron", findings)
-    architecture = projected.problem.cluster.pools[0].device.architecture
-    made = TargetFiles(
+    architecture = plan.problem.cluster.pools[0].device.architecture
+    made = BackEndFiles(
         files={
-            ARGUMENTS_FILE: write_arguments(sections(projected)),
-            DATA_FILE: data_arguments(projected),
+            ARGUMENTS_FILE: write_arguments(sections(plan)),
+            DATA_FILE: data_arguments(plan),
             TRAIN_SCRIPT: _TRAIN_SH,
         },
         script=TRAIN_SCRIPT,
         version=version,
         versions={"megatron-core": version},
-        environment=environment(projected.chosen(), architecture, fine_grained_offload=offloads_modules(projected)),
+        environment=environment(plan.chosen(), architecture, fine_grained_offload=offloads_modules(plan)),
         executables=frozenset({TRAIN_SCRIPT}),
     )
     return assemble(
         "megatron",
-        projected,
+        plan,
         launcher,
         made,
-        assumptions=assumptions(projected, projections),
-        projections=projections,
+        assumptions=assumptions(plan),
     )
 
 
@@ -100,7 +97,7 @@ def data_arguments(plan: Plan) -> str:
     return head + write_arguments((tokenizer, data, training))
 
 
-def assumptions(plan: Plan, projections: tuple[Projection, ...]) -> tuple[str, ...]:
+def assumptions(plan: Plan) -> tuple[str, ...]:
     """What must hold for the files to do what the plan says."""
     strategy, model, workload = plan.chosen(), plan.problem.model, plan.problem.workload
     lines = [
@@ -115,8 +112,6 @@ def assumptions(plan: Plan, projections: tuple[Projection, ...]) -> tuple[str, .
             f"Megatron pads the vocabulary from {model.vocab_size} to {padded} rows; up to {more:,} parameters a device"
             " more than the plan counts."
         )
-    if any(projection.reason and "no difference" not in projection.reason for projection in projections):
-        lines.append("The expected numbers are those of the plan before it was projected, unless it was costed again.")
     if strategy.zero_stage >= 2 and strategy.tp * strategy.cp > 1:
         lines.append("Megatron-FSDP with tp or cp > 1 only warns: both want another CUDA_DEVICE_MAX_CONNECTIONS.")
     if workload.precision == "fp8":

@@ -1,18 +1,38 @@
-"""Megatron-Bridge (0.6.2, what NeMo trains language models with): rules, projection, emission, reading back.
-
-Bridge runs megatron-core, so the projection and the rules are Megatron's, with Bridge's own names and extra rules.
-"""
+"""Megatron-Bridge 0.6.2: runs megatron-core, so its space lies inside Megatron-LM's."""
 
 from __future__ import annotations
 
-from planner.backends.megatron.project import project
-from planner.backends.megatron_bridge.overrides import BRIDGE_VERSION
-from planner.backends.megatron_bridge.read import read_back
-from planner.backends.megatron_bridge.space import rules, violations
-from planner.backends.megatron_bridge.write import emit
-from planner.backends.rules.rule import RuleInput, rule_input
+from typing import TYPE_CHECKING
 
-__all__ = ["VERSIONS", "RuleInput", "emit", "project", "read_back", "rule_input", "rules", "violations"]
+from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.megatron_bridge.space import SPACE
+from planner.backends.megatron_bridge.version import BRIDGE_VERSION
+from planner.physics.physics import TUNED
 
-VERSIONS: tuple[str, ...] = (BRIDGE_VERSION,)
-"""Releases that files can be written for."""
+if TYPE_CHECKING:
+    from planner.backends.checking.validator import Validator
+
+
+def _files() -> Files:
+    from planner.backends.megatron_bridge.read import read_back
+    from planner.backends.megatron_bridge.write import emit
+
+    return Files(emit, read_back)
+
+
+def _validators() -> tuple[Validator, ...]:
+    from planner.backends.megatron_bridge import validator
+
+    return (validator.VALIDATOR,)
+
+
+BACKEND = BackEnd(
+    name="megatron-bridge",
+    title="Megatron-Bridge",
+    summary="what NeMo trains language models with: megatron-core under Bridge's own names and rules",
+    releases=(Release(BRIDGE_VERSION, SPACE, TUNED),),
+    vendors=frozenset({"NVIDIA"}),
+    files=_files,
+    validators=_validators,
+    inside="megatron",
+)

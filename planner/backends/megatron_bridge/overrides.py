@@ -11,9 +11,9 @@ from itertools import groupby
 
 from planner.backends.megatron.arguments import Section, Words
 from planner.backends.megatron_bridge.fields import ALWAYS_SAID, CPU_OFFLOADING, FIELDS, SPOKEN_OTHERWISE, Field
+from planner.backends.megatron_bridge.version import BRIDGE_VERSION
 from planner.errors import DocumentInvalid
 
-BRIDGE_VERSION = "0.6.2"
 OVERRIDES_FILE = "overrides.txt"
 ENVIRONMENT = "++env_vars."
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.backends import megatron
 from planner.backends.emission.layout import Layout
 from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, write_arguments
+from planner.backends.megatron.read import read_back as read_arguments_files
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, arguments_of, parse_overrides
 from planner.errors import DocumentInvalid
 from planner.strategy import Strategy
@@ -19,7 +19,7 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     said, _ = parse_overrides(files[OVERRIDES_FILE])
     text = write_arguments((Section("Overrides", arguments_of(said)),))
     try:
-        return megatron.read_back({**files, ARGUMENTS_FILE: text})
+        return read_arguments_files({**files, ARGUMENTS_FILE: text})
     except DocumentInvalid as error:
         where = (error.where or "").replace(ARGUMENTS_FILE, OVERRIDES_FILE)
         raise DocumentInvalid(error.what, where=where, hint=error.hint) from error

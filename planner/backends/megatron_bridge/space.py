@@ -7,9 +7,11 @@ step.
 
 from __future__ import annotations
 
+from planner.backends.backend import Space
 from planner.backends.megatron.model_rules import MODEL_RULES
+from planner.backends.megatron.space import SPACE as CORE_SPACE
 from planner.backends.megatron.space import STRATEGY_RULES as CORE_RULES
-from planner.backends.rules.rule import RuleInput, RuleTable, TargetRule
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 
 _CONFIG = "megatron-bridge 0.6.2 training/config.py"
 
@@ -28,11 +30,13 @@ def _positions(given: RuleInput) -> str | None:
     return None
 
 
-STRATEGY_RULES: tuple[TargetRule, ...] = (
+STRATEGY_RULES: tuple[SpaceRule, ...] = (
     *CORE_RULES,
-    TargetRule("X1", f"{_CONFIG}:1116", _fsdp_order),
-    TargetRule("X2", "megatron-bridge 0.6.2 models/gpt_provider.py (max_sequence_length=self.seq_length)", _positions),
+    SpaceRule("X1", f"{_CONFIG}:1116", _fsdp_order),
+    SpaceRule("X2", "megatron-bridge 0.6.2 models/gpt_provider.py (max_sequence_length=self.seq_length)", _positions),
 )
 
 TABLE = RuleTable("megatron-bridge", MODEL_RULES, STRATEGY_RULES)
 violations, rules = TABLE.violations, TABLE.over_plans
+
+SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled)

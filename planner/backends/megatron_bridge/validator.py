@@ -13,8 +13,9 @@ from typing import Any
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
-from planner.backends.megatron.write import MEGATRON_CORE_VERSION
-from planner.backends.megatron_bridge.overrides import BRIDGE_VERSION, ENVIRONMENT, OVERRIDES_FILE
+from planner.backends.megatron.version import MEGATRON_CORE_VERSION
+from planner.backends.megatron_bridge.overrides import ENVIRONMENT, OVERRIDES_FILE
+from planner.backends.megatron_bridge.version import BRIDGE_VERSION
 from planner.errors import DocumentInvalid
 
 
@@ -58,7 +59,7 @@ VALIDATOR = Validator(
     name="megatron-bridge",
     default_version=BRIDGE_VERSION,
     worker=Path(__file__).with_name("validator_worker.py"),
-    applies=lambda folder: folder.target == "megatron-bridge",
+    applies=lambda folder: folder.backend == "megatron-bridge",
     request=request,
     packages=lambda version: (f"megatron-bridge=={version}", f"megatron-core=={MEGATRON_CORE_VERSION}"),
     base_modules=("torch", "numpy", "transformers", "typing_extensions"),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.assemble import BackEndFiles, assemble
 from planner.backends.emission.emission import Emission, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import sections
-from planner.backends.megatron.project import project
-from planner.backends.megatron.write import MEGATRON_CORE_VERSION, offloads_modules
-from planner.backends.megatron_bridge.overrides import BRIDGE_VERSION, OVERRIDES_FILE, overrides_text
+from planner.backends.megatron.version import MEGATRON_CORE_VERSION
+from planner.backends.megatron.write import offloads_modules
+from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides_text
 from planner.backends.megatron_bridge.space import violations
+from planner.backends.megatron_bridge.version import BRIDGE_VERSION
 from planner.backends.rules.rule import latent, mixture, rule_input, used_kinds
 from planner.plan import Plan
 
@@ -21,20 +22,19 @@ TRAIN_SCRIPT = "bridge_train.py"
 
 
 def emit(plan: Plan, launcher: LauncherName, version: str = BRIDGE_VERSION) -> Emission:
-    """Files and launch command; the plan is projected first.
+    """Files and launch command.
 
-    Raises TargetRefused with every violated rule when Bridge cannot run even the projected plan.
+    Raises BackEndRefused with every violated rule when Bridge cannot run the plan.
     """
-    projected, projections = project(plan)
-    findings = violations(rule_input(projected))
+    findings = violations(rule_input(plan))
     if findings:
         raise refused("Megatron-Bridge", "megatron-bridge", findings)
-    architecture = projected.problem.cluster.pools[0].device.architecture
-    variables = environment(projected.chosen(), architecture, fine_grained_offload=offloads_modules(projected))
-    made = TargetFiles(
+    architecture = plan.problem.cluster.pools[0].device.architecture
+    variables = environment(plan.chosen(), architecture, fine_grained_offload=offloads_modules(plan))
+    made = BackEndFiles(
         files={
-            OVERRIDES_FILE: overrides_text(sections(projected), variables, version),
-            RECIPE_FILE: recipe(projected),
+            OVERRIDES_FILE: overrides_text(sections(plan), variables, version),
+            RECIPE_FILE: recipe(plan),
             TRAIN_SCRIPT: (Path(__file__).parent / "train.py.txt").read_text(encoding="utf-8"),
         },
         script=TRAIN_SCRIPT,
@@ -42,9 +42,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = BRIDGE_VERSION) -> E
         versions={"megatron-bridge": version, "megatron-core": MEGATRON_CORE_VERSION},
         environment=variables,
     )
-    return assemble(
-        "megatron-bridge", projected, launcher, made, assumptions=_assumptions(projected), projections=projections
-    )
+    return assemble("megatron-bridge", plan, launcher, made, assumptions=_assumptions(plan))
 
 
 def recipe(plan: Plan) -> str:

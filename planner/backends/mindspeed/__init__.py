@@ -1,14 +1,37 @@
-"""MindSpeed on Megatron-LM core_v0.12.1 (Huawei Ascend): rules, projection, emission, reading back."""
+"""MindSpeed on Megatron-LM core_v0.12.1 (Huawei Ascend)."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from planner.backends.backend import BackEnd, Files, Release
 from planner.backends.mindspeed.flag_table import CORE_VERSION
-from planner.backends.mindspeed.project import project
-from planner.backends.mindspeed.read import read_back
-from planner.backends.mindspeed.space import rules, violations
-from planner.backends.mindspeed.write import emit
-from planner.backends.rules.rule import RuleInput, rule_input
+from planner.backends.mindspeed.space import SPACE
+from planner.physics.physics import TUNED
 
-__all__ = ["VERSIONS", "RuleInput", "emit", "project", "read_back", "rule_input", "rules", "violations"]
+if TYPE_CHECKING:
+    from planner.backends.checking.validator import Validator
 
-VERSIONS: tuple[str, ...] = (CORE_VERSION,)
+
+def _files() -> Files:
+    from planner.backends.mindspeed.read import read_back
+    from planner.backends.mindspeed.write import emit
+
+    return Files(emit, read_back)
+
+
+def _validators() -> tuple[Validator, ...]:
+    from planner.backends.mindspeed import validator
+
+    return (validator.VALIDATOR,)
+
+
+BACKEND = BackEnd(
+    name="mindspeed",
+    title="MindSpeed",
+    summary="MindSpeed on Megatron-LM core_v0.12.1, for Ascend",
+    releases=(Release(CORE_VERSION, SPACE, TUNED),),
+    vendors=frozenset({"Huawei"}),
+    files=_files,
+    validators=_validators,
+)

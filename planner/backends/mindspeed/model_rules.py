@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from planner.backends.megatron.model_rules import MODEL_RULES as LATER_RULES
 from planner.backends.megatron.model_rules import linear_biases
-from planner.backends.rules.rule import RuleInput, TargetRule, mixtures, used_kinds
+from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 
 _FLAGS = "Megatron-LM core_v0.12.1 megatron/training/arguments.py: no flag says it"
 _CONFIG = "megatron-core 0.12.1 core/transformer/transformer_config.py"
@@ -50,17 +50,17 @@ _CHECKS = {
 }
 
 
-def _rule(rule_id: str) -> TargetRule:
+def _rule(rule_id: str) -> SpaceRule:
     inner, source = _CHECKS[rule_id]
 
     def check(given: RuleInput) -> str | None:
         message = inner(given)
         return None if message is None else f"Megatron-LM core_v0.12.1 cannot build {message}; choose another target"
 
-    return TargetRule(rule_id, source, check)
+    return SpaceRule(rule_id, source, check)
 
 
-MODEL_RULES: tuple[TargetRule, ...] = (
-    *(TargetRule(rule.id, _FLAGS, rule.check) for rule in LATER_RULES),
+MODEL_RULES: tuple[SpaceRule, ...] = (
+    *(SpaceRule(rule.id, _FLAGS, rule.check) for rule in LATER_RULES),
     *(_rule(rule_id) for rule_id in _CHECKS),
 )

@@ -11,13 +11,19 @@ are those of its wheel.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from planner.backends.backend import Space
 from planner.backends.emission.emission import Rule
 from planner.backends.megatron.space import STRATEGY_RULES as LATER_RULES
 from planner.backends.megatron.space import recompute_problem, schedule_problem
+from planner.backends.megatron.space import spelled as plain_switches
 from planner.backends.mindspeed.model_rules import MODEL_RULES
-from planner.backends.mindspeed.recompute import cannot_recompute
-from planner.backends.rules.rule import RuleInput, RuleTable, TargetRule, mixtures, used_kinds
+from planner.backends.mindspeed.recompute import cannot_recompute, in_order
+from planner.backends.rules.columns import Columns
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixtures, used_kinds
 from planner.plan import Plan
+from planner.strategy import Strategy
 
 ARCHITECTURES = ("ascend910b", "ascend910c", "ascend950")
 """Atlas A2, A3 and 950: what MindSpeed's documents list."""
@@ -31,7 +37,7 @@ _LATER = {rule.id: rule.check for rule in LATER_RULES}
 
 def rules() -> tuple[Rule, ...]:
     """The same rules over a whole plan; the device rule looks at every pool."""
-    rest = tuple(rule for rule in _TABLE.over_plans() if rule.id != f"mindspeed.{DEVICE_RULE}")
+    rest = tuple(rule for rule in TABLE.over_plans() if rule.id != f"mindspeed.{DEVICE_RULE}")
     return (Rule(f"mindspeed.{DEVICE_RULE}", _DEVICE_SOURCE, wrong_devices), *rest)
 
 
@@ -210,45 +216,63 @@ def _swap_attention(given: RuleInput) -> str | None:
     return f"activation offload (--swap-attention) needs {', '.join(missing)}" if missing else None
 
 
-PROBLEM_RULES: tuple[TargetRule, ...] = (
-    TargetRule(DEVICE_RULE, _DEVICE_SOURCE, _device),
-    TargetRule("W1", "MindSpeed core_r0.12.1 features_manager/megatron_basic/transformer_engine_basic.py", _fp8),
-    TargetRule("W2", f"{_CORE}/optimizer/optimizer_config.py:165", _state_precision),
-    TargetRule("W4", f"{_VALIDATE}: grouped GEMM", _fp16_experts),
+PROBLEM_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule(DEVICE_RULE, _DEVICE_SOURCE, _device),
+    SpaceRule("W1", "MindSpeed core_r0.12.1 features_manager/megatron_basic/transformer_engine_basic.py", _fp8),
+    SpaceRule("W2", f"{_CORE}/optimizer/optimizer_config.py:165", _state_precision),
+    SpaceRule("W4", f"{_VALIDATE}: grouped GEMM", _fp16_experts),
 )
 """Those that no strategy mends, as the model's."""
-STRATEGY_RULES: tuple[TargetRule, ...] = (
-    TargetRule("W3", f"{_FEATURES}/optimizer/muon_optimizer_feature.py", _muon),
-    TargetRule("A3", f"{_CORE}/num_microbatches_calculator.py:341", _LATER["A3"]),
-    TargetRule("A8", f"{_VALIDATE}: interleaved schedule", _LATER["A8"]),
-    TargetRule("A9", f"{_VALIDATE}: overlap-param-gather", _LATER["A9"]),
-    TargetRule("A14", f"{_VALIDATE}: seq-length", _LATER["A14"]),
-    TargetRule("A15", f"{_VALIDATE}: max-position-embeddings", _LATER["A15"]),
-    TargetRule("A21", f"{_VALIDATE}: expert parallelism", _LATER["A21"]),
-    TargetRule("A26", f"{_VALIDATE}: multi-token prediction", _mtp_context),
-    TargetRule("B1", f"{_CORE}/model_parallel_config.py:353", _LATER["B1"]),
-    TargetRule("B2", f"{_CORE}/transformer/transformer_config.py:559", _LATER["B2"]),
-    TargetRule("B2b", f"{_CORE}/transformer/transformer_config.py:574", _kv_heads),
-    TargetRule(
+STRATEGY_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("W3", f"{_FEATURES}/optimizer/muon_optimizer_feature.py", _muon),
+    SpaceRule("A3", f"{_CORE}/num_microbatches_calculator.py:341", _LATER["A3"]),
+    SpaceRule("A8", f"{_VALIDATE}: interleaved schedule", _LATER["A8"]),
+    SpaceRule("A9", f"{_VALIDATE}: overlap-param-gather", _LATER["A9"]),
+    SpaceRule("A14", f"{_VALIDATE}: seq-length", _LATER["A14"]),
+    SpaceRule("A15", f"{_VALIDATE}: max-position-embeddings", _LATER["A15"]),
+    SpaceRule("A21", f"{_VALIDATE}: expert parallelism", _LATER["A21"]),
+    SpaceRule("A26", f"{_VALIDATE}: multi-token prediction", _mtp_context),
+    SpaceRule("B1", f"{_CORE}/model_parallel_config.py:353", _LATER["B1"]),
+    SpaceRule("B2", f"{_CORE}/transformer/transformer_config.py:559", _LATER["B2"]),
+    SpaceRule("B2b", f"{_CORE}/transformer/transformer_config.py:574", _kv_heads),
+    SpaceRule(
         "B8", f"{_FEATURES}/pipeline_parallel/pipeline_model_parallel_layout_feature.py and its page", _LATER["B8"]
     ),
-    TargetRule("C1", f"{_CORE}/parallel_state.py: expert grid", _LATER["C1"]),
-    TargetRule("C2", f"{_CORE}/parallel_state.py:716", _LATER["C2"]),
-    TargetRule("C4", f"{_CORE}/parallel_state.py:813", _LATER["C4"]),
-    TargetRule("D2", f"{_CORE}/pipeline_parallel/schedules.py:777", _LATER["D2"]),
-    TargetRule("D3", f"{_CORE}/transformer/moe/moe_layer.py:135", _LATER["D3"]),
-    TargetRule("D5", f"{_CORE}/tensor_parallel/layers.py:765", _LATER["D5"]),
-    TargetRule("U1", "not enforced before the run: sequence shards of sequence parallelism", _LATER["U1"]),
-    TargetRule("U2", f"{_FEATURES}/context_parallel/ulysses_context_parallel.py", _LATER["U2"]),
-    TargetRule("U3", "not enforced at all: Megatron derives the number of micro-batches itself", _LATER["U3"]),
-    TargetRule("S1", f"{_FEATURES}/pipeline_parallel/dualpipev_feature.py and docs/features/dualpipev.md", _dualpipev),
-    TargetRule("S2", f"{_CORE}/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule),
-    TargetRule("E1", f"{_FEATURES}/moe/fb_overlap.py and docs of the layout", _overlap_ep),
-    TargetRule("T1", f"{_FEATURES}/tensor_parallel/mc2.py and docs/features/mc2.md", _overlap_tp),
-    TargetRule("F1", f"{_VALIDATE}: data-parallel-sharding-strategy", _fsdp),
-    TargetRule("O1", f"{_FEATURES}/optimizer/swap_optimizer_feature.py", _swap_optimizer),
-    TargetRule("P2", f"{_CORE}/transformer/transformer_config.py:722", _recompute_modules),
-    TargetRule("K1", f"{_FEATURES}/memory/swap_attention.py and core/memory/swap_attention", _swap_attention),
+    SpaceRule("C1", f"{_CORE}/parallel_state.py: expert grid", _LATER["C1"]),
+    SpaceRule("C2", f"{_CORE}/parallel_state.py:716", _LATER["C2"]),
+    SpaceRule("C4", f"{_CORE}/parallel_state.py:813", _LATER["C4"]),
+    SpaceRule("D2", f"{_CORE}/pipeline_parallel/schedules.py:777", _LATER["D2"]),
+    SpaceRule("D3", f"{_CORE}/transformer/moe/moe_layer.py:135", _LATER["D3"]),
+    SpaceRule("D5", f"{_CORE}/tensor_parallel/layers.py:765", _LATER["D5"]),
+    SpaceRule("U1", "not enforced before the run: sequence shards of sequence parallelism", _LATER["U1"]),
+    SpaceRule("U2", f"{_FEATURES}/context_parallel/ulysses_context_parallel.py", _LATER["U2"]),
+    SpaceRule("U3", "not enforced at all: Megatron derives the number of micro-batches itself", _LATER["U3"]),
+    SpaceRule("S1", f"{_FEATURES}/pipeline_parallel/dualpipev_feature.py and docs/features/dualpipev.md", _dualpipev),
+    SpaceRule("S2", f"{_CORE}/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule),
+    SpaceRule("E1", f"{_FEATURES}/moe/fb_overlap.py and docs of the layout", _overlap_ep),
+    SpaceRule("T1", f"{_FEATURES}/tensor_parallel/mc2.py and docs/features/mc2.md", _overlap_tp),
+    SpaceRule("F1", f"{_VALIDATE}: data-parallel-sharding-strategy", _fsdp),
+    SpaceRule("O1", f"{_FEATURES}/optimizer/swap_optimizer_feature.py", _swap_optimizer),
+    SpaceRule("P2", f"{_CORE}/transformer/transformer_config.py:722", _recompute_modules),
+    SpaceRule("K1", f"{_FEATURES}/memory/swap_attention.py and core/memory/swap_attention", _swap_attention),
 )
-_TABLE = RuleTable("mindspeed", (*PROBLEM_RULES, *MODEL_RULES), STRATEGY_RULES)
-violations = _TABLE.violations
+TABLE = RuleTable("mindspeed", (*PROBLEM_RULES, *MODEL_RULES), STRATEGY_RULES)
+violations = TABLE.violations
+
+
+def spelled(s: Strategy, given: RuleInput) -> Strategy:
+    """As for Megatron-LM; recomputed modules have one order, and FSDP always overlaps."""
+    plain = plain_switches(s, given)
+    return replace(plain, recompute_modules=in_order(plain.recompute_modules))
+
+
+SPACE = Space(
+    Columns(
+        schedules=("1f1b", "interleaved", "dualpipev"),
+        overlap_ep=(True, False),
+        overlap_data=((True, True), (False, False)),
+        uniform_recompute=True,
+    ),
+    TABLE,
+    spelled,
+)

@@ -42,7 +42,7 @@ VALIDATOR = Validator(
     name="mindspeed",
     default_version=CORE_VERSION,
     worker=Path(__file__).with_name("validator_worker.py"),
-    applies=lambda folder: folder.target == "mindspeed",
+    applies=lambda folder: folder.backend == "mindspeed",
     request=request,
     packages=lambda version: (f"megatron-core=={version.removeprefix('core_v')}",),
     base_modules=("torch", "numpy"),

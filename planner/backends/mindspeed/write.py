@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import TargetFiles, assemble
-from planner.backends.emission.emission import Emission, Finding, LauncherName, Projection
+from planner.backends.emission.assemble import BackEndFiles, assemble
+from planner.backends.emission.emission import Emission, Finding, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.arguments import write_arguments
 from planner.backends.megatron.write import DATA_FILE, TRAIN_SCRIPT, data_arguments, read_arguments
 from planner.backends.mindspeed.environment import environment
 from planner.backends.mindspeed.flag_table import CORE_VERSION
 from planner.backends.mindspeed.flags import sections
-from planner.backends.mindspeed.project import project
 from planner.backends.mindspeed.space import rules
 from planner.backends.rules.rule import mixtures
 from planner.plan import Plan
@@ -56,40 +55,36 @@ runpy.run_path(os.path.join(os.environ["MEGATRON_PATH"], "pretrain_gpt.py"), run
 
 
 def emit(plan: Plan, launcher: LauncherName, version: str = CORE_VERSION) -> Emission:
-    """Files and launch command; the plan is projected first.
+    """Files and launch command.
 
-    Raises TargetRefused with every violated rule when MindSpeed cannot run even the projected plan.
+    Raises BackEndRefused with every violated rule when MindSpeed cannot run the plan.
     """
-    projected, projections = project(plan)
-    findings = [
-        Finding(rule.id, message, rule.source) for rule in rules() if (message := rule.check(projected)) is not None
-    ]
+    findings = [Finding(rule.id, message, rule.source) for rule in rules() if (message := rule.check(plan)) is not None]
     if findings:
         raise refused(f"MindSpeed on Megatron-LM {CORE_VERSION}", "mindspeed", findings)
-    made = TargetFiles(
+    made = BackEndFiles(
         files={
-            ARGUMENTS_FILE: write_arguments(sections(projected)),
-            DATA_FILE: data_arguments(projected),
+            ARGUMENTS_FILE: write_arguments(sections(plan)),
+            DATA_FILE: data_arguments(plan),
             TRAIN_SCRIPT: _TRAIN_SH,
             PRETRAIN_SCRIPT: _PRETRAIN_PY,
         },
         script=TRAIN_SCRIPT,
         version=version,
         versions={"mindspeed": version, "megatron-core": version.removeprefix("core_v")},
-        environment=environment(projected.chosen()),
+        environment=environment(plan.chosen()),
         executables=frozenset({TRAIN_SCRIPT}),
     )
     return assemble(
         "mindspeed",
-        projected,
+        plan,
         launcher,
         made,
-        assumptions=assumptions(projected, projections),
-        projections=projections,
+        assumptions=assumptions(plan),
     )
 
 
-def assumptions(plan: Plan, projections: tuple[Projection, ...]) -> tuple[str, ...]:
+def assumptions(plan: Plan) -> tuple[str, ...]:
     """What must hold for the files to do what the plan says."""
     strategy, model = plan.chosen(), plan.problem.model
     lines = [
@@ -100,8 +95,6 @@ def assumptions(plan: Plan, projections: tuple[Projection, ...]) -> tuple[str, .
         "Rope scaling, initialisation and learning rate are not part of a plan: Megatron's defaults hold unless the"
         " file in DATA_ARGS says otherwise.",
     ]
-    if any(projection.reason and "no difference" not in projection.reason for projection in projections):
-        lines.append("The expected numbers are those of the plan before it was projected, unless it was costed again.")
     if strategy.zero_stage >= 2 and strategy.tp * strategy.cp > 1:
         lines.append("Megatron's FSDP with tp or cp > 1 only warns: both want another CUDA_DEVICE_MAX_CONNECTIONS.")
     if strategy.activation_offload:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 
-NANOTRON = FrameworkTraits(
+NANOTRON = Physics(
     name="nanotron",
     time_spread=0.12,
     studied_devices=256,

@@ -1,14 +1,45 @@
-"""Native PyTorch (``planner.native``): rules, projection, emission, reading back."""
+"""Native PyTorch: the trainer ``planner.native``."""
 
 from __future__ import annotations
 
-from planner.backends.native.project import project
-from planner.backends.native.read import read_back
-from planner.backends.native.space import rules, violations
-from planner.backends.native.write import emit
-from planner.backends.rules.rule import RuleInput, rule_input
+from typing import TYPE_CHECKING
+
+from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.native.space import SPACE
+from planner.backends.pytorch_fsdp.physics import NATIVE
 from planner.native.capabilities import TORCH_VERSION
 
-__all__ = ["VERSIONS", "RuleInput", "emit", "project", "read_back", "rule_input", "rules", "violations"]
+if TYPE_CHECKING:
+    from planner.backends.checking.validator import Validator
+    from planner.backends.tiny.runner import Runner
 
-VERSIONS: tuple[str, ...] = (TORCH_VERSION,)
+
+def _files() -> Files:
+    from planner.backends.native.read import read_back
+    from planner.backends.native.write import emit
+
+    return Files(emit, read_back)
+
+
+def _validators() -> tuple[Validator, ...]:
+    from planner.backends.native import validator
+
+    return (validator.VALIDATOR,)
+
+
+def _tiny_run() -> Runner:
+    from planner.backends.native.tiny_run import RUNNER
+
+    return RUNNER
+
+
+BACKEND = BackEnd(
+    name="native",
+    title="native PyTorch",
+    summary="Meshwright's own trainer (``planner.native``): eager FSDP2, DTensor and torch's pipelines",
+    releases=(Release(TORCH_VERSION, SPACE, NATIVE),),
+    vendors=frozenset({"NVIDIA", "AMD"}),
+    files=_files,
+    validators=_validators,
+    tiny_run=_tiny_run,
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.backends.rules.rule import RuleInput, TargetRule, mixtures, used_kinds
+from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 from planner.native.capabilities import ACTIVATION_NAMES
 
 _MODEL = "planner/native/model.py: not built"
@@ -99,14 +99,14 @@ def _training(given: RuleInput) -> str | None:
     return "dropout is not built" if workload.dropout else None
 
 
-MODEL_RULES: tuple[TargetRule, ...] = (
-    TargetRule("M1", _MODEL, _latent),
-    TargetRule("M2", _MODEL, _extra_parts),
-    TargetRule("M3", "planner/native/attention.py: not built", _attention),
-    TargetRule("M4", "planner/native/attention.py, positions.py: not built", _positions),
-    TargetRule("M5", "planner/native/mixture.py: not built", _experts),
-    TargetRule("M6", _MODEL, _layers),
-    TargetRule("M7", "planner/native/feed_forward.py: ACTIVATIONS", _activation),
-    TargetRule("M8", "transformers 5 modeling_gemma*.py, modeling_granite.py", _scaled),
-    TargetRule("M9", "planner/native/data_parallel.py, optimizer.py: not built", _training),
+MODEL_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("M1", _MODEL, _latent),
+    SpaceRule("M2", _MODEL, _extra_parts),
+    SpaceRule("M3", "planner/native/attention.py: not built", _attention),
+    SpaceRule("M4", "planner/native/attention.py, positions.py: not built", _positions),
+    SpaceRule("M5", "planner/native/mixture.py: not built", _experts),
+    SpaceRule("M6", _MODEL, _layers),
+    SpaceRule("M7", "planner/native/feed_forward.py: ACTIVATIONS", _activation),
+    SpaceRule("M8", "transformers 5 modeling_gemma*.py, modeling_granite.py", _scaled),
+    SpaceRule("M9", "planner/native/data_parallel.py, optimizer.py: not built", _training),
 )

@@ -9,8 +9,12 @@ Overlap switches are no rules: they change no result, so ``project`` corrects an
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from planner.backends.backend import Space
 from planner.backends.emission.layout import StageLayout, chunks_in_model_order
 from planner.backends.native.model_rules import MODEL_RULES
+from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import (
     context_kind,
     exact_batch,
@@ -27,9 +31,10 @@ from planner.backends.rules.pipeline import (
     placement_problem,
     uneven_rounds,
 )
-from planner.backends.rules.rule import RuleInput, RuleTable, TargetRule, used_kinds
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
 from planner.native.capabilities import RECOMPUTE_MODULES, interleaved_group_size
-from planner.strategy import GROUPED_SCHEDULES
+from planner.strategy import GROUPED_SCHEDULES, Strategy
+from planner.strategy_rows import SCHEDULES
 
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
 _STAGE = "torch 2.13.0 distributed/pipelining/stage.py"
@@ -157,30 +162,61 @@ def _ends(given: RuleInput) -> str | None:
     return next((problem for problem in problems if problem is not None), None)
 
 
-STRATEGY_RULES: tuple[TargetRule, ...] = (
-    TargetRule("G1", "planner/native/data.py: sample_indices", exact_batch()),
-    TargetRule("T1", _TENSOR, heads),
-    TargetRule("T2", _TENSOR, _widths),
-    TargetRule("T3", _TENSOR, _query_norm),
-    TargetRule("T4", _TENSOR, sequence_parallel),
-    TargetRule("C1", "planner/native/positions.py: local_positions", _tokens_divide),
-    TargetRule("C2", "planner/native/context_parallel.py", context_kind),
-    TargetRule("C3", "arXiv 2309.14509, section 3", _context_heads),
-    TargetRule("E1", "planner/native/mixture.py: Experts", experts_divide),
-    TargetRule("E2", "planner/native/mesh.py: expert_grid", _expert_grid),
-    TargetRule("E3", f"{_TENSOR}: routed tokens are sequence-split", experts_need_sequence_parallel),
-    TargetRule("P1", _SCHEDULES, _schedule),
-    TargetRule("P2", f"{_SCHEDULES}: ZBV and DualPipeV want two stages a rank", chunks_a_rank),
-    TargetRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", microbatches),
-    TargetRule("P4", f"{_SCHEDULES}:2935-2941, :3046-3052", _microbatch_rounds),
-    TargetRule("P5", "planner/native/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157", _tied),
-    TargetRule("Z1", f"{_STAGE}: backward_maybe_with_nosync, perform_reduce_grad", _zero_pipeline),
-    TargetRule("R1", "planner/native/recompute.py, branch_input.py", _recompute_modules),
-    TargetRule("R2", "torch 2.13.0 distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy", _offload),
-    TargetRule("L1", "planner/native/assemble.py", _placement),
-    TargetRule("L2", "planner/native/model.py: DecoderChunk", _ends),
-    TargetRule("L3", "planner/native/pipeline.py: a stage must make its own output", empty_chunk),
+STRATEGY_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("G1", "planner/native/data.py: sample_indices", exact_batch()),
+    SpaceRule("T1", _TENSOR, heads),
+    SpaceRule("T2", _TENSOR, _widths),
+    SpaceRule("T3", _TENSOR, _query_norm),
+    SpaceRule("T4", _TENSOR, sequence_parallel),
+    SpaceRule("C1", "planner/native/positions.py: local_positions", _tokens_divide),
+    SpaceRule("C2", "planner/native/context_parallel.py", context_kind),
+    SpaceRule("C3", "arXiv 2309.14509, section 3", _context_heads),
+    SpaceRule("E1", "planner/native/mixture.py: Experts", experts_divide),
+    SpaceRule("E2", "planner/native/mesh.py: expert_grid", _expert_grid),
+    SpaceRule("E3", f"{_TENSOR}: routed tokens are sequence-split", experts_need_sequence_parallel),
+    SpaceRule("P1", _SCHEDULES, _schedule),
+    SpaceRule("P2", f"{_SCHEDULES}: ZBV and DualPipeV want two stages a rank", chunks_a_rank),
+    SpaceRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", microbatches),
+    SpaceRule("P4", f"{_SCHEDULES}:2935-2941, :3046-3052", _microbatch_rounds),
+    SpaceRule("P5", "planner/native/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157", _tied),
+    SpaceRule("Z1", f"{_STAGE}: backward_maybe_with_nosync, perform_reduce_grad", _zero_pipeline),
+    SpaceRule("R1", "planner/native/recompute.py, branch_input.py", _recompute_modules),
+    SpaceRule("R2", "torch 2.13.0 distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy", _offload),
+    SpaceRule("L1", "planner/native/assemble.py", _placement),
+    SpaceRule("L2", "planner/native/model.py: DecoderChunk", _ends),
+    SpaceRule("L3", "planner/native/pipeline.py: a stage must make its own output", empty_chunk),
 )
 
 TABLE = RuleTable("native", MODEL_RULES, STRATEGY_RULES)
 violations, rules = TABLE.violations, TABLE.over_plans
+
+
+def spelled(s: Strategy, given: RuleInput) -> Strategy:
+    """One spelling for switches that mean nothing beside the others, as the plan file gives them back."""
+    late = s.pp > 1 and s.dp * s.cp > 1
+    group = s.microbatch_group_size
+    if s.pp > 1 and s.schedule in GROUPED_SCHEDULES:
+        group = interleaved_group_size(s.pp, s.num_microbatches)
+    return replace(
+        s,
+        sp=s.sp and s.tp > 1,
+        cp_kind=s.cp_kind if s.cp > 1 else "none",
+        microbatch_group_size=group,
+        overlap_grad_reduce=s.overlap_grad_reduce and not late,
+    )
+
+
+SPACE = Space(
+    Columns(
+        schedules=SCHEDULES,
+        axis_orders=(0,),
+        expert_tensor_parallel=False,
+        optimizer_offload=False,
+        activation_offload=False,
+        overlap_ep=(False,),
+        overlap_tp=False,
+        overlap_grad_with_pipeline=False,
+    ),
+    TABLE,
+    spelled,
+)

@@ -6,23 +6,23 @@ import json
 from pathlib import Path
 
 from planner.backends.emission.write import write_emission
-from planner.backends.native import emit
-from planner.backends.tiny.catalogue import Losses
+from planner.backends.native.write import emit
 from planner.backends.tiny.launch_ranks import LOG_FILE, run_ranks
-from planner.errors import TargetRefused
+from planner.backends.tiny.runner import Losses, Runner
+from planner.errors import BackEndRefused
 from planner.plan import Plan
 
-REQUIRES = ("torch",)
-INSTALL = "pip install 'meshwright[torch]'"
-EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu")}
-WITHOUT_CONTEXT_PARALLELISM = ""
+_REQUIRES = ("torch",)
+_INSTALL = "pip install 'meshwright[torch]'"
+_EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu")}
+_WITHOUT_CONTEXT_PARALLELISM = ""
 RECORD_FILE = "losses.json"
 LEARNING_RATE = 1e-2
 """Large enough for a wrong gradient to show in the next loss."""
 
 
 def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
-    """Losses of the ranks and of the whole model on rank 0.  Raises TargetRefused when the launch fails."""
+    """Losses of the ranks and of the whole model on rank 0.  Raises BackEndRefused when the launch fails."""
     emitted = write_emission(emit(plan, "torchrun"), folder / "ranks")
     record = emitted / RECORD_FILE
     words = f"--device cpu --precision fp32 --steps {steps} --learning-rate {LEARNING_RATE:g} --record {RECORD_FILE}"
@@ -31,5 +31,14 @@ def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
         said = json.loads(record.read_text(encoding="utf-8"))
         pairs = tuple(tuple(float(step["loss"]) for step in said[name]) for name in ("ranks", "single_process"))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise TargetRefused(f"the trainer left no losses: {error}", where=str(emitted / LOG_FILE)) from error
+        raise BackEndRefused(f"the trainer left no losses: {error}", where=str(emitted / LOG_FILE)) from error
     return Losses(pairs[0], pairs[1], ran.notes)
+
+
+RUNNER = Runner(
+    losses=losses,
+    requires=_REQUIRES,
+    install=_INSTALL,
+    edits=_EDITS,
+    without_context_parallelism=_WITHOUT_CONTEXT_PARALLELISM,
+)

@@ -21,7 +21,7 @@ VALIDATOR = Validator(
     name="torch",
     default_version=TORCH_VERSION,
     worker=Path(__file__).with_name("validator_worker.py"),
-    applies=lambda folder: folder.target == "native" and PLAN_JSON in folder.files and LAUNCH_SCRIPT in folder.files,
+    applies=lambda folder: folder.backend == "native" and PLAN_JSON in folder.files and LAUNCH_SCRIPT in folder.files,
     request=request,
     base_modules=("torch",),
     of_interpreter="torch",

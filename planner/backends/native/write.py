@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import PLAN_JSON, TargetFiles, assemble
-from planner.backends.emission.emission import Emission, LauncherName, Projection
+from planner.backends.emission.assemble import PLAN_JSON, BackEndFiles, assemble
+from planner.backends.emission.emission import Emission, LauncherName
 from planner.backends.emission.refusal import refused
-from planner.backends.native.project import project
 from planner.backends.native.space import violations
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.native.capabilities import TORCH_VERSION
@@ -29,15 +28,14 @@ exec "${{PYTHON:-python}}" -u -m planner.native.train "$here/{PLAN_JSON}" ${{wor
 
 
 def emit(plan: Plan, launcher: LauncherName, version: str = TORCH_VERSION) -> Emission:
-    """Files and launch command; the plan is projected first.
+    """Files and launch command.
 
-    Raises TargetRefused with every violated rule when the trainer cannot run even the projected plan.
+    Raises BackEndRefused with every violated rule when the trainer cannot run the plan.
     """
-    projected, projections = project(plan)
-    findings = violations(rule_input(projected))
+    findings = violations(rule_input(plan))
     if findings:
         raise refused("the native trainer", "native", findings)
-    made = TargetFiles(
+    made = BackEndFiles(
         files={TRAIN_SCRIPT: _HEADER + _BODY},
         script=TRAIN_SCRIPT,
         version=version,
@@ -46,12 +44,10 @@ def emit(plan: Plan, launcher: LauncherName, version: str = TORCH_VERSION) -> Em
         environment={"PYTORCH_ALLOC_CONF": "expandable_segments:True"},
         executables=frozenset({TRAIN_SCRIPT}),
     )
-    return assemble(
-        "native", projected, launcher, made, assumptions=assumptions(projected, projections), projections=projections
-    )
+    return assemble("native", plan, launcher, made, assumptions=assumptions(plan))
 
 
-def assumptions(plan: Plan, projections: tuple[Projection, ...]) -> tuple[str, ...]:
+def assumptions(plan: Plan) -> tuple[str, ...]:
     """What must hold for the files to do what the plan says."""
     strategy, model = plan.chosen(), plan.problem.model
     lines = [
@@ -59,8 +55,6 @@ def assumptions(plan: Plan, projections: tuple[Projection, ...]) -> tuple[str, .
         "Data, learning rate and number of steps are yours, in TRAIN_ARGS; weights start at random and no checkpoint is"
         " written.",
     ]
-    if projections:
-        lines.append("The expected numbers are those of the plan before it was projected, unless it was costed again.")
     if model.position == "rope":
         lines.append(f"Rotary positions use base {model.rotary_base:g}, without long-context scaling.")
     if strategy.cp_kind == "ring" and strategy.cp > 1:

@@ -69,7 +69,7 @@ def emit_sharding(
 ) -> ShardingEmission:
     """The folder's files for the plan on ``cluster``.
 
-    Raises TargetRefused when the launcher cannot place the ranks, DocumentInvalid for settings that do not fit.
+    Raises BackEndRefused when the launcher cannot place the ranks, DocumentInvalid for settings that do not fit.
     """
     files = {
         PLAN_FILE: plan_text(plan),
@@ -94,8 +94,8 @@ def manifest(emission: ShardingEmission) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
-        "target": TARGET,
-        "target_version": TORCH_VERSION,
+        "backend": TARGET,
+        "release": TORCH_VERSION,
         "launcher": emission.launcher,
         "launch": emission.settings.to_dict(),
         "plan_id": emission.plan.plan_id,
@@ -104,7 +104,6 @@ def manifest(emission: ShardingEmission) -> dict[str, Any]:
         "environment": dict(ENVIRONMENT),
         "process_drives_node": False,
         "assumptions": list(emission.assumptions),
-        "projections": [],
         "plan_parts": part_digests(emission.plan.model_dump(mode="json")),
         "files": file_digests(emission.files, emission.launch.executables),
     }

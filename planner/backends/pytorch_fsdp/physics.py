@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 
 EAGER = frozenset({"norm", "activation", "rope", "cross_entropy"})
 """Operator classes that PyTorch runs as several kernels without a compiler."""
-PYTORCH_FSDP = FrameworkTraits(
+PYTORCH_FSDP = Physics(
     name="pytorch-fsdp",
     summary="PyTorch FSDP, compiled",
     fp32_shards=True,
@@ -59,7 +59,7 @@ AUTOMODEL = replace(
     unfused=EAGER,
 )
 """Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
-NATIVE = FrameworkTraits(
+NATIVE = Physics(
     name="native",
     summary="Meshwright's own trainer: eager FSDP2",
     attention="flash2",
@@ -76,7 +76,7 @@ NATIVE = FrameworkTraits(
 """``planner.native``: fp32 shards under FSDP2 (``data_parallel``), a gated non-linearity of two kernels
 (``feed_forward``), loss over fp32 logits (``loss``), whose backward pass holds the gradient of the log-softmax and that
 of its input.  Its times were not studied."""
-HUGGING_FACE = FrameworkTraits(
+HUGGING_FACE = Physics(
     name="hugging-face",
     summary="Hugging Face models, eager, one device or plain data parallelism",
     attention="unfused",

@@ -33,21 +33,26 @@ class RuleInput:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetRule:
-    """One rule: ``check`` says what is wrong and what would repair it, or None."""
+class SpaceRule:
+    """One rule: ``check`` says what is wrong and what would repair it, or None.
+
+    ``fields``: the strategy fields that it is about, the first to blame first; none where it is about the model, the
+    devices or the workload.
+    """
 
     id: str
     source: str
     check: Callable[[RuleInput], str | None]
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTable:
-    """The rules of one target: those that depend on the model alone, and the others."""
+    """The rules of one back-end: those that depend on the model alone, and the others."""
 
-    target: str
-    model_rules: Sequence[TargetRule]
-    strategy_rules: Sequence[TargetRule]
+    backend: str
+    model_rules: Sequence[SpaceRule]
+    strategy_rules: Sequence[SpaceRule]
 
     def violations(self, given: RuleInput, *, model_too: bool = True) -> list[Finding]:
         """All rules that the strategy breaks; ``model_too=False`` leaves out those about the model alone."""
@@ -55,15 +60,15 @@ class RuleTable:
         for rule in (*self.model_rules, *self.strategy_rules) if model_too else self.strategy_rules:
             message = rule.check(given)
             if message is not None:
-                found.append(Finding(f"{self.target}.{rule.id}", message, rule.source))
+                found.append(Finding(f"{self.backend}.{rule.id}", message, rule.source, fields=rule.fields))
         return found
 
     def over_plans(self) -> tuple[Rule, ...]:
         """The same rules over a whole plan."""
         return tuple(self._over_plan(rule) for rule in (*self.model_rules, *self.strategy_rules))
 
-    def _over_plan(self, rule: TargetRule) -> Rule:
-        return Rule(f"{self.target}.{rule.id}", rule.source, lambda plan: rule.check(rule_input(plan)))
+    def _over_plan(self, rule: SpaceRule) -> Rule:
+        return Rule(f"{self.backend}.{rule.id}", rule.source, lambda plan: rule.check(rule_input(plan)))
 
 
 def rule_input(plan: Plan) -> RuleInput:

@@ -6,28 +6,13 @@ too: either spelling says how many replicas there are.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Collection, Sequence
 
-from planner.strategy import Strategy
 from profiles.validation import Finding, pointer_to
 
 STRATEGY_FLAG = "--strategy"
 """Where a command line gives a strategy, and what stands for ``/strategy`` of a request."""
 _DATA_PARALLEL = ("dp", "dp_shard", "dp_replicate")
-_NAMES = (*(each.name for each in fields(Strategy)), "dp")
-_ALSO_CALLED = {
-    "mbs": "micro_batch_size",
-    "micro-batch": "micro_batch_size",
-    "micro-batches": "num_microbatches",
-    **dict.fromkeys(("ZeRO-1", "ZeRO-2", "ZeRO-3"), "zero_stage"),
-    "interleaved": "schedule",
-    "interleaved_zb": "schedule",
-    "1f1b": "schedule",
-}
-"""Words by which sentences of back-ends name a field."""
-_WORD = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def strategy_finding(what: str, hint: str, places: Sequence[str], given: Collection[str] | None) -> Finding:
@@ -39,15 +24,3 @@ def strategy_finding(what: str, hint: str, places: Sequence[str], given: Collect
     if not chosen:
         return Finding("", what, hint, flags)
     return Finding(pointer_to(chosen[0]), what, hint, (*(pointer_to(name) for name in chosen[1:]), *flags))
-
-
-def named_fields(sentence: str) -> tuple[str, ...]:
-    """Fields of a strategy that a sentence of a back-end's rule names, in its order."""
-    return tuple(dict.fromkeys(_named(sentence)))
-
-
-def _named(sentence: str) -> Iterator[str]:
-    for word in _WORD.findall(sentence):
-        name = _ALSO_CALLED.get(word, word)
-        if name in _NAMES:
-            yield name

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
 from planner.backends.tiny.stop_signals import leave_if_asked
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 
 LOG_FILE = "ranks.log"
 LOOK_UP_S = 1.0
@@ -49,7 +49,7 @@ class RanksRun:
 def run_ranks(folder: Path, variables: Mapping[str, str], deadline: float) -> RanksRun:
     """Run ``launch.sh`` until it ends or ``deadline`` (of ``time.monotonic``) has come.
 
-    Everything that the ranks say is in ``ranks.log`` beside it.  Raises TargetRefused when they fail or take too long.
+    Everything that the ranks say is in ``ranks.log`` beside it.  Raises BackEndRefused when they fail or take too long.
     """
     begin = time.monotonic()
     notes: tuple[str, ...] = ()
@@ -161,11 +161,11 @@ def _free_port() -> int:
         return port
 
 
-def _failure(folder: Path, code: int | None, log: str) -> TargetRefused:
+def _failure(folder: Path, code: int | None, log: str) -> BackEndRefused:
     if code is None:
         what, hint = "the ranks did not end in time and were stopped", "allow more with --timeout, or fewer --steps"
     else:
         said = [line.strip() for line in log.splitlines() if "Error" in line or line.startswith("error:")]
         tail = "; ".join(dict.fromkeys(said[-_TAIL_LINES:])) or "see the log"
         what, hint = f"the ranks ended with exit code {code}: {tail[:600]}", "the log holds all that they said"
-    return TargetRefused(what, where=str(folder / LOG_FILE), hint=hint)
+    return BackEndRefused(what, where=str(folder / LOG_FILE), hint=hint)

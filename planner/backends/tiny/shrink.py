@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.backends.emission.emission import Projection, TargetName
-from planner.backends.registry import target_module
+from planner.backends.asked import software_of
+from planner.backends.backend import Space
 from planner.backends.rules.legality import RULES, model_shape
-from planner.backends.rules.rule import mixtures
+from planner.backends.rules.rule import mixtures, rule_input
 from planner.backends.tiny.tiny_layout import ChunkShare, tiny_shares, tiny_stages
 from planner.backends.tiny.tiny_mesh import tiny_strategies
 from planner.backends.tiny.tiny_model import tiny_model, tiny_sequence_length
-from planner.errors import DocumentInvalid, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan
 from planner.problem import Problem, Workload
 from planner.strategy import Strategy
@@ -39,51 +39,63 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """A small plan that its target runs, and how it differs from the plan it stands for."""
+    """A small plan that its back-end runs, and how it differs from the plan it stands for."""
 
     plan: Plan
     changes: tuple[Change, ...]
-    given_up: tuple[Projection, ...]
-    """What the target cannot express of the plan itself, whatever its size."""
 
 
-def shrink(plan: Plan, target: TargetName, max_ranks: int, *, context_parallelism: bool = True) -> Shrunk:
-    """The plan, projected to ``target``, on at most ``max_ranks`` ranks.
+def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> Shrunk:
+    """The plan on at most ``max_ranks`` ranks.
 
     Without ``context_parallelism`` its ranks become data-parallel ones (ZeRO shards over both alike).
 
-    Raises DocumentInvalid (too many axes, or parts that have no small form) and TargetRefused (no small form that the
-    target's rules allow).
+    Raises DocumentInvalid (too many axes, or parts that have no small form) and BackEndRefused (no small form that the
+    back-end's rules allow).
     """
     if plan.problem.model.vision is not None:
         raise DocumentInvalid("a vision tower has no small form", where="--tiny", hint="plan the language model alone")
-    module = target_module(target)
-    wanted, given_up = module.project(plan)
-    rules, findings = module.rules(), list[str]()
-    aim = wanted.chosen() if context_parallelism else _data_parallel_instead(wanted.chosen())
+    software = software_of(plan)
+    space, findings = software.release.space, list[str]()
+    aim = plan.chosen() if context_parallelism else _data_parallel_instead(plan.chosen())
     for strategy in tiny_strategies(aim, max_ranks):
-        small, _ = module.project(_small_plan(wanted, strategy))
-        findings = _broken(small) + [said for rule in rules if (said := rule.check(small)) is not None]
-        if not findings and small.chosen().world_size == strategy.world_size:
-            return Shrunk(small, _changes(plan, small), given_up)
-    raise TargetRefused(
-        f"{target} runs no plan of at most {max_ranks} ranks like this one: {'; '.join(findings) or 'no mesh fits'}",
+        small = _as_spelled(_small_plan(plan, strategy), space)
+        findings = _broken(small) + [each.message for each in space.rules.violations(rule_input(small))]
+        if not findings:
+            return Shrunk(small, _changes(plan, small))
+    raise BackEndRefused(
+        f"{software.name} runs no plan of at most {max_ranks} ranks like this one: {'; '.join(findings) or 'no mesh fits'}",
         where="--tiny",
         hint="allow more ranks with --max-ranks, or check the plan with `meshwright emit`",
     )
 
 
-def on_one_rank(plan: Plan, target: TargetName) -> Plan:
-    """The same model and samples on a single rank without anything parallel."""
+def _as_spelled(plan: Plan, space: Space) -> Plan:
+    """The plan in the words of its back-end."""
+    return plan.model_copy(update={"strategy": space.spelled(plan.chosen(), rule_input(plan)).to_dict()})
+
+
+def on_one_rank(plan: Plan) -> Plan:
+    """The same model and samples on a single rank without anything parallel.
+
+    Raises BackEndRefused where the back-end's rules allow none.
+    """
     s = plan.chosen()
     single = Strategy(num_microbatches=s.global_batch_size // s.micro_batch_size, micro_batch_size=s.micro_batch_size)
-    single = replace(single, overlap_grad_reduce=False, overlap_param_gather=False)
+    single = replace(single, zero_stage=0, overlap_grad_reduce=False, overlap_param_gather=False)
     stages = tiny_stages(plan, single, (ChunkShare(plan.problem.model.num_layers, 0),))
     plain = stages[0].recompute.model_copy(update={"policy": "none", "modules": (), "num_layers_per_chunk": ()})
     stages = (stages[0].model_copy(update={"recompute": plain}),)
     problem = plan.problem.model_copy(update={"cluster": _one_node(plan.problem.cluster, 1)})
-    alone = plan.model_copy(update={"problem": problem, "strategy": single.to_dict(), "stages": stages})
-    return target_module(target).project(alone)[0]
+    space, findings = software_of(plan).release.space, list[str]()
+    # Some engines keep fp32 gradients only with a sharded optimizer, others shard nothing over one rank.
+    for zero_stage in (0, 1, 2):
+        strategy = replace(single, zero_stage=zero_stage).to_dict()
+        alone = _as_spelled(plan.model_copy(update={"problem": problem, "strategy": strategy, "stages": stages}), space)
+        findings = [each.message for each in space.rules.violations(rule_input(alone))]
+        if not findings:
+            return alone
+    raise BackEndRefused(f"{plan.backend} does not run this model on one rank: {'; '.join(findings)}", where="--tiny")
 
 
 def _data_parallel_instead(wanted: Strategy) -> Strategy:

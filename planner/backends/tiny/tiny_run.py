@@ -8,12 +8,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.backends.emission.emission import TargetName
-from planner.backends.tiny.catalogue import runner
 from planner.backends.tiny.compare import TOLERANCE, StepLosses, compared, worst
+from planner.backends.tiny.runner import runner
 from planner.backends.tiny.shrink import Change, Shrunk, shrink
 from planner.backends.tiny.stop_signals import exits_on_request
-from planner.errors import Conflict, TargetRefused
+from planner.errors import BackEndRefused, Conflict
 from planner.plan import Plan
 
 
@@ -32,7 +31,7 @@ class TinyOptions:
 class TinyRun:
     """The ranks and the single process, step by step."""
 
-    target: TargetName
+    backend: str
     shrunk: Shrunk
     changes: tuple[Change, ...]
     steps: tuple[StepLosses, ...]
@@ -46,34 +45,34 @@ class TinyRun:
         return worst(self.steps) <= TOLERANCE
 
 
-def tiny_run(plan: Plan, target: str, options: TinyOptions) -> TinyRun:
+def tiny_run(plan: Plan, options: TinyOptions) -> TinyRun:
     """Run the small form of ``plan`` on CPU ranks.
 
-    Losses that differ are an answer, not an error.  Raises TargetRefused when the target has no small form of the plan
+    Losses that differ are an answer, not an error.  Raises BackEndRefused when its back-end has no small form of the plan
     or its ranks fail or take too long (their output then stays, and the error says where), DocumentInvalid, NotFound,
     Conflict (the folder to keep is not empty).
     """
     begin = time.monotonic()
-    name, module = runner(target)
-    shrunk = shrink(plan, name, options.max_ranks, context_parallelism=not module.WITHOUT_CONTEXT_PARALLELISM)
+    found_backend, made = runner(plan.backend)
+    shrunk = shrink(plan, options.max_ranks, context_parallelism=not made.without_context_parallelism)
     folder = _folder(options.keep)
     try:
         with exits_on_request():
-            found = module.losses(shrunk.plan, folder, options.steps, begin + options.timeout_s)
+            found = made.losses(shrunk.plan, folder, options.steps, begin + options.timeout_s)
         steps = compared(found.ranks, found.reference)
-    except TargetRefused:
+    except BackEndRefused:
         raise
     except BaseException:
         if options.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    edits = tuple(Change(key, *pair) for key, pair in module.EDITS.items())
+    edits = tuple(Change(key, *pair) for key, pair in made.edits.items())
     done = TinyRun(
-        target=name,
+        backend=found_backend.name,
         shrunk=shrunk,
         changes=(*shrunk.changes, *edits),
         steps=steps,
-        notes=(*_context_note(plan, shrunk, module.WITHOUT_CONTEXT_PARALLELISM), *found.notes),
+        notes=(*_context_note(plan, shrunk, made.without_context_parallelism), *found.notes),
         wall_s=time.monotonic() - begin,
         folder=folder,
     )

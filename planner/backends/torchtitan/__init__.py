@@ -1,12 +1,40 @@
-"""torchtitan (0.3.0, and the TOML of 0.2.2): rules, projection, emission, reading back."""
+"""torchtitan 0.3.0, and the TOML of 0.2.2."""
 
 from __future__ import annotations
 
-from planner.backends.rules.rule import RuleInput, rule_input
-from planner.backends.torchtitan.project import project
-from planner.backends.torchtitan.read import read_back
-from planner.backends.torchtitan.space import rules, violations
-from planner.backends.torchtitan.version import VERSIONS
-from planner.backends.torchtitan.write import emit
+from typing import TYPE_CHECKING
 
-__all__ = ["VERSIONS", "RuleInput", "emit", "project", "read_back", "rule_input", "rules", "violations"]
+from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.pytorch_fsdp.physics import TORCHTITAN
+from planner.backends.torchtitan.space import SPACE, TOML_SPACE
+from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
+
+if TYPE_CHECKING:
+    from planner.backends.checking.validator import Validator
+
+
+def _files() -> Files:
+    from planner.backends.torchtitan.read import read_back
+    from planner.backends.torchtitan.write import emit
+
+    return Files(emit, read_back)
+
+
+def _validators() -> tuple[Validator, ...]:
+    from planner.backends.torchtitan import validator
+
+    return (validator.VALIDATOR,)
+
+
+BACKEND = BackEnd(
+    name="torchtitan",
+    title="torchtitan",
+    summary="torchtitan: FSDP2, DTensor and torch's pipelines",
+    releases=(
+        Release(TORCHTITAN_VERSION, SPACE, TORCHTITAN),
+        Release(TOML_VERSION, TOML_SPACE, TORCHTITAN),
+    ),
+    vendors=frozenset({"NVIDIA", "AMD"}),
+    files=_files,
+    validators=_validators,
+)

@@ -5,7 +5,7 @@ The planner knows the model exactly, so a plan for ``any`` target may hold one t
 
 from __future__ import annotations
 
-from planner.backends.rules.rule import RuleInput, TargetRule, mixtures, used_kinds
+from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
 from planner.backends.torchtitan.family import family_of, num_dense_layers
 
 _TITAN = "torchtitan 0.3.0"
@@ -136,13 +136,13 @@ def _float8(given: RuleInput) -> str | None:
     return None
 
 
-MODEL_RULES: tuple[TargetRule, ...] = (
-    TargetRule("M1", f"{_TITAN} models/common/decoder.py:62, models/deepseek_v3/mtp.py:201", _parts),
-    TargetRule("M2", f"{_TITAN} models/common/config_utils.py: make_gqa_config, get_attention_config", _attention),
-    TargetRule("M3", f"{_TITAN} models/llama3/__init__.py:66, models/qwen3/__init__.py:91", _head_width),
-    TargetRule("M4", f"{_TITAN} models/common/decoder.py:43, models/common/feed_forward.py", _layers),
-    TargetRule("M5", f"{_TITAN} models/deepseek_v3/__init__.py:149, models/qwen3/__init__.py:140", _layer_order),
-    TargetRule("M6", f"{_TITAN} models/common/moe.py, models/common/config_utils.py: make_router_config", _experts),
-    TargetRule("M7", f"{_TITAN} config/configs.py:84-92, components/optimizer/optimizer.py:378", _training),
-    TargetRule("M8", f"{_TITAN} components/quantization/float8.py:85-98", _float8),
+MODEL_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("M1", f"{_TITAN} models/common/decoder.py:62, models/deepseek_v3/mtp.py:201", _parts),
+    SpaceRule("M2", f"{_TITAN} models/common/config_utils.py: make_gqa_config, get_attention_config", _attention),
+    SpaceRule("M3", f"{_TITAN} models/llama3/__init__.py:66, models/qwen3/__init__.py:91", _head_width),
+    SpaceRule("M4", f"{_TITAN} models/common/decoder.py:43, models/common/feed_forward.py", _layers),
+    SpaceRule("M5", f"{_TITAN} models/deepseek_v3/__init__.py:149, models/qwen3/__init__.py:140", _layer_order),
+    SpaceRule("M6", f"{_TITAN} models/common/moe.py, models/common/config_utils.py: make_router_config", _experts),
+    SpaceRule("M7", f"{_TITAN} config/configs.py:84-92, components/optimizer/optimizer.py:378", _training),
+    SpaceRule("M8", f"{_TITAN} components/quantization/float8.py:85-98", _float8),
 )

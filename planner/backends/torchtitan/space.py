@@ -9,6 +9,11 @@ Overlap switches are no rules but for one: they change no result, so ``project``
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from planner.backends.backend import Space
+from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import exact_batch, experts_divide, sequence_parallel
 from planner.backends.rules.pipeline import (
     chunks_a_rank,
@@ -18,7 +23,7 @@ from planner.backends.rules.pipeline import (
     placement_problem,
     uneven_rounds,
 )
-from planner.backends.rules.rule import RuleInput, RuleTable, TargetRule, mixtures, used_kinds
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixtures, used_kinds
 from planner.backends.torchtitan.degrees import (
     RECOMPUTE,
     SCHEDULES,
@@ -29,7 +34,8 @@ from planner.backends.torchtitan.degrees import (
     shard_degree,
 )
 from planner.backends.torchtitan.model_rules import MODEL_RULES
-from planner.strategy import GROUPED_SCHEDULES
+from planner.backends.torchtitan.toml_rules import TOML_RULES
+from planner.strategy import GROUPED_SCHEDULES, Strategy
 
 _TITAN = "torchtitan 0.3.0"
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
@@ -200,33 +206,72 @@ def _order(given: RuleInput) -> str | None:
     return "stages are the outermost axis: axis_order must be tp-cp-ep-dp-pp" if wrong else None
 
 
-STRATEGY_RULES: tuple[TargetRule, ...] = (
-    TargetRule("G1", f"{_TITAN} trainer.py:422", exact_batch()),
-    TargetRule("G2", f"{_TITAN} distributed/parallel_dims.py:284-335", _order),
-    TargetRule("T1", f"{_TITAN} models/common/decoder.py:147-160", _heads),
-    TargetRule("T2", f"{_TITAN} models/common/decoder_sharding.py, not checked: uneven shards", _widths),
-    TargetRule("T3", f"{_TITAN} config/configs.py:160, not checked: no effect", sequence_parallel),
-    TargetRule("T4", f"{_TITAN} config/configs.py:303 and distributed/compile.py:72", _tensor_overlap),
-    TargetRule("C1", f"{_TITAN} trainer.py:307", _sequence_divides),
-    TargetRule("C2", f"{_TITAN} distributed/context_parallel/api.py:82", _context_kind),
-    TargetRule("C3", f"{_TITAN} models/common/moe_sharding.py:89, not checked", _router_tokens),
-    TargetRule("E1", f"{_TITAN} models/common/moe_sharding.py:29, not checked: uneven experts", experts_divide),
-    TargetRule("E2", f"{_TITAN} config/configs.py:279, not checked before the mesh is built", _expert_grid),
-    TargetRule("E3", f"{_TITAN} models/common/moe_sharding.py:29 and 50", _expert_tensor),
-    TargetRule("E4", f"{_TITAN} distributed/fsdp.py:230; torch 2.13.0 fully_shard: even shards", _expert_shards),
-    TargetRule("P1", f"{_SCHEDULES}:3620", _schedule),
-    TargetRule("P2", f"{_TITAN} distributed/pipeline_parallel.py:571; :341, not checked: parts dropped", chunks_a_rank),
-    TargetRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", microbatches),
-    TargetRule("P4", f"{_SCHEDULES}:2935-2941, :3046-3052", _microbatch_rounds),
-    TargetRule("P5", f"{_TITAN} models/common/decoder.py:138", _tied),
-    TargetRule("Z1", "torch 2.13.0 distributed/pipelining/stage.py: backward_maybe_with_nosync", _zero_stages),
-    TargetRule("Z2", f"{_TITAN} distributed/parallel_dims.py:278", _plain_data_parallel),
-    TargetRule("R1", f"{_TITAN} distributed/activation_checkpoint.py:185", _recompute_policy),
-    TargetRule("R2", f"{_TITAN} distributed/activation_checkpoint.py:152", _every_layer),
-    TargetRule("R3", f"{_TITAN} config/configs.py:61", _offload),
-    TargetRule("L1", f"{_TITAN} distributed/pipeline_parallel.py:581, not checked", _placement),
-    TargetRule("L2", f"{_TITAN} distributed/pipeline_parallel.py:581, not checked: an empty stage", empty_chunk),
+STRATEGY_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("G1", f"{_TITAN} trainer.py:422", exact_batch()),
+    SpaceRule("G2", f"{_TITAN} distributed/parallel_dims.py:284-335", _order),
+    SpaceRule("T1", f"{_TITAN} models/common/decoder.py:147-160", _heads),
+    SpaceRule("T2", f"{_TITAN} models/common/decoder_sharding.py, not checked: uneven shards", _widths),
+    SpaceRule("T3", f"{_TITAN} config/configs.py:160, not checked: no effect", sequence_parallel),
+    SpaceRule("T4", f"{_TITAN} config/configs.py:303 and distributed/compile.py:72", _tensor_overlap),
+    SpaceRule("C1", f"{_TITAN} trainer.py:307", _sequence_divides),
+    SpaceRule("C2", f"{_TITAN} distributed/context_parallel/api.py:82", _context_kind),
+    SpaceRule("C3", f"{_TITAN} models/common/moe_sharding.py:89, not checked", _router_tokens),
+    SpaceRule("E1", f"{_TITAN} models/common/moe_sharding.py:29, not checked: uneven experts", experts_divide),
+    SpaceRule("E2", f"{_TITAN} config/configs.py:279, not checked before the mesh is built", _expert_grid),
+    SpaceRule("E3", f"{_TITAN} models/common/moe_sharding.py:29 and 50", _expert_tensor),
+    SpaceRule("E4", f"{_TITAN} distributed/fsdp.py:230; torch 2.13.0 fully_shard: even shards", _expert_shards),
+    SpaceRule("P1", f"{_SCHEDULES}:3620", _schedule),
+    SpaceRule("P2", f"{_TITAN} distributed/pipeline_parallel.py:571; :341, not checked: parts dropped", chunks_a_rank),
+    SpaceRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", microbatches),
+    SpaceRule("P4", f"{_SCHEDULES}:2935-2941, :3046-3052", _microbatch_rounds),
+    SpaceRule("P5", f"{_TITAN} models/common/decoder.py:138", _tied),
+    SpaceRule("Z1", "torch 2.13.0 distributed/pipelining/stage.py: backward_maybe_with_nosync", _zero_stages),
+    SpaceRule("Z2", f"{_TITAN} distributed/parallel_dims.py:278", _plain_data_parallel),
+    SpaceRule("R1", f"{_TITAN} distributed/activation_checkpoint.py:185", _recompute_policy),
+    SpaceRule("R2", f"{_TITAN} distributed/activation_checkpoint.py:152", _every_layer),
+    SpaceRule("R3", f"{_TITAN} config/configs.py:61", _offload),
+    SpaceRule("L1", f"{_TITAN} distributed/pipeline_parallel.py:581, not checked", _placement),
+    SpaceRule("L2", f"{_TITAN} distributed/pipeline_parallel.py:581, not checked: an empty stage", empty_chunk),
 )
 
 TABLE = RuleTable("torchtitan", MODEL_RULES, STRATEGY_RULES)
 violations, rules = TABLE.violations, TABLE.over_plans
+
+
+def spelled(s: Strategy, given: RuleInput) -> Strategy:
+    """One spelling for switches that mean nothing beside the others, as the files give them back."""
+    changes: dict[str, Any] = {"microbatch_group_size": group_size(s), "sp": s.sp and s.tp > 1}
+    if s.pp == 1:
+        changes["schedule"] = "1f1b"
+    if s.pp == 1 or s.dp == 1:
+        changes["axis_order"] = "tp-cp-ep-dp-pp"
+    if s.zero_stage == 0:
+        changes |= {"dp_replicate": 1, "dp_shard": s.dp}
+    if s.cp == 1:
+        changes["cp_kind"] = "none"
+    if s.ep == 1:
+        changes["overlap_ep"] = False
+    if s.recompute == "selective" and set(s.recompute_modules) <= set(SELECTIVE_MODULES):
+        changes["recompute_modules"] = SELECTIVE_MODULES
+    if s.recompute != "selective":
+        changes["recompute_modules"] = ()
+    # FSDP2 always prefetches, and overlaps gradients unless a pipeline reduces them at the end.
+    changes |= {"overlap_grad_reduce": s.pp == 1, "overlap_param_gather": True, "overlap_tp": s.overlap_tp and s.sp}
+    return replace(s, **changes)
+
+
+_COLUMNS = Columns(
+    schedules=("1f1b", "gpipe", "interleaved", "zbv", "dualpipev", "looped_bfs", "interleaved_zb"),
+    cp_kinds=("ring",),
+    zero_stages=(0, 2, 3),
+    zero_stages_with_pipeline=(0, 1),
+    axis_orders=(0,),
+    optimizer_offload=False,
+    activation_offload=False,
+    overlap_ep=(False,),
+    overlap_grad_with_pipeline=False,
+    uniform_recompute=True,
+    whole_recompute=True,
+)
+SPACE = Space(_COLUMNS, TABLE, spelled)
+TOML_SPACE = Space(_COLUMNS, RuleTable("torchtitan", MODEL_RULES, (*STRATEGY_RULES, *TOML_RULES)), spelled)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.backends.rules.rule import RuleInput, TargetRule
+from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.backends.torchtitan.degrees import shard_degree
 from planner.backends.torchtitan.family import family_of
 
@@ -45,11 +45,11 @@ def _float8(given: RuleInput) -> str | None:
     return "fp8 is written for 0.3.0 only; use precision bf16" if given.workload.precision == "fp8" else None
 
 
-TOML_RULES: tuple[TargetRule, ...] = (
-    TargetRule("V1", f"{_TITAN} models/llama3/infra/parallelize.py:69", _sequence),
-    TargetRule("V2", f"{_TITAN} models/llama3/model/args.py", _tied),
-    TargetRule("V3", f"{_TITAN} models/qwen3/__init__.py: pipelining_fn=None", _pipeline),
-    TargetRule("V4", f"{_TITAN} models/llama3/infra/parallelize.py: DDP has not supported > 1D", _plain_data_parallel),
-    TargetRule("V5", f"{_TITAN} models/deepseek_v3/infra/parallelize.py: fsdp mesh", _experts_on_one_shard),
-    TargetRule("V6", "docs: emit torchtitan", _float8),
+TOML_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("V1", f"{_TITAN} models/llama3/infra/parallelize.py:69", _sequence),
+    SpaceRule("V2", f"{_TITAN} models/llama3/model/args.py", _tied),
+    SpaceRule("V3", f"{_TITAN} models/qwen3/__init__.py: pipelining_fn=None", _pipeline),
+    SpaceRule("V4", f"{_TITAN} models/llama3/infra/parallelize.py: DDP has not supported > 1D", _plain_data_parallel),
+    SpaceRule("V5", f"{_TITAN} models/deepseek_v3/infra/parallelize.py: fsdp mesh", _experts_on_one_shard),
+    SpaceRule("V6", "docs: emit torchtitan", _float8),
 )

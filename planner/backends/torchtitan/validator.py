@@ -53,7 +53,7 @@ VALIDATOR = Validator(
     name="torchtitan",
     default_version=TORCHTITAN_VERSION,
     worker=Path(__file__).with_name("validator_worker.py"),
-    applies=lambda folder: folder.target == "torchtitan",
+    applies=lambda folder: folder.backend == "torchtitan",
     request=request,
     packages=packages,
     base_modules=("torch",),

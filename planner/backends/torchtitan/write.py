@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.assemble import BackEndFiles, assemble
 from planner.backends.emission.emission import Emission, Finding, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.backends.torchtitan.config_module import MODULE_FILE, module_text
-from planner.backends.torchtitan.project import project
 from planner.backends.torchtitan.space import violations
 from planner.backends.torchtitan.toml_config import CONFIG_FILE, MODEL_FILE, config_text, model_text
 from planner.backends.torchtitan.toml_rules import TOML_RULES
@@ -17,20 +16,19 @@ from planner.plan import Plan
 
 
 def emit(plan: Plan, launcher: LauncherName, version: str = TORCHTITAN_VERSION) -> Emission:
-    """Files and launch command; the plan is projected first.
+    """Files and launch command.
 
-    Raises TargetRefused with every violated rule when torchtitan cannot run even the projected plan.
+    Raises BackEndRefused with every violated rule when torchtitan cannot run the plan.
     """
-    projected, projections = project(plan, version)
-    findings = violations_for(projected, version)
+    findings = violations_for(plan, version)
     if findings:
         raise refused(f"torchtitan {version}", f"torchtitan=={version}", findings)
     files = {TRAIN_SCRIPT: train_script(version)}
     if version == TOML_VERSION:
-        files |= {CONFIG_FILE: config_text(projected), MODEL_FILE: model_text(projected)}
+        files |= {CONFIG_FILE: config_text(plan), MODEL_FILE: model_text(plan)}
     else:
-        files[MODULE_FILE] = module_text(projected)
-    made = TargetFiles(
+        files[MODULE_FILE] = module_text(plan)
+    made = BackEndFiles(
         files=files,
         script=TRAIN_SCRIPT,
         version=version,
@@ -39,8 +37,8 @@ def emit(plan: Plan, launcher: LauncherName, version: str = TORCHTITAN_VERSION) 
         environment={"PYTORCH_ALLOC_CONF": "expandable_segments:True"},
         executables=frozenset({TRAIN_SCRIPT}),
     )
-    told = assumptions(projected, version)
-    return assemble("torchtitan", projected, launcher, made, assumptions=told, projections=projections)
+    told = assumptions(plan, version)
+    return assemble("torchtitan", plan, launcher, made, assumptions=told)
 
 
 def violations_for(plan: Plan, version: str) -> list[Finding]:

@@ -9,7 +9,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 
 if TYPE_CHECKING:
     from planner.backends.checking.report import CheckReport
@@ -47,7 +47,7 @@ def check(directories: Directories, wanted: With = None, output: flags.Output = 
     refused = [report for report in reports if not report.ok]
     if refused:
         count = sum(len(each.findings) + sum(not verdict.accepted for verdict in each.verdicts) for each in refused)
-        raise TargetRefused(
+        raise BackEndRefused(
             f"{count} finding{'s' if count > 1 else ''} in the launch files",
             where=", ".join(str(report.folder.path) for report in refused),
             hint="emit the plan again; a plan that the target cannot run needs --target in `meshwright plan`",

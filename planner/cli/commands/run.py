@@ -9,7 +9,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, talk, write_answer
-from planner.errors import DocumentInvalid, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,7 +72,7 @@ def run(  # noqa: PLR0917  # a flag is an argument
     data = run_data(the_plan, done, kept)
     write_answer(data, output, lambda: run_tables(data))
     if not done.parity:
-        raise TargetRefused(
+        raise BackEndRefused(
             f"losses differ by {data['largest_relative_difference']} from one process,"
             f" more than {data['tolerance']:.0e}",
             where=str(kept),

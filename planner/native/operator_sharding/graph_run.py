@@ -15,7 +15,7 @@ from torch import Tensor, fx
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.native.operator_sharding.operator_run import refused, run_operator
 from planner.native.operator_sharding.placements import from_whole
 from planner.shard.sharding_plan import OperatorPlacement, Placements
@@ -41,7 +41,7 @@ class PlacedGraph:
     def run(self, inputs: Sequence[DTensor]) -> list[Any]:
         """The graph's outputs for inputs that are placed as the plan places them, in the order of the placeholders.
 
-        Raises TargetRefused where an operator cannot run at the placements of the plan.
+        Raises BackEndRefused where an operator cannot run at the placements of the plan.
         """
         values: dict[fx.Node, Any] = {}
         given = iter(inputs)
@@ -51,7 +51,7 @@ class PlacedGraph:
             values[node] = next(given) if node.op == "placeholder" else self._value(node, values)
             for dead in self._dead_after.get(node, ()):
                 del values[dead]
-        raise TargetRefused("the traced graph has no output", hint="trace the module again")
+        raise BackEndRefused("the traced graph has no output", hint="trace the module again")
 
     def _value(self, node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
         if node.op == "get_attr":

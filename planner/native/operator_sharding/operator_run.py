@@ -20,7 +20,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._utils import ExplicitRedistributionContext
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.native.operator_sharding.local_rules import LOCAL_RULES, local_outputs
 from planner.native.operator_sharding.placements import (
     as_placed,
@@ -48,7 +48,7 @@ class Arguments(NamedTuple):
 def run_operator(node: fx.Node, plan: OperatorPlacement, values: Mapping[fx.Node, Any], mesh: DeviceMesh) -> Any:
     """The operator's results as DTensors; what is no tensor stays as it is.
 
-    Raises TargetRefused, with the operator's name, where it cannot run at the placements of the plan.
+    Raises BackEndRefused, with the operator's name, where it cannot run at the placements of the plan.
     """
     arguments = _arguments(node, plan, values, mesh)
     needed = [edge.needed for edge in plan.inputs]
@@ -137,11 +137,11 @@ def _checked(node: fx.Node, plan: OperatorPlacement, result: Any) -> Any:
     return tuple(given) if several else given[0]
 
 
-def refused(node: fx.Node, plan: OperatorPlacement | None, reason: str) -> TargetRefused:
+def refused(node: fx.Node, plan: OperatorPlacement | None, reason: str) -> BackEndRefused:
     """The one error of this folder: which operator, of which module, at which placements, and why not."""
     place = f" of module {plan.module_path}" if plan and plan.module_path else ""
     inputs = f" with inputs {_said([edge.needed for edge in plan.inputs])}" if plan else ""
-    return TargetRefused(
+    return BackEndRefused(
         f"operator {node.name} ({node.target}){place} cannot run{inputs}: {reason}",
         where=f"operator {node.name}",
         hint="plan the module again with this version of torch and of Meshwright",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch.optim import SGD, AdamW, Optimizer
 
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.native.operator_sharding.settings import RunSettings
 from planner.native.optimizer import BETAS, EPSILON
 
@@ -18,7 +18,7 @@ OPTIMIZERS = ("adam", "adamw", "sgd")
 def build_optimizer(name: str, parameters: Sequence[Tensor], settings: RunSettings) -> Optimizer:
     """The optimizer over plain tensors, whole or sharded; vectors and scalars do not decay.
 
-    Raises TargetRefused for an optimizer that does not work element by element, or is not known.
+    Raises BackEndRefused for an optimizer that does not work element by element, or is not known.
     """
     groups = [
         {"params": [each for each in parameters if (each.ndim > 1) == decays], "weight_decay": decay}
@@ -29,7 +29,7 @@ def build_optimizer(name: str, parameters: Sequence[Tensor], settings: RunSettin
         return AdamW(groups, lr=settings.learning_rate, betas=BETAS, eps=EPSILON)
     if name == "sgd":
         return SGD(groups, lr=settings.learning_rate, momentum=MOMENTUM)
-    raise TargetRefused(
+    raise BackEndRefused(
         f"the native runtime has no optimizer {name!r} for shards",
         where="--optimizer",
         hint=f"plan with one of {', '.join(OPTIMIZERS)}",

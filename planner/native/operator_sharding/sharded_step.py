@@ -20,7 +20,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.native.operator_sharding.graph_run import PlacedGraph
 from planner.native.operator_sharding.optimizer import build_optimizer
 from planner.native.operator_sharding.placements import as_placed, from_whole, placed, words_of
@@ -83,7 +83,7 @@ class ShardedStep:
         self.optimizer = build_optimizer(self.plan.optimizer, masters, self.settings)
 
     def run(self, inputs: Sequence[Tensor]) -> float:
-        """One optimizer step on a whole batch, the same on every rank -> its loss.  Raises TargetRefused."""
+        """One optimizer step on a whole batch, the same on every rank -> its loss.  Raises BackEndRefused."""
         results = self._results(inputs)
         for name, tensor in results.items():
             kind, _, what = name.partition(":")
@@ -103,7 +103,7 @@ class ShardedStep:
     def _results(self, inputs: Sequence[Tensor]) -> dict[str, DTensor]:
         rows = self.plan.inputs
         if len(inputs) != len(rows):
-            raise TargetRefused(f"the module takes {len(rows)} inputs, and {len(inputs)} were given", where="--data")
+            raise BackEndRefused(f"the module takes {len(rows)} inputs, and {len(inputs)} were given", where="--data")
         batch = [
             from_whole(tensor.to(self.mesh.device_type), self.mesh, row.placements)
             for tensor, row in zip(inputs, rows, strict=True)
@@ -123,7 +123,7 @@ class ShardedStep:
 
 def _sharded(row: ParameterPlacement, whole: Tensor, mesh: DeviceMesh) -> ShardedParameter:
     if any(word.startswith("partial") for word in (*row.placements, *row.state_placements)):
-        raise TargetRefused(f"parameter {row.parameter} is planned as terms of a sum", hint="plan the module again")
+        raise BackEndRefused(f"parameter {row.parameter} is planned as terms of a sum", hint="plan the module again")
     value = from_whole(whole, mesh, row.placements)
     state = from_whole(whole, mesh, row.state_placements).to_local()
     return ShardedParameter(row, value, nn.Parameter(state.to(torch.float32, copy=True)))

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from planner.errors import DocumentInvalid, NotFound, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid, NotFound
 from planner.native.operator_sharding.settings import RunSettings
 from planner.shard.read_sharding_plan import HINT, read_sharding_plan
 from planner.shard.sharding_plan import ShardingPlan, TracedInput, TracedModule
@@ -56,7 +56,7 @@ def load_sharding_plan(path: Path) -> ShardingPlan:
 def retrace(plan: ShardingPlan, seed: int) -> Retraced:
     """Build the module with weights and trace its step again.
 
-    Raises DocumentInvalid when it is not the module that was planned, NotFound when it is not there, TargetRefused when
+    Raises DocumentInvalid when it is not the module that was planned, NotFound when it is not there, BackEndRefused when
     its step draws random numbers.
     """
     step = traced_step(module_source(plan.traced))
@@ -87,10 +87,10 @@ def module_source(traced: TracedModule) -> ModuleSource:
 
 
 def refuse_random(graph: fx.GraphModule) -> None:
-    """Raise TargetRefused where an operator draws random numbers: its parts would not be those of one drawing."""
+    """Raise BackEndRefused where an operator draws random numbers: its parts would not be those of one drawing."""
     for node in graph.graph.nodes:
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _drops_nothing(node):
-            raise TargetRefused(
+            raise BackEndRefused(
                 f"operator {node.name} ({node.target}) draws random numbers, and shards of them are not defined",
                 where=f"operator {node.name}",
                 hint="plan the module without dropout, for example with dropout=0 among its arguments",

@@ -36,7 +36,7 @@ def train(
 ) -> list[float]:
     """Losses of the steps on the process group that exists; ``on_step`` is called on every rank.
 
-    Raises DocumentInvalid (another world size, unusable data) or TargetRefused (a plan that cannot run here).
+    Raises DocumentInvalid (another world size, unusable data) or BackEndRefused (a plan that cannot run here).
     """
     check_world_size(plan, dist.get_world_size())
     step = ShardedStep(plan, retrace(plan, settings.seed), build_mesh(plan, settings.device), settings)

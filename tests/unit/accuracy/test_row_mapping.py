@@ -23,7 +23,7 @@ from planner.backends.nanotron import physics as nanotron
 from planner.model.builtin import builtin_model
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 from planner.strategy import Strategy
 from tests.accuracy_rows import rows_of
 
@@ -311,6 +311,6 @@ def test_deepspeeds_megatron_is_not_nvidias() -> None:
         ("False", "2", nanotron.NANOTRON_STALLING),
     ],
 )
-def test_the_two_passes_of_a_sweep_behave_each_in_its_way(passed: str, pp: str, traits: FrameworkTraits) -> None:
+def test_the_two_passes_of_a_sweep_behave_each_in_its_way(passed: str, pp: str, traits: Physics) -> None:
     row = row_of(source="github:x/huggingface_data/bench.csv", notes=f"batch_accum=16; after_pp_fix={passed};", pp=pp)
     assert flavour_of_row(row).traits is traits

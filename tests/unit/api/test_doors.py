@@ -23,7 +23,7 @@ from api.planning.response import wants_job
 from api.serving import check_address
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
-from planner.errors import DocumentInvalid, NoFeasiblePlan, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid, NoFeasiblePlan
 from planner.store.errors import StoreUnavailable
 from profiles.validation import Finding, FindingsInvalid
 
@@ -78,7 +78,7 @@ def test_a_bucket_empties_and_refills() -> None:
     "name", ["../x", "/etc/passwd", "a/../b", "a//b", "", ".hidden", "a\\b", "a\x00b", "C:x", "a/./b"]
 )
 def test_no_archive_holds_a_name_that_leaves_its_folder(name: str) -> None:
-    with pytest.raises(TargetRefused):
+    with pytest.raises(BackEndRefused):
         check_name(name)
 
 

@@ -21,7 +21,7 @@ from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.operator_time import UNFUSED_PASSES, is_wide, moved_bytes, operator_backward_s, operator_forward_s
 from planner.model.operators import head_operators, layer_operators
 from planner.physics.kernels import AttentionChoice, attention_on
-from planner.physics.physics import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, Physics
 from profiles.catalogue import load_cluster, load_device
 from tests.plan_factory import make_model
 
@@ -33,8 +33,8 @@ def keys(sequence: int = 4096, **columns: float) -> LayerKeys:
     return LayerKeys(**{name: np.array([value]) for name, value in values.items()}, sequence_length=sequence)
 
 
-def hardware(precision: str = "bf16", traits: FrameworkTraits = TUNED) -> Hardware:
-    return replace(hardware_of(load_cluster("dgx-h100"), precision), framework=traits)
+def hardware(precision: str = "bf16", traits: Physics = TUNED) -> Hardware:
+    return replace(hardware_of(load_cluster("dgx-h100"), precision), physics=traits)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_head_stays_in_sixteen_bit() -> None:
 
 def test_frozen_weights_have_no_gradient() -> None:
     operator = next(op for op in layer_operators(make_model(), 0) if op.op_class == "matmul")
-    frozen = hardware(traits=FrameworkTraits(frozen_weights=True))
+    frozen = hardware(traits=Physics(frozen_weights=True))
     forward_s = operator_forward_s(operator, keys(), frozen)
     input_s, weight_s = operator_backward_s(operator, keys(), frozen, forward_s)
     assert input_s == pytest.approx(forward_s)
@@ -132,7 +132,7 @@ def test_frozen_weights_have_no_gradient() -> None:
 
 def test_unfused_norms_move_nine_times_the_bytes() -> None:
     operator = next(op for op in layer_operators(make_model(), 0) if op.op_class == "norm")
-    fused, eager = hardware(), hardware(traits=FrameworkTraits(unfused=frozenset({"norm"})))
+    fused, eager = hardware(), hardware(traits=Physics(unfused=frozenset({"norm"})))
     bytes_moved = moved_bytes(operator, keys())
     per_byte_s = 1.0 / fused.rates.memory_bytes_per_s
     assert operator_forward_s(operator, keys(), fused) == pytest.approx(bytes_moved * per_byte_s + LAUNCH_S)

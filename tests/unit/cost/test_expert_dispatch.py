@@ -9,7 +9,7 @@ import pytest
 
 from planner.cost.collective import distinct_fraction
 from planner.cost.hardware import hardware_of
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 from profiles.catalogue import load_cluster
 from profiles.scaling import scale_cluster
 
@@ -24,7 +24,7 @@ def test_distinct_parts_by_hand(copies: float, parts: float, expected: float) ->
 def test_once_a_node_is_faster_only_where_experts_share_nodes() -> None:
     cluster = scale_cluster(load_cluster("dgx-h100"), 64)
     each = hardware_of(cluster, "bf16")
-    once = replace(each, framework=FrameworkTraits(dispatch="node"))
+    once = replace(each, framework=Physics(dispatch="node"))
     group = np.array([64.0])
     assert once.expert_exchange_s(SIZE, group, STRIDE, 8.0) < 0.9 * each.expert_exchange_s(SIZE, group, STRIDE, 8.0)
     single = once.expert_exchange_s(SIZE, group, STRIDE, 1.0)
@@ -32,5 +32,5 @@ def test_once_a_node_is_faster_only_where_experts_share_nodes() -> None:
 
 
 def test_a_group_of_one_costs_nothing() -> None:
-    once = replace(hardware_of(load_cluster("dgx-h100"), "bf16"), framework=FrameworkTraits(dispatch="node"))
+    once = replace(hardware_of(load_cluster("dgx-h100"), "bf16"), physics=Physics(dispatch="node"))
     assert not once.expert_exchange_s(SIZE, np.array([1.0]), STRIDE, 8.0).any()

@@ -14,7 +14,7 @@ from planner.cost.row_cost import CostModel
 from planner.model.builtin import builtin_model
 from planner.model.operators import layer_operators
 from planner.model.parameters import total_parameters, weight_tensors
-from planner.physics.physics import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, Physics
 from planner.problem import Workload
 from planner.search.choices import RELIEFS
 from planner.strategy import Strategy
@@ -23,16 +23,16 @@ from profiles.catalogue import load_cluster
 
 LLAMA = builtin_model("llama-3.1-8b")
 PARAMETERS = 1e9
-CALLS = FrameworkTraits("calls", launch_s=10e-6, reduction_launches=10.0)
+CALLS = Physics("calls", launch_s=10e-6, reduction_launches=10.0)
 BUCKETS = replace(CALLS, reduction_bucket_bytes=25e6)
 TENSORS = replace(CALLS, gather_by_tensor=True)
 
 
-def h100(traits: FrameworkTraits) -> Hardware:
-    return replace(hardware_of(load_cluster("dgx-h100", 64), "bf16"), framework=traits)
+def h100(traits: Physics) -> Hardware:
+    return replace(hardware_of(load_cluster("dgx-h100", 64), "bf16"), physics=traits)
 
 
-def tail_s(traits: FrameworkTraits, strategy: Strategy) -> float:
+def tail_s(traits: Physics, strategy: Strategy) -> float:
     """Once-a-step seconds of PARAMETERS dense parameters, nothing hidden."""
     strategy = replace(strategy, overlap_grad_reduce=False, overlap_param_gather=False)
     workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=2048)

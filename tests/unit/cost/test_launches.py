@@ -25,7 +25,7 @@ from planner.model.model_yaml import model_from_description
 from planner.model.operator import Operator
 from planner.model.operators import head_operators, layer_operators, mtp_operators
 from planner.model.spec import ModelSpec
-from planner.physics.physics import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, Physics
 from planner.problem import Workload
 from planner.search.choices import RELIEFS
 from planner.strategy import Strategy
@@ -33,7 +33,7 @@ from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
 
 LAUNCH_S, CALL_S = 10e-6, 100e-6
-EAGER = FrameworkTraits("eager", launch_s=LAUNCH_S, call_s=CALL_S, collective_launches=2.0, parameter_hooks=3.0)
+EAGER = Physics("eager", launch_s=LAUNCH_S, call_s=CALL_S, collective_launches=2.0, parameter_hooks=3.0)
 GPT_KINDS = ("norm", "matmul", "attention", "matmul", "residual", "norm", "matmul", "activation", "matmul", "residual")
 
 
@@ -63,8 +63,8 @@ def keys_of(tp: int = 1, micro: int = 1, sp: int = 0) -> LayerKeys:
     )  # fmt: skip
 
 
-def a100(traits: FrameworkTraits = TUNED) -> Hardware:
-    return replace(hardware_of(load_cluster("dgx-a100-80g", 8), "fp16"), framework=traits)
+def a100(traits: Physics = TUNED) -> Hardware:
+    return replace(hardware_of(load_cluster("dgx-a100-80g", 8), "fp16"), physics=traits)
 
 
 def test_launches_of_a_gpt_layer_by_hand() -> None:
@@ -109,7 +109,7 @@ def test_a_replayed_layer_is_launched_again_by_python() -> None:
     assert kind.backward_s + extra_s == pytest.approx(kind.host_backward_s + kind.host_forward_s)
 
 
-def row_s(traits: FrameworkTraits, strategy: Strategy, model: ModelSpec | None = None) -> tuple[float, float, float]:
+def row_s(traits: Physics, strategy: Strategy, model: ModelSpec | None = None) -> tuple[float, float, float]:
     """Seconds of embedding, head and hop."""
     spec = model or gpt()
     workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=1024, precision="fp16")

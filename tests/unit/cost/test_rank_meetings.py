@@ -14,19 +14,19 @@ from planner.cost.layer_keys import LayerKeys
 from planner.cost.row_cost import CostModel, RowCost
 from planner.model.builtin import builtin_model
 from planner.model.operators import embedding_operators, head_operators, layer_operators
-from planner.physics.physics import FrameworkTraits
+from planner.physics.physics import Physics
 from planner.problem import Workload
 from planner.search.choices import RELIEFS
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
 
-MEETING = FrameworkTraits("meeting", launch_s=10e-6, meeting_s=1e-3)
+MEETING = Physics("meeting", launch_s=10e-6, meeting_s=1e-3)
 LLAMA = builtin_model("llama-3.1-8b")
 
 
-def h100(devices: int, traits: FrameworkTraits = MEETING) -> Hardware:
-    return replace(hardware_of(load_cluster("dgx-h100", devices), "bf16"), framework=traits)
+def h100(devices: int, traits: Physics = MEETING) -> Hardware:
+    return replace(hardware_of(load_cluster("dgx-h100", devices), "bf16"), physics=traits)
 
 
 def keys_of(tp: int, sp: int) -> LayerKeys:
@@ -71,7 +71,7 @@ def test_bytes_do_not_matter_while_the_host_is_the_slower_one() -> None:
     assert kind.host_forward_s > kind.sums.forward_s + kind.sums.communication_forward_s
 
 
-def cost_of(traits: FrameworkTraits, devices: int, strategy: Strategy) -> RowCost:
+def cost_of(traits: Physics, devices: int, strategy: Strategy) -> RowCost:
     workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=2048)
     rows = StrategyRows.of([strategy], RELIEFS)
     return CostModel(LLAMA, workload, h100(devices, traits), RELIEFS).rows(rows)
@@ -81,10 +81,10 @@ def cost_of(traits: FrameworkTraits, devices: int, strategy: Strategy) -> RowCos
 def test_a_stage_stalls_on_each_of_its_transfers(stages: int, transfers: int) -> None:
     """Two stages have one neighbour each; a stage between two others receives and sends both ways."""
     strategy = Strategy(pp=stages, dp_shard=16 // stages, num_microbatches=8)
-    stalling = FrameworkTraits("stalling", transfer_stall_s=0.25)
+    stalling = Physics("stalling", transfer_stall_s=0.25)
     assert cost_of(stalling, 16, strategy).stage_host_s[0] == transfers * 0.25
 
 
 def test_transfers_inside_one_node_do_not_stall() -> None:
-    stalling = FrameworkTraits("stalling", transfer_stall_s=0.25)
+    stalling = Physics("stalling", transfer_stall_s=0.25)
     assert cost_of(stalling, 8, Strategy(pp=8, num_microbatches=8)).stage_host_s[0] == 0.0

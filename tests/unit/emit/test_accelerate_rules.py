@@ -9,7 +9,7 @@ import pytest
 from planner.backends.accelerate import emit, project, rule_input, rules, violations
 from planner.backends.accelerate.config import CONFIG_FILE, environment, key_findings, read_config
 from planner.backends.accelerate.way import way
-from planner.errors import DocumentInvalid, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
@@ -49,7 +49,7 @@ def test_rules_have_ids_of_their_own_and_sources() -> None:
 
 def test_a_refusal_names_every_broken_rule() -> None:
     plan = make_plan(replace(GOOD, pp=2, ep=2), make_moe_model())
-    with pytest.raises(TargetRefused, match=r"(?s)accelerate\.A1.*accelerate\.A2"):
+    with pytest.raises(BackEndRefused, match=r"(?s)accelerate\.A1.*accelerate\.A2"):
         emit(plan, "torchrun")
 
 

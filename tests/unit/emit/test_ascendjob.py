@@ -13,7 +13,7 @@ from planner.backends.launch.ascendjob import JOB_FILE, RANK_TABLE_TEMPLATE, lau
 from planner.backends.launch.spec import LaunchSpec, launch_spec
 from planner.backends.launch.spec import launch_files as launch_files_of
 from planner.backends.launch.torchrun import read_world_size
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.strategy import Strategy
 from profiles.importers.hccl_rank_table import FORMAT
 from profiles.topology import Topology
@@ -129,7 +129,7 @@ def test_a_logical_super_pod_is_whole_nodes_inside_one_domain(num_nodes: int, do
 
 @pytest.mark.parametrize("architecture", ["hopper", "ascend950"])
 def test_other_devices_are_refused(architecture: str) -> None:
-    with pytest.raises(TargetRefused, match=architecture):
+    with pytest.raises(BackEndRefused, match=architecture):
         launch_files_of(replace(A2, architecture=architecture), "ascendjob")
 
 

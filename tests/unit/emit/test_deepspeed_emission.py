@@ -21,7 +21,7 @@ from planner.backends.deepspeed.model_config import model_config, why_not_builda
 from planner.backends.deepspeed.training_script import training_script
 from planner.backends.emission.assemble import PLAN_MARKDOWN
 from planner.backends.emission.write import write_emission
-from planner.errors import DocumentInvalid, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.builtin import builtin_model, builtin_models
 from planner.plan import Plan
 from planner.problem import Workload
@@ -110,7 +110,7 @@ def test_ring_becomes_ulysses_and_activation_offload_becomes_recompute() -> None
 
 
 def test_what_has_no_neighbour_is_refused_with_every_reason() -> None:
-    with pytest.raises(TargetRefused, match=r"deepspeed\.P4.*tp=2") as caught:
+    with pytest.raises(BackEndRefused, match=r"deepspeed\.P4.*tp=2") as caught:
         emit(make_plan(replace(PIPELINE, tp=2, cp=3, dp_shard=1)), "torchrun")
     assert "deepspeed.P3" in caught.value.what
     assert "deepspeed.E4" in caught.value.what

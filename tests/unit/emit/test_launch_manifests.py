@@ -16,7 +16,7 @@ from planner.backends.launch.pairs import REFUSED, demand_pair
 from planner.backends.launch.pods import CONFIG_MAP_LIMIT_BYTES, RESOURCES, object_name
 from planner.backends.launch.settings import IMAGE_PLACEHOLDER, LaunchSettings
 from planner.backends.launch.spec import LAUNCHERS, LaunchSpec, launch_files
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
 
@@ -95,7 +95,7 @@ def test_shared_memory_and_locked_memory(launcher: LauncherName) -> None:
 def test_large_files_need_a_volume() -> None:
     big = replace(SPEC, files={**SPEC.files, "big": "x" * CONFIG_MAP_LIMIT_BYTES})
     for launcher in POD_LAUNCHERS:
-        with pytest.raises(TargetRefused, match="a ConfigMap holds 1048576") as caught:
+        with pytest.raises(BackEndRefused, match="a ConfigMap holds 1048576") as caught:
             launch_files(big, launcher)
         assert "--files-claim" in str(caught.value.hint)
         made = launch_files(replace(big, settings=LaunchSettings(files_claim="plans")), launcher)
@@ -142,7 +142,7 @@ def test_a_trainjob_sets_no_variable_that_the_runtime_owns() -> None:
 
 
 def test_the_operator_cannot_order_workers() -> None:
-    with pytest.raises(TargetRefused, match="orders the workers by their index"):
+    with pytest.raises(BackEndRefused, match="orders the workers by their index"):
         launch_files(replace(SPEC, settings=LaunchSettings(hosts=("a", "b", "c", "d"))), "mpijob")
 
 
@@ -164,9 +164,9 @@ def test_text_survives_yaml(text: str) -> None:
 
 
 def test_ray_train_needs_devices_that_it_shares() -> None:
-    with pytest.raises(TargetRefused, match="only for NVIDIA"):
+    with pytest.raises(BackEndRefused, match="only for NVIDIA"):
         launch_files(replace(SPEC, vendor="Huawei"), "ray-train")
-    with pytest.raises(TargetRefused, match="Google"):
+    with pytest.raises(BackEndRefused, match="Google"):
         launch_files(replace(SPEC, vendor="Google"), "ray")
     job = json.loads(launch_files(replace(SPEC, vendor="Huawei"), "ray").files["launch.json"])
     assert (job["resource"], job["num_nodes"], job["devices_per_node"]) == ("NPU", 4, 8)
@@ -174,7 +174,7 @@ def test_ray_train_needs_devices_that_it_shares() -> None:
 
 def test_pairs_without_sense_are_refused_with_a_way_out() -> None:
     for (target, launcher), (reason, _) in REFUSED.items():
-        with pytest.raises(TargetRefused) as caught:
+        with pytest.raises(BackEndRefused) as caught:
             demand_pair(target, launcher)
         assert reason in str(caught.value)
         assert caught.value.hint

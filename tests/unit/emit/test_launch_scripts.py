@@ -13,7 +13,7 @@ import pytest
 
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import LaunchSpec, launch_files
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from tests.launch_folders import write_launch
 
 SPEC = LaunchSpec("job-1", 2, 4, "train.sh", ("two words",), {"NCCL_X": "a'b $HOME"})
@@ -69,7 +69,7 @@ def test_slurm_asks_for_the_hosts_or_for_switches() -> None:
     few = replace(SPEC, settings=LaunchSettings(switches=2))
     assert "\n#SBATCH --switches=2\n" in launch_files(few, "slurm").files["job.sbatch"]
     both = replace(SPEC, settings=LaunchSettings(hosts=("a", "b"), switches=1))
-    with pytest.raises(TargetRefused, match="already fixes the nodes"):
+    with pytest.raises(BackEndRefused, match="already fixes the nodes"):
         launch_files(both, "slurm")
 
 

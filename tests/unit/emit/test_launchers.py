@@ -10,7 +10,7 @@ import pytest
 
 from planner.backends.launch.spec import LaunchSpec, launch_files, launch_spec
 from planner.backends.launch.torchrun import read_world_size
-from planner.errors import DocumentInvalid, NotFound, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid, NotFound
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
 
@@ -141,7 +141,7 @@ def test_a_plan_fills_whole_nodes() -> None:
 
 
 def test_part_of_a_node_beside_whole_ones_is_refused() -> None:
-    with pytest.raises(TargetRefused, match="12 ranks are not a whole number of nodes of 8"):
+    with pytest.raises(BackEndRefused, match="12 ranks are not a whole number of nodes of 8"):
         launch_spec(make_plan(Strategy(dp_shard=12), cluster=make_cluster(16)), "train.sh", {})
 
 
@@ -149,7 +149,7 @@ def test_unlike_nodes_are_refused() -> None:
     cluster = make_cluster(8)
     other = make_cluster(4, devices_per_node=4).pools[0].model_copy(update={"name": "small"})
     mixed = cluster.model_copy(update={"pools": (*cluster.pools, other)})
-    with pytest.raises(TargetRefused, match="mixes nodes"):
+    with pytest.raises(BackEndRefused, match="mixes nodes"):
         launch_spec(make_plan(Strategy(dp_shard=8), cluster=mixed), "train.sh", {})
 
 

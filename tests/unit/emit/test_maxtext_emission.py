@@ -17,7 +17,7 @@ from planner.backends.maxtext.mesh_axes import AXES, axis_sizes, mesh_split
 from planner.backends.maxtext.read import parse_config
 from planner.backends.maxtext.saved_tensors import canonical_modules, read_remat, remat_keys
 from planner.backends.maxtext.version import CONFIG_FILE, TRAIN_SCRIPT
-from planner.errors import DocumentInvalid, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_model, make_moe_model, make_plan
 
@@ -110,7 +110,7 @@ def test_refusals_list_every_rule() -> None:
             )
         }
     )
-    with pytest.raises(TargetRefused) as refusal:
+    with pytest.raises(BackEndRefused) as refusal:
         emit(broken, "torchrun")
     assert "maxtext.T1" in str(refusal.value)
     assert "maxtext.W1" in str(refusal.value)

@@ -9,7 +9,7 @@ from planner.backends.megatron import RuleInput, emit, rules, violations
 from planner.backends.megatron.environment import environment, max_connections
 from planner.backends.megatron.model_rules import MODEL_RULES
 from planner.backends.megatron.space import STRATEGY_RULES
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.model.spec import LayerRun, LayerSpec, MlpSpec, ModelSpec, VisionSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
@@ -158,7 +158,7 @@ def test_rule_ids_are_unique_and_sourced() -> None:
 
 def test_a_refused_plan_lists_every_rule_at_once() -> None:
     plan = make_plan(Strategy(tp=3, dp_shard=2, overlap_grad_reduce=False))
-    with pytest.raises(TargetRefused) as caught:
+    with pytest.raises(BackEndRefused) as caught:
         emit(plan, "torchrun")
     for rule in ("megatron.B2", "megatron.A9", "megatron.D5"):
         assert rule in caught.value.what

@@ -130,11 +130,11 @@ def test_every_flag_that_can_be_emitted_exists_in_the_release() -> None:
 
 
 def _emitted(plan: Plan) -> list[str] | None:
-    from planner.errors import TargetRefused
+    from planner.errors import BackEndRefused
 
     try:
         files = emit(plan, "torchrun").files
-    except TargetRefused:
+    except BackEndRefused:
         return None
     words = argument_vector(files[ARGUMENTS_FILE]) + argument_vector(files["data.args"])
     return [word for word in words if word.startswith("--")]

@@ -7,7 +7,7 @@ import pytest
 from planner.backends.mindspeed import RuleInput, emit, project, rules, violations
 from planner.backends.mindspeed.model_rules import MODEL_RULES
 from planner.backends.mindspeed.space import PROBLEM_RULES, STRATEGY_RULES
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 from planner.model.spec import LayerSpec, ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
@@ -174,7 +174,7 @@ def test_ascend_devices_are_taken(architecture: str) -> None:
 
 
 def test_other_devices_are_refused_with_the_rule() -> None:
-    with pytest.raises(TargetRefused, match=r"mindspeed\.V1.*Huawei Ascend.*'hopper'"):
+    with pytest.raises(BackEndRefused, match=r"mindspeed\.V1.*Huawei Ascend.*'hopper'"):
         emit(make_plan(), "torchrun")
 
 
@@ -184,13 +184,13 @@ def test_a_second_pool_of_other_devices_is_refused() -> None:
     plan = make_plan(Strategy(dp_shard=8), cluster=cluster.model_copy(update={"pools": (*cluster.pools, other)}))
     broken = [rule.id for rule in rules() if rule.check(plan) is not None]
     assert broken == ["mindspeed.V1"]
-    with pytest.raises(TargetRefused, match=r"mindspeed\.V1"):
+    with pytest.raises(BackEndRefused, match=r"mindspeed\.V1"):
         emit(plan, "torchrun")
 
 
 def test_a_refused_plan_lists_every_rule_at_once() -> None:
     plan = on_ascend(make_plan(Strategy(tp=3, dp_shard=2, overlap_grad_reduce=False)))
-    with pytest.raises(TargetRefused) as caught:
+    with pytest.raises(BackEndRefused) as caught:
         emit(plan, "torchrun")
     for rule in ("mindspeed.B2", "mindspeed.A9", "mindspeed.D5"):
         assert rule in caught.value.what

@@ -13,7 +13,7 @@ from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
 from planner.backends.native import emit, project, read_back
 from planner.backends.registry import target_module
-from planner.errors import DocumentInvalid, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan
 from planner.strategy import Strategy
 from tests.native_models import tiny_llama, tiny_plan
@@ -70,7 +70,7 @@ def test_train_script_passes_words_to_the_trainer(tmp_path: Path) -> None:
 
 def test_a_plan_it_cannot_run_is_refused_with_every_rule() -> None:
     plan = make_plan(Strategy(etp=2, tp=2, num_microbatches=2), make_mla_model(num_mtp_layers=1))
-    with pytest.raises(TargetRefused) as refused:
+    with pytest.raises(BackEndRefused) as refused:
         emit(plan, "torchrun")
     for rule in ("native.M1", "native.M2", "native.E2", "native.E3"):
         assert rule in refused.value.what

@@ -17,7 +17,7 @@ from planner.backends.torchtitan import VERSIONS, emit, project, read_back
 from planner.backends.torchtitan.config_module import NAMES, read_module
 from planner.backends.torchtitan.degrees import SCHEDULES
 from planner.backends.torchtitan.toml_config import read_config, read_model
-from planner.errors import DocumentInvalid, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, Strategy
 from tests.plan_factory import make_model, make_moe_model, make_plan
@@ -120,7 +120,7 @@ def test_experts_follow_tp_only_without_ep() -> None:
 def test_a_refusal_lists_every_rule() -> None:
     strategy = Strategy(tp=16, sp=True, dp_shard=2, num_microbatches=2, zero_stage=3)
     workload = Workload(global_batch_size=5, sequence_length=4096, precision="fp16")
-    with pytest.raises(TargetRefused) as caught:
+    with pytest.raises(BackEndRefused) as caught:
         emit(make_plan(strategy, make_moe_model(), workload=workload), "torchrun")
     for rule in ("M3", "M7", "G1", "T1"):
         assert f"torchtitan.{rule}:" in caught.value.what

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.emission.assemble import TargetFiles, assemble
+from planner.backends.emission.assemble import BackEndFiles, assemble
 from planner.backends.emission.emission import Emission, Projection
 from planner.backends.emission.write import write_emission
 from planner.errors import Conflict, DocumentInvalid
@@ -21,7 +21,7 @@ from tests.plan_factory import make_plan
 
 def make_emission(content: str = "hello\n") -> Emission:
     plan = make_plan(Strategy(dp_shard=2))
-    made = TargetFiles(
+    made = BackEndFiles(
         {"train.sh": content, "deep/er.txt": "ä\n"},
         "train.sh",
         {"thing": "1.2"},

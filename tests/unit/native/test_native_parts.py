@@ -9,7 +9,7 @@ pytest.importorskip("torch", reason="the native trainer needs the extra meshwrig
 
 import torch
 
-from planner.errors import DocumentInvalid, NotFound, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid, NotFound
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
 from planner.native.capabilities import ACTIVATION_NAMES, RECOMPUTE_MODULES, interleaved_group_size
@@ -174,7 +174,7 @@ def test_another_world_size_is_one_clear_error() -> None:
 
 
 def test_a_plan_that_cannot_run_names_every_rule() -> None:
-    with pytest.raises(TargetRefused, match=r"native\.M1.*native\.E2"):
+    with pytest.raises(BackEndRefused, match=r"native\.M1.*native\.E2"):
         refuse_unrunnable(make_plan(Strategy(etp=2, tp=2, sp=True), make_mla_model()))
 
 

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import HashStore
 from torch.distributed.tensor import Partial, Replicate, Shard
 
-from planner.errors import DocumentInvalid, NotFound, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid, NotFound
 from planner.native.operator_sharding.local_rules import contraction_rules, local_outputs
 from planner.native.operator_sharding.placements import placements_of, word_of
 from planner.native.operator_sharding.settings import RunSettings
@@ -53,20 +53,20 @@ def test_a_plan_that_dtensor_does_not_follow_names_the_operator() -> None:
     row = next(each for each in plan.operators if each.target == "aten.gelu.default")
     inputs = tuple(edge.model_copy(update={"needed": ("shard:0",)}) for edge in row.inputs)
     wrong = _changed(plan, row.name, inputs=inputs, outputs=(("shard:1",),))
-    with pytest.raises(TargetRefused, match=r"operator gelu .*\(shard:0\), the plan says \(shard:1\)"):
+    with pytest.raises(BackEndRefused, match=r"operator gelu .*\(shard:0\), the plan says \(shard:1\)"):
         train(wrong, SETTINGS)
 
 
 @pytest.mark.usefixtures("one_rank")
 def test_an_operator_that_the_plan_lacks_is_named() -> None:
     plan = plan_of(TwoLayers)
-    with pytest.raises(TargetRefused, match=r"operator gelu .* the plan does not know it"):
+    with pytest.raises(BackEndRefused, match=r"operator gelu .* the plan does not know it"):
         train(plan.model_copy(update={"operators": [r for r in plan.operators if r.name != "gelu"]}), SETTINGS)
 
 
 @pytest.mark.usefixtures("one_rank")
 def test_random_numbers_are_refused() -> None:
-    with pytest.raises(TargetRefused, match="draws random numbers"):
+    with pytest.raises(BackEndRefused, match="draws random numbers"):
         train(plan_of(Dropout), SETTINGS)
 
 

@@ -35,8 +35,8 @@ from planner.model.spec import ModelSpec
 from planner.physics.kernels import AttentionChoice
 from planner.problem import Problem, Workload
 from planner.search.choices import RELIEFS
-from planner.search.estimate import strategy_context
 from planner.search.evaluate import evaluate_split
+from planner.search.row_context import strategy_context
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
 from planner.strategy import Strategy

@@ -88,4 +88,4 @@ def test_devices_without_fused_kernels_keep_the_scores_that_their_attention_writ
     pool = cluster.pools[0].model_copy(update={"device": load_device("v100-sxm2-32gb")})
     old = hardware_of(cluster.model_copy(update={"pools": (pool,)}), "fp16")
     assert old.framework.attention == "unfused"
-    assert hardware_of(cluster, "bf16").framework.attention == "best"
+    assert hardware_of(cluster, "bf16").physics.attention == "best"

@@ -17,7 +17,7 @@ from planner.memory.stage import stage_memory
 from planner.memory.states import state_bytes
 from planner.model.builtin import builtin_model
 from planner.model.operators import layer_operators
-from planner.physics.physics import TUNED, FrameworkTraits
+from planner.physics.physics import TUNED, Physics
 from planner.problem import Workload
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows, relief_of
@@ -37,7 +37,7 @@ def _keys(sequence_length: int = S, **columns: int) -> LayerKeys:
     return LayerKeys(**arrays, sequence_length=sequence_length)
 
 
-def _kept(traits: FrameworkTraits, relief: Relief | None = None, **columns: int) -> float:
+def _kept(traits: Physics, relief: Relief | None = None, **columns: int) -> float:
     return float(
         saved_bytes(layer_operators(make_gpt(H, HEADS, S), 0), _keys(**columns), relief or Relief(), H, traits)[0]
     )
@@ -46,22 +46,22 @@ def _kept(traits: FrameworkTraits, relief: Relief | None = None, **columns: int)
 @pytest.mark.parametrize("tp", [1, 2, 8])
 def test_unfused_attention_with_dropout_is_equation_2_of_the_paper(tp: int) -> None:
     """sbh (10 + 24 / t) + 5 a s^2 b / t: Korthikanti et al., arXiv 2205.05198."""
-    traits = FrameworkTraits(attention="unfused", dropout=True)
+    traits = Physics(attention="unfused", dropout=True)
     assert _kept(traits, tp=tp) == pytest.approx((10 + 24 / tp) * SBH + 5 * SCORES / tp, rel=1e-12)
 
 
 def test_selective_recompute_frees_the_scores_and_full_recompute_everything() -> None:
-    traits = FrameworkTraits(attention="unfused", dropout=True)
+    traits = Physics(attention="unfused", dropout=True)
     assert _kept(traits, Relief("selective", ("attention_core",))) == pytest.approx(34 * SBH, rel=1e-12)
     assert _kept(traits, Relief("full")) == 2 * SBH
 
 
 def test_without_dropout_only_the_softmax_of_the_scores_stays() -> None:
-    assert _kept(FrameworkTraits(attention="unfused")) == pytest.approx(32 * SBH + 2 * SCORES, rel=1e-12)
+    assert _kept(Physics(attention="unfused")) == pytest.approx(32 * SBH + 2 * SCORES, rel=1e-12)
 
 
 def test_a_transposed_attention_output_is_kept_twice() -> None:
-    assert _kept(FrameworkTraits(attention_output_copies=1.0), tp=4) - _kept(TUNED, tp=4) == 2 * SBH / 4
+    assert _kept(Physics(attention_output_copies=1.0), tp=4) - _kept(TUNED, tp=4) == 2 * SBH / 4
 
 
 def test_operator_checkpointing_keeps_every_second_matmul_and_attention() -> None:
@@ -73,7 +73,7 @@ def test_operator_checkpointing_keeps_every_second_matmul_and_attention() -> Non
         ("up", 14_336),
         ("down", 4096),
     ]
-    relief, traits = Relief("selective", ("norm", "activation")), FrameworkTraits(operator_checkpointing=True)
+    relief, traits = Relief("selective", ("norm", "activation")), Physics(operator_checkpointing=True)
     kept = saved_bytes(operators, _keys(8192, micro_batch_size=2), relief, 4096, traits)
     assert kept[0] == 2 * 2 * 8192 * (4 * 4096 + 1024 + 14_336)
     shares = replayed_shares(operators, relief, traits)
@@ -82,7 +82,7 @@ def test_operator_checkpointing_keeps_every_second_matmul_and_attention() -> Non
     assert not {"down", "attention_core"} & set(shares)
 
 
-def _costs(traits: FrameworkTraits, reliefs: tuple[Relief, ...] = (Relief(),)) -> CostModel:
+def _costs(traits: Physics, reliefs: tuple[Relief, ...] = (Relief(),)) -> CostModel:
     hardware = hardware_of(load_cluster("dgx-h100", 8), "bf16")
     workload = Workload(global_batch_size=8, sequence_length=8192)
     return CostModel(LLAMA, workload, replace(hardware, framework=traits), reliefs)
@@ -91,7 +91,7 @@ def _costs(traits: FrameworkTraits, reliefs: tuple[Relief, ...] = (Relief(),)) -
 @pytest.mark.parametrize(("kept", "passing"), [(4.0, 2.0), (2.0, 2.0), (4.0, 8.0)])
 def test_bytes_a_logit(kept: float, passing: float) -> None:
     """Two hidden-wide inputs (final norm, head) and so many bytes a logit kept; so many more while the loss runs."""
-    costs = _costs(FrameworkTraits(kept_logit_bytes=kept, passing_logit_bytes=passing))
+    costs = _costs(Physics(kept_logit_bytes=kept, passing_logit_bytes=passing))
     head = model_cost(LLAMA, costs.workload, costs.hardware, _keys(8192, micro_batch_size=1, tp=2), (Relief(),)).head
     logits = 8192 * 128_256 / 2
     assert head.saved_bytes[0] == 2 * 2 * 8192 * 4096 + kept * logits
@@ -101,7 +101,7 @@ def test_bytes_a_logit(kept: float, passing: float) -> None:
 def test_fp32_shards_are_sixteen_bytes_over_the_ranks() -> None:
     """PyTorch FSDP: fp32 parameter, gradient and two moments, all sharded; ZeRO-2 keeps the 16-bit weights whole."""
     workload = Workload(global_batch_size=1, sequence_length=1, gradient_dtype="bf16")
-    traits = FrameworkTraits(fp32_shards=True)
+    traits = Physics(fp32_shards=True)
     states = state_bytes(workload, np.array([0, 1, 2, 3]), np.full(4, 8.0), np.zeros(4, dtype=int), traits)
     assert states.total.tolist() == [16, 4 + 12 / 8, 2 + 16 / 8, 16 / 8]
 

@@ -13,7 +13,7 @@ import pytest
 from planner.backends.tiny.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
 from planner.backends.tiny.launch_ranks import LOG_FILE, descendants, run_ranks
 from planner.backends.tiny.stop_signals import exits_on_request, leave_if_asked
-from planner.errors import TargetRefused
+from planner.errors import BackEndRefused
 
 TREE = "setsid sleep 300 & echo $! > rank.pid\nsetsid bash -c 'sleep 301 & echo $! > below.pid; wait' &\n"
 
@@ -44,14 +44,14 @@ def test_a_launch_that_ends_well_gives_what_it_printed(tmp_path: Path) -> None:
 
 def test_a_failure_says_what_the_ranks_said_and_where(tmp_path: Path) -> None:
     folder = script(tmp_path, "echo 'ValueError: no such layer' >&2; exit 3")
-    with pytest.raises(TargetRefused, match="exit code 3: ValueError: no such layer") as caught:
+    with pytest.raises(BackEndRefused, match="exit code 3: ValueError: no such layer") as caught:
         run_ranks(folder, {}, time.monotonic() + 30)
     assert caught.value.where == str(folder / LOG_FILE)
 
 
 def test_nothing_is_left_after_a_timeout(tmp_path: Path) -> None:
     folder = script(tmp_path, f"{TREE}wait\n")
-    with pytest.raises(TargetRefused, match="did not end in time"):
+    with pytest.raises(BackEndRefused, match="did not end in time"):
         run_ranks(folder, {}, time.monotonic() + 2)
     assert (folder / "below.pid").exists()
     assert not alive(folder / "rank.pid")
@@ -97,7 +97,7 @@ def test_what_another_launch_may_avoid_is_launched_once_more(said: str, tmp_path
 
 def test_a_second_failure_is_the_answer(tmp_path: Path) -> None:
     folder = script(tmp_path, "echo EADDRINUSE >&2; exit 1")
-    with pytest.raises(TargetRefused):
+    with pytest.raises(BackEndRefused):
         run_ranks(folder, {}, time.monotonic() + 30)
 
 

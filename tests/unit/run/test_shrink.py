@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.backends.emission.emission import TargetName
+from planner.backends.emission.emission import BackEndName
 from planner.backends.registry import target_module
 from planner.backends.tiny.catalogue import RUNNERS
 from planner.backends.tiny.shrink import on_one_rank, shrink
 from planner.backends.tiny.tiny_mesh import AXES
-from planner.errors import DocumentInvalid, TargetRefused
+from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.load import load_model
 from planner.plan import Plan
 from planner.problem import Workload
@@ -31,7 +31,7 @@ def planned(strategy: Strategy, model: str = "llama-3.1-8b", layers: tuple[int, 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(plans(), st.sampled_from(sorted(RUNNERS)), st.sampled_from([4, 8, 16]))
-def test_the_small_form_is_legal_and_keeps_the_axes(plan: Plan, target: TargetName, max_ranks: int) -> None:
+def test_the_small_form_is_legal_and_keeps_the_axes(plan: Plan, target: BackEndName, max_ranks: int) -> None:
     module = target_module(target)
     ring = not import_module(RUNNERS[target]).WITHOUT_CONTEXT_PARALLELISM
     wanted = module.project(plan)[0].chosen()
@@ -42,7 +42,7 @@ def test_the_small_form_is_legal_and_keeps_the_axes(plan: Plan, target: TargetNa
     except DocumentInvalid:
         assert 2 ** sum(getattr(wanted, axis) > 1 for axis in AXES) > max_ranks
         return
-    except TargetRefused:
+    except BackEndRefused:
         # A plan that the target refuses whole has no small form either, or its parts need more ranks than there are.
         assert plan.chosen().world_size > max_ranks or any(
             rule.check(module.project(plan)[0]) is not None for rule in module.rules()

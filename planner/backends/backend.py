@@ -1,0 +1,123 @@
+"""What is a back-end?  The software that trains: its releases, what each can express, and how it behaves.
+
+A room ``planner/backends/<name>/`` holds one back-end, and its ``BACKEND`` is what a reader sees first:
+
+    space.py       what it can express: whole columns (``Columns``) and small rules over strategy fields
+    physics.py     how its software behaves: kernels, launches, overlap, memory (``planner.physics``)
+    write.py       plan -> files                    read.py    files -> plan
+    validator.py   its own parser, asked in a process of its own
+    tiny_run.py    train a small form, where it can run on a CPU
+
+``Space`` and ``Physics`` are light and are what the search imports; the rest is loaded when it is asked for.  A back-end
+without ``files`` predicts and is searched, but nothing can be written for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from planner.backends.rules.columns import Columns
+from planner.backends.rules.rule import RuleInput, RuleTable
+from planner.physics.physics import Physics
+from planner.strategy import Strategy
+
+if TYPE_CHECKING:
+    from planner.backends.checking.validator import Validator
+    from planner.backends.emission.emission import Emission, LauncherName
+    from planner.backends.emission.layout import Layout
+    from planner.backends.tiny.runner import Runner
+    from planner.plan import Plan
+
+Spelling = Callable[[Strategy, RuleInput], Strategy]
+
+
+def as_written(strategy: Strategy, given: RuleInput) -> Strategy:
+    """The strategy itself: a back-end in whose files every switch has a spelling of its own."""
+    return strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What a release can express.
+
+    ``spelled`` gives the one spelling of switches that mean nothing beside the others (``cp_kind`` with cp = 1), the one
+    that reading the files gives back; it never changes what runs.
+    """
+
+    columns: Columns
+    rules: RuleTable
+    spelled: Spelling = as_written
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release of a back-end, as a user writes it after ``==``."""
+
+    version: str
+    space: Space
+    physics: Physics
+
+
+class Write(Protocol):
+    """Plan to files."""
+
+    def __call__(self, plan: Plan, launcher: LauncherName, version: str = ...) -> Emission:
+        """Files and launch command of a plan of this back-end's space.  Raises BackEndRefused."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """How a back-end's files are written and read: ``read(write(plan).files) == (plan.strategy, plan.stages)``."""
+
+    write: Write
+    read: Callable[[Mapping[str, str]], tuple[Strategy, Layout]]
+    """Raises DocumentInvalid for files that do not say one plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackEnd:
+    """One back-end.  ``releases``: the default first."""
+
+    name: str
+    title: str
+    summary: str
+    releases: tuple[Release, ...]
+    vendors: frozenset[str] = frozenset({"NVIDIA"})
+    """Makers of the devices that it trains on, as the hardware catalogue spells them."""
+    files: Callable[[], Files] | None = None
+    """Loads how its files are written and read; None = a generation of software that predicts only."""
+    validators: Callable[[], tuple[Validator, ...]] = tuple
+    tiny_run: Callable[[], Runner] | None = None
+    inside: str = ""
+    """Another back-end with the same physics whose space holds all of this one's."""
+
+    def release(self, version: str) -> Release | None:
+        """The release of that name, None where there is none."""
+        return next((each for each in self.releases if each.version == version), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """A back-end in one of its releases: what runs a plan."""
+
+    backend: BackEnd
+    release: Release
+
+    @property
+    def name(self) -> str:
+        """Name of the back-end."""
+        return self.backend.name
+
+    @property
+    def spelled(self) -> str:
+        """As ``--backend`` takes it: the release only where it is not the default one."""
+        default = self.release is self.backend.releases[0]
+        return self.name if default else f"{self.name}=={self.release.version}"
+
+    @property
+    def title(self) -> str:
+        """For a person: ``Megatron-LM 0.19.2``."""
+        return f"{self.backend.title} {self.release.version}".strip()

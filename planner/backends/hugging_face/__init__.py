@@ -1,0 +1,15 @@
+"""Hugging Face Trainer with DistributedDataParallel; predicts only."""
+
+from __future__ import annotations
+
+from planner.backends.backend import BackEnd, Release
+from planner.backends.hugging_face.space import SPACE
+from planner.backends.pytorch_fsdp.physics import HUGGING_FACE
+
+BACKEND = BackEnd(
+    name="hugging-face",
+    title="Hugging Face Trainer",
+    summary="Hugging Face models, eager, one device or plain data parallelism",
+    releases=(Release("4", SPACE, HUGGING_FACE),),
+    vendors=frozenset({"NVIDIA", "AMD"}),
+)

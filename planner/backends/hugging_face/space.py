@@ -1,0 +1,37 @@
+"""Which strategies can this software run?
+
+One process a device under torch's DistributedDataParallel (transformers Trainer without FSDP and DeepSpeed; with
+them the back-end is accelerate).  DDP overlaps bucketed all-reduce with the backward pass and gathers nothing
+(torch 2.13 nn/parallel/distributed.py); gradient_checkpointing replays every layer.  Devices: NVIDIA, AMD.
+"""
+
+from __future__ import annotations
+
+from planner.backends.backend import Space
+from planner.backends.rules.columns import Columns
+from planner.backends.rules.rule import RuleTable
+
+SPACE = Space(
+    columns=Columns(
+        schedules=("1f1b",),
+        tensor_parallel=False,
+        sequence_parallel=(False,),
+        expert_parallel=False,
+        pipeline_parallel=False,
+        hybrid_sharding=False,
+        recompute=("none", "full"),
+        cp_kinds=(),
+        zero_stages=(0,),
+        zero_stages_with_pipeline=(),
+        axis_orders=(0,),
+        expert_tensor_parallel=False,
+        optimizer_offload=False,
+        activation_offload=False,
+        overlap_ep=(False,),
+        overlap_tp=False,
+        overlap_data=((True, False),),
+        uniform_recompute=True,
+        whole_recompute=True,
+    ),
+    rules=RuleTable("hugging-face", (), ()),
+)

@@ -1,0 +1,46 @@
+"""Which strategies can this software run?
+
+mosaicml/llm-foundry v0.3.0 (2023-09-27) on mosaicml (Composer) v0.16.4 (setup.py:50).
+
+- zero: NO_SHARD, SHARD_GRAD_OP, FULL_SHARD and no hybrid one (composer/trainer/mosaic_fsdp_utils.py:36-40).  Composer
+  of 2024 adds data_parallel_replicate_degree (composer/utils/parallelism.py:27 at 640518880).
+- Recompute: fsdp_config.activation_checkpointing wraps every MPT block (llmfoundry/models/mpt/modeling_mpt.py:619;
+  composer/trainer/dist_strategy.py:510-545): all layers or none; no selective one.
+- activation_cpu_offload wraps the same blocks (dist_strategy.py:515-525; scripts/train/yamls/pretrain/mpt-7b.yaml:92);
+  no published row uses it.
+- cpu_offload raises "FSDP CPU Offload not supported yet." (mosaic_fsdp_utils.py:110-115).
+- Tensor parallelism: 2024 (llmfoundry/command_utils/train.py:317 at 8c8dd48f7); experts with MegaBlocks likewise
+  (models/layers/ffn.py:298): neither in v0.3.0.
+- Devices: NVIDIA; AMD MI250 was shown by its authors with attn_impl flash, without a row here.
+"""
+
+from __future__ import annotations
+
+from planner.backends.backend import Space
+from planner.backends.rules.columns import Columns
+from planner.backends.rules.rule import RuleTable
+
+SPACE = Space(
+    columns=Columns(
+        schedules=("1f1b",),
+        tensor_parallel=False,
+        sequence_parallel=(False,),
+        expert_parallel=False,
+        pipeline_parallel=False,
+        hybrid_sharding=False,
+        recompute=("none", "full"),
+        cp_kinds=(),
+        zero_stages=(0, 2, 3),
+        zero_stages_with_pipeline=(),
+        axis_orders=(0,),
+        expert_tensor_parallel=False,
+        optimizer_offload=False,
+        activation_offload=True,
+        overlap_ep=(False,),
+        overlap_tp=False,
+        overlap_data=((True, True),),
+        uniform_recompute=True,
+        whole_recompute=True,
+    ),
+    rules=RuleTable("llm-foundry", (), ()),
+)

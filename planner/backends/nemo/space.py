@@ -1,0 +1,37 @@
+"""Which strategies can this software run?
+
+NVIDIA/NeMo v2.4.0 on Megatron-Core, nemo/lightning/pytorch/strategies/megatron_strategy.py.
+
+- Degrees tp, pp, vpp, cp, sp, ep, etp (lines 237-249), micro-batch group (:307), uneven ends and layout (:240-241,
+  :286), use_tp_pp_dp_mapping (:282), num_distributed_optimizer_instances (:283): the columns of Megatron-Core.
+- vpp up to 24 is in use (scripts/performance/recommended_model_configs: vp_size 2, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24);
+  ``VIRTUAL_STAGES`` of the search lacks 14 and 24.
+- FSDP: ``fsdp="megatron"`` (:371-377) with data_parallel_sharding_strategy optim_grads_params
+  (scripts/performance/helpers.py:180-184); "PyTorch FSDP2 is not supported" (:373).
+- Recompute: first N layers of each chunk (helpers.py:251-254), or modules (:263-267); offload of N layers'
+  activations (helpers.py:257-260).
+- overlap_tp with sp and tp > 1 only (callbacks/megatron_comm_overlap.py:141-151); gradients and weights overlap where
+  dp > 1 (:185-188), weights not with mxfp8 (helpers.py:229-233).
+- overlap_ep and optimizer offload: no word of either in v2.4.0 (nemo/, scripts/); Megatron-Bridge has both.
+- cp kinds: ring is Megatron-Core's default; all_to_all is set by a model (collections/llm/gpt/model/mistral.py:63).
+- Devices: NVIDIA.
+"""
+
+from __future__ import annotations
+
+from planner.backends.backend import Space
+from planner.backends.rules.columns import Columns
+from planner.backends.rules.rule import RuleTable
+
+SPACE = Space(
+    columns=Columns(
+        schedules=("1f1b", "interleaved"),
+        zero_stages=(0, 1, 2, 3),
+        zero_stages_with_pipeline=(0, 1, 2, 3),
+        optimizer_offload=False,
+        overlap_ep=(False,),
+        overlap_data=((True, True), (True, False)),
+        uniform_recompute=True,
+    ),
+    rules=RuleTable("nemo", (), ()),
+)

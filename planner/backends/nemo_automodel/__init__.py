@@ -1,0 +1,15 @@
+"""NeMo Automodel 0.5.0; predicts only."""
+
+from __future__ import annotations
+
+from planner.backends.backend import BackEnd, Release
+from planner.backends.nemo_automodel.space import SPACE
+from planner.backends.pytorch_fsdp.physics import AUTOMODEL
+
+BACKEND = BackEnd(
+    name="nemo-automodel",
+    title="NeMo Automodel",
+    summary="NeMo Automodel: Hugging Face models under FSDP2",
+    releases=(Release("0.5.0", SPACE, AUTOMODEL),),
+    vendors=frozenset({"NVIDIA"}),
+)

@@ -1,0 +1,44 @@
+"""Which strategies can this software run?
+
+torch.distributed.fsdp: ShardingStrategy NO_SHARD 0, SHARD_GRAD_OP 2, FULL_SHARD 3, HYBRID_SHARD = 3 with
+dp_replicate, _HYBRID_SHARD_ZERO2 = 2 with dp_replicate (torch 2.13 distributed/fsdp/api.py, class ShardingStrategy);
+as foundation-model-stack/fms-fsdp chooses among them (fms_fsdp/utils/train_utils.py:227-234: fsdp, hsdp, ddp).
+
+- Recompute: every 1/p-th block whole (fms_fsdp/policies/ac_handler.py:18-63; its README calls that "Selective AC"), so
+  full recompute of a part of the layers is inside: ``whole_recompute=False``.  Per-operator selective recompute is
+  torch's own (``operator_checkpointing`` of the traits).
+- Overlap: pre-fetch of the next unit and reduce-scatter behind the backward pass are always on: (True, True).
+- CPUOffload moves parameters, gradients and states together (torch fsdp/api.py, CPUOffload): not our
+  optimizer_offload.
+- One axis: no tp, cp, ep, pp in a plain FSDP trainer (torchtitan, native, accelerate and nemo-automodel have them).
+- Devices: NVIDIA, AMD (ROCm builds of torch); other vendors through their own packages, not studied.
+"""
+
+from __future__ import annotations
+
+from planner.backends.backend import Space
+from planner.backends.rules.columns import Columns
+from planner.backends.rules.rule import RuleTable
+
+SPACE = Space(
+    columns=Columns(
+        schedules=("1f1b",),
+        tensor_parallel=False,
+        sequence_parallel=(False,),
+        expert_parallel=False,
+        pipeline_parallel=False,
+        recompute=("none", "selective", "full"),
+        cp_kinds=(),
+        zero_stages=(0, 2, 3),
+        zero_stages_with_pipeline=(),
+        axis_orders=(0,),
+        expert_tensor_parallel=False,
+        optimizer_offload=False,
+        activation_offload=False,
+        overlap_ep=(False,),
+        overlap_tp=False,
+        overlap_data=((True, True),),
+        uniform_recompute=True,
+    ),
+    rules=RuleTable("pytorch-fsdp", (), ()),
+)

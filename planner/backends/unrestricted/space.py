@@ -1,0 +1,10 @@
+"""Every strategy that makes sense at all (``planner.backends.rules.legality``)."""
+
+from __future__ import annotations
+
+from planner.backends.backend import Space
+from planner.backends.rules.columns import Columns
+from planner.backends.rules.rule import RuleTable
+from planner.strategy_rows import SCHEDULES
+
+SPACE = Space(columns=Columns(schedules=SCHEDULES), rules=RuleTable("unrestricted", (), ()))

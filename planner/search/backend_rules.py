@@ -1,0 +1,57 @@
+"""Would the back-end refuse this strategy?  Its own rule table decides."""
+
+from __future__ import annotations
+
+from planner.backends.asked import the_software
+from planner.backends.emission.emission import Finding
+from planner.backends.rules.rule import RuleInput, scale_up_devices
+from planner.problem import Problem
+from planner.strategy import Strategy
+
+
+class BackEndRules:
+    """The rules of the one back-end that a problem names."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.software = the_software(problem)
+        self._space = self.software.release.space
+        pool = problem.cluster.pools[0]
+        self._facts = (pool.device.architecture, scale_up_devices(problem.cluster))
+
+    def refuses(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> bool:
+        """Whether the back-end cannot run the strategy (with this split, once there is one)."""
+        return bool(self.broken(strategy, chunk_layers))
+
+    def always(self) -> list[str]:
+        """Every rule that the problem breaks whatever the strategy: its model, its devices, its workload."""
+        given = self._given(Strategy(), None)
+        found = (rule.check(given) for rule in self._space.rules.model_rules)
+        return [
+            f"{self.software.name}.{rule.id}: {message}"
+            for rule, message in zip(self._space.rules.model_rules, found, strict=True)
+            if message is not None
+        ]
+
+    def broken(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> list[Finding]:
+        """Every rule of the back-end that the strategy breaks, with the fields that it is about."""
+        return self._space.rules.violations(self._given(strategy, chunk_layers))
+
+    def messages(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> list[str]:
+        """The same in its words."""
+        return [f"{each.rule}: {each.message}" for each in self.broken(strategy, chunk_layers)]
+
+    def spelled(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> Strategy:
+        """The strategy as the back-end's files say it: one spelling for switches that mean nothing."""
+        return self._space.spelled(strategy, self._given(strategy, chunk_layers))
+
+    def _given(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None) -> RuleInput:
+        architecture, scale_up = self._facts
+        return RuleInput(
+            strategy=strategy,
+            model=self.problem.model,
+            workload=self.problem.workload,
+            architecture=architecture,
+            scale_up_devices=scale_up,
+            layers_per_chunk=chunk_layers,
+        )
