@@ -11,6 +11,7 @@ from planner.assemble_plan import assemble_plan
 from planner.candidate import Candidate, Split
 from planner.cost.hardware import Hardware, problem_hardware
 from planner.cost.row_cost import CostModel
+from planner.memory.activations import Relief
 from planner.plan import Plan, SearchReport
 from planner.problem import Problem
 from planner.search.branch import split_rules
@@ -41,8 +42,8 @@ def estimate(
     ``given`` (None = all of them).
     """
     hardware = problem_hardware(problem)
+    _check(problem, strategy, chunk_layers, given)
     context = strategy_context(problem, hardware, strategy)
-    _check(problem, context, strategy, chunk_layers, given)
     rules = split_rules(problem, hardware)
     candidate = _given(context, rules, chunk_layers) if chunk_layers else best_split(context, rules)
     fits = candidate is not None
@@ -54,8 +55,8 @@ def estimate(
 def estimate_if_it_fits(problem: Problem, strategy: Strategy) -> Plan | None:
     """Predict one strategy; None, and sooner, where it does not fit.  Raises as ``estimate`` does."""
     hardware = problem_hardware(problem)
+    _check(problem, strategy, None, None)
     context = strategy_context(problem, hardware, strategy)
-    _check(problem, context, strategy, None, None)
     candidate = best_split(context, split_rules(problem, hardware))
     return None if candidate is None else _plan(problem, hardware, candidate, fits=True, dealt=False)
 
@@ -79,37 +80,40 @@ def _plan(problem: Problem, hardware: Hardware, candidate: Candidate, fits: bool
 
 
 def strategy_context(problem: Problem, hardware: Hardware, strategy: Strategy) -> RowContext:
-    """Costs of one strategy."""
-    relief = relief_of(strategy)
-    reliefs = RELIEFS if relief in RELIEFS else (*RELIEFS, relief)
+    """Costs of one legal strategy; an illegal one has degrees that divide by zero."""
+    row, reliefs = _row(strategy)
     costs = CostModel(problem.model, problem.workload, hardware, reliefs)
-    row = StrategyRows.of([strategy], reliefs)
     keyed = costs.keyed(row)
     return row_context(costs, keyed[0], row, costs.rows(row, keyed))
 
 
+def _row(strategy: Strategy) -> tuple[StrategyRows, tuple[Relief, ...]]:
+    """The strategy as one row, and the reliefs that the row counts."""
+    relief = relief_of(strategy)
+    reliefs = RELIEFS if relief in RELIEFS else (*RELIEFS, relief)
+    return StrategyRows.of([strategy], reliefs), reliefs
+
+
 def _check(
     problem: Problem,
-    context: RowContext,
     strategy: Strategy,
     chunk_layers: tuple[int, ...] | None,
     given: Collection[str] | None,
 ) -> None:
-    require(strategy_findings(problem, context, strategy, chunk_layers, given), STRATEGY_FLAG)
+    require(strategy_findings(problem, strategy, chunk_layers, given), STRATEGY_FLAG)
     # Of a legal strategy only: how many chunks there must be, its degrees say.
     require(layer_findings(problem, strategy, chunk_layers), "--layers")
 
 
 def strategy_findings(
     problem: Problem,
-    context: RowContext,
     strategy: Strategy,
     chunk_layers: tuple[int, ...] | None,
     given: Collection[str] | None = None,
 ) -> list[Finding]:
     """Every rule of legality, else of the problem's target, that a strategy with this dealing of layers breaks."""
     shape = model_shape(problem.model, problem.workload, problem.cluster.num_devices)
-    broken = [rule for rule, breaks in broken_rules(context.row, shape) if breaks[0]]
+    broken = [rule for rule, breaks in broken_rules(_row(strategy)[0], shape) if breaks[0]]
     if broken:
         return [strategy_finding(rule.message, "", rule.places, given) for rule in broken]
     rules = TargetRules(problem)
