@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -24,6 +25,8 @@ from planner.store.address import database_url
 
 EMBEDDED = "api.jobs.embedded"
 DRAIN_S = 20
+
+log = logging.getLogger("meshwright.api")
 
 
 def check_address(host: str, port: int, *, authentication: bool) -> None:
@@ -54,6 +57,8 @@ def serve(settings: Settings, host: str, port: int) -> None:
     check_address(host, port, authentication=settings.authentication)
     settings = known_as(settings, host)
     configure_logging(settings.log_format)
+    if host in WILDCARD_ADDRESSES and not settings.allowed_hosts:
+        log.warning("it answers as localhost only: name what it is asked by with --allowed-host HOST")
     # What is wrong with the database is said here, in one sentence, and not in a server's log.
     open_store(settings.database).close()
     with embedded_board(settings) as board:
