@@ -10,6 +10,7 @@ from anyio import to_thread
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
+from api.access.hosts import HostGate
 from api.access.oidc.tokens import TokenVerifier
 from api.http.envelope import Envelope
 from api.http.openapi import describe
@@ -102,6 +103,8 @@ def create_app(settings: Settings, board: JobBoard | None = None, tracing: Traci
 
     add_handlers(app)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    app.add_middleware(HostGate, allowed=settings.allowed_hosts)
+    # Added last, so outermost: what the gate refuses is counted and logged too.
     app.add_middleware(Envelope, metrics=metrics, tracing=traces)
     return app
 

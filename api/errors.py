@@ -7,10 +7,12 @@ MeshwrightError
 └── RequestRefused                  HTTP 400  a request that HTTP itself or this service cannot accept
 ├── NotAuthenticated            HTTP 401  no key or token, or one that does not count
 ├── ScopeMissing                HTTP 403  the key or token may not do this
+├── OriginRefused               HTTP 403  a page of another site may change nothing
 ├── KeyInFlight                 HTTP 409  the first request with this Idempotency-Key is still running
 ├── PreconditionFailed          HTTP 412  If-Match names a version that is not the current one
 ├── BodyTooLarge                HTTP 413  more bytes than the limit
 ├── MediaTypeRefused            HTTP 415  not JSON, or compressed
+├── HostRefused                 HTTP 421  the request names a host that this service is not known by
 ├── KeyReused                   HTTP 422  an Idempotency-Key that belongs to another request
 ├── PreconditionMissing         HTTP 428  a change without If-Match
 ├── TooManyRequests             HTTP 429  faster than the key's rate
@@ -66,6 +68,13 @@ class ScopeMissing(RequestRefused):
         self.challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
 
 
+class OriginRefused(RequestRefused):
+    """A page of another site may change nothing."""
+
+    slug = "origin-refused"
+    http_status = 403
+
+
 class KeyInFlight(RequestRefused):
     """The first request with this Idempotency-Key is still running."""
 
@@ -92,6 +101,13 @@ class MediaTypeRefused(RequestRefused):
 
     slug = "media-type-refused"
     http_status = 415
+
+
+class HostRefused(RequestRefused):
+    """The request names a host that this service is not known by."""
+
+    slug = "host-refused"
+    http_status = 421
 
 
 class KeyReused(RequestRefused):

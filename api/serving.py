@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -11,11 +12,12 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from api.access.host_names import LOOPBACK_HOSTS, WILDCARD_ADDRESSES, allowed_name
 from api.app import create_app
 from api.http.patience import patient
 from api.jobs.board import JobBoard
 from api.service import Service
-from api.settings import LOOPBACK_HOSTS, Settings
+from api.settings import Settings
 from api.telemetry.logs import configure_logging
 from planner.errors import DocumentInvalid
 from planner.store import open_store
@@ -23,6 +25,8 @@ from planner.store.address import database_url
 
 EMBEDDED = "api.jobs.embedded"
 DRAIN_S = 20
+
+log = logging.getLogger("meshwright.api")
 
 
 def check_address(host: str, port: int, *, authentication: bool) -> None:
@@ -37,10 +41,24 @@ def check_address(host: str, port: int, *, authentication: bool) -> None:
         )
 
 
+def known_as(settings: Settings, host: str) -> Settings:
+    """The settings with the address that is listened on among the allowed hosts.  Raises DocumentInvalid."""
+    if host in WILDCARD_ADDRESSES:
+        return settings
+    try:
+        name = allowed_name(host)
+    except ValueError as error:
+        raise DocumentInvalid(str(error), where="--host", hint="for example 127.0.0.1") from None
+    return settings.model_copy(update={"allowed_hosts": (*settings.allowed_hosts, name)})
+
+
 def serve(settings: Settings, host: str, port: int) -> None:
     """Serve until a signal says stop; running requests are finished first."""
     check_address(host, port, authentication=settings.authentication)
+    settings = known_as(settings, host)
     configure_logging(settings.log_format)
+    if host in WILDCARD_ADDRESSES and not settings.allowed_hosts:
+        log.warning("it answers as localhost only: name what it is asked by with --allowed-host HOST")
     # What is wrong with the database is said here, in one sentence, and not in a server's log.
     open_store(settings.database).close()
     with embedded_board(settings) as board:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from api.access.host_names import ANY, allowed_name, hosts_of_environment
 from api.access.oidc.settings import OidcSettings
 from api.http.patience import ConnectionSettings
 from api.retention import RetentionSettings
@@ -17,7 +18,7 @@ from profiles.safe_yaml import load_document_file
 from profiles.validation import read_document
 
 MIB = 2**20
-LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
+AllowedHost = Annotated[str, AfterValidator(allowed_name)]
 
 
 class Settings(Document):
@@ -25,6 +26,9 @@ class Settings(Document):
 
     database: str | None = Field(default=None, description="URL; None = $MESHWRIGHT_DATABASE, else the data folder")
     authentication: bool = Field(default=False, description="demand a key or a token with every request under /v1")
+    allowed_hosts: tuple[AllowedHost, ...] = Field(
+        default=(), description="names that the service is asked by, besides this machine's and --host; * = any"
+    )
     oidc: OidcSettings | None = Field(default=None, description="whose bearer tokens count beside API keys")
     tracing: TracingSettings | None = Field(default=None, description="where spans go; None = nowhere")
     log_format: LogFormat = Field(default="text", description="json: one object a line")
@@ -50,11 +54,19 @@ class Settings(Document):
     def _check_together(self) -> Self:
         if self.oidc is not None and not self.authentication:
             raise ValueError("oidc is of no use without authentication: true (--auth keys)")
+        if ANY in self.allowed_hosts and not self.authentication:
+            raise ValueError("allowed_hosts: * would let any web page act as admin without authentication: true")
         return self
 
 
 def settings_from(file: Path | None, **flags: Any) -> Settings:
-    """Settings of a YAML or JSON file; ``flags`` that are not None win.  Raises DocumentInvalid, NotFound."""
+    """Settings of a YAML or JSON file; ``flags`` that are not None win, then ``$MESHWRIGHT_ALLOWED_HOSTS``.
+
+    Raises DocumentInvalid, NotFound.
+    """
     said = load_document_file(file) if file is not None else {}
     given = {name: value for name, value in flags.items() if value is not None}
+    hosts = hosts_of_environment()
+    if hosts is not None:
+        given.setdefault("allowed_hosts", hosts)
     return read_document(Settings, {**said, **given} if isinstance(said, dict) else said, str(file or "settings"))

@@ -39,6 +39,7 @@ settings.load_profile("meshwright")
 def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each test an empty data folder, so that no test sees or changes anybody's plans; no inherited width."""
     for name in (
+        "MESHWRIGHT_ALLOWED_HOSTS",
         *("MESHWRIGHT_DATABASE", "MESHWRIGHT_PROFILES", "MESHWRIGHT_SERVER", "MESHWRIGHT_API_KEY", "COLUMNS", "LINES"),
     ):
         monkeypatch.delenv(name, raising=False)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
@@ -30,12 +28,15 @@ class WorkerProcess:
 
     def __init__(self, settings: WorkerSettings, environment: dict[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "api.worker", json.dumps(asdict(settings))],
+            [sys.executable, "-m", "api.worker"],
             stdin=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=REPOSITORY,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY), **(environment or {})},
         )
+        assert self.process.stdin is not None
+        self.process.stdin.write(settings.line())
+        self.process.stdin.flush()
 
     def __enter__(self) -> Self:
         return self

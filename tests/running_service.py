@@ -14,6 +14,8 @@ from api.settings import Settings
 from tests.plan_factory import make_model
 
 WORKLOAD = {"global_batch_size": 16, "sequence_length": 2048}
+ADDRESS = "http://127.0.0.1:8642"
+"""What requests say that they ask; the test client's own name is no host of the service."""
 SMALL_MODEL: dict[str, Any] = make_model(4).model_dump(mode="json")
 
 
@@ -26,7 +28,7 @@ def question(**changes: Any) -> dict[str, Any]:
 def service(database: str, jobs: JobBoard | None = None, **changes: Any) -> Iterator[TestClient]:
     """A client of a running service."""
     settings = Settings(database=database, solver_processes=1, quick_processes=1, **changes)
-    with TestClient(create_app(settings, jobs), raise_server_exceptions=False) as client:
+    with TestClient(create_app(settings, jobs), base_url=ADDRESS, raise_server_exceptions=False) as client:
         yield client
 
 

@@ -24,6 +24,15 @@ Auth = Annotated[
     Authentication | None,
     typer.Option("--auth", help="none: everybody on this machine (the default); keys: see token, and oidc in FILE."),
 ]
+AllowedHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allowed-host",
+        metavar="HOST",
+        help="Name that the service is asked by, besides localhost and --host; repeatable (default: "
+        "$MESHWRIGHT_ALLOWED_HOSTS).",
+    ),
+]
 Processes = Annotated[
     int | None, typer.Option("--processes", metavar="N", help="Processes that search while clients wait (default 2).")
 ]
@@ -42,6 +51,7 @@ def serve(  # noqa: PLR0917  # a flag is an argument
     port: Port = 8642,
     database: Database = None,
     auth: Auth = None,
+    allowed_host: AllowedHosts = None,
     processes: Processes = None,
     jobs: Jobs = None,
     settings: SettingsFile = None,
@@ -55,6 +65,7 @@ def serve(  # noqa: PLR0917  # a flag is an argument
         settings,
         database=database,
         authentication=None if auth is None else auth is Authentication.KEYS,
+        allowed_hosts=allowed_host or None,
         solver_processes=processes,
         job_concurrency=jobs,
         log_format=None if log_format is None else log_format.value,

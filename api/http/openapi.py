@@ -46,13 +46,14 @@ BODIES: tuple[type[BaseModel], ...] = (
 TITLES = {
     400: "The request cannot be accepted as it was sent",
     401: "No key or token, or one that does not count",
-    403: "The key or token may not do this",
+    403: "The key or token may not do this, or a page of another site asked",
     404: "There is no such thing",
     405: "The path does not know this method",
     409: "It contradicts what is there",
     412: "Another version is the current one",
     413: "The body is too large",
     415: "The body is not plain JSON",
+    421: "The Host header names no host of this service",
     422: "The request is wrong, or no plan fits",
     428: "If-Match is missing",
     429: "Too many requests, or the queue is full",
@@ -61,7 +62,7 @@ TITLES = {
     504: "The time limit ended before any plan",
     507: "No space is left for the database",
 }
-ALWAYS = (400, 401, 403, 422, 429, 500, 503, 507)
+ALWAYS = (400, 401, 403, 421, 422, 429, 500, 503, 507)
 """Every operation under /v1 can end so."""
 READS_BODY = (413, 415)
 

@@ -6,14 +6,13 @@ API's interpreter lock.  It is started again when it dies, and ends when its par
 
 from __future__ import annotations
 
-import json
 import logging
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import replace
 
 from api.jobs.board import JobBoard
 from api.jobs.dbos_board import DEFAULT_LIMITS, DbosBoard
@@ -125,11 +124,15 @@ class EmbeddedWorker:
                     self._process = self._spawn()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        settings = {**asdict(self._settings), "database_url": canonical_url(self._settings.database_url)}
+        settings = replace(self._settings, database_url=canonical_url(self._settings.database_url))
         # A session of its own: Ctrl-C is for the server, which then lets the worker drain.
-        return subprocess.Popen(
-            [sys.executable, "-m", "api.worker", json.dumps(settings)], stdin=subprocess.PIPE, start_new_session=True
-        )
+        process = subprocess.Popen([sys.executable, "-m", "api.worker"], stdin=subprocess.PIPE, start_new_session=True)
+        # Through the pipe: the address may hold a password, and everybody can read a command line.
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.write(settings.line())
+                process.stdin.flush()
+        return process
 
 
 def _close_stdin(process: subprocess.Popen[bytes]) -> None:

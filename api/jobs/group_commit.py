@@ -103,16 +103,17 @@ class GroupCommit:
                     answers.append(write(connection))
                 except MeshwrightError as refusal:
                     answers.append(refusal)
-                except DBAPIError as error:
-                    if error.connection_invalidated:
+                except Exception as error:
+                    if isinstance(error, DBAPIError) and error.connection_invalidated:
                         raise
+                    # Whatever it is, it is this write's own: a mistake of one must not be everybody's answer.
                     raise _Spoilt(error) from error
         return answers
 
 
 class _Spoilt(Exception):
-    """A write failed on a connection that still works; its transaction is lost."""
+    """A write failed on a connection that still works; its transaction is given up."""
 
-    def __init__(self, error: DBAPIError) -> None:
+    def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error

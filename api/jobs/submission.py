@@ -26,8 +26,9 @@ KEYS = "meshwright-keys"
 """Queue of the keys' rows; no worker serves it, so they stay as they are."""
 GENERATIONS = 8
 """Jobs of one content that are looked at in one read."""
-_LOWEST_URGENCY = 200
-"""DBOS serves small numbers first: priority 100 -> 0, -100 -> 200."""
+_MIDDLE_URGENCY = 101
+"""DBOS serves small numbers first and takes none below 1 (``dbos._context.MinPriority``): priority 100 -> 1,
+-100 -> 201."""
 _ALIVE = frozenset({"ENQUEUED", "DELAYED", "PENDING"})
 
 
@@ -35,7 +36,7 @@ class Submission:
     """One request on its way to a row; everything that needs no database is computed when it is made."""
 
     def __init__(self, request: PlanRequest, key: str | None, owner: str, gate: QueueGate) -> None:
-        self.owner, self.gate, self.urgency = owner, gate, _LOWEST_URGENCY // 2 - request.priority
+        self.owner, self.gate, self.urgency = owner, gate, _MIDDLE_URGENCY - request.priority
         self.body = request.canonical_json()
         self.problem_id = request.problem.problem_id
         self.subject = JobSubject.of(request.problem)

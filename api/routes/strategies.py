@@ -40,11 +40,14 @@ def _read(text: str) -> ReadStrategy:
         return ReadStrategy(kind="assignments", strategy=strategy, pins=_pins(strategy))
     job = megatron_job(text, "script", "/text")
     # What Megatron-LM has off by default is off.
-    strategy = {"sp": False, **job.strategy}
+    given: dict[str, int | str | bool] = {"sp": False, **job.strategy}
+    if "recompute_modules" in job.strategy:
+        # One text, as `recompute_modules=norm+activation` and estimates have it.
+        given["recompute_modules"] = "+".join(job.strategy["recompute_modules"])
     return ReadStrategy(
         kind="megatron_script",
-        strategy=strategy,
-        pins=_pins(strategy),
+        strategy=given,
+        pins=_pins(given),
         workload=job.workload,
         num_devices=job.num_devices,
         model=job.model,

@@ -1,6 +1,8 @@
-"""``python -m api.worker SETTINGS``: the process of an embedded worker; ``SETTINGS`` is JSON of ``WorkerSettings``.
+"""``python -m api.worker``: the process of an embedded worker.
 
-It ends when its standard input closes: whoever started it is gone.
+Its standard input begins with one line of JSON, the fields of ``WorkerSettings``: the database's address holds a
+password, and a command line can be read by everybody on the machine.  It ends when its standard input closes: whoever
+started it is gone.
 """
 
 from __future__ import annotations
@@ -12,10 +14,14 @@ from api.worker.command import run_worker
 from api.worker.settings import WorkerSettings
 
 
-def main(arguments: list[str]) -> int:
+def main() -> int:
     """Run one worker."""
-    return run_worker(WorkerSettings(**json.loads(arguments[0])), until_stdin_closes=True)
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        # Whoever started it went before it had said everything.
+        return 0
+    return run_worker(WorkerSettings(**json.loads(line)), until_stdin_closes=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

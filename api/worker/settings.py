@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from api.telemetry.logs import LogFormat
@@ -34,6 +35,10 @@ class WorkerSettings:
     solver_module: str = "api.worker.solver_child"
     log_format: LogFormat = "text"
     tracing: Mapping[str, Any] | None = None
+
+    def line(self) -> bytes:
+        """All of it as the line of JSON that ``python -m api.worker`` reads from its standard input."""
+        return json.dumps(asdict(self)).encode() + b"\n"
 
 
 def default_memory_limit_bytes(concurrency: int) -> int:

@@ -25,6 +25,8 @@ _RECOMPUTE_MODULES = {
     "moe": "moe",
     "moe_act": "activation",
 }
+_UNMODELLED_MODULES = frozenset({"mla_up_proj", "shared_experts", "gdn_norm_out"})
+"""Modules that Megatron recomputes and the planner has no name for (core 0.19.2 transformer_config.py:1768)."""
 
 
 def read_workload(flags: MegatronFlags) -> dict[str, Any]:
@@ -104,20 +106,38 @@ def _sharding(flags: MegatronFlags) -> dict[str, Any]:
 
 
 def _recompute(flags: MegatronFlags) -> dict[str, Any]:
+    """Policy and modules; facts: Megatron-LM core 0.19.2.
+
+    ``--recompute-activations`` makes it selective whatever ``--recompute-granularity`` says (arguments.py:589);
+    selective recompute takes neither a method (arguments.py:1385) nor a number of layers
+    (transformer_config.py:1750), and is that of ``core_attn`` unless modules are named (transformer_config.py:1763).
+    """
     granularity = flags.text("recompute-granularity")
-    if granularity is None and flags.has("recompute-activations"):
-        granularity = "selective"
-    if granularity is None:
-        return {}
-    if granularity not in ("full", "selective"):
+    if granularity not in (None, "full", "selective"):
         flags.refuse("recompute-granularity", f"'{granularity}' is not known", "write full or selective")
         return {}
-    result: dict[str, Any] = {"recompute": granularity}
-    if granularity == "selective":
-        words = flags.words("recompute-modules") or ["core_attn"]
-        known = [_RECOMPUTE_MODULES[word] for word in words if word in _RECOMPUTE_MODULES]
-        result["recompute_modules"] = tuple(dict.fromkeys(known))
-    return result
+    switch = flags.has("recompute-activations")
+    if switch or granularity == "selective":
+        return _selective(flags, "--recompute-activations" if switch else "--recompute-granularity selective")
+    return {} if granularity is None else {"recompute": granularity}
+
+
+def _selective(flags: MegatronFlags, asked_by: str) -> dict[str, Any]:
+    for flag in ("recompute-method", "recompute-num-layers"):
+        if flags.has(flag):
+            flags.refuse(
+                flag,
+                f"contradicts {asked_by}, which recomputes modules of every layer",
+                f"leave it out, or leave {asked_by} out and write --recompute-granularity full",
+            )
+    words = flags.words("recompute-modules") or ["core_attn"]
+    wrong = [word for word in words if word not in _RECOMPUTE_MODULES and word not in _UNMODELLED_MODULES]
+    if wrong:
+        known = ", ".join(sorted({*_RECOMPUTE_MODULES, *_UNMODELLED_MODULES}))
+        flags.refuse("recompute-modules", f"names '{wrong[0][:40]}', which is no module", f"use some of {known}")
+    known_modules = tuple(dict.fromkeys(_RECOMPUTE_MODULES[word] for word in words if word in _RECOMPUTE_MODULES))
+    # Of what the planner cannot name nothing is said, rather than a policy without modules.
+    return {"recompute": "selective", "recompute_modules": known_modules} if known_modules else {}
 
 
 def _num_devices(flags: MegatronFlags) -> int | None:

@@ -21,7 +21,7 @@ from planner.search.backend_rules import BackEndRules
 from planner.search.branch import split_rules
 from planner.search.evaluate import evaluate_split
 from planner.search.family_split import given_split
-from planner.search.row_context import RowContext, strategy_context
+from planner.search.row_context import RowContext, strategy_context, strategy_row
 from planner.search.spelled import as_spelled
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
@@ -92,8 +92,8 @@ def _estimate_in(
     own = inside(problem, wanted)
     hardware = problem_hardware(own)
     strategy = BackEndRules(own).spelled(strategy, chunk_layers)
+    _check(own, strategy, chunk_layers, given)
     context = strategy_context(own, hardware, strategy)
-    _check(own, context, strategy, chunk_layers, given)
     rules = split_rules(own, hardware)
     candidate = _given(context, rules, chunk_layers) if chunk_layers else best_split(context, rules)
     fits = candidate is not None
@@ -108,8 +108,8 @@ def estimate_if_it_fits(problem: Problem, strategy: Strategy) -> Plan | None:
     Raises as ``estimate`` does.
     """
     wanted, hardware = the_software(problem), problem_hardware(problem)
+    _check(problem, strategy, None, None)
     context = strategy_context(problem, hardware, strategy)
-    _check(problem, context, strategy, None, None)
     candidate = best_split(context, split_rules(problem, hardware))
     if candidate is None:
         return None
@@ -139,26 +139,24 @@ def _plan(
 
 def _check(
     problem: Problem,
-    context: RowContext,
     strategy: Strategy,
     chunk_layers: tuple[int, ...] | None,
     given: Collection[str] | None,
 ) -> None:
-    require(strategy_findings(problem, context, strategy, chunk_layers, given), STRATEGY_FLAG)
+    require(strategy_findings(problem, strategy, chunk_layers, given), STRATEGY_FLAG)
     # Of a legal strategy only: how many chunks there must be, its degrees say.
     require(layer_findings(problem, strategy, chunk_layers), "--layers")
 
 
 def strategy_findings(
     problem: Problem,
-    context: RowContext,
     strategy: Strategy,
     chunk_layers: tuple[int, ...] | None,
     given: Collection[str] | None = None,
 ) -> list[Finding]:
     """Every rule of legality, else of the problem's one back-end, that a strategy with this dealing of layers breaks."""
     shape = model_shape(problem.model, problem.workload, problem.cluster.num_devices)
-    broken = [rule for rule, breaks in broken_rules(context.row, shape) if breaks[0]]
+    broken = [rule for rule, breaks in broken_rules(strategy_row(strategy)[0], shape) if breaks[0]]
     if broken:
         return [strategy_finding(rule.message, "", rule.places, given) for rule in broken]
     return [

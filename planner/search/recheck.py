@@ -68,14 +68,17 @@ def _decisions(plan: Plan) -> Iterator[str]:
         yield f"its degrees make {strategy.world_size} devices of {problem.cluster.num_devices}"
         return
     split = _split(plan)
-    context = strategy_context(problem, hardware, strategy)
-    yield from (each.what for each in strategy_findings(problem, context, strategy, split.chunk_layers))
+    broken = strategy_findings(problem, strategy, split.chunk_layers)
+    yield from (each.what for each in broken)
+    if broken:
+        # Degrees that break a rule have no costs to compare.
+        return
     yield from (each.what for each in layer_findings(problem, strategy, split.chunk_layers))
     for name, value in checked_pins(problem.constraints).items():
         unneeded = name in OF_RELIEF and not any(split.relieved)
         if getattr(strategy, name) != value and not unneeded:
             yield f"{name} is {getattr(strategy, name)}, pinned to {value}"
-    candidate = evaluate_split(context, split)
+    candidate = evaluate_split(strategy_context(problem, hardware, strategy), split)
     yield from _room(problem, hardware, candidate)
     if candidate.step_time_s > slowest_allowed_s(problem) * (1 + TOLERANCE):
         yield f"a step takes {candidate.step_time_s:.6g} s, {slowest_allowed_s(problem):.6g} s are allowed"

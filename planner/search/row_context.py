@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel, RowCost
+from planner.memory.activations import Relief
 from planner.memory.stage import StageMemory, end_seconds, head_stage, stage_memory
 from planner.problem import Problem
 from planner.search.choices import RELIEFS
@@ -122,10 +123,15 @@ def _prefix(costs: CostModel, table: ModelCost, cost: RowCost) -> Prefix:
 
 
 def strategy_context(problem: Problem, hardware: Hardware, strategy: Strategy) -> RowContext:
-    """Costs of one strategy."""
-    relief = relief_of(strategy)
-    reliefs = RELIEFS if relief in RELIEFS else (*RELIEFS, relief)
+    """Costs of one legal strategy; an illegal one has degrees that divide by zero."""
+    row, reliefs = strategy_row(strategy)
     costs = CostModel(problem.model, problem.workload, hardware, reliefs)
-    row = StrategyRows.of([strategy], reliefs)
     keyed = costs.keyed(row)
     return row_context(costs, keyed[0], row, costs.rows(row, keyed))
+
+
+def strategy_row(strategy: Strategy) -> tuple[StrategyRows, tuple[Relief, ...]]:
+    """The strategy as one row, and the reliefs that the row counts."""
+    relief = relief_of(strategy)
+    reliefs = RELIEFS if relief in RELIEFS else (*RELIEFS, relief)
+    return StrategyRows.of([strategy], reliefs), reliefs

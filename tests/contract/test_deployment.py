@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from api.access.host_names import ENVIRONMENT_VARIABLE, hosts_of_environment
 from api.app import create_app
 from api.settings import Settings
 from api.telemetry.metrics import Metrics
@@ -69,6 +70,14 @@ def test_probes_and_scrapes_ask_routes_that_exist() -> None:
     scraped = [each["prometheus.io/path"] for each in annotations if each]
     assert {*probes, *scraped} == {"/livez", "/readyz", "/metrics"}
     assert {*probes, *scraped} <= known
+
+
+def test_the_service_in_kubernetes_is_asked_by_its_own_name() -> None:
+    (name,) = [each["metadata"]["name"] for each in objects() if each["kind"] == "Service"]
+    (api,) = [container for container in containers() if container["name"] == "api"]
+    (said,) = [each["value"] for each in api["env"] if each["name"] == ENVIRONMENT_VARIABLE]
+    allowed = Settings(allowed_hosts=hosts_of_environment({ENVIRONMENT_VARIABLE: said}) or ()).allowed_hosts
+    assert {name, f"{name}.default.svc.cluster.local"} <= set(allowed)
 
 
 def test_the_dashboard_asks_metrics_that_exist() -> None:

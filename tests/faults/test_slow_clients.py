@@ -21,7 +21,7 @@ MIB = 2**20
 PATIENCE_S = 180.0
 """How long a test waits for what the server does within a second or two; the machine may be busy."""
 SETTINGS = "connections: {head_s: 1.0, keep_alive_s: 1, answer_s: 1.0, most: 250}\n"
-HEAD = b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /v1/plans HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def resident_bytes(process: int, name: str = "VmHWM") -> int:
     return int(found.group(1)) * 1024
 
 
-@pytest.mark.parametrize("beginning", [b"", b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: "])
+@pytest.mark.parametrize("beginning", [b"", b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-A: "])
 def test_two_hundred_idle_connections_starve_nobody_and_end(server: tuple[str, int], beginning: bytes) -> None:
     address, _ = server
     clients = [connect(address) for _ in range(200)]
@@ -105,7 +105,7 @@ def test_two_hundred_slow_bodies_starve_nobody(server: tuple[str, int]) -> None:
 def test_a_head_that_comes_in_drops_is_given_up(server: tuple[str, int]) -> None:
     address, _ = server
     with connect(address) as client:
-        client.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        client.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
         assert is_ended_while_dripping(client, b"a")
 
 
@@ -123,7 +123,7 @@ def test_more_connections_than_allowed_push_out_idle_ones(server: tuple[str, int
 def test_a_head_without_end_is_refused(server: tuple[str, int]) -> None:
     address, _ = server
     with connect(address) as client:
-        client.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * 20_000)
+        client.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"a" * 20_000)
         assert client.recv(100).startswith(b"HTTP/1.1 400")
         assert is_ended(client)
 
@@ -184,7 +184,7 @@ def test_a_client_that_does_not_read_is_left(server: tuple[str, int]) -> None:
     with connect(address) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.settimeout(0.5)
-        request = b"GET /v1/plans/stored HTTP/1.1\r\nHost: x\r\n\r\n"
+        request = b"GET /v1/plans/stored HTTP/1.1\r\nHost: localhost\r\n\r\n"
         ended_s = time.monotonic() + PATIENCE_S
         cut = False
         while not cut and time.monotonic() < ended_s:

@@ -48,7 +48,7 @@ def _together(commits: GroupCommit, writes: list[Callable[[Connection], str]]) -
     def answer(write: Callable[[Connection], str]) -> str | BaseException:
         try:
             return commits.run(write)
-        except (Conflict, DBAPIError) as error:
+        except (Conflict, DBAPIError, ValueError) as error:
             return error
 
     with ThreadPoolExecutor(len(writes) + 1) as threads:
@@ -77,6 +77,21 @@ def test_a_refusal_and_a_spoilt_write_fail_alone(engine: Engine) -> None:
         "Conflict",
         "IntegrityError",
     ]
+
+
+def test_a_write_with_a_mistake_of_its_own_fails_alone(engine: Engine) -> None:
+    def mistaken(connection: Connection) -> str:
+        _writing("half")(connection)
+        raise ValueError("not a number that the queue takes")
+
+    commits = GroupCommit(engine)
+    try:
+        answers = _together(commits, [_writing("a"), mistaken, _writing("b")])
+    finally:
+        commits.close()
+    assert (answers[0], answers[2]) == ("a", "b")
+    assert isinstance(answers[1], ValueError)
+    assert _names(engine) == {"a", "b"}
 
 
 def test_without_a_database_everybody_is_told(engine: Engine) -> None:

@@ -62,6 +62,20 @@ def test_the_same_content_is_the_same_job(board: DbosBoard) -> None:
     assert board.counts().queued == 2
 
 
+def test_every_documented_priority_is_taken_and_orders_the_queue(board: DbosBoard) -> None:
+    priorities = [0, 100, -100, 99, -99]
+    jobs = {
+        board.submit(small_request(8 * (place + 1), priority=priority), key=None, owner="ann").id: priority
+        for place, priority in enumerate(priorities)
+    }
+    # DBOS takes the smallest number first, and none below 1 (a row without a priority has 0 and overtakes all).
+    rows = f"SELECT workflow_uuid, priority FROM {status_table(board._engine)} ORDER BY priority"
+    with board._engine.connect() as connection:
+        found = [(jobs[row[0]], int(row[1])) for row in connection.execute(text(rows)) if row[0] in jobs]
+    assert [priority for priority, _ in found] == [100, 99, 0, -99, -100]
+    assert all(urgency >= 1 for _, urgency in found)
+
+
 def test_a_cancelled_job_is_asked_anew_except_by_its_key(board: DbosBoard) -> None:
     first = board.submit(small_request(), key="k", owner="ann")
     assert board.cancel(first.id).status == "cancelled"

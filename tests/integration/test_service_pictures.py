@@ -110,3 +110,20 @@ def test_a_pasted_megatron_script_is_read(client: TestClient) -> None:
     assert (found["strategy"]["tp"], found["strategy"]["pp"], found["num_devices"]) == (4, 2, 32)
     assert found["workload"]["global_batch_size"] == 512
     assert found["model"]["hidden_size"] == 4096
+
+
+def test_a_script_that_recomputes_activations_is_read_and_asked_about(client: TestClient, plan: dict[str, Any]) -> None:
+    script = """--num-layers 4 --hidden-size 1024 --num-attention-heads 16 --vocab-size 32000 --seq-length 2048
+      --max-position-embeddings 2048 --tensor-model-parallel-size 2 --micro-batch-size 1 --recompute-activations"""
+    read = client.post("/v1/strategies:read", json={"text": script})
+    assert read.status_code == 200, read.text
+    strategy = read.json()["strategy"]
+    assert (strategy["recompute"], strategy["recompute_modules"]) == ("selective", "attention_core")
+    estimate = client.post("/v1/estimates", json=question(strategy=strategy))
+    assert estimate.status_code == 200, "an estimate takes the fields as they were read"
+    answer = client.get(f"/v1/plans/{plan['plan_id']}/explanation", params={"why_not": read.json()["pins"]})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["pins"]["recompute"] == "selective"
+    wrong = client.post("/v1/strategies:read", json={"text": script + " --recompute-method uniform"})
+    assert wrong.status_code == 422
+    assert [each["pointer"] for each in wrong.json()["errors"]] == ["/text/--recompute-method"]

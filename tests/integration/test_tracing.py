@@ -24,7 +24,7 @@ from api.settings import Settings
 from api.telemetry.logs import JsonLines
 from api.telemetry.tracing import TRACER, Tracing, TracingSettings
 from tests.job_workers import WorkerProcess, ended, quick_settings
-from tests.running_service import question, service
+from tests.running_service import ADDRESS, question, service
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -49,7 +49,7 @@ def test_a_request_its_search_and_its_transactions_are_one_trace(
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     app = create_app(Settings(database=database_url, solver_processes=1), None, Tracing(provider))
-    with TestClient(app, raise_server_exceptions=False) as client:
+    with TestClient(app, base_url=ADDRESS, raise_server_exceptions=False) as client:
         made = client.post("/v1/plans", json=question(), headers={"traceparent": CALLER, "x-request-id": "r1"})
         assert made.status_code == 200
         spans = exporter.get_finished_spans()
@@ -138,7 +138,8 @@ def test_a_job_in_a_worker_continues_the_trace_of_its_request(database_url: str)
     with collecting() as (address, came), DbosBoard.open(database_url) as board:
         settings = quick_settings(database_url, tracing={"endpoint": address, "service_name": "worker"})
         app = create_app(Settings(database=database_url, solver_processes=1), board, Tracing(provider))
-        with WorkerProcess(settings) as worker, TestClient(app, raise_server_exceptions=False) as client:
+        client = TestClient(app, base_url=ADDRESS, raise_server_exceptions=False)
+        with WorkerProcess(settings) as worker, client:
             asked = {"traceparent": CALLER, "prefer": "respond-async"}
             job = client.post("/v1/plans", json=question(), headers=asked).json()["id"]
             assert ended(board, [job], 300)[0].status == "succeeded"

@@ -130,6 +130,40 @@ def test_llama_argument_string() -> None:
     assert job.strategy["recompute_modules"] == ("norm", "mlp")
 
 
+_TWO_LAYERS = (
+    "--num-layers 2 --hidden-size 96 --num-attention-heads 4 --max-position-embeddings 8 --vocab-size 100"
+    " --recompute-activations"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "modules"),
+    [
+        ("", ("attention_core",)),
+        # The switch wins (Megatron-LM core 0.19.2 training/arguments.py:589).
+        ("--recompute-granularity full", ("attention_core",)),
+        ("--recompute-modules mlp moe_act mla_up_proj", ("mlp", "activation")),
+    ],
+)
+def test_recompute_activations_is_selective(more: str, modules: tuple[str, ...]) -> None:
+    strategy = megatron_job(f"{_TWO_LAYERS} {more}", "x", "a").strategy
+    assert (strategy["recompute"], strategy["recompute_modules"]) == ("selective", modules)
+
+
+@pytest.mark.parametrize(
+    ("more", "flag"),
+    [
+        ("--recompute-method uniform", "/--recompute-method"),
+        ("--recompute-num-layers 1", "/--recompute-num-layers"),
+        ("--recompute-modules core_atn", "/--recompute-modules"),
+    ],
+)
+def test_what_contradicts_selective_recompute_is_found(more: str, flag: str) -> None:
+    with pytest.raises(FindingsInvalid) as refused:
+        megatron_job(f"{_TWO_LAYERS} {more}", "x", "a")
+    assert [found.pointer for found in refused.value.findings] == [flag]
+
+
 def test_moe_arguments_equal_the_hugging_face_model() -> None:
     job = megatron_job(GLM, "glm", "glm.sh")
     assert total_parameters(job.model) == total_parameters(builtin_model("glm-4.5"))

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 from planner.explain.why import explain
-from planner.explain.why_not import with_pins
+from planner.explain.why_not import broken_rules, with_pins
 from planner.plan import Alternative, Plan
 from planner.strategy import Strategy
 from tests.plan_factory import make_plan
@@ -44,6 +46,14 @@ def test_a_plan_that_does_not_fit_says_what_is_missing(plan: Plan) -> None:
 def test_a_plan_without_proof_says_how_far_it_may_be_off(plan: Plan) -> None:
     cut = plan.model_copy(update={"status": "feasible", "gap": 0.034})
     assert "up to 3.4% faster is not excluded" in explain(cut, with_neighbours=False).sentences[0]
+
+
+def test_degrees_that_break_a_rule_are_named_and_never_costed(plan: Plan) -> None:
+    # Eight expert ranks of two: a replica count of zero, which numpy would warn of.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (rule,) = broken_rules(plan, {"pp": 4, "ep": 8})
+    assert rule.startswith("etp * ep must divide tp * cp * dp")
 
 
 def test_the_runner_up_is_told_without_what_follows_from_the_rest(plan: Plan) -> None:

@@ -5439,8 +5439,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5540,7 +5549,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5551,6 +5560,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5661,7 +5679,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5708,6 +5726,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5815,8 +5842,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5907,8 +5943,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6008,7 +6053,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6019,6 +6064,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6121,7 +6175,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6168,6 +6222,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6282,7 +6345,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6311,6 +6374,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6401,8 +6473,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6497,7 +6578,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6508,6 +6589,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6600,7 +6690,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6620,6 +6710,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6729,7 +6828,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6767,6 +6866,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6865,7 +6973,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6876,6 +6984,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6975,7 +7092,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6986,6 +7103,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7081,7 +7207,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7092,6 +7218,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7184,7 +7319,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7195,6 +7330,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7287,7 +7431,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7298,6 +7442,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7399,7 +7552,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7437,6 +7590,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7527,8 +7689,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7628,7 +7799,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7639,6 +7810,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7741,7 +7921,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7788,6 +7968,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7897,7 +8086,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7917,6 +8106,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8036,7 +8234,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8074,6 +8272,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8178,7 +8385,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8198,6 +8405,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8298,7 +8514,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8318,6 +8534,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8433,7 +8658,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8453,6 +8678,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8551,7 +8785,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8571,6 +8805,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8667,7 +8910,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8687,6 +8930,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8780,7 +9032,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8800,6 +9052,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8893,7 +9154,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8913,6 +9174,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9006,7 +9276,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9026,6 +9296,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9124,7 +9403,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9144,6 +9423,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9237,7 +9525,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9257,6 +9545,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9352,7 +9649,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9372,6 +9669,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9476,7 +9782,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9514,6 +9820,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9628,7 +9943,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9648,6 +9963,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9738,8 +10062,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9839,7 +10172,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9850,6 +10183,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9951,7 +10293,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9998,6 +10340,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10099,7 +10450,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10119,6 +10470,15 @@ export interface operations {
             };
             /** @description It contradicts what is there */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10227,7 +10587,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10247,6 +10607,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10340,7 +10709,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10351,6 +10720,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10471,7 +10849,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10509,6 +10887,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10617,7 +11004,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10637,6 +11024,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10731,7 +11127,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10742,6 +11138,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10869,7 +11274,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10907,6 +11312,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11006,7 +11420,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11017,6 +11431,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11109,7 +11532,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11120,6 +11543,15 @@ export interface operations {
             };
             /** @description There is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11231,7 +11663,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The key or token may not do this */
+            /** @description The key or token may not do this, or a page of another site asked */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11269,6 +11701,15 @@ export interface operations {
             };
             /** @description The body is not plain JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
