@@ -1,0 +1,36 @@
+"""``python -m planner.conformance NAME...``: a line a check; all back-ends without a name."""
+
+from __future__ import annotations
+
+import sys
+
+from planner.backends.backend import Software
+from planner.backends.registry import backends, software
+from planner.conformance.checks import conformance
+from profiles.errors import MeshwrightError
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code: 0 when every check holds, 1 when one does not, else that of the error."""
+    try:
+        asked = [software(name, where=name) for name in arguments] or [
+            Software(each, release) for each in backends().values() for release in each.releases
+        ]
+    except MeshwrightError as error:
+        print(f"{error.what}; {error.hint}", file=sys.stderr)
+        return error.exit_code
+    failed = 0
+    for wanted in asked:
+        for outcome in conformance(wanted):
+            print(
+                f"{'FAULT' if outcome.faults else 'ok':5}  {outcome.backend}  {outcome.check}: {outcome.promise}",
+                flush=True,
+            )
+            for fault in outcome.faults[:10]:
+                print(f"         {fault}")
+            failed += bool(outcome.faults)
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
