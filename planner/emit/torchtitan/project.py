@@ -1,6 +1,7 @@
 """What can torchtitan not say, and what is the nearest plan that it can?
 
-- Schedules: those that torch has a class for; others become 1F1B with one chunk a stage, each keeping its layers.
+- Schedules: those that torch has a class for and that run whole backward passes.  ``interleaved_zb`` becomes
+  ``interleaved`` with the same chunks; others become 1F1B with one chunk a stage, each keeping its layers.
 - ZeRO: FSDP2 scatters gradients (2 or 3) without a pipeline, and keeps them whole (1) with one; replication without
   sharding is stage 0.
 - Context parallelism gathers keys and values along a ring; experts are split over tp only without ep.
@@ -23,7 +24,7 @@ from planner.emit.rule_input import mixtures
 from planner.emit.torchtitan.degrees import (
     SCHEDULES,
     SELECTIVE_MODULES,
-    UNCOMPILED_SCHEDULES,
+    SPLIT_BACKWARD_SCHEDULES,
     expert_tensor_degree,
     group_size,
 )
@@ -50,11 +51,18 @@ def _schedule(s: Strategy, plan: Plan) -> _Step:
         return plain, f"torch has no schedule {s.schedule}"
     if s.schedule in LOOPED_SCHEDULES and s.vpp == 1:
         return plain, "with one chunk a stage there is nothing to interleave"
-    if s.schedule == "dualpipev" and s.num_microbatches < 2 * s.pp:
-        return plain, "DualPipeV needs at least 2 x pp micro-batches"
     if s.schedule in GROUPED_SCHEDULES and s.num_microbatches % max(1, s.num_microbatches // s.pp):
         return plain, "torch's interleaved schedules run whole rounds of micro-batches"
     return s, ""
+
+
+def _split_backward(s: Strategy, plan: Plan) -> _Step:
+    if s.schedule not in SPLIT_BACKWARD_SCHEDULES:
+        return s, ""
+    reason = "split backward passes fail on layers and loss that torchtitan compiles"
+    if s.schedule in LOOPED_SCHEDULES:
+        return replace(s, schedule="interleaved"), reason
+    return replace(s, schedule="1f1b", vpp=1), reason
 
 
 def _few_microbatches(s: Strategy, plan: Plan) -> _Step:
@@ -143,17 +151,9 @@ def _always_sequence_parallel(s: Strategy, plan: Plan) -> _Step:
     return replace(s, sp=s.tp > 1), f"torchtitan {TOML_VERSION} has tensor parallelism only with sequence parallelism"
 
 
-def _no_wrapped_stages(s: Strategy, plan: Plan) -> _Step:
-    if s.schedule not in UNCOMPILED_SCHEDULES:
-        return s, ""
-    reason = (
-        f"torch's split backward passes take no layers that torchtitan {TOML_VERSION} compiles, as this overlap needs"
-    )
-    return replace(s, overlap_tp=False), reason
-
-
 _STEPS: tuple[Repair, ...] = (
     _schedule,
+    _split_backward,
     _few_microbatches,
     _group,
     _zero,
@@ -170,7 +170,7 @@ _STEPS: tuple[Repair, ...] = (
     _order,
 )
 """In this order: later steps depend on the schedule and the ZeRO stage that earlier ones settle."""
-_TOML_STEPS = (_always_sequence_parallel, _no_wrapped_stages)
+_TOML_STEPS = (_always_sequence_parallel,)
 
 
 def _stages(plan: Plan, strategy: Strategy) -> tuple[tuple[StagePlan, ...], list[Projection]]:

@@ -23,6 +23,7 @@ from planner.emit.torchtitan.degrees import (
     RECOMPUTE,
     SCHEDULES,
     SELECTIVE_MODULES,
+    SPLIT_BACKWARD_SCHEDULES,
     expert_tensor_degree,
     group_size,
     replicate_degree,
@@ -33,6 +34,10 @@ from planner.strategy import GROUPED_SCHEDULES
 
 _TITAN = "torchtitan 0.3.0"
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
+_SPLIT_BACKWARD = (
+    "github.com/pytorch/pytorch issue 161904 and pull request 162511, github.com/pytorch/torchtitan issue 3584, not"
+    " checked: torch's check sees wrapped stages, and layers are compiled in place"
+)
 
 
 def _heads(given: RuleInput) -> str | None:
@@ -123,6 +128,14 @@ def _schedule(given: RuleInput) -> str | None:
     if s.schedule not in SCHEDULES:
         return f"torch has no schedule {s.schedule}; there are {', '.join(sorted(SCHEDULES))}"
     return f"schedule {s.schedule} needs pp > 1" if s.pp == 1 and s.schedule != "1f1b" else None
+
+
+def _split_backward(given: RuleInput) -> str | None:
+    """Two gloo ranks of torch 2.13.0 end at the first step in ``stage_backward_input``, also with the loss alone."""
+    name = given.strategy.schedule
+    if name not in SPLIT_BACKWARD_SCHEDULES:
+        return None
+    return f"{name} splits backward passes, which fails on compiled layers and loss; use interleaved or 1f1b"
 
 
 def _microbatch_rounds(given: RuleInput) -> str | None:
@@ -219,6 +232,7 @@ STRATEGY_RULES: tuple[TargetRule, ...] = (
     TargetRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", microbatches),
     TargetRule("P4", f"{_SCHEDULES}:2935-2941, :3046-3052", _microbatch_rounds),
     TargetRule("P5", f"{_TITAN} models/common/decoder.py:138", _tied),
+    TargetRule("P6", _SPLIT_BACKWARD, _split_backward),
     TargetRule("Z1", "torch 2.13.0 distributed/pipelining/stage.py: backward_maybe_with_nosync", _zero_stages),
     TargetRule("Z2", f"{_TITAN} distributed/parallel_dims.py:278", _plain_data_parallel),
     TargetRule("R1", f"{_TITAN} distributed/activation_checkpoint.py:185", _recompute_policy),

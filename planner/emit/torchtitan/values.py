@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.emit.layout import chunks_in_model_order, layout_of
-from planner.emit.torchtitan.degrees import POLICIES, SCHEDULES, UNCOMPILED_SCHEDULES, replicate_degree, shard_degree
+from planner.emit.torchtitan.degrees import POLICIES, SCHEDULES, replicate_degree, shard_degree
 from planner.emit.torchtitan.version import TOML_VERSION
 from planner.plan import ChunkPlan, Plan
 
@@ -70,9 +70,7 @@ def training(plan: Plan, version: str) -> Values:
 
 def compiling(plan: Plan, version: str) -> Values:
     """The compiler, which async tensor parallelism and 8-bit matrix products need, and attention is slow without."""
-    # 0.2.2 wraps compiled layers, and torch's zero-bubble schedules take no wrapped ones.
-    wrapped = version == TOML_VERSION and plan.chosen().schedule in UNCOMPILED_SCHEDULES
-    values: Values = {"enable": True, "components": ["loss"] if wrapped else ["model", "loss"]}
+    values: Values = {"enable": True, "components": ["model", "loss"]}
     if version != TOML_VERSION:
         values["enable_async_tensor_parallel"] = plan.chosen().overlap_tp
     return values
