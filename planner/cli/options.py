@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from planner.cli.output import OutputFormat
-from planner.framework.known import FRAMEWORKS
+from planner.framework.names import FRAMEWORK_NAMES
 
 
 class PrecisionName(StrEnum):
@@ -96,7 +96,9 @@ Calibration = Annotated[
 Framework = Annotated[
     str,
     typer.Option(
-        "--framework", metavar="NAME", help=f"Whose launches, kernels and memory to assume: {', '.join(FRAMEWORKS)}."
+        "--framework",
+        metavar="NAME",
+        help=f"Whose launches, kernels and memory to assume: {', '.join(FRAMEWORK_NAMES)}.",
     ),
 ]
 TopK = Annotated[int, typer.Option("--top", metavar="K", help="Runners-up to report.")]
