@@ -131,7 +131,11 @@ def _schedule(given: RuleInput) -> str | None:
 
 
 def _split_backward(given: RuleInput) -> str | None:
-    """Two gloo ranks of torch 2.13.0 end at the first step in ``stage_backward_input``, also with the loss alone."""
+    """The input's pass keeps the graph for the weights' pass; a compiled backward gives its saved buffers away.
+
+    Two gloo ranks of torch 2.13.0 fail at the first step, in ``stage_backward_input``, with compiled layers and with a
+    compiled loss alone (tests/oracle/test_split_backward_compiled.py has the reason in one process).
+    """
     name = given.strategy.schedule
     if name not in SPLIT_BACKWARD_SCHEDULES:
         return None
