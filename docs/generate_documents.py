@@ -104,6 +104,7 @@ def _space_tables() -> str:
     from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES
     from planner.search.family_split import END_RELIEF
 
+    groups = "; ".join(f"`{name}` {' or '.join(map(str, sizes))} times pp" for name, sizes in GROUP_FACTORS.items())
     reliefs = ", ".join(_relief_words(each) for each in RELIEFS)
     targets = [
         (
@@ -125,9 +126,9 @@ def _space_tables() -> str:
     lines = (
         "## The declared space",
         "Degrees: all divisors, not only powers of two. Micro-batch sizes: all divisors of the batch of a replica."
-        f" Chunks a device under interleaving: {_numbers(VIRTUAL_STAGES)}; micro-batch groups:"
-        f" {_numbers(GROUP_FACTORS)} times pp. Memory relief, one a strategy: {reliefs}. Layers: with one chunk a"
-        " device every way to deal consecutive layers; with several, near-even layouts whose first and last chunk are"
+        f" Chunks a device under interleaving: {_numbers(VIRTUAL_STAGES)}; micro-batch groups: {groups}."
+        f" Memory relief, one a strategy: {reliefs}. Layers: with one chunk a device every way to deal"
+        " consecutive layers; with several, near-even layouts whose first and last chunk are"
         f" up to {END_RELIEF} layers shorter.",
         "## What a target can run",
         table(head, targets),

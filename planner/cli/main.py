@@ -58,6 +58,7 @@ SERVICE_COMMANDS = (
 """Modules of the floor above, by name only: nothing here imports it, and an installation may lack them."""
 
 INTERRUPTED_EXIT_CODE = 130
+VERSION_LINE = f"meshwright {__version__}\n"
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
 
@@ -104,6 +105,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    if arguments == ["--version"]:
+        # Half of the start is building the command tree.
+        write_stdout(VERSION_LINE)
+        return 0
     result = build_app()(arguments, prog_name="meshwright", standalone_mode=False)
     # Typer swallows the interrupt and keeps only its exit code; the person should read that nothing was written.
     if result == INTERRUPTED_EXIT_CODE:
@@ -120,7 +125,7 @@ def _is_installed(module: str) -> bool:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        write_stdout(f"meshwright {__version__}\n")
+        write_stdout(VERSION_LINE)
         raise typer.Exit
 
 

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from planner.backends.known_physics import FRAMEWORKS
 from planner.cli.output import OutputFormat
 
 
@@ -96,7 +95,9 @@ Calibration = Annotated[
 Framework = Annotated[
     str,
     typer.Option(
-        "--framework", metavar="NAME", help=f"Whose launches, kernels and memory to assume: {', '.join(FRAMEWORKS)}."
+        "--framework",
+        metavar="NAME",
+        help=f"Whose launches, kernels and memory to assume: {', '.join(FRAMEWORK_NAMES)}.",
     ),
 ]
 TopK = Annotated[int, typer.Option("--top", metavar="K", help="Runners-up to report.")]

@@ -19,6 +19,7 @@ from docs.generate_documents import STRATEGY_WORDS
 from docs.generate_profiles import accuracy_page, recognised_by
 from docs.observation_words import COLUMN_WORDS, KIND_WORDS
 from planner.cli.main import build_app
+from planner.search.choices import GROUP_FACTORS
 from planner.strategy import Strategy
 from profiles.importing.format import Format
 from profiles.importing.imported import Imported
@@ -93,6 +94,17 @@ def test_every_error_is_in_the_reference() -> None:
 
 def test_every_field_of_a_strategy_is_explained() -> None:
     assert set(STRATEGY_WORDS) == {field.name for field in fields(Strategy)} | {"dp"}
+
+
+def test_the_declared_space_says_every_micro_batch_group_of_every_schedule() -> None:
+    text = (FOLDER / "strategy.md").read_text(encoding="utf-8")
+    sentence = re.search(r"micro-batch groups: (.*?)\. ", text)
+    assert sentence is not None
+    said = {}
+    for part in sentence[1].split("; "):
+        name, numbers = re.fullmatch(r"`(\w+)` ([\d or]+) times pp", part).groups()  # type: ignore[union-attr]
+        said[name] = tuple(int(number) for number in numbers.split(" or "))
+    assert said == GROUP_FACTORS
 
 
 def test_every_column_of_an_observation_is_explained() -> None:

@@ -28,6 +28,7 @@ from planner.backends.torchtitan.degrees import (
     RECOMPUTE,
     SCHEDULES,
     SELECTIVE_MODULES,
+    SPLIT_BACKWARD_SCHEDULES,
     expert_tensor_degree,
     group_size,
     replicate_degree,
@@ -39,6 +40,10 @@ from planner.strategy import GROUPED_SCHEDULES, Strategy
 
 _TITAN = "torchtitan 0.3.0"
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
+_SPLIT_BACKWARD = (
+    "github.com/pytorch/pytorch issue 161904 and pull request 162511, github.com/pytorch/torchtitan issue 3584, not"
+    " checked: torch's check sees wrapped stages, and layers are compiled in place"
+)
 
 
 def _heads(given: RuleInput) -> str | None:
@@ -129,6 +134,18 @@ def _schedule(given: RuleInput) -> str | None:
     if s.schedule not in SCHEDULES:
         return f"torch has no schedule {s.schedule}; there are {', '.join(sorted(SCHEDULES))}"
     return f"schedule {s.schedule} needs pp > 1" if s.pp == 1 and s.schedule != "1f1b" else None
+
+
+def _split_backward(given: RuleInput) -> str | None:
+    """The input's pass keeps the graph for the weights' pass; a compiled backward gives its saved buffers away.
+
+    Two gloo ranks of torch 2.13.0 fail at the first step, in ``stage_backward_input``, with compiled layers and with a
+    compiled loss alone (tests/oracle/test_split_backward_compiled.py has the reason in one process).
+    """
+    name = given.strategy.schedule
+    if name not in SPLIT_BACKWARD_SCHEDULES:
+        return None
+    return f"{name} splits backward passes, which fails on compiled layers and loss; use interleaved or 1f1b"
 
 
 def _microbatch_rounds(given: RuleInput) -> str | None:
@@ -225,6 +242,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", microbatches),
     SpaceRule("P4", f"{_SCHEDULES}:2935-2941, :3046-3052", _microbatch_rounds),
     SpaceRule("P5", f"{_TITAN} models/common/decoder.py:138", _tied),
+    SpaceRule("P6", _SPLIT_BACKWARD, _split_backward, ("schedule",)),
     SpaceRule("Z1", "torch 2.13.0 distributed/pipelining/stage.py: backward_maybe_with_nosync", _zero_stages),
     SpaceRule("Z2", f"{_TITAN} distributed/parallel_dims.py:278", _plain_data_parallel),
     SpaceRule("R1", f"{_TITAN} distributed/activation_checkpoint.py:185", _recompute_policy),
@@ -261,7 +279,7 @@ def spelled(s: Strategy, given: RuleInput) -> Strategy:
 
 
 _COLUMNS = Columns(
-    schedules=("1f1b", "gpipe", "interleaved", "zbv", "dualpipev", "looped_bfs", "interleaved_zb"),
+    schedules=("1f1b", "gpipe", "interleaved", "looped_bfs"),
     cp_kinds=("ring",),
     zero_stages=(0, 2, 3),
     zero_stages_with_pipeline=(0, 1),

@@ -15,7 +15,7 @@ from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
 from planner.backends.torchtitan import VERSIONS, emit, project, read_back
 from planner.backends.torchtitan.config_module import NAMES, read_module
-from planner.backends.torchtitan.degrees import SCHEDULES
+from planner.backends.torchtitan.degrees import SCHEDULES, SPLIT_BACKWARD_SCHEDULES
 from planner.backends.torchtitan.toml_config import read_config, read_model
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
@@ -77,7 +77,7 @@ def test_zero_stages_are_degrees_and_a_policy(strategy: Strategy, replicate: int
     assert emission.projections == ()
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", sorted(set(SCHEDULES) - SPLIT_BACKWARD_SCHEDULES))
 def test_every_schedule_comes_back(schedule: str) -> None:
     vpp = 2 if schedule in LOOPED_SCHEDULES | V_SCHEDULES else 1
     group = 2 if schedule in GROUPED_SCHEDULES else 0
@@ -90,12 +90,25 @@ def test_every_schedule_comes_back(schedule: str) -> None:
         assert read_back(emission.files) == (strategy, layout_of(emission.plan))
 
 
-def test_the_old_release_compiles_only_the_loss_where_torch_splits_backward_passes() -> None:
-    for schedule, components in (("interleaved_zb", ["loss"]), ("looped_bfs", ["model", "loss"])):
-        strategy = Strategy.from_dict(PIPELINE.to_dict() | {"schedule": schedule, "vpp": 2, "overlap_tp": True})
-        emission = emitted(strategy, "0.2.2")
-        assert read_config(emission.files["titan.toml"])["compile"]["components"] == components
-        assert emission.plan.chosen().overlap_tp is (schedule == "looped_bfs")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("schedule", "nearest"), [("zbv", ("1f1b", 1)), ("dualpipev", ("1f1b", 1)), ("interleaved_zb", ("interleaved", 2))]
+)
+def test_a_schedule_that_splits_backward_passes_is_never_written(
+    schedule: str, nearest: tuple[str, int], version: str
+) -> None:
+    group = 2 if schedule in GROUPED_SCHEDULES else 0
+    wanted = Strategy.from_dict(
+        PIPELINE.to_dict() | {"schedule": schedule, "vpp": 2, "microbatch_group_size": group, "overlap_tp": True}
+    )
+    emission = emitted(wanted, version)
+    s = emission.plan.chosen()
+    assert (s.schedule, s.vpp, s.overlap_tp) == (*nearest, True)
+    told = {each.field: each.reason for each in emission.projections}
+    assert "compiles" in told["schedule"]
+    layers = [sum(chunk.num_layers for chunk in stage.chunks) for stage in make_plan(wanted).stages]
+    assert [sum(chunk.num_layers for chunk in stage.chunks) for stage in emission.plan.stages] == layers
+    assert read_back(emission.files) == (s, layout_of(emission.plan))
 
 
 def test_what_torchtitan_cannot_say_is_given_up_aloud() -> None:

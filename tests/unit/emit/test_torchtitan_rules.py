@@ -28,7 +28,16 @@ def found(strategy: Strategy, model: ModelSpec | None = None, **workload: Any) -
     return {finding.rule.removeprefix("torchtitan.") for finding in violations(given)}
 
 
-@pytest.mark.parametrize("strategy", [FSDP, PIPELINE, replace(PIPELINE, schedule="gpipe", num_microbatches=1)])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        FSDP,
+        PIPELINE,
+        replace(PIPELINE, schedule="gpipe", num_microbatches=1),
+        replace(PIPELINE, schedule="interleaved", vpp=2, microbatch_group_size=2),
+        replace(PIPELINE, schedule="looped_bfs", vpp=2),
+    ],
+)
 def test_ordinary_strategies_break_no_rule(strategy: Strategy) -> None:
     assert found(strategy) == set()
 
@@ -80,6 +89,9 @@ def test_ordinary_strategies_break_no_rule(strategy: Strategy) -> None:
         ("P4", replace(PIPELINE, schedule="interleaved_zb", vpp=2), None, {}),
         ("P4", replace(PIPELINE, schedule="looped_bfs", vpp=2, microbatch_group_size=2), None, {}),
         ("P5", PIPELINE, llama_like(tied=True), {}),
+        ("P6", replace(PIPELINE, schedule="zbv", vpp=2), None, {}),
+        ("P6", replace(PIPELINE, schedule="dualpipev", vpp=2), None, {}),
+        ("P6", replace(PIPELINE, schedule="interleaved_zb", vpp=2, microbatch_group_size=2), None, {}),
         ("Z1", replace(FSDP, zero_stage=1), None, {}),
         ("Z1", replace(PIPELINE, zero_stage=3), None, {}),
         ("Z2", replace(FSDP, zero_stage=0, cp=2, cp_kind="ring"), None, {}),

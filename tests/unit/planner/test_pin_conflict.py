@@ -58,6 +58,12 @@ def test_a_column_that_the_space_declares_may_still_be_refused_by_the_rules() ->
     assert found.instead == (("zero_stage", 0), ("zero_stage", 1))
 
 
+def test_a_schedule_that_torchtitan_cannot_run_is_refused_with_its_rule() -> None:
+    found = conflict_of(asked("torchtitan", pins={"schedule": "zbv"}))
+    assert found.rules[0].startswith("torchtitan.P6: ")
+    assert found.instead == tuple(("schedule", name) for name in ("gpipe", "1f1b", "interleaved", "looped_bfs"))
+
+
 def test_a_forbid_can_contradict_too() -> None:
     found = conflict_of(asked("deepspeed", forbids=("zero_stage",)))
     assert found.pins == ("no zero_stage",)
@@ -73,7 +79,7 @@ def test_a_forbid_can_contradict_too() -> None:
         asked("maxtext", pins={"zero_stage": 3}),
         asked("native", pins={"tp": 3}),
         asked("native", pins={"pp": 1, "schedule": "zbv"}),
-        asked("torchtitan", pins={"pp": 4, "schedule": "zbv"}),
+        asked("torchtitan", pins={"pp": 4, "schedule": "interleaved"}),
     ],
     ids=lambda problem: f"{problem.constraints.target} {problem.constraints.pins}",
 )
