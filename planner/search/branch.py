@@ -23,6 +23,7 @@ from planner.problem import Problem
 from planner.search.alternatives import Alternatives, Postponed
 from planner.search.bound import BoundTerms
 from planner.search.choices import TARGET_SPACES
+from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Progress, SearchOptions, SearchProgress
@@ -137,7 +138,7 @@ class Search:
             if waiting is None:
                 return
             key, unsolved = waiting
-            if key == taken:
+            if key == taken or self._refused(unsolved.row):
                 continue
             known = found.get(key)
             cutoff_s = float("inf") if known is None else known.step_time_s
@@ -243,6 +244,7 @@ class Search:
 
     def _solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
         """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""
+        dealt = DealtBounds(leaves, self.rules)
         for count, index in enumerate(leaves.order.tolist()):
             bound = float(leaves.bounds[index])
             if bound >= self._cutoff(cutoff_s):
@@ -252,6 +254,11 @@ class Search:
             if self._late():
                 self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
                 return False
+            if dealt.step_s(count, self._cutoff(cutoff_s)) >= self._cutoff(cutoff_s):
+                self.result.pruned[OWN_BOUND] += 1
+                continue
+            if self._refused(leaves.rows(np.array([index]))):
+                continue
             row, cost = leaves.leaf(index)
             candidate = self._solve(row_context(self.costs, leaves.table, row, cost), self._cutoff(cutoff_s))
             if candidate is not None:
@@ -262,10 +269,13 @@ class Search:
         """What is left when time runs out bounds the whole space from below."""
         self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds.min(initial=np.inf)))
 
+    def _refused(self, row: StrategyRows) -> bool:
+        """Whether the target cannot run a strategy, whatever its split; counted if so."""
+        refused = self.target.refuses(row.strategy(0, self.costs.reliefs))
+        self.result.pruned[TARGET_RULES] += refused
+        return refused
+
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
-        if self.target.refuses(context.strategy):
-            self.result.pruned[TARGET_RULES] += 1
-            return None
         self.result.evaluated += 1
         candidate = best_split(context, self.rules, cutoff_s)
         if candidate is not None and self.target.refuses(candidate.strategy, candidate.split.chunk_layers):
