@@ -101,7 +101,7 @@ def strategy_page() -> str:
 def _space_tables() -> str:
     """What is enumerated, and what each target can run."""
     from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES
-    from planner.search.family_split import END_RELIEF
+    from planner.search.chunk_family import END_RELIEF
     from planner.search.legality import RULES
 
     reliefs = ", ".join(_relief_words(each) for each in RELIEFS)

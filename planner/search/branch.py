@@ -21,7 +21,7 @@ from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel
 from planner.problem import Problem
 from planner.search.alternatives import Alternatives, Postponed
-from planner.search.bound import BoundTerms
+from planner.search.bound import BoundTerms, Schedules
 from planner.search.choices import TARGET_SPACES
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
@@ -154,7 +154,7 @@ class Search:
             rows = cores.slice(start, start + CORE_BATCH)
             cost = self.costs.rows(rows, (table, key[start : start + CORE_BATCH]))
             terms = BoundTerms(self.costs, rows, cost, leanest_tail=True)
-            busy_s = rows.num_microbatches * terms.total_s / rows.pp + terms.tail_s
+            busy_s = rows.num_microbatches * terms.least_peak_s(Schedules.of(rows)) + terms.tail_s
             parts.append(np.where(terms.leanest_bytes() <= self.rules.limit_bytes, busy_s, np.inf))
         return np.concatenate(parts)
 

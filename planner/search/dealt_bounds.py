@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.search.bound import ROUNDING, Schedules
 from planner.search.family_bound import FamilyBound
 from planner.search.leaves import Leaves
 from planner.search.line_bound import LineBound
@@ -21,8 +22,8 @@ from planner.strategy_rows import first_of_each, v_placed
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FIRST_BLOCK = 16
-MOST_LEAVES = 1024
+FIRST_BLOCK = 64
+MOST_LEAVES = 4096
 """Leaves bounded at a time, from the first block to the largest: a good incumbent may end the search before it."""
 
 
@@ -45,8 +46,32 @@ class DealtBounds:
 
     def _bounded(self, index: Ints, cutoff_s: float) -> Array:
         """Bounds of the leaves ``index``."""
-        bounds, leaves = self._leaves.bounds[index], self._leaves
+        bounds = self._leaves.bounds[index]
         if self._rules.even:
+            return bounds
+        if self._rules.uniform:
+            bounds = np.maximum(bounds, self._wholly_relieved_s(index))
+        left = np.flatnonzero(bounds < cutoff_s)
+        bounds[left] = np.maximum(bounds[left], self._dealt_s(index[left], cutoff_s))
+        return bounds
+
+    def _wholly_relieved_s(self, index: Ints) -> Array:
+        """Bound that ignores memory, with all that relieving every layer takes where the back-end relieves them all."""
+        relief, at = np.divmod(index, len(self._leaves.terms.rows))
+        code, terms, reliefs = (
+            np.array(self._leaves.reliefs)[relief],
+            self._leaves.terms,
+            self._leaves.terms.costs.reliefs,
+        )
+        all_of_them = np.array([self._rules.whole or each.recompute != "full" for each in reliefs])[code]
+        relief_s = self._leaves.table.layers.relief_s[code, terms.cost.key[at]] * all_of_them[:, None]
+        bounds = terms.loose_under_s(Schedules.of(terms.rows, at), at, relief_s) * (1.0 - ROUNDING)
+        return np.asarray(bounds)
+
+    def _dealt_s(self, index: Ints, cutoff_s: float) -> Array:
+        """Bounds that know the dealings: [len(index)]; zero where nothing more is known."""
+        leaves, bounds = self._leaves, np.zeros(len(index))
+        if len(index) == 0:
             return bounds
         rows, cost = leaves.written_out(index)
         tail_s = leaves.terms.tail_s[index % len(leaves.terms.rows)]
@@ -58,5 +83,5 @@ class DealtBounds:
                 continue
             bound = FamilyBound if several else LineBound
             own = bound(leaves.terms.costs, self._rules, rows.take(at), take(cost, at), tail_s[at])
-            bounds[at] = np.maximum(bounds[at], own.step_s(cutoff_s))
+            bounds[at] = own.step_s(cutoff_s)
         return bounds

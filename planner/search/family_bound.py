@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import StageMemory, end_seconds, head_stage, stage_memory
 from planner.search.bound import Schedules, makespan_s
-from planner.search.family_split import chunk_family
-from planner.search.layer_spans import FamilyLayers, family_layers
+from planner.search.chunk_family import FamilyLayers, chunk_family, family_layers
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK, SplitRules
 from planner.strategy import Strategy
