@@ -22,7 +22,7 @@ from planner.memory.stage import stage_memory
 from planner.problem import Problem
 from planner.schedule.closed_form import in_flight_chunks, pipeline_makespan_s
 from planner.search.choices import RELIEFS, TARGET_SPACES
-from planner.search.family_split import chunk_family
+from planner.search.chunk_family import chunk_family
 from planner.search.target_rules import TargetRules
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows

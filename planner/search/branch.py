@@ -24,7 +24,8 @@ from planner.cost.row_cost import CostModel
 from planner.problem import Problem
 from planner.search.alternatives import Alternatives, Postponed
 from planner.search.backend_rules import BackEndRules
-from planner.search.bound import BoundTerms
+from planner.search.bound import BoundTerms, Schedules
+from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
@@ -151,7 +152,7 @@ class Search:
             if waiting is None:
                 return
             key, unsolved = waiting
-            if key == taken:
+            if key == taken or self._refused(unsolved.row):
                 continue
             known = found.get(key)
             cutoff_s = float("inf") if known is None else known.step_time_s
@@ -167,7 +168,7 @@ class Search:
             rows = cores.slice(start, start + CORE_BATCH)
             cost = self.costs.rows(rows, (table, key[start : start + CORE_BATCH]))
             terms = BoundTerms(self.costs, rows, cost, leanest_tail=True)
-            busy_s = rows.num_microbatches * terms.total_s / rows.pp + terms.tail_s
+            busy_s = rows.num_microbatches * terms.least_peak_s(Schedules.of(rows)) + terms.tail_s
             parts.append(np.where(terms.leanest_bytes() <= self.rules.limit_bytes, busy_s, np.inf))
         return np.concatenate(parts)
 
@@ -257,6 +258,7 @@ class Search:
 
     def _solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
         """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""
+        dealt = DealtBounds(leaves, self.rules)
         for count, index in enumerate(leaves.order.tolist()):
             bound = float(leaves.bounds[index])
             if bound >= self._cutoff(cutoff_s):
@@ -266,6 +268,11 @@ class Search:
             if self._late():
                 self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
                 return False
+            if dealt.step_s(count, self._cutoff(cutoff_s)) >= self._cutoff(cutoff_s):
+                self.result.pruned[OWN_BOUND] += 1
+                continue
+            if self._refused(leaves.rows(np.array([index]))):
+                continue
             row, cost = leaves.leaf(index)
             candidate = self._solve(row_context(self.costs, leaves.table, row, cost), self._cutoff(cutoff_s))
             if candidate is not None:
@@ -276,10 +283,13 @@ class Search:
         """What is left when time runs out bounds the whole space from below."""
         self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds.min(initial=np.inf)))
 
+    def _refused(self, row: StrategyRows) -> bool:
+        """Whether the back-end cannot run a strategy, whatever its split; counted if so."""
+        refused = self.backend_rules.refuses(row.strategy(0, self.costs.reliefs))
+        self.result.pruned[BACKEND_RULES] += refused
+        return refused
+
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
-        if self.backend_rules.refuses(context.strategy):
-            self.result.pruned[BACKEND_RULES] += 1
-            return None
         self.result.evaluated += 1
         candidate = best_split(context, self.rules, cutoff_s)
         if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):

@@ -2,7 +2,7 @@
 
 Every way to give consecutive layers to stages (``solver.stage_partition``); for each stage and span the fewest relieved
 layers that fit the memory.  Back-ends that recompute the same number of layers in every chunk get that constraint
-(``uniform``): one dynamic program for each number.
+(``uniform``): one dynamic program for each number whose bound (``line_bound``) is fast enough.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from planner.candidate import Candidate, Split
 from planner.memory.moments import Moment
+from planner.search.bound import BoundTerms
 from planner.search.evaluate import evaluate_split
+from planner.search.line_bound import LineBound
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes, step_objective
 from solver.check import check_partition
@@ -25,21 +27,30 @@ Ints = NDArray[np.int64]
 def best_line(context: RowContext, rules: SplitRules, cutoff_s: float, known: Candidate | None) -> Candidate | None:
     """Best dealing that is faster than ``cutoff_s`` and than ``known``; ``known`` when there is none."""
     best = known
-    for fixed in _relief_choices(context, rules):
-        found = _best_line(context, rules, cutoff_s if best is None else best.step_time_s, fixed)
+    for fixed, bound_s in _relief_choices(context, rules, cutoff_s if best is None else best.step_time_s):
+        below_s = cutoff_s if best is None else best.step_time_s
+        if bound_s >= below_s:
+            break
+        found = _best_line(context, rules, below_s, fixed)
         if found is not None:
             best = found
     return best
 
 
-def _relief_choices(context: RowContext, rules: SplitRules) -> list[int | None]:
-    """None: every stage chooses for itself.  A number: every chunk relieves that many layers."""
+def _relief_choices(context: RowContext, rules: SplitRules, cutoff_s: float) -> list[tuple[int | None, float]]:
+    """What relief may be where it is to be faster than ``cutoff_s``, with a bound of the step, the lowest bound first.
+
+    None: every stage chooses for itself.  A number: every chunk relieves that many layers.
+    """
     strategy, layers = context.strategy, context.costs.model.num_layers
     if not rules.uniform or (strategy.recompute == "none" and not strategy.activation_offload):
-        return [None]
+        return [(None, 0.0)]
     if rules.whole or strategy.recompute != "full":
-        return [layers]
-    return list(range(layers - context.strategy.pp + 2))
+        return [(layers, 0.0)]
+    terms = BoundTerms(context.costs, context.row, context.cost)
+    pairs = LineBound(context.costs, rules, context.row, context.cost, terms.tail_s).pairs(cutoff_s)
+    order = np.argsort(pairs.step_s, kind="stable")
+    return list(zip(pairs.relieved[order].tolist(), pairs.step_s[order].tolist(), strict=True))
 
 
 def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: int | None) -> Candidate | None:
