@@ -44,7 +44,7 @@ from planner.native.optimizer import build_optimizer
 from planner.native.pipeline import PipelineRunner
 from planner.native.settings import TrainSettings
 from planner.plan import Plan, SearchReport
-from planner.problem import Problem, Workload
+from planner.problem import Constraints, Problem, Workload
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 from planner.strategy import Strategy
@@ -127,7 +127,7 @@ def predicted_plan(spec: ModelSpec, strategy: Strategy, sequence_length: int = 4
     """The estimate with the native trainer's traits, every layer under the strategy's policy."""
     workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=sequence_length)
     cluster = load_cluster("dgx-h100", strategy.world_size)
-    problem = Problem(model=spec, cluster=cluster, workload=workload, framework="native")
+    problem = Problem(model=spec, cluster=cluster, workload=workload, constraints=Constraints(backends=("native",)))
     hardware = problem_hardware(problem)
     relieved = 0 if strategy.recompute == "none" else spec.num_layers
     context = strategy_context(problem, hardware, strategy)
