@@ -35,8 +35,10 @@ import torch
 import torch.distributed as dist
 
 from planner.assemble_plan import assemble_plan
+from planner.backends.asked import problem_hardware, the_software
+from planner.backends.registry import backends
 from planner.candidate import Split
-from planner.cost.hardware import FRAMEWORK_BYTES, WORKSPACE_BYTES, problem_hardware
+from planner.cost.hardware import FRAMEWORK_BYTES, WORKSPACE_BYTES
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
 from planner.native.assemble import assemble
 from planner.native.mesh import build_meshes
@@ -141,7 +143,13 @@ def predicted(case: Case, cluster: str, backend: str) -> Plan:
     candidate = evaluate_split(strategy_context(problem, hardware, strategy), Split((case.num_layers,), (relieved,)))
     report = SearchReport(enumerated=1, pruned={}, bounded=0, evaluated=1, proof="given")
     return assemble_plan(
-        problem, hardware, candidate, status="feasible", lower_bound_s=candidate.step_time_s, report=report
+        problem,
+        hardware,
+        candidate,
+        software=the_software(problem),
+        status="feasible",
+        lower_bound_s=candidate.step_time_s,
+        report=report,
     )
 
 
