@@ -1,6 +1,6 @@
 """Which back-end starts under which launcher, and who checked it?  ``python -m benchmarks.check_matrix``.
 
-Random feasible plans of every back-end are emitted for every launcher.  Each folder goes through tier 1 (our rules, read
+Random feasible plans of every back-end are emitted for every launcher.  Each folder goes through tier 1 (rules, read
 back) and tier 2 (every validator that is ready).  Prints a Markdown table: ``accepted / emitted (validators)``, or why
 a pair is refused.  Tier 3, real training steps, is the test suite's (``meshwright run``).
 """
