@@ -1,4 +1,8 @@
-"""DeepSpeed 0.19.8."""
+"""DeepSpeed 0.19.8.
+
+Devices: its README lists NVIDIA, AMD, Intel Gaudi and Max, Huawei Ascend; the emitted script asks DeepSpeed for the
+accelerator (``accelerator/real_accelerator.py``).  Only NVIDIA runs have been compared with predictions.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ BACKEND = BackEnd(
     title="DeepSpeed",
     summary="DeepSpeed's engine around Hugging Face models: ZeRO, its pipeline, AutoTP, AutoEP, Ulysses",
     releases=(Release(DEEPSPEED_VERSION, SPACE, TUNED),),
-    vendors=frozenset({"NVIDIA", "AMD"}),
+    vendors=frozenset({"NVIDIA", "AMD", "Intel", "Huawei"}),
     files=_files,
     validators=_validators,
     tiny_run=_tiny_run,

@@ -1,4 +1,7 @@
-"""Megatron-LM: megatron-core 0.19.2, and the generation of 2021, which predicts only."""
+"""Megatron-LM: megatron-core 0.19.2, and the generation of 2021, which predicts only.
+
+Devices: NVIDIA ("Megatron requires CUDA", training/initialize.py:66); AMD has a fork of its own, Ascend ``mindspeed``.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ BACKEND = BackEnd(
         Release(MEGATRON_CORE_VERSION, SPACE, TUNED),
         Release("2.5", SPACE_2021, MEGATRON_2021),
     ),
-    vendors=frozenset({"NVIDIA", "AMD"}),
+    vendors=frozenset({"NVIDIA"}),
     files=_files,
     validators=_validators,
     tiny_run=_tiny_run,

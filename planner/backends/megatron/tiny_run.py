@@ -63,7 +63,7 @@ def _refuse_what_no_cpu_runs(model: ModelSpec) -> None:
         if there:
             raise BackEndRefused(
                 f"Megatron without Transformer Engine does not train {what}",
-                where="--target megatron",
+                where="--backend megatron",
                 hint="`meshwright check` asks Megatron's own parser about the whole plan",
             )
 
