@@ -24,6 +24,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.as_run import rows_as_run
 from planner.cost.collective import Collective
 from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.model_cost import ModelCost, patch_keys, vision_layers
@@ -117,7 +118,7 @@ class _Bill:
         self.hardware: Hardware = hardware_of(problem.cluster, precision, framework=traits)
         reliefs = (Relief(), relief_of(self.strategy))
         self.costs = CostModel(self.model, problem.workload, self.hardware, reliefs)
-        self.row = StrategyRows.of([self.strategy], reliefs)
+        self.row = rows_as_run(StrategyRows.of([self.strategy], reliefs), self.hardware.framework)
         keyed = self.costs.keyed(self.row)
         self.table: ModelCost = keyed[0]
         self.cost: RowCost = self.costs.rows(self.row, keyed)

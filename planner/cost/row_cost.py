@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.as_run import rows_as_run
 from planner.cost.data_parallel import microbatch_s, tail_s
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
@@ -140,6 +141,7 @@ class CostModel:
     def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
         cost, key = keyed or self.keyed(rows)
+        rows = rows_as_run(rows, self.hardware.framework)
         dense, expert = self._parallel(rows, self._tensors_per_parameter(cost, key))
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)

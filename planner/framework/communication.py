@@ -25,3 +25,8 @@ class CommunicationTraits:
     """Launches that one such collective costs the host: splitting, copies, the call itself."""
     gather_by_tensor: bool = False
     """Whether ZeRO-1 gathers each weight by a collective of its own."""
+    pipeline_keeps_whole: bool = False
+    """Whether the stages of a pipeline gather their parameters once a step and keep them, and accumulate whole
+    gradients that are reduced once: ZeRO-2 and 3 are then run as ZeRO-1 (``cost.as_run``)."""
+    pipeline_reduces_last: bool = False
+    """Whether that reduction starts after the stage's last backward pass, so that nothing of the stage hides it."""

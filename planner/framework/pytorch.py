@@ -45,8 +45,16 @@ TORCHTITAN = replace(
     unfused=EAGER,
     kept_logit_bytes=4.0,
     passing_logit_bytes=8.0,
+    pipeline_keeps_whole=True,
+    pipeline_reduces_last=True,
 )
 """Eager unless it is compiled; scaled_dot_product_attention picks FlashAttention-2.
+Under a pipeline its default is not to reshard after the forward pass (torchtitan 0.3.0, distributed/fsdp.py:69-72);
+torch's stages switch gradient synchronisation off for every backward pass and reduce in an action of its own behind
+the stage's last one, which the compute stream waits for (torch 2.13.0, distributed/pipelining/stage.py:844-847 and
+1164-1191, schedules.py:1254-1282).  Accumulated gradients are whole, in the dtype of the reduction
+(distributed/fsdp/_fully_shard/_fsdp_param.py:802-813).  Schedules of more than three chunks a rank drop and gather
+chunks again (schedules.py:1285-1364, max_active_stages): not modelled.
 Plain cross-entropy over fp32 logits: the kept log-softmax, the gradient of the loss and that of the softmax, three
 fp32 tensors at the head's backward (torchtitan, components/loss.py)."""
 AUTOMODEL = replace(
@@ -57,8 +65,12 @@ AUTOMODEL = replace(
     summary="NeMo Automodel: Hugging Face models under FSDP2",
     attention="flash2",
     unfused=EAGER,
+    pipeline_keeps_whole=True,
+    pipeline_reduces_last=True,
 )
-"""Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
+"""Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention.  Pipelines are torch's:
+layers stay gathered (NVIDIA-NeMo/Automodel@36044ad3d, nemo_automodel/components/distributed/parallelizer.py:682-688),
+gradients are reduced once (components/distributed/config.py:318, defer_fsdp_grad_sync)."""
 NATIVE = FrameworkTraits(
     name="native",
     summary="Meshwright's own trainer: eager FSDP2",
@@ -72,6 +84,8 @@ NATIVE = FrameworkTraits(
     gathered_context=True,
     moments_apart=True,
     whole_head_input=True,
+    pipeline_keeps_whole=True,
+    pipeline_reduces_last=True,
 )
 """``planner.native``: fp32 shards under FSDP2 (``data_parallel``), a gated non-linearity of two kernels
 (``feed_forward``), loss over fp32 logits (``loss``), whose backward pass holds the gradient of the log-softmax and that

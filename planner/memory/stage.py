@@ -221,7 +221,7 @@ def _kept_by_stage(
 
 def _units(rows: StrategyRows, cost: RowCost, terms: MomentTerms, first: Array, last: Array) -> Units:
     """FSDP units of every stage: [R, P]."""
-    zero, several = rows.zero[:, None], rows.num_microbatches[:, None] > 1
+    zero, several = cost.dense_parallel.zero[:, None], rows.num_microbatches[:, None] > 1
     root = first * cost.embedding_dense[:, None] + last * cost.head_dense[:, None]
     once = ~several & (rows.pp[:, None] == 1)
     # The embedding's gradient is accumulated for the whole vocabulary, of which the states count this rank's part.
