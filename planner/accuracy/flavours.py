@@ -128,6 +128,9 @@ ZERO_BUBBLE = replace(
 the paper counts kept activations with the scores, s b (34 h + 5 a s) (arXiv 2401.10241, section 2.1)."""
 BF16_OPTIMIZER = replace(MEGATRON_2021, name="Megatron-DeepSpeed, bf16", gradient_dtype="fp32")
 """DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32 (runtime/bf16_optimizer.py)."""
+MEGASCALE = Flavour("MegaScale", zero_stage=2, overlap_tp=True, traits=megatron.MEGASCALE)
+"""ZeRO-2, chunks of an interleaved pipeline, tensor-parallel collectives fused with matmuls (arXiv 2402.15627, sections
+2 and 3.2, from memory)."""
 DEFAULT = Flavour("Megatron-Core defaults")
 
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
@@ -148,6 +151,7 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"sailor", SAILOR),
     (r"InternEvo", INTERNEVO),
     (r"zero-bubble|2401\.10241", ZERO_BUBBLE),
+    (r"2402\.15627|MegaScale", MEGASCALE),
 )
 
 

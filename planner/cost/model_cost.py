@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.as_run import keys_as_run
 from planner.cost.hardware import Hardware
 from planner.cost.layer import (
     OperatorSum,
@@ -119,6 +120,7 @@ def model_cost(
     model: ModelSpec, workload: Workload, hardware: Hardware, keys: LayerKeys, reliefs: Sequence[Relief]
 ) -> ModelCost:
     """Cost every layer kind and both ends for all keys."""
+    keys = keys_as_run(keys, model, hardware)
     kinds = [
         with_framework_kept(layer_operators(model, kind), hardware.framework) for kind in range(len(model.layer_kinds))
     ]

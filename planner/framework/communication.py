@@ -30,3 +30,7 @@ class CommunicationTraits:
     gradients that are reduced once: ZeRO-2 and 3 are then run as ZeRO-1 (``cost.as_run``)."""
     pipeline_reduces_last: bool = False
     """Whether that reduction starts after the stage's last backward pass, so that nothing of the stage hides it."""
+    overlaps_latent_tp: bool = True
+    """Whether tensor-parallel collectives overlap with matmuls in models with latent attention, too."""
+    overlaps_tp_beside_ep: bool = True
+    """Whether they do so beside the overlap of experts' exchanges on NVIDIA devices before Blackwell, too."""

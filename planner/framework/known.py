@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.errors import DocumentInvalid
-from planner.framework.megatron import MEGATRON_2021, MEGATRON_DEEPSPEED, NEMO
+from planner.framework.megatron import MEGASCALE, MEGATRON_2021, MEGATRON_CORE, MEGATRON_DEEPSPEED, NEMO
 from planner.framework.nanotron import NANOTRON
 from planner.framework.pytorch import AUTOMODEL, HUGGING_FACE, LLM_FOUNDRY, NATIVE, PYTORCH_FSDP, TORCHTITAN
 from planner.framework.traits import TUNED, FrameworkTraits
@@ -13,6 +13,8 @@ FRAMEWORKS: dict[str, FrameworkTraits] = {
     for traits in (
         TUNED,
         NEMO,
+        MEGATRON_CORE,
+        MEGASCALE,
         MEGATRON_2021,
         MEGATRON_DEEPSPEED,
         NANOTRON,

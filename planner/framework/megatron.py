@@ -58,5 +58,30 @@ NEMO = FrameworkTraits(
     studied_devices=2048,
     summary="a NeMo performance recipe: tuned Megatron-Core with DeepEP dispatch",
     dispatch="node",
+    overlaps_latent_tp=False,
+    overlaps_tp_beside_ep=False,
 )
-"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device."""
+"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  Overlap as in
+``MEGATRON_CORE``."""
+MEGATRON_CORE = FrameworkTraits(
+    name="megatron-core",
+    summary="Megatron-LM with Megatron-Core 0.19.2: fused kernels, what overlaps and what does not",
+    overlaps_latent_tp=False,
+    overlaps_tp_beside_ep=False,
+)
+"""As a tuned run, with two facts of the release.  A TransformerEngine linear layer whose buffer has another name than
+qkv, proj, fc1 or fc2 switches ``tp_comm_overlap`` off in the configuration that all layers share
+(core/extensions/transformer_engine.py:922-932); latent attention builds such layers in every layer
+(core/transformer/multi_latent_attention.py:519-613), so that only the first layer's output projection overlaps.  Before
+Blackwell tensor parallelism wants CUDA_DEVICE_MAX_CONNECTIONS = 1 and expert overlap a larger number
+(training/arguments.py:1413-1436); our files set 32 for expert overlap (``emit.megatron.environment``), so that one is
+counted and tensor-parallel overlap is not: which of the two wins is the release's words, how much is *not studied*.
+Times and memory beside that: *not studied*."""
+MEGASCALE = FrameworkTraits(
+    name="megascale",
+    summary="MegaScale: Megatron-LM with ZeRO-2 under an interleaved pipeline",
+    pipeline_keeps_whole=True,
+)
+"""arXiv 2402.15627, section 3.2 (from memory): the parameters of a model chunk are gathered before its first forward
+pass, the first of them prefetched at the start of the step, and its gradients are scattered after its last backward
+pass; so both once a step.  Times: *not studied*, its rows are in no set that was fitted."""

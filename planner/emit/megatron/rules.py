@@ -121,6 +121,8 @@ def _overlap_ep(given: RuleInput) -> str | None:
     reasons = (
         ("ep > 1", s.ep > 1),
         ("vpp > 1 when pp > 1", s.pp == 1 or s.vpp > 1),
+        # combined_1f1b.py:208: the interleaved schedule takes no chunk that Megatron-FSDP wraps.
+        ("zero_stage 0 or 1 when pp > 1", s.pp == 1 or s.zero_stage < 2),
         ("no full recompute", s.recompute != "full"),
         ("no recompute of the whole 'moe' module", s.recompute != "selective" or "moe" not in s.recompute_modules),
         ("at most one MTP layer", mtp is None or mtp.num_layers <= 1),
@@ -272,7 +274,7 @@ STRATEGY_RULES: tuple[TargetRule, ...] = (
     TargetRule("B2b", f"{_CONFIG}:1338", _kv_heads),
     TargetRule("B8", "megatron-core 0.19.2 core/transformer/pipeline_parallel_layer_layout.py:86", _layout_count),
     TargetRule("B11", f"{_CONFIG}:2279", _expert_bias),
-    TargetRule("B13", f"{_CONFIG}:2669", _overlap_ep),
+    TargetRule("B13", f"{_CONFIG}:2669 and core/pipeline_parallel/combined_1f1b.py:208", _overlap_ep),
     TargetRule("C1", f"{_GROUPS}:882", _expert_grid),
     TargetRule("C2", f"{_GROUPS}:898", _axis_order),
     TargetRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances),
