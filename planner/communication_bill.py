@@ -31,9 +31,9 @@ from planner.cost.model_cost import ModelCost, patch_keys, vision_layers
 from planner.cost.payload import Exchange, TrafficAxis, exchanges, repeated, runs_again, vocabulary_exchanges
 from planner.cost.row_cost import CostModel, RowCost
 from planner.cost.step_payload import (
-    GATHERS_PER_MICROBATCH,
     DataParallelism,
     StepExchange,
+    gathers_per_microbatch,
     hop_parts,
     microbatch_exchanges,
     reduction_buckets,
@@ -214,11 +214,11 @@ class _Bill:
             return Traffic(axis, each.operation, stage, group, times * size, calls)
 
         if not framework.frozen_weights:
-            for each in step_exchanges(total, parallel, workload):
+            for each in step_exchanges(total, parallel, workload, framework):
                 yield line(each, 1.0, self._calls(each, total, parallel))
         for unit in units:
             gather, scatter = microbatch_exchanges(np.array([unit]), parallel, workload, framework)
-            gathers = GATHERS_PER_MICROBATCH * microbatches
+            gathers = float(gathers_per_microbatch(parallel.zero, framework)[0]) * microbatches
             yield line(gather, gathers, gathers)
             yield line(scatter, microbatches, microbatches)
 
