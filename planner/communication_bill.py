@@ -217,10 +217,11 @@ class _Bill:
             for each in step_exchanges(total, parallel, workload, framework):
                 yield line(each, 1.0, self._calls(each, total, parallel))
         for unit in units:
-            gather, scatter = microbatch_exchanges(np.array([unit]), parallel, workload, framework)
+            gather, *reductions = microbatch_exchanges(np.array([unit]), parallel, workload, framework)
             gathers = float(gathers_per_microbatch(parallel.zero, framework)[0]) * microbatches
             yield line(gather, gathers, gathers)
-            yield line(scatter, microbatches, microbatches)
+            for each in reductions:
+                yield line(each, microbatches, microbatches)
 
     def _calls(self, each: StepExchange, parameters: Array, parallel: DataParallelism) -> float:
         """Collectives in which a framework sends what it sends once a step."""

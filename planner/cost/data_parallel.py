@@ -101,9 +101,9 @@ def microbatch_s(
     gathers = gathers_per_microbatch(zero, hardware.framework)
     gather_s, scatter_s = np.zeros(len(zero)), np.zeros(len(zero))
     for parameters, parallel in units:
-        gather, scatter = microbatch_exchanges(parameters, parallel, workload, hardware.framework)
+        gather, scatter, whole = microbatch_exchanges(parameters, parallel, workload, hardware.framework)
         gather_s = gather_s + _exchange_s(gather, hardware)
-        scatter_s = scatter_s + _exchange_s(scatter, hardware)
+        scatter_s = scatter_s + _exchange_s(scatter, hardware) + _exchange_s(whole, hardware)
     forward = np.where(gathers > 0.0, exposed_s(gather_s, forward_s), 0.0)
     again_s = np.where(gathers > 1.0, gather_s, 0.0)
     return forward, np.where(zero >= 2, exposed_s(again_s + scatter_s, backward_s), 0.0)

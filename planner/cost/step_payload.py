@@ -73,13 +73,17 @@ def gathers_per_microbatch(zero: Ints, framework: FrameworkTraits) -> Array:
 def step_exchanges(
     parameters: Array, parallel: DataParallelism, workload: Workload, framework: FrameworkTraits
 ) -> tuple[StepExchange, StepExchange, StepExchange, StepExchange]:
-    """Once a step: all_reduce of everything, reduce_scatter, all_gather, all_reduce of the shards."""
+    """Once a step: all_reduce of everything, reduce_scatter, all_gather, all_reduce of the shards.
+
+    A framework may all_reduce where ZeRO-1 could reduce_scatter (``zero_all_reduces``).
+    """
+    scatter: Collective = "all_reduce" if framework.zero_all_reduces else "reduce_scatter"
     gradient, zero = parameters * gradient_bytes(workload), parallel.zero
     shards, stride, often = parallel.shards, parallel.stride, gathers_per_microbatch(zero, framework)
     replicated = (zero >= 1) & (parallel.replicate > 1)
     return (
         StepExchange("all_reduce", zero == 0, gradient, parallel.ranks, stride, across_replicas=True),
-        StepExchange("reduce_scatter", zero == 1, gradient, shards, stride),
+        StepExchange(scatter, zero == 1, gradient, shards, stride),
         StepExchange("all_gather", (zero >= 1) & (often == 0.0), parameters * WEIGHT_BYTES, shards, stride),
         StepExchange(
             "all_reduce", replicated, gradient / shards, parallel.replicate, stride * shards, across_replicas=True
@@ -89,14 +93,18 @@ def step_exchanges(
 
 def microbatch_exchanges(
     parameters: Array, parallel: DataParallelism, workload: Workload, framework: FrameworkTraits
-) -> tuple[StepExchange, StepExchange]:
-    """Of one layer (or end) and micro-batch: the gather before a pass, the scatter after the backward pass."""
+) -> tuple[StepExchange, StepExchange, StepExchange]:
+    """Of one layer (or end) and micro-batch: the gather before a pass, what reduces gradients after the backward pass.
+
+    That is a scatter, or an all_reduce where ZeRO-2 has no scatter (``zero_all_reduces``).
+    """
     zero, shards, stride = parallel.zero, parallel.shards, parallel.stride
-    often = gathers_per_microbatch(zero, framework)
+    often, whole = gathers_per_microbatch(zero, framework), (zero == 2) & framework.zero_all_reduces
     gradients = parameters * (0.0 if framework.frozen_weights else gradient_bytes(workload))
     return (
         StepExchange("all_gather", often > 0.0, parameters * WEIGHT_BYTES, shards, stride),
-        StepExchange("reduce_scatter", zero >= 2, gradients, shards, stride),
+        StepExchange("reduce_scatter", (zero >= 2) & ~whole, gradients, shards, stride),
+        StepExchange("all_reduce", whole, gradients, shards, stride),
     )
 
 

@@ -33,6 +33,8 @@ class CommunicationTraits:
     regathers_zero2: bool = False
     """Whether ZeRO-2 drops the gathered parameters after each backward pass, so that every micro-batch gathers them
     once, before its forward pass, and not the step (FSDP2 that does not reshard after the forward pass)."""
+    zero_all_reduces: bool = False
+    """Whether ZeRO-1 and 2 all_reduce gradients, of which a rank then keeps its part, instead of reduce_scatter."""
     overlaps_latent_tp: bool = True
     """Whether tensor-parallel collectives overlap with matmuls in models with latent attention, too."""
     overlaps_tp_beside_ep: bool = True

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from planner.errors import DocumentInvalid
+from planner.framework.hugging_face import ACCELERATE, DEEPSPEED
+from planner.framework.maxtext import MAXTEXT
 from planner.framework.megatron import MEGASCALE, MEGATRON_2021, MEGATRON_CORE, MEGATRON_DEEPSPEED, NEMO
+from planner.framework.mindspeed import MINDSPEED
 from planner.framework.nanotron import NANOTRON
-from planner.framework.pytorch import AUTOMODEL, HUGGING_FACE, LLM_FOUNDRY, NATIVE, PYTORCH_FSDP, TORCHTITAN
+from planner.framework.pytorch import (
+    AUTOMODEL,
+    HUGGING_FACE,
+    LLM_FOUNDRY,
+    NATIVE,
+    PYTORCH_FSDP,
+    TORCHTITAN,
+    TORCHTITAN_COMPILED,
+)
 from planner.framework.traits import TUNED, FrameworkTraits
 
 FRAMEWORKS: dict[str, FrameworkTraits] = {
@@ -20,10 +31,15 @@ FRAMEWORKS: dict[str, FrameworkTraits] = {
         NANOTRON,
         PYTORCH_FSDP,
         TORCHTITAN,
+        TORCHTITAN_COMPILED,
         LLM_FOUNDRY,
         AUTOMODEL,
         HUGGING_FACE,
         NATIVE,
+        DEEPSPEED,
+        ACCELERATE,
+        MAXTEXT,
+        MINDSPEED,
     )
 }
 """By the name that ``--framework`` and ``Problem.framework`` use."""

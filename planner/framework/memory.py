@@ -18,6 +18,9 @@ class MemoryTraits:
     """Whether sharded parameters and gradients are fp32 (PyTorch FSDP): the parameter is its own master."""
     keeps_gate_output: bool = False
     """Whether a gated non-linearity is two kernels, so that its first one's output is kept beside gate and up."""
+    norm_copies: float = 0.0
+    """Further 16-bit elements kept for each input element of a norm: an fp32 copy of the input, the normalized input
+    before the weight."""
     attention_output_copies: float = 0.0
     """Further copies of the attention output that are kept: flash kernels want batch-first tensors, Megatron's are
     sequence-first, so the kernel keeps its output and the projection a transposed copy."""

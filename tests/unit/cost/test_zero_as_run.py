@@ -1,4 +1,4 @@
-"""What does ZeRO-2 or 3 cost under a pipeline whose stages gather once and reduce once a step?"""
+"""What does ZeRO cost in a framework that gathers, keeps or reduces at other moments than Megatron-Core?"""
 
 from __future__ import annotations
 
@@ -79,3 +79,27 @@ def test_torchtitan_runs_the_stage_that_its_files_call_sharded_as_its_projection
     written = replace(PIPED, zero_stage=1, overlap_grad_reduce=False)
     assert layer_and_tail_s(PIPED, torchtitan) == layer_and_tail_s(written, torchtitan)
     assert passes_bytes(PIPED, torchtitan) == passes_bytes(written, torchtitan)
+
+
+def test_fsdp_without_resharding_gathers_in_every_microbatch() -> None:
+    """ZeRO-2 whose parameters are dropped after each backward pass: traffic moves from the step to its passes."""
+    flat = replace(PIPED, pp=1, tp=8, dp_shard=4, num_microbatches=16, zero_stage=2)
+    often = replace(TUNED, regathers_zero2=True)
+    usual, moved = layer_and_tail_s(flat, TUNED), layer_and_tail_s(flat, often)
+    assert moved[0] > usual[0]
+    assert moved[1] < usual[1]
+    for zero in (0, 1, 3):
+        assert layer_and_tail_s(replace(flat, zero_stage=zero), often) == layer_and_tail_s(
+            replace(flat, zero_stage=zero), TUNED
+        )
+
+
+def test_all_reduced_gradients_cost_more_than_scattered_ones_below_zero_three() -> None:
+    flat = replace(PIPED, pp=1, tp=8, dp_shard=4, num_microbatches=16, overlap_grad_reduce=False)
+    whole = replace(TUNED, zero_all_reduces=True)
+    for zero, part in ((1, 1), (2, 0)):
+        strategy = replace(flat, zero_stage=zero)
+        assert layer_and_tail_s(strategy, whole)[part] > layer_and_tail_s(strategy, TUNED)[part]
+    for zero in (0, 3):
+        strategy = replace(flat, zero_stage=zero)
+        assert layer_and_tail_s(strategy, whole) == layer_and_tail_s(strategy, TUNED)
