@@ -28,7 +28,15 @@ from planner.cost.as_run import rows_as_run
 from planner.cost.collective import Collective
 from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.model_cost import ModelCost, patch_keys, vision_layers
-from planner.cost.payload import Exchange, TrafficAxis, exchanges, repeated, runs_again, vocabulary_exchanges
+from planner.cost.payload import (
+    Exchange,
+    TrafficAxis,
+    column_reductions,
+    exchanges,
+    repeated,
+    runs_again,
+    vocabulary_exchanges,
+)
 from planner.cost.row_cost import CostModel, RowCost
 from planner.cost.step_payload import (
     DataParallelism,
@@ -152,8 +160,13 @@ class _Bill:
         yield from self._shared_table(stage.stage)
 
     def _exchanges(self, operators: Sequence[Operator]) -> tuple[Exchange, ...]:
-        narrow = self.hardware.rates.casts
-        return tuple(each for op in operators for each in exchanges(op, self.table.keys, narrow=narrow))
+        narrow, keys = self.hardware.rates.casts, self.table.keys
+        times = column_reductions(operators) if self.hardware.framework.reduces_each_column else {}
+        return tuple(
+            each
+            for op in operators
+            for each in exchanges(op, keys, narrow=narrow, column_reductions=times.get(op.name, 1.0))
+        )
 
     def _layers(self, stage: StagePlan) -> Iterator[Exchange]:
         """Collectives of the layers of a stage for one micro-batch; a replay runs its forward ones again."""

@@ -35,6 +35,12 @@ class CommunicationTraits:
     once, before its forward pass, and not the step (FSDP2 that does not reshard after the forward pass)."""
     zero_all_reduces: bool = False
     """Whether ZeRO-1 and 2 all_reduce gradients, of which a rank then keeps its part, instead of reduce_scatter."""
+    reduces_each_column: bool = False
+    """Whether every column-parallel matmul (query, key, value, gate, up: each its own) all_reduces its input gradient,
+    instead of one all_reduce for all that share an input."""
+    overlaps_tp_forward: bool = True
+    """Whether overlap of tensor-parallel collectives reaches the forward pass.  If not, only that of the backward pass
+    hides, whole, under the matmul of the weight gradient beside it."""
     overlaps_latent_tp: bool = True
     """Whether tensor-parallel collectives overlap with matmuls in models with latent attention, too."""
     overlaps_tp_beside_ep: bool = True

@@ -14,6 +14,7 @@ TRANSFORMERS = FrameworkTraits(
     unfused=EAGER,
     keeps_gate_output=True,
     norm_copies=2.0,
+    reduces_each_column=True,
     kept_logit_bytes=4.0,
     passing_logit_bytes=8.0,
 )
@@ -23,6 +24,9 @@ kernels of their own (LlamaMLP).  What one Llama layer keeps was counted on a CP
 hidden 512, width 1536, 8 and 4 heads, 2 x 256 tokens): 23.29 x 16-bit hidden states, of which these traits give 23.00
 (the rest: rotary tables, statistics).  The loss turns logits to fp32 and runs PyTorch's cross-entropy
 (loss/loss_utils.py, ForCausalLMLoss): kept log-softmax, and two fp32 gradients, as in torchtitan.
+Query, key, value, gate and up projections are linear layers of their own, each of which sums its input gradient over
+the tensor-parallel ranks (models/llama/configuration_llama.py:49-57; distributed/tensor_parallel.py:606; deepspeed
+0.19.8, module_inject/layers.py:258-320): five all_reduces in a layer's backward pass, not two.
 Launches and calls of the host: *not studied* (eager layers launch several times as many kernels as fused ones)."""
 DEEPSPEED = replace(
     TRANSFORMERS,
@@ -30,6 +34,7 @@ DEEPSPEED = replace(
     summary="DeepSpeed 0.19.8 around Hugging Face layers",
     splits_backward=False,
     zero_all_reduces=True,
+    overlaps_tp_forward=False,
     bucket_bytes_per_parameter=2.0,
 )
 """Our script (``planner.emit.deepspeed``) builds transformers layers, in a PipelineModule too.
@@ -40,6 +45,8 @@ ZeRO-1 and 2 all_reduce buckets of gradients and copy their part out: use_multi_
 weights, with a pipeline too (runtime/engine.py:3921, runtime/pipe/engine.py:287-298).  There the optimizer keeps 16-bit
 gradients beside the fp32 ones and zeroes instead of freeing them (runtime/bf16_optimizer.py:500-533); with 16-bit
 gradients the two bytes are too many.
+AutoTP's tp_overlap_comm starts the all_reduce of an input gradient before the matmul of the weight gradient, and does
+nothing in the forward pass (module_inject/layers.py:388-389 and 993-998, AsyncColumnParallel).
 Not modelled: buffers of reduce_bucket_size (500 million elements, twice with overlap_comm: up to 2 GB) and
 allgather_bucket_size (runtime/zero/config.py:113 and 132).  Times: *not studied*."""
 ACCELERATE = replace(
