@@ -98,6 +98,10 @@ class RowCost:
     backward_window_s: Array
     dense_window_share: Array
     key: Ints
+    bubbles_keep: Array
+    """1 where a loop over all stages keeps in its bubbles, too."""
+    warmup_chunks: Array
+    """Chunks that an interleaved pipeline runs forward beyond its usual warm-up."""
     apart: MomentTerms | None
     """What the moments of a step need where each is billed for itself."""
 
@@ -188,6 +192,8 @@ class CostModel:
             backward_window_s=window_b,
             dense_window_share=self._dense_window_share(cost, key, dense, expert),
             key=key,
+            bubbles_keep=np.full(len(rows), float(self.hardware.framework.bubbles_keep)),
+            warmup_chunks=rows.overlap_ep.astype(float) * self.hardware.framework.overlap_warmup_chunk,
             apart=self._apart(rows, cost, key, states),
         )
 

@@ -68,15 +68,21 @@ MEGATRON_CORE = FrameworkTraits(
     summary="Megatron-LM with Megatron-Core 0.19.2: fused kernels, what overlaps and what does not",
     overlaps_latent_tp=False,
     overlaps_tp_beside_ep=False,
+    overlap_warmup_chunk=True,
 )
-"""As a tuned run, with two facts of the release.  A TransformerEngine linear layer whose buffer has another name than
-qkv, proj, fc1 or fc2 switches ``tp_comm_overlap`` off in the configuration that all layers share
-(core/extensions/transformer_engine.py:922-932); latent attention builds such layers in every layer
-(core/transformer/multi_latent_attention.py:519-613), so that only the first layer's output projection overlaps.  Before
-Blackwell tensor parallelism wants CUDA_DEVICE_MAX_CONNECTIONS = 1 and expert overlap a larger number
+"""As a tuned run, with three facts of the release.
+
+A TransformerEngine linear layer whose buffer has another name than qkv, proj, fc1 or fc2 switches ``tp_comm_overlap``
+off in the configuration that all layers share (core/extensions/transformer_engine.py:922-932); latent attention builds
+such layers in every layer (core/transformer/multi_latent_attention.py:519-613), so that only the first layer's output
+projection overlaps.
+
+Before Blackwell tensor parallelism wants CUDA_DEVICE_MAX_CONNECTIONS = 1 and expert overlap a larger number
 (training/arguments.py:1413-1436); our files set 32 for expert overlap (``emit.megatron.environment``), so that one is
 counted and tensor-parallel overlap is not: which of the two wins is the release's words, how much is *not studied*.
-Times and memory beside that: *not studied*."""
+
+Expert overlap runs one more chunk forward before an interleaved pipeline's first backward pass
+(core/pipeline_parallel/schedules.py:939-943).  Times and memory beside that: *not studied*."""
 MEGASCALE = FrameworkTraits(
     name="megascale",
     summary="MegaScale: Megatron-LM with ZeRO-2 under an interleaved pipeline",

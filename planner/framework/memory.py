@@ -43,6 +43,12 @@ class MemoryTraits:
     """Whether ZeRO-1's optimizer step gathers the 16-bit weights through flat copies of shard and whole."""
     further_communicators: int = 0
     """Communicators beside one for every parallel axis, where there is more than one device."""
+    bubbles_keep: bool = False
+    """Whether GPipe is one loop over all stages, whose iterations keep as much where a stage has no micro-batch yet or
+    none any more: ``stages - 1`` further micro-batches."""
+    overlap_warmup_chunk: bool = False
+    """Whether overlap of experts' exchanges runs one chunk more before the first backward pass of an interleaved
+    pipeline."""
     moments_apart: bool = False
     """Whether the loss, the backward pass of a layer, its end and the optimizer step are billed each at its own moment
     (``planner.memory.moments``), for PyTorch FSDP2 with one unit a layer and one for the ends."""
