@@ -221,7 +221,7 @@ class _Stage:
             first += count
         front, back = stage == 0, stage == strategy.chunk_stage(strategy.num_chunks - 1)
         saving = cost.saved_bytes - cost.relieved_bytes
-        flight = self._flight(rows, strategy, stage)
+        flight = self._flight(rows, cost, strategy, stage)
         self.seconds = (cost.layer_forward_s + cost.layer_backward_s) @ held + cost.relief_s @ eased
         self.seconds = self.seconds + front * cost.embedding_s + back * cost.head_s + cost.stage_host_s
         self.weight_gradient_s = (
@@ -269,6 +269,11 @@ class _Stage:
         return fullest
 
     @staticmethod
-    def _flight(rows: StrategyRows, strategy: Strategy, stage: int) -> Array:
-        chunks = in_flight_chunks(strategy.schedule, rows.pp, rows.vpp, rows.num_microbatches, rows.group, stage)
-        return np.asarray(chunks, dtype=np.float64) / strategy.vpp
+    def _flight(rows: StrategyRows, cost: RowCost, strategy: Strategy, stage: int) -> Array:
+        scheduled = in_flight_chunks(strategy.schedule, rows.pp, rows.vpp, rows.num_microbatches, rows.group, stage)
+        chunks = np.asarray(scheduled, dtype=np.float64)
+        if strategy.schedule == "gpipe":
+            chunks = chunks + cost.bubbles_keep * (strategy.pp - 1)
+        if strategy.schedule == "interleaved":
+            chunks = np.minimum(chunks + cost.warmup_chunks, rows.num_microbatches * strategy.vpp)
+        return chunks / strategy.vpp

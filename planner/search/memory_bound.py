@@ -76,7 +76,7 @@ def _room(
     rows, cost, major = take(terms.rows, at), take(terms.cost, at), terms.major
     if leanest is not None:
         dense, expert = leanest[0][at], leanest[1][at]
-        flight = in_flight(rows, stages)
+        flight = in_flight(rows, cost, stages)
         fixed = leanest_fixed_bytes(rows, cost, flight, dense, expert)
         state = cost.layer_dense[:, major] * dense + cost.layer_expert[:, major] * expert
     else:

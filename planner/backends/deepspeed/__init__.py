@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.deepspeed.physics import DEEPSPEED
 from planner.backends.deepspeed.space import SPACE
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.physics.physics import TUNED
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -41,7 +41,7 @@ BACKEND = BackEnd(
     name="deepspeed",
     title="DeepSpeed",
     summary="DeepSpeed's engine around Hugging Face models: ZeRO, its pipeline, AutoTP, AutoEP, Ulysses",
-    releases=(Release(DEEPSPEED_VERSION, SPACE, TUNED),),
+    releases=(Release(DEEPSPEED_VERSION, SPACE, DEEPSPEED),),
     vendors=frozenset({"NVIDIA", "AMD", "Intel", "Huawei"}),
     files=_files,
     validators=_validators,

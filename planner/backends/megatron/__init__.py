@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
-from planner.backends.megatron.physics import MEGATRON_2021
+from planner.backends.megatron.physics import MEGATRON_2021, MEGATRON_CORE
 from planner.backends.megatron.space import SPACE
 from planner.backends.megatron.space_2021 import SPACE_2021
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
-from planner.physics.physics import TUNED
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -43,7 +42,7 @@ BACKEND = BackEnd(
     title="Megatron-LM",
     summary="Megatron-LM on megatron-core: fused kernels, a host that is never late",
     releases=(
-        Release(MEGATRON_CORE_VERSION, SPACE, TUNED),
+        Release(MEGATRON_CORE_VERSION, SPACE, MEGATRON_CORE),
         Release("2.5", SPACE_2021, MEGATRON_2021),
     ),
     vendors=frozenset({"NVIDIA"}),

@@ -128,6 +128,8 @@ def _overlap_ep(given: RuleInput) -> str | None:
     reasons = (
         ("ep > 1", s.ep > 1),
         ("vpp > 1 when pp > 1", s.pp == 1 or s.vpp > 1),
+        # combined_1f1b.py:208: the interleaved schedule takes no chunk that Megatron-FSDP wraps.
+        ("zero_stage 0 or 1 when pp > 1", s.pp == 1 or s.zero_stage < 2),
         ("no full recompute", s.recompute != "full"),
         ("no recompute of the whole 'moe' module", s.recompute != "selective" or "moe" not in s.recompute_modules),
         ("at most one MTP layer", mtp is None or mtp.num_layers <= 1),
@@ -278,9 +280,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", sequence_parallel, ("sp", "tp")),
     SpaceRule("B2", f"{_CONFIG}:1323", _heads, ("tp",)),
     SpaceRule("B2b", f"{_CONFIG}:1338", _kv_heads, ("tp",)),
-    SpaceRule(
-        "B8", f"{_LAYOUT}:86", _layout_count, ("pp", "vpp")
-    ),
+    SpaceRule("B8", f"{_LAYOUT}:86", _layout_count, ("pp", "vpp")),
     SpaceRule("B11", f"{_CONFIG}:2279", _expert_bias, ("etp",)),
     SpaceRule("B13", f"{_CONFIG}:2669", _overlap_ep, ("overlap_ep", "ep", "vpp", "recompute")),
     SpaceRule("C1", f"{_GROUPS}:882", _expert_grid, ("etp", "ep", "tp", "cp", "dp")),
