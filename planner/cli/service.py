@@ -90,7 +90,7 @@ class PlanService(Protocol):
         """How much a plan depends on its inputs."""
         ...
 
-    def write_emission(self, reference: str, target: str, launcher: str, directory: Path) -> Mapping[str, Any]:
+    def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
         """Launch files in a folder; their manifest, ``slower_by``, ``step_time_s`` and ``launch_notes``."""
         ...
 
