@@ -11,7 +11,7 @@ from typing import Any
 
 BACKEND_OF_FRAMEWORK = {
     "tuned": "unrestricted",
-    "megatron-2021": "megatron==2021",
+    "megatron-2021": "megatron==2.5",
 }
 """Names of version 1 that are spelled otherwise today; the others name a back-end."""
 

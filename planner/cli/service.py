@@ -90,7 +90,7 @@ class PlanService(Protocol):
         """How much a plan depends on its inputs."""
         ...
 
-    def write_emission(self, reference: str, backend: str, launcher: str, directory: Path) -> Mapping[str, Any]:
+    def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
         """Launch files of ``NAME`` or ``NAME==RELEASE`` in a folder, from that back-end's own plan, which it keeps.
 
         Their ``manifest``, ``step_time_s``, ``launch_notes``, ``slower_by`` (over the plan that was named) and

@@ -57,6 +57,8 @@ def insert_plan(connection: Connection, plan: Plan, now: datetime) -> str:
                 "model_name": problem.model.name,
                 "cluster_name": problem.cluster.name,
                 "created_at": now,
+                "backend": plan.backend,
+                "release": plan.release,
             }
         ],
     )
@@ -97,16 +99,16 @@ def insert_label(connection: Connection, name: str, plan_id: str, now: datetime)
 
 
 def insert_emission(
-    connection: Connection, plan_id: str, target: str, launcher: str, manifest: Mapping[str, Any], now: datetime
+    connection: Connection, plan_id: str, backend: str, launcher: str, manifest: Mapping[str, Any], now: datetime
 ) -> str:
     """Record what was written; returns the emission's id, the hash of all that identifies it."""
     body = canonical_json(manifest)
-    identity = canonical_json([plan_id, target, launcher, body])
+    identity = canonical_json([plan_id, backend, launcher, body])
     emission_id = hashlib.sha256(identity.encode()).hexdigest()
     row = {
         "emission_id": emission_id,
         "plan_id": plan_id,
-        "target": target,
+        "target": backend,
         "launcher": launcher,
         "manifest": body,
         "created_at": now,

@@ -16,8 +16,12 @@ import profiles
 import solver
 from planner.version import __version__
 
-DECIDING_FOLDERS = ("calibration", "cost", "coverage", "framework", "memory", "model", "schedule", "search")
+DECIDING_FOLDERS = ("backends", "calibration", "cost", "coverage", "memory", "model", "physics", "schedule", "search")
 """Folders of ``planner`` that decide a plan; modules directly in ``planner/`` do so too."""
+DOORS_OF_BACKENDS = frozenset(
+    {"checking", "tiny", "write.py", "read.py", "validator.py", "validator_worker.py", "tiny_run.py"}
+)
+"""In ``planner/backends`` or the room of one: what writes, reads, checks and runs files, and decides no plan."""
 
 
 @cache
@@ -42,4 +46,6 @@ def deciding_sources() -> list[tuple[str, Path]]:
 
 def _decides(name: str) -> bool:
     parts = name.split("/")
-    return parts[0] != "planner" or len(parts) == 2 or parts[1] in DECIDING_FOLDERS
+    if parts[0] != "planner" or len(parts) == 2:
+        return True
+    return parts[1] in DECIDING_FOLDERS and not (parts[1] == "backends" and set(parts[2:]) & DOORS_OF_BACKENDS)

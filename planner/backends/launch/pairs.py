@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from planner.backends.emission.emission import BackEndName, LauncherName
 from planner.errors import BackEndRefused
 
@@ -13,7 +15,7 @@ REFUSED: dict[tuple[BackEndName, LauncherName], tuple[str, str]] = {
     ),
     ("maxtext", "pytorchjob"): (_TORCH_ONLY, "use --launcher kubernetes"),
     ("maxtext", "ray-train"): (_TORCH_ONLY, "use --launcher ray"),
-    ("maxtext", "ascendjob"): ("MaxText runs on TPU and GPU, not on Ascend", "use --target mindspeed"),
+    ("maxtext", "ascendjob"): ("MaxText runs on TPU and GPU, not on Ascend", "use --backend mindspeed"),
     ("mindspeed", "ray-train"): (
         "Ray Train shows all devices of a node to each of its workers only for NVIDIA, and MindSpeed runs on Ascend",
         "use --launcher ray or ascendjob",
@@ -22,9 +24,15 @@ REFUSED: dict[tuple[BackEndName, LauncherName], tuple[str, str]] = {
 """(back-end, launcher) -> why not, and what instead.  What depends on the devices is refused by the launcher itself."""
 
 
-def demand_pair(target: BackEndName, launcher: LauncherName) -> None:
+def launchers_of(backend: BackEndName) -> tuple[LauncherName, ...]:
+    """Launchers that go with a back-end."""
+    every: tuple[LauncherName, ...] = get_args(LauncherName)
+    return tuple(each for each in every if (backend, each) not in REFUSED)
+
+
+def demand_pair(backend: BackEndName, launcher: LauncherName) -> None:
     """Raises BackEndRefused for a pair of ``REFUSED``."""
-    found = REFUSED.get((target, launcher))
+    found = REFUSED.get((backend, launcher))
     if found:
         reason, hint = found
-        raise BackEndRefused(f"{target} cannot be started by {launcher}: {reason}", where="--launcher", hint=hint)
+        raise BackEndRefused(f"{backend} cannot be started by {launcher}: {reason}", where="--launcher", hint=hint)
