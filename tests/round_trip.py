@@ -20,8 +20,9 @@ from planner.backends.emission.layout import Layout, layout_of
 from planner.backends.registry import files_of, software
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
+from planner.model.builtin import builtin_model
 from planner.plan import Plan
-from planner.problem import Problem
+from planner.problem import Problem, Workload
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import split_rules
 from planner.search.estimate import estimate
@@ -30,9 +31,21 @@ from planner.search.row_context import strategy_context
 from planner.search.sample import random_strategies
 from planner.search.split import best_split
 from planner.strategy import Strategy
+from profiles.catalogue.cluster_files import load_cluster
 
 DRAWS_A_PLAN = 40
 """Random strategies that are looked at for each plan that is wanted: rules refuse many, memory some."""
+
+
+def question(model: str, cluster: str, devices: int, **workload: object) -> Problem:
+    """A built-in model on devices of a built-in cluster, 96 samples of 4,096 tokens a step (fewer where it ends)."""
+    asked = builtin_model(model)
+    tokens = min(asked.max_sequence_length, 4096)
+    return Problem(
+        model=asked,
+        cluster=load_cluster(cluster, devices),
+        workload=Workload.model_validate({"global_batch_size": 96, "sequence_length": tokens, **workload}),
+    )
 
 
 def as_spelled(plan: Plan, backend: str) -> Plan:
