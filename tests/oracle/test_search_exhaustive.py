@@ -65,7 +65,10 @@ def test_the_plan_is_the_optimum_of_measured_times_as_well(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(940, 946))
-@pytest.mark.parametrize("framework", ["megatron-deepspeed", "nanotron", "nemo", "torchtitan"])
+@pytest.mark.parametrize(
+    "framework",
+    ["megatron-deepspeed", "nanotron", "nemo", "torchtitan", "megatron-core", "deepspeed", "accelerate", "maxtext"],
+)
 def test_the_plan_is_the_optimum_of_a_framework_with_traits_as_well(framework: str, seed: int) -> None:
     problem = random_problem(seed, SMALL, "any")
     _agree(problem.model_copy(update={"framework": framework}))
