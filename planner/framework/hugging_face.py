@@ -69,5 +69,6 @@ DeepSpeed are ``DEEPSPEED``'s.
 Nothing is fitted.  ``time_spread``: published runs of Hugging Face trainers on one to eight A100
 (foundation-model-stack/fms-acceleration@876e2ed6f: transformers 4.48, FSDP, full and LoRA).  Fit part, Mistral 7B, 69
 rows: median predicted over measured 1.06, median error 6 %, 90th percentile 15.7 % on one device and 13.3 % on several.
-Held part: Llama 3 8B, 58 rows, 1.06, 7 %, 12-15 %; VectorInstitute/vectorlm, 18 rows, 1.06, 6 % (7 % with compiled FSDP's traits).  A
-mixture of experts (PowerLM 3B, 14 rows) is at 0.81, with twice and more in single rows: experts are *not studied*."""
+Held part: Llama 3 8B, 58 rows, 1.06, 7 %, 12-15 %; VectorInstitute/vectorlm, 18 rows, 1.06, 6 % (7 % with compiled
+FSDP's traits).  A mixture of experts (PowerLM 3B, 14 rows) is at 0.81, with twice and more in single rows: experts are
+*not studied*."""
