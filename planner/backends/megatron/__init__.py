@@ -41,7 +41,7 @@ BACKEND = BackEnd(
     summary="Megatron-LM on megatron-core: fused kernels, a host that is never late",
     releases=(
         Release(MEGATRON_CORE_VERSION, SPACE, TUNED),
-        Release("2.5", SPACE_2021, MEGATRON_2021),
+        Release("2.5", SPACE_2021, MEGATRON_2021, predicts_only=True),
     ),
     vendors=frozenset({"NVIDIA", "AMD"}),
     files=_files,
