@@ -58,6 +58,8 @@ class Release:
     version: str
     space: Space
     physics: Physics
+    predicts_only: bool = False
+    """Whether no files are written for it, though they are for other releases."""
 
 
 class Write(Protocol):

@@ -112,7 +112,7 @@ def software(text: str, where: str = "--backend") -> Software:
 
 def files_of(wanted: Software, where: str = "--backend") -> Files:
     """How files of a back-end are written and read.  Raises NotFound where none can be written."""
-    if wanted.backend.files is None:
+    if wanted.backend.files is None or wanted.release.predicts_only:
         raise NotFound(
             f"no files can be written for {wanted.title}: it predicts and is searched only",
             where=where,

@@ -8,12 +8,15 @@ reaches ::
 
 so the fastest plan is proved best over all back-ends, and each of the others is proved best in its own space up to a
 gap of ``NEAR``.  Without a comparison (``SearchOptions.compare``) only U counts, and a slower back-end gets no answer.
+
+Both only fall while a search runs: the last of these values bounds all that the search left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 
 from planner.backends.asked import inside, why_not_these_devices
 from planner.backends.backend import Software
@@ -23,7 +26,7 @@ from planner.cost.hardware import Hardware, problem_hardware
 from planner.problem import UNRESTRICTED, Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import BACKEND_RULES, NO_FAST_FIT, NO_ROOM, Search
-from planner.search.options import Incumbent, Progress, SearchOptions
+from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
 from planner.search.search_result import SearchResult
 
 NEAR = 0.01
@@ -48,12 +51,10 @@ class Entry:
         """The best plan found in this back-end."""
         return self.result.best
 
-    def lower_bound_s(self, overall_s: float) -> float:
+    @property
+    def lower_bound_s(self) -> float:
         """No plan of this back-end is faster."""
-        if self.best is None or not self.result.complete:
-            return self.result.lower_bound_s
-        own_s = self.best.step_time_s
-        return min(own_s, max(overall_s, own_s * (1 - NEAR)))
+        return self.result.lower_bound_s
 
 
 @dataclass(slots=True)
@@ -72,63 +73,94 @@ def compare_backends(
 ) -> Compared:
     """Search every back-end; what cannot run the problem at all has its reason."""
     incumbent = Incumbent()
-    entries = [_entry(problem, each, options, progress, incumbent) for each in asked]
-    running = [each for each in entries if each.search is not None]
-    for entry in sorted(running, key=_least_bound_s):
+    entries = [_entry(problem, each, options, incumbent) for each in asked]
+    running = sorted((each for each in entries if each.search is not None), key=least_bound_s)
+    for position, entry in enumerate(running):
         holder = _holder(entry, entries)
         if holder is not None:
             _copy(entry, holder)
             continue
         assert entry.search is not None
+        if progress is not None:
+            entry.search.progress = _over_all(progress, running, position, incumbent)
         entry.result = entry.search.run()
         if entry.best is None:
             entry.reason = _why_none(entry)
     found = [each for each in entries if each.best is not None]
-    fastest = min(found, key=lambda each: each.best.step_time_s if each.best else 0.0, default=None)
-    bounds = [each.lower_bound_s(incumbent.step_time_s) for each in running]
+    fastest = min(found, key=_found_first, default=None)
     return Compared(
         entries=entries,
         fastest=fastest,
         complete=all(each.result.complete for each in running),
-        lower_bound_s=min(bounds, default=float("inf")),
+        lower_bound_s=min((each.lower_bound_s for each in running), default=float("inf")),
     )
 
 
 def unrestricted_entry(problem: Problem, options: SearchOptions, below_s: float) -> Entry:
-    """The best of the whole declared space under the neutral physics, where it is faster than ``below_s``."""
-    entry = _entry(problem, software(UNRESTRICTED), replace(options, top_k=0), None, Incumbent())
+    """The best of the whole declared space under the neutral physics up to ``NEAR``, where it is so much faster than
+    ``below_s``; ``options.time_limit_s`` is what the searches before it left.
+    """
+    # Nobody's step time is below zero: the search is never the fastest one, so it comes near its optimum only.
+    entry = _entry(problem, software(UNRESTRICTED), replace(options, top_k=0), Incumbent(step_time_s=0.0))
     if entry.search is not None:
         entry.search.near = NEAR
         entry.result = entry.search.run(below_s)
     return entry
 
 
-def _entry(
-    problem: Problem, wanted: Software, options: SearchOptions, progress: Progress | None, incumbent: Incumbent
-) -> Entry:
+def _entry(problem: Problem, wanted: Software, options: SearchOptions, incumbent: Incumbent) -> Entry:
     own = inside(problem, wanted)
     entry = Entry(wanted, own, problem_hardware(own, wanted.release.physics))
     refused = [why_not_these_devices(wanted, problem), *BackEndRules(own).always()]
     entry.reason = "; ".join(each for each in refused if each)
     if not entry.reason:
-        entry.search = Search(own, entry.hardware, options, progress)
+        entry.search = Search(own, entry.hardware, options)
         entry.search.incumbent = incumbent
         entry.search.near = NEAR if options.compare else 1.0
     return entry
 
 
-def _least_bound_s(entry: Entry) -> float:
+def least_bound_s(entry: Entry) -> float:
+    """The bound of the most promising strategy of a back-end that is searched."""
     assert entry.search is not None
     return entry.search.least_bound_s
+
+
+def _found_first(entry: Entry) -> tuple[float, bool]:
+    """Of equally fast plans the one that a search of its own found."""
+    assert entry.best is not None
+    return entry.best.step_time_s, entry.copied
+
+
+def _over_all(progress: Progress, running: Sequence[Entry], position: int, incumbent: Incumbent) -> Progress:
+    """What a caller hears of the search at ``position``: the counts, the fastest plan and the bound of all together."""
+    done = [each.result for each in running[:position] if not each.copied]
+    bounds = [each.lower_bound_s for each in running[:position]]
+    rest_s = min((least_bound_s(each) for each in running[position + 1 :]), default=float("inf"))
+
+    def told(snapshot: SearchProgress) -> None:
+        known = [*bounds, rest_s, float("inf") if snapshot.lower_bound_s is None else snapshot.lower_bound_s]
+        bound_s = min(*known, incumbent.step_time_s)
+        progress(
+            replace(
+                snapshot,
+                bounded=snapshot.bounded + sum(result.bounded for result in done),
+                evaluated=snapshot.evaluated + sum(result.evaluated for result in done),
+                incumbent_s=incumbent.step_time_s if isfinite(incumbent.step_time_s) else None,
+                lower_bound_s=bound_s if isfinite(bound_s) else None,
+            )
+        )
+
+    return told
 
 
 def _holder(entry: Entry, entries: Sequence[Entry]) -> Entry | None:
     """A back-end that was searched, whose space holds this one's and whose best plan this one can run."""
     for other in entries:
-        best = other.best
-        if other.software.name != entry.software.backend.inside or best is None or not other.result.complete:
+        best, held_by = other.best, other.software.backend
+        if held_by.name != entry.software.backend.inside or best is None or not other.result.complete:
             continue
-        same = other.hardware.physics == entry.hardware.physics
+        same = other.hardware.physics == entry.hardware.physics and other.software.release is held_by.releases[0]
         if same and not BackEndRules(entry.problem).refuses(best.strategy, best.split.chunk_layers):
             return other
     return None

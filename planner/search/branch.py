@@ -99,8 +99,8 @@ class Search:
         # Most strategies fall with a core, layout or sharding whose bound is too slow, and are never written out.
         rest = SHARED_BOUND if result.complete else NOT_EXAMINED
         result.pruned[rest] = result.enumerated - result.evaluated - sum(result.pruned.values())
-        if result.best is not None:
-            result.lower_bound_s = min(result.lower_bound_s, result.best.step_time_s)
+        # What was left out was not below the cutoff of its moment, and a cutoff only falls.
+        result.lower_bound_s = min(result.lower_bound_s, self._cutoff(cutoff_s))
         return result
 
     @cached_property
@@ -314,8 +314,14 @@ class Search:
         return self.alternatives.wanted_below_s(self._cutoff(cutoff_s))
 
     def _cutoff(self, cutoff_s: float) -> float:
+        """Bound from which strategies are left out: ``planner.search.across_backends``."""
         own_s = min(cutoff_s, self._incumbent_s)
-        return max(min(own_s, self.incumbent.step_time_s), own_s * (1.0 - self.near)) if self.near else own_s
+        if own_s <= self.incumbent.step_time_s:
+            return own_s
+        # Without a plan of its own a search that only the fastest plan counts for is not without a cutoff.
+        return (
+            self.incumbent.step_time_s if self.near >= 1.0 else max(self.incumbent.step_time_s, own_s * (1 - self.near))
+        )
 
     def _late(self) -> bool:
         if self.options.stop is not None and self.options.stop():

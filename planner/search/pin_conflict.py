@@ -173,7 +173,7 @@ def _wider(problem: Problem) -> Columns:
 def _named_rules(rules: BackEndRules, refused: list[Strategy]) -> tuple[str, ...]:
     """The fewest rules that refuse all of the strategies (greedily), each in the words that it has for the first one.
 
-    None when a strategy is refused by no rule: the search inside the target just does not try it.
+    None when a strategy is refused by no rule: the search inside the back-end just does not try it.
     """
     left = [{message.partition(":")[0]: message for message in rules.messages(each)} for each in refused]
     if not all(left):

@@ -21,7 +21,7 @@ from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 
 DRAWS_A_TRY = 20
-"""Draws after which a target that refuses all of them is given up."""
+"""Draws after which a back-end that refuses all of them is given up."""
 
 
 def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
@@ -47,12 +47,12 @@ def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
 
 
 def random_plans(problem: Problem, seed: int, tries: int) -> Iterator[Plan]:
-    """Plans of those of ``tries`` random strategies that the problem's target runs and that fit in memory."""
+    """Plans of those of ``tries`` random strategies that the problem's one back-end runs and that fit in memory."""
     rules = BackEndRules(problem)
     if rules.always():
         return
     drawn = random_strategies(problem, seed)
-    # A target's rules cost little beside a prediction, and may refuse most draws.
+    # A back-end's rules cost little beside a prediction, and may refuse most draws.
     runnable = (
         strategy for _, strategy in zip(range(DRAWS_A_TRY * tries), drawn, strict=False) if not rules.refuses(strategy)
     )

@@ -20,7 +20,13 @@ from profiles.errors import Conflict
 
 
 def insert_plan(connection: Connection, plan: Plan, now: datetime) -> str:
-    """Store the plan and every document that its problem is made of; returns the plan's id."""
+    """Store the plan and every document that its problem is made of; returns the plan's id.
+
+    A plan of an earlier version that is there already stays as it was written.
+    """
+    known = select(PlanRow.plan_id).where(PlanRow.plan_id == plan.plan_id)
+    if plan.plan_id != plan.content_hash() and connection.execute(known).first() is not None:
+        return plan.plan_id
     problem = plan.problem
     parts: dict[str, Document] = {
         "model": problem.model,

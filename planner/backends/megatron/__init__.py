@@ -43,7 +43,7 @@ BACKEND = BackEnd(
     summary="Megatron-LM on megatron-core: fused kernels, a host that is never late",
     releases=(
         Release(MEGATRON_CORE_VERSION, SPACE, MEGATRON_CORE),
-        Release("2.5", SPACE_2021, MEGATRON_2021),
+        Release("2.5", SPACE_2021, MEGATRON_2021, predicts_only=True),
     ),
     vendors=frozenset({"NVIDIA"}),
     files=_files,

@@ -11,11 +11,12 @@ import pytest
 from planner.backends.emission.assemble import PLAN_JSON
 from planner.backends.emission.emission import LauncherName
 from planner.backends.emission.for_target import emit_for_target
+from planner.backends.launch.launchers import LAUNCHERS, launch_files
 from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.pairs import REFUSED, demand_pair
 from planner.backends.launch.pods import CONFIG_MAP_LIMIT_BYTES, RESOURCES, object_name
 from planner.backends.launch.settings import IMAGE_PLACEHOLDER, LaunchSettings
-from planner.backends.launch.spec import LAUNCHERS, LaunchSpec, launch_files
+from planner.backends.launch.spec import LaunchSpec
 from planner.errors import BackEndRefused
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
