@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import sys
 
-from planner.backends.backend import Software
-from planner.backends.registry import backends, software
-from planner.conformance.checks import conformance
+from planner.conformance.checks import asked, conformance
 from profiles.errors import MeshwrightError
 
 
 def main(arguments: list[str]) -> int:
     """The exit code: 0 when every check holds, 1 when one does not, else that of the error."""
     try:
-        asked = [software(name, where=name) for name in arguments] or [
-            Software(each, release) for each in backends().values() for release in each.releases
-        ]
+        wanted = asked(arguments)
     except MeshwrightError as error:
         print(f"{error.what}; {error.hint}", file=sys.stderr)
         return error.exit_code
     failed = 0
-    for wanted in asked:
-        for outcome in conformance(wanted):
+    for each in wanted:
+        for outcome in conformance(each):
             print(
                 f"{'FAULT' if outcome.faults else 'ok':5}  {outcome.backend}  {outcome.check}: {outcome.promise}",
                 flush=True,

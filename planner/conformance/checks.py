@@ -8,27 +8,33 @@ from __future__ import annotations
 import math
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
+from planner.backends.asked import problem_hardware
 from planner.backends.backend import Software
 from planner.backends.checking.emitted import read_folder
 from planner.backends.checking.report import Checker
 from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.layout import chunks_in_model_order, layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.registry import backends, software
 from planner.backends.rules.rule import SpaceRule, rule_input
+from planner.candidate import Candidate
 from planner.conformance.questions import questions
 from planner.plan import Plan
 from planner.problem import BACKEND_PATTERN, UNRESTRICTED, Constraints, Problem
 from planner.search.backend_rules import BackEndRules
-from planner.search.estimate import estimate_if_it_fits
+from planner.search.branch import split_rules
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
+from planner.search.row_context import strategy_context
 from planner.search.sample import random_plans, random_strategies
+from planner.search.split import best_split
 from planner.strategy import Strategy
 from planner.strategy_rows import SCHEDULES
 from profiles.device import Vendor
@@ -109,23 +115,31 @@ def answers(wanted: Software) -> Iterator[str]:
 
 
 def spelling(wanted: Software) -> Iterator[str]:
-    """Spelling a strategy changes nothing that runs: same time, same memory, and nothing is left to spell."""
+    """What is spelled is a strategy that its rules take and that is spelled no further."""
     for problem, plan in _plans(wanted):
         checked = BackEndRules(problem)
         layers = tuple(chunk.num_layers for chunk in chunks_in_model_order(layout_of(plan)))
         strategy = plan.chosen()
         if checked.spelled(strategy, layers) != strategy:
             yield f"{_words(problem)}: spelled twice, {strategy} changes again"
+        for finding in checked.broken(strategy, layers):
+            yield f"{_words(problem)}: {finding.rule} ({finding.message}) refuses what was spelled: {strategy}"
 
 
 def unspelled(wanted: Software) -> Iterator[str]:
-    """A strategy as it was enumerated costs what it costs as it is spelled."""
+    """A strategy as it was enumerated costs what it costs as it is spelled: spelling changes nothing that runs."""
     for problem in questions(wanted):
-        rules_of = BackEndRules(problem)
+        checked, hardware = BackEndRules(problem), problem_hardware(problem)
+        limits = split_rules(problem, hardware)
         drawn = islice(random_strategies(problem, seed=7), 20 * TRIES)
-        for strategy in islice((each for each in drawn if not rules_of.refuses(each)), TRIES):
-            before = estimate_if_it_fits(problem, strategy)
-            after = estimate_if_it_fits(problem, rules_of.spelled(strategy))
+        for strategy in islice((each for each in drawn if not checked.refuses(each)), TRIES):
+            other = checked.spelled(strategy)
+            if other == strategy:
+                continue
+            # Not estimate(): a plan is told as it is spelled, so both plans would be the same.
+            before, after = (
+                best_split(strategy_context(problem, hardware, each), limits) for each in (strategy, other)
+            )
             if (before is None) != (after is None):
                 yield f"{_words(problem)}: spelled, {strategy} fits otherwise"
             elif before is not None and after is not None and not _same(before, after):
@@ -172,7 +186,15 @@ def refusals(wanted: Software) -> Iterator[str]:
         checked, strangers = BackEndRules(problem), random_strategies(_free(problem), seed=11)
         for strategy in islice(strangers, STRANGERS):
             for finding in checked.broken(strategy):
-                rule = by_id[finding.rule.partition(".")[2]]
+                rule = by_id.get(finding.rule.partition(".")[2])
+                if rule is None:
+                    if finding.rule not in told:
+                        told.add(finding.rule)
+                        yield (
+                            f"{_words(problem)}: {finding.rule} is a model rule and looks at the strategy:"
+                            f" it takes the model and refuses {strategy}"
+                        )
+                    continue
                 mended = replace(strategy, **_values(taken.chosen(), rule.fields))
                 if rule.id not in told and finding.rule in {each.rule for each in checked.broken(mended)}:
                     told.add(rule.id)
@@ -201,11 +223,30 @@ class Outcome:
     faults: tuple[str, ...]
 
 
+def asked(names: Sequence[str]) -> tuple[Software, ...]:
+    """Those of ``NAME[==RELEASE]``; without a name every release of the registry.  Raises NotFound."""
+    if names:
+        return tuple(software(name, where=name) for name in names)
+    return tuple(Software(each, release) for each in backends().values() for release in each.releases)
+
+
 def conformance(wanted: Software) -> Iterator[Outcome]:
     """Every check of one release, one after the other."""
     for check in CHECKS:
         promise = (check.__doc__ or "").splitlines()[0]
-        yield Outcome(wanted.spelled, check.__name__, promise, tuple(dict.fromkeys(check(wanted))))
+        yield Outcome(wanted.spelled, check.__name__, promise, faults_of(check, wanted))
+
+
+def faults_of(check: Check, wanted: Software) -> tuple[str, ...]:
+    """What one check finds, each fault once; code of the room that stops with an error of Python's own is a fault."""
+    found = dict[str, None]()
+    try:
+        for fault in check(wanted):
+            found[fault] = None
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        found[f"it stops with {type(error).__name__}: {error} ({last.filename}:{last.lineno}, {last.name})"] = None
+    return tuple(found)
 
 
 def _plans(wanted: Software) -> Iterator[tuple[Problem, Plan]]:
@@ -215,7 +256,7 @@ def _plans(wanted: Software) -> Iterator[tuple[Problem, Plan]]:
             yield problem, plan
 
 
-def _same(one: Plan, other: Plan) -> bool:
+def _same(one: Candidate, other: Candidate) -> bool:
     times = math.isclose(one.step_time_s, other.step_time_s, rel_tol=TOLERANCE)
     return times and math.isclose(one.peak_memory_bytes, other.peak_memory_bytes, rel_tol=TOLERANCE)
 
