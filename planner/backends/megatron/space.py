@@ -278,9 +278,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", sequence_parallel, ("sp", "tp")),
     SpaceRule("B2", f"{_CONFIG}:1323", _heads, ("tp",)),
     SpaceRule("B2b", f"{_CONFIG}:1338", _kv_heads, ("tp",)),
-    SpaceRule(
-        "B8", f"{_LAYOUT}:86", _layout_count, ("pp", "vpp")
-    ),
+    SpaceRule("B8", f"{_LAYOUT}:86", _layout_count, ("pp", "vpp")),
     SpaceRule("B11", f"{_CONFIG}:2279", _expert_bias, ("etp",)),
     SpaceRule("B13", f"{_CONFIG}:2669", _overlap_ep, ("overlap_ep", "ep", "vpp", "recompute")),
     SpaceRule("C1", f"{_GROUPS}:882", _expert_grid, ("etp", "ep", "tp", "cp", "dp")),
