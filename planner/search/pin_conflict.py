@@ -167,7 +167,8 @@ def _wider(problem: Problem) -> Columns:
     fields = [ALIASES.get(name, name) for name in (*constraints.pins, *constraints.forbids)]
     everything = software(UNRESTRICTED).release.space.columns
     columns = {column: getattr(everything, column) for field in fields for column in _COLUMNS.get(field, ())}
-    return replace(the_software(problem).release.space.columns, **columns)
+    # Which axes exclude each other is said by rules too.
+    return replace(the_software(problem).release.space.columns, apart=(), **columns)
 
 
 def _named_rules(rules: BackEndRules, refused: list[Strategy]) -> tuple[str, ...]:

@@ -183,8 +183,16 @@ class Space:
                     elif shape.global_batch_size % dp != 0:
                         self.pruned["global_batch"] += 1
                     else:
-                        found += [(tp, cp, pp, dp, ep, etp) for ep, etp in self._expert_degrees(tp, cp, dp)]
+                        grids = [(tp, cp, pp, dp, ep, etp) for ep, etp in self._expert_degrees(tp, cp, dp)]
+                        kept = [grid for grid in grids if self._together(*grid[:3], grid[4])]
+                        self.pruned["axes"] += len(grids) - len(kept)
+                        found += kept
         return found
+
+    def _together(self, tp: int, cp: int, pp: int, ep: int) -> bool:
+        """Whether the back-end runs these axes in one strategy."""
+        on = {name for name, degree in (("tp", tp), ("cp", cp), ("pp", pp), ("ep", ep)) if degree > 1}
+        return not any(one in on and other in on for one, other in self.columns.apart)
 
     def _degrees(self, name: str, limit: int, allowed: Callable[[int], bool]) -> list[int]:
         values = [degree for degree in divisors(limit) if not self._off(name, degree)]
@@ -242,10 +250,11 @@ class Space:
         key = (2, per_replica, int(has_tp), min(cp, 2), int(has_ep))
         if key not in self._tables:
             rows = [
-                (size, per_replica // size, sp, ring, self._overlap_tp(sp), overlap_ep)
+                (size, per_replica // size, sp, ring, overlap_tp, overlap_ep)
                 for size in divisors(per_replica)
                 if not self._off("micro_batch_size", size) and not self._off("num_microbatches", per_replica // size)
                 for sp in self._sp_codes(has_tp)
+                for overlap_tp in self._overlap_tp_codes(sp)
                 for ring in self._cp_codes(cp)
                 for overlap_ep in self._overlap_ep_codes(has_ep)
             ]
@@ -265,8 +274,11 @@ class Space:
             return [] if self._off("cp_kind", "none") else [0]
         return [int(kind == "ring") for kind in self.columns.cp_kinds if not self._off("cp_kind", kind)]
 
-    def _overlap_tp(self, sp: int) -> int:
-        return int(self.pins.get("overlap_tp", bool(sp) and self.columns.overlap_tp))
+    def _overlap_tp_codes(self, sp: int) -> list[int]:
+        if "overlap_tp" in self.pins:
+            return [int(self.pins["overlap_tp"])]
+        overlaps = bool(sp) and self.columns.overlap_tp
+        return [1, 0] if overlaps and self.columns.overlap_tp_off else [int(overlaps)]
 
     def _overlap_ep_codes(self, has_ep: bool) -> list[int]:
         pinned = self.pins.get("overlap_ep")

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.deepspeed import emit
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
+from planner.backends.deepspeed.write import emit
 from planner.backends.emission.write import write_emission
 from planner.model.hf_config import model_from_hf_config
 from planner.model.spec import ModelSpec

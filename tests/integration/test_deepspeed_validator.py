@@ -17,13 +17,15 @@ from hypothesis import strategies as st
 from planner.backends.checking.emitted import read_folder
 from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
-from planner.backends.deepspeed import emit, project, rule_input, violations
 from planner.backends.deepspeed.config import CONFIG_FILE, ds_config
 from planner.backends.deepspeed.config_keys import config_findings
 from planner.backends.deepspeed.model_config import model_config, why_not_buildable
+from planner.backends.deepspeed.space import TABLE
 from planner.backends.deepspeed.training_document import TRAINING_FILE, training_document, training_text
 from planner.backends.deepspeed.validator import VALIDATOR, request
+from planner.backends.deepspeed.write import emit
 from planner.backends.emission.write import write_emission
+from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model, builtin_models
 from planner.plan import Plan
@@ -96,7 +98,7 @@ def compare(plan: Plan, deepspeed: Worker, outcomes: Counter[str]) -> None:
         outcomes["unsayable"] += 1
         return
     verdict = deepspeed.ask(question)
-    found = {finding.rule for finding in violations(rule_input(plan))}
+    found = {finding.rule for finding in TABLE.violations(rule_input(plan))}
     keys = {finding.rule for finding in config_findings(ds_config(plan), plan.chosen().dp)}
     if not verdict.accepted:
         assert found, (verdict, plan.chosen())

@@ -11,9 +11,10 @@ import pytest
 from planner.backends.checking.emitted import read_folder
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.write import write_emission
-from planner.backends.megatron_bridge import emit, read_back
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE
+from planner.backends.megatron_bridge.read import read_back
 from planner.backends.megatron_bridge.validator import request
+from planner.backends.megatron_bridge.write import emit
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
 from planner.problem import Workload

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 import pytest
 
 from planner.backends.checking.worker import Worker
-from planner.backends.megatron import project, rule_input, violations
+from planner.backends.megatron.space import TABLE
+from planner.backends.rules.rule import rule_input
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
@@ -102,7 +103,7 @@ def compare(worker: Worker, seed: int) -> tuple[str, str | None]:
     """Where Megatron stopped, and how that differs from what our rules say."""
     plan = random_plan(random.Random(seed))
     answer = ask_megatron(worker, plan)
-    return answer.stage, disagreement(answer, plan, violations(rule_input(plan)))
+    return answer.stage, disagreement(answer, plan, TABLE.violations(rule_input(plan)))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 
 from planner.backends.checking.validator import Verdict
 from planner.backends.checking.worker import Worker
-from planner.backends.megatron import project, rule_input, violations
+from planner.backends.megatron.space import TABLE
+from planner.backends.rules.rule import rule_input
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
@@ -129,7 +130,7 @@ def test_megatron_accepts_what_we_emit(megatron: Worker, name: str) -> None:
     strategy, model = ACCEPTED[name]
     plan, projections = project(make_plan(strategy, model))
     assert projections == ()
-    assert violations(rule_input(plan)) == []
+    assert TABLE.violations(rule_input(plan)) == []
     assert_accepted(ask_megatron(megatron, plan), plan)
 
 
@@ -137,7 +138,7 @@ def test_megatron_accepts_what_we_emit(megatron: Worker, name: str) -> None:
 def test_our_rules_stop_at_the_same_place(megatron: Worker, name: str) -> None:
     rule, strategy, model = REFUSED[name]
     plan = make_plan(strategy, model)
-    findings = violations(rule_input(plan))
+    findings = TABLE.violations(rule_input(plan))
     assert f"megatron.{rule}" in {finding.rule for finding in findings}
     assert disagreement(ask_megatron(megatron, plan), plan, findings) is None
 
@@ -149,7 +150,7 @@ def test_models_that_ship(megatron: Worker, name: str) -> None:
     strategy = Strategy(pp=2, dp_shard=4, ep=4 if experts else 1, num_microbatches=4)
     workload = Workload(global_batch_size=16, sequence_length=min(model.max_sequence_length, 4096))
     plan = make_plan(strategy, model, workload=workload)
-    assert violations(rule_input(plan)) == []
+    assert TABLE.violations(rule_input(plan)) == []
     assert_accepted(ask_megatron(megatron, plan), plan)
 
 
@@ -164,7 +165,7 @@ def test_models_that_ship(megatron: Worker, name: str) -> None:
 )
 def test_uneven_stages(megatron: Worker, layers: tuple[int, ...], strategy: Strategy) -> None:
     plan = make_plan(strategy, DENSE, layers_per_chunk=layers)
-    assert violations(rule_input(plan)) == []
+    assert TABLE.violations(rule_input(plan)) == []
     assert_accepted(ask_megatron(megatron, plan), plan)
 
 
@@ -190,7 +191,7 @@ def test_layers_offloaded_whole(megatron: Worker) -> None:
 def test_workloads(megatron: Worker, rule: str, workload: Workload) -> None:
     zero_stage = 3 if rule == "A13" else 1
     plan = make_plan(Strategy(cp=2, cp_kind="ring", dp_shard=2, zero_stage=zero_stage), DENSE, workload=workload)
-    findings = violations(rule_input(plan))
+    findings = TABLE.violations(rule_input(plan))
     assert f"megatron.{rule}" in {finding.rule for finding in findings}
     assert disagreement(ask_megatron(megatron, plan), plan, findings) is None
 
@@ -200,7 +201,7 @@ def test_workloads(megatron: Worker, rule: str, workload: Workload) -> None:
 def test_precisions(megatron: Worker, precision: Any, architecture: str) -> None:
     workload = Workload(global_batch_size=2, sequence_length=4096, precision=precision, gradient_dtype="bf16")
     plan = make_plan(Strategy(tp=2, sp=True, dp_shard=2), DENSE, make_cluster(4, architecture=architecture), workload)
-    assert violations(rule_input(plan)) == []
+    assert TABLE.violations(rule_input(plan)) == []
     assert_accepted(ask_megatron(megatron, plan), plan)
 
 
@@ -230,7 +231,7 @@ def test_random_plans_get_the_same_verdict(megatron: Worker) -> None:
     @settings(max_examples=60)
     def check(wanted: Plan) -> None:
         plan, _ = project(wanted)
-        findings = violations(rule_input(plan))
+        findings = TABLE.violations(rule_input(plan))
         answer = ask_megatron(megatron, plan)
         assert disagreement(answer, plan, findings) is None
         verdicts.append(answer.stage == "ok")

@@ -15,7 +15,7 @@ import pytest
 
 from planner.backends.checking.environment import overlay
 from planner.backends.emission.write import write_emission
-from planner.backends.megatron import emit, project
+from planner.backends.megatron.write import emit
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
 from planner.problem import Workload
 from planner.strategy import Strategy

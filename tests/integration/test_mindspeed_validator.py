@@ -21,9 +21,11 @@ from planner.backends.launch.spec import launch_spec
 from planner.backends.launch.torchrun import launch_script
 from planner.backends.megatron.arguments import write_arguments
 from planner.backends.megatron.write import data_arguments
-from planner.backends.mindspeed import emit, project, rule_input, violations
 from planner.backends.mindspeed.flags import sections
+from planner.backends.mindspeed.space import TABLE
 from planner.backends.mindspeed.validator import question
+from planner.backends.mindspeed.write import emit
+from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec
@@ -121,7 +123,7 @@ def test_the_release_accepts_what_we_emit(worker: Worker, name: str) -> None:
     strategy, model = ACCEPTED[name]
     plan, projections = project(on_ascend(make_plan(strategy, model)))
     assert projections == ()
-    assert violations(rule_input(plan)) == []
+    assert TABLE.violations(rule_input(plan)) == []
     assert_accepted(ask(worker, plan), plan)
 
 
@@ -129,7 +131,7 @@ def test_the_release_accepts_what_we_emit(worker: Worker, name: str) -> None:
 def test_our_rules_stop_at_the_same_place(worker: Worker, name: str) -> None:
     rule, stage, strategy, model = REFUSED[name]
     plan = on_ascend(make_plan(strategy, model))
-    assert f"mindspeed.{rule}" in {finding.rule for finding in violations(rule_input(plan))}
+    assert f"mindspeed.{rule}" in {finding.rule for finding in TABLE.violations(rule_input(plan))}
     verdict = ask(worker, plan)
     assert not verdict.accepted
     assert verdict.stage == stage, verdict
@@ -142,7 +144,7 @@ def test_models_that_ship(worker: Worker, name: str) -> None:
     strategy = Strategy(pp=2, dp_shard=4, ep=4 if experts else 1, num_microbatches=4)
     workload = Workload(global_batch_size=16, sequence_length=min(model.max_sequence_length, 4096))
     plan = make_plan(strategy, model, ascend_cluster(8), workload)
-    findings = violations(rule_input(plan))
+    findings = TABLE.violations(rule_input(plan))
     if findings:
         assert {finding.rule.removeprefix("mindspeed.")[0] for finding in findings} == {"M"}
         return
@@ -159,7 +161,7 @@ def test_models_that_ship(worker: Worker, name: str) -> None:
 )
 def test_uneven_stages(worker: Worker, layers: tuple[int, ...], strategy: Strategy) -> None:
     plan = on_ascend(make_plan(strategy, DENSE, layers_per_chunk=layers))
-    assert violations(rule_input(plan)) == []
+    assert TABLE.violations(rule_input(plan)) == []
     assert_accepted(ask(worker, plan), plan)
 
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from planner.backends.checking.worker import Worker
-from planner.backends.megatron import project, rule_input, violations
 from planner.backends.megatron.layout import is_even
+from planner.backends.megatron.space import TABLE
 from planner.backends.megatron.vocabulary import padding_parameters
+from planner.backends.rules.rule import rule_input
 from planner.model.builtin import builtin_model
 from planner.plan import Plan
 from planner.problem import Problem, Workload
@@ -72,7 +73,7 @@ def planned(name: str, strategy: Strategy, layers: tuple[int, ...] | None) -> Pl
     )
     problem = Problem(model=model, cluster=make_cluster(WORLD_SIZE), workload=workload)
     plan, _ = project(estimate(problem, strategy, layers))
-    assert violations(rule_input(plan)) == []
+    assert TABLE.violations(rule_input(plan)) == []
     return plan
 
 

@@ -83,6 +83,7 @@ SPACE = Space(
         cp_kinds=("all_to_all",),
         sequence_parallel=(False,),
         hybrid_sharding=False,
+        apart=(("pp", "tp"), ("pp", "cp"), ("pp", "ep"), ("tp", "cp"), ("cp", "ep")),
         overlap_grad_with_pipeline=False,
         zero_stages_with_pipeline=(0, 1),
         axis_orders=(0,),

@@ -20,6 +20,8 @@ def one_recompute(given: RuleInput) -> str | None:
     if layout is None:
         return None
     first = max((count for stage in layout for count in stage.recompute.num_layers_per_chunk), default=0)
+    if s.recompute == "full" and not first:
+        return "recompute is full, and no layer is recomputed: say none"
     for stage in layout:
         if stage.recompute != _recompute(s, stage, first):
             wanted = {

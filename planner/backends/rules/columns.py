@@ -34,6 +34,8 @@ class Columns:
     """Whether torch derives that group from pp and micro-batches, which must fill whole rounds; no factors then."""
     tensor_parallel: bool = True
     pipeline_parallel: bool = True
+    apart: tuple[tuple[str, str], ...] = ()
+    """Pairs of tp, cp, pp and ep of which one must be 1."""
     expert_parallel: bool = True
     expert_tensor_parallel: bool = True
     expert_tensor: Literal["any", "tp", "tp without ep"] = "any"
@@ -42,6 +44,9 @@ class Columns:
     activation_offload: bool = True
     overlap_ep: tuple[bool, ...] = (True,)
     overlap_tp: bool = True
+    """Whether tensor-parallel collectives are overlapped, which they are with sequence parallelism."""
+    overlap_tp_off: bool = False
+    """Whether sequence parallelism without that overlap is tried too: where rules tie it to the model or the device."""
     overlap_data: tuple[tuple[bool, bool], ...] = ((True, True),)
     """(overlap_grad_reduce, overlap_param_gather) to try; several where a back-end's rules tie them to other fields."""
     overlap_grad_with_pipeline: bool = True
