@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from planner.backends.accelerate import emit, project, rule_input, rules, violations
 from planner.backends.accelerate.config import CONFIG_FILE, environment, key_findings, read_config
+from planner.backends.accelerate.space import rules, violations
 from planner.backends.accelerate.way import way
+from planner.backends.accelerate.write import emit
+from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
 from planner.strategy import Strategy

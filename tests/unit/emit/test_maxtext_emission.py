@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from planner.backends.emission.write import write_emission
-from planner.backends.maxtext import emit, project, read_back
 from planner.backends.maxtext.config import batch_keys
 from planner.backends.maxtext.mesh_axes import AXES, axis_sizes, mesh_split
-from planner.backends.maxtext.read import parse_config
+from planner.backends.maxtext.read import parse_config, read_back
 from planner.backends.maxtext.saved_tensors import canonical_modules, read_remat, remat_keys
 from planner.backends.maxtext.version import CONFIG_FILE, TRAIN_SCRIPT
+from planner.backends.maxtext.write import emit
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_model, make_moe_model, make_plan

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from planner.backends.maxtext import RuleInput, rule_input, rules, violations
+from planner.backends.maxtext.space import rules, violations
+from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import ModelSpec, MtpSpec
 from planner.problem import Workload
 from planner.strategy import Strategy

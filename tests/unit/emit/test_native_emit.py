@@ -11,7 +11,8 @@ import pytest
 from planner.backends.checking.directory import check_directory
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
-from planner.backends.native import emit, project, read_back
+from planner.backends.native.read import read_back
+from planner.backends.native.write import emit
 from planner.backends.registry import target_module
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan

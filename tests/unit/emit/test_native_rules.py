@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from planner.backends.native import RuleInput, project, rule_input, rules, violations
 from planner.backends.native.model_rules import MODEL_RULES
-from planner.backends.native.space import STRATEGY_RULES
+from planner.backends.native.space import STRATEGY_RULES, rules, violations
+from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import LayerSpec, ModelSpec
 from planner.plan import Plan, StageRecompute
 from planner.problem import Workload

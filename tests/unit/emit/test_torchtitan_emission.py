@@ -13,10 +13,12 @@ from planner.backends.checking.directory import check_directory
 from planner.backends.emission.emission import Emission
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
-from planner.backends.torchtitan import VERSIONS, emit, project, read_back
 from planner.backends.torchtitan.config_module import NAMES, read_module
 from planner.backends.torchtitan.degrees import SCHEDULES
+from planner.backends.torchtitan.read import read_back
 from planner.backends.torchtitan.toml_config import read_config, read_model
+from planner.backends.torchtitan.version import VERSIONS
+from planner.backends.torchtitan.write import emit
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, Strategy

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from planner.backends.rules.rule import RuleInput, rule_input
-from planner.backends.torchtitan import rules, violations
-from planner.backends.torchtitan.space import STRATEGY_RULES
+from planner.backends.torchtitan.space import STRATEGY_RULES, rules, violations
 from planner.backends.torchtitan.toml_rules import TOML_RULES
 from planner.backends.torchtitan.write import violations_for
 from planner.model.builtin import builtin_model
