@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 
 from planner.backends.emission.emission import Emission
-from planner.backends.maxtext import emit
 from planner.backends.maxtext.decoder_blocks import BLOCKS
+from planner.backends.maxtext.write import emit
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_models
 from planner.model.load import load_model

@@ -25,6 +25,7 @@ from planner.search.row_context import RowContext, strategy_context, strategy_ro
 from planner.search.spelled import as_spelled
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
+from planner.search.unsaid import with_unsaid
 from planner.strategy import Strategy
 from profiles.validation import Finding, FindingsInvalid, require
 
@@ -91,7 +92,8 @@ def _estimate_in(
 ) -> Plan:
     own = inside(problem, wanted)
     hardware = problem_hardware(own)
-    strategy = BackEndRules(own).spelled(strategy, chunk_layers)
+    own_rules = BackEndRules(own)
+    strategy = own_rules.spelled(with_unsaid(strategy, given, own_rules), chunk_layers)
     _check(own, strategy, chunk_layers, given)
     context = strategy_context(own, hardware, strategy)
     rules = split_rules(own, hardware)

@@ -44,7 +44,7 @@ _COLUMNS = {
     "microbatch_group_size": ("schedules", "group_factors", "derived_group"),
     "cp_kind": ("cp_kinds",),
     "axis_order": ("axis_orders",),
-    "tp": ("tensor_parallel",),
+    "tp": ("tensor_parallel", "repeated_kv_heads"),
     "sp": ("sequence_parallel",),
     "cp": ("cp_kinds",),
     "pp": ("pipeline_parallel", "zero_stages_with_pipeline"),

@@ -206,7 +206,8 @@ class Space:
         if tp > 1 and not self.columns.tensor_parallel:
             return False
         widths = all(width % tp == 0 for width in (*shape.heads, *shape.intermediate_sizes))
-        return widths and all(kv % tp == 0 or tp % kv == 0 for kv in shape.kv_heads)
+        repeats = self.columns.repeated_kv_heads
+        return widths and all(kv % tp == 0 or (repeats and tp % kv == 0) for kv in shape.kv_heads)
 
     def _cp_allowed(self, cp: int) -> bool:
         return self.shape.sequence_length % cp == 0 and (cp == 1 or bool(self.columns.cp_kinds))

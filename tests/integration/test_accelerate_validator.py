@@ -12,17 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.backends.accelerate import emit, read_back, rule_input, violations
 from planner.backends.accelerate.config import CONFIG_FILE, accelerate_config, config_text, environment
+from planner.backends.accelerate.read import read_back
+from planner.backends.accelerate.space import violations
 from planner.backends.accelerate.training_document import TRAINING_FILE, training_document
 from planner.backends.accelerate.validator import VALIDATOR, request
 from planner.backends.accelerate.way import way
+from planner.backends.accelerate.write import emit
 from planner.backends.checking.emitted import EmittedFolder, read_folder
 from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.emission.write import write_emission
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
+from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan
 from planner.problem import Workload

@@ -14,13 +14,13 @@ from planner.backends.checking.environment import overlay
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.emission import Emission
 from planner.backends.emission.write import manifest
-from planner.backends.maxtext import emit
 from planner.backends.maxtext.config_keys import KEYS_OF_A_PLAN, KEYS_OF_THE_USER
 from planner.backends.maxtext.decoder_blocks import decoder_block, model_keys
 from planner.backends.maxtext.mesh_axes import KEYS
 from planner.backends.maxtext.read import parse_config
 from planner.backends.maxtext.validator import VALIDATOR, request
 from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION
+from planner.backends.maxtext.write import emit
 from planner.model.load import load_model
 from planner.strategy import Strategy
 from tests.maxtext_plans import random_emissions

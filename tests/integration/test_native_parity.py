@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from planner.backends.emission.write import write_emission
-from planner.backends.native import emit, violations
+from planner.backends.native.space import violations
+from planner.backends.native.write import emit
 from planner.backends.rules.rule import rule_input
 from planner.plan import Plan
 from planner.strategy import Strategy

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.emitted_configs import folder_of
 from planner.backends.checking.worker import Worker
-from planner.backends.native import emit
 from planner.backends.native.validator import VALIDATOR
+from planner.backends.native.write import emit
 from planner.errors import ValidatorUnavailable
 from planner.model.load import load_model
 from planner.problem import Constraints, Problem, Workload

@@ -15,11 +15,14 @@ from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
-from planner.backends.torchtitan import VERSIONS, emit, project, read_back, rule_input, violations
+from planner.backends.rules.rule import rule_input
 from planner.backends.torchtitan.fields import TABLES
+from planner.backends.torchtitan.read import read_back
+from planner.backends.torchtitan.space import violations
 from planner.backends.torchtitan.validator import VALIDATOR, request
 from planner.backends.torchtitan.values import parallelism
-from planner.backends.torchtitan.write import violations_for
+from planner.backends.torchtitan.version import VERSIONS
+from planner.backends.torchtitan.write import emit, violations_for
 from planner.problem import Workload
 from planner.strategy import ScheduleName, Strategy
 from tests.plan_factory import make_model, make_plan

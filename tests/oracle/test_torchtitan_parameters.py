@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from planner.backends.checking.worker import Worker
-from planner.backends.torchtitan import VERSIONS, emit
+from planner.backends.torchtitan.version import VERSIONS
+from planner.backends.torchtitan.write import emit
 from planner.model.load import load_model
 from planner.model.operators import layer_operators
 from planner.model.parameters import total_parameters

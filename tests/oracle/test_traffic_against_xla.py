@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from planner.backends.checking.worker import Worker
-from planner.backends.maxtext import emit
 from planner.backends.maxtext.read import parse_config
 from planner.backends.maxtext.step_validator import step_request
 from planner.backends.maxtext.version import CONFIG_FILE
+from planner.backends.maxtext.write import emit
 from planner.communication_bill import communication_bill
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
 from planner.plan import Plan

@@ -1,13 +1,12 @@
 """Which plans does Accelerate 1.15.0 refuse, or run differently?  Small functions over a ``RuleInput``.
 
 Letters: A Accelerate, torch or transformers refuse (at launch, in ``ParallelismConfig`` or at the first step);
-D DeepSpeed's rules on the way through DeepSpeed; P not expressible, or run in another way; M the model itself.  The config
-file's own keys (K) are in ``config``.
+D DeepSpeed's rules on the way through DeepSpeed; P not expressible, or run in another way; M the model itself.  The
+config file's own keys (K) are in ``config``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from planner.backends.accelerate.version import ACCELERATE_VERSION
@@ -15,7 +14,7 @@ from planner.backends.accelerate.way import way
 from planner.backends.backend import Space
 from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES
 from planner.backends.deepspeed.model_rules import MODEL_RULES as SCRIPT_RULES
-from planner.backends.deepspeed.space import TABLE as DEEPSPEED_TABLE
+from planner.backends.deepspeed.space import STRATEGY_RULES as DEEPSPEED_RULES
 from planner.backends.deepspeed.space import spelled as spelled_for_deepspeed
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import context_parallel_sequence, exact_batch, positions
@@ -104,11 +103,14 @@ def _one_offload(given: RuleInput) -> str | None:
     return None
 
 
-def _deepspeed(given: RuleInput) -> str | None:
-    if way(given.strategy) != "DEEPSPEED":
-        return None
-    found = DEEPSPEED_TABLE.violations(given, model_too=False)
-    return f"{found[0].message} ({found[0].rule})" if found else None
+def _through_deepspeed(rule: SpaceRule) -> SpaceRule:
+    """A rule of DeepSpeed, for what goes through DeepSpeed."""
+
+    def check(given: RuleInput) -> str | None:
+        return rule.check(given) if way(given.strategy) == "DEEPSPEED" else None
+
+    check.__name__ = getattr(rule.check, "__name__", "check")
+    return replace(rule, id=f"D.{rule.id}", check=check)
 
 
 def _one_rank(given: RuleInput) -> str | None:
@@ -152,8 +154,14 @@ def _stage_recompute(given: RuleInput) -> str | None:
     return None
 
 
-def _without_deepspeed(check: Callable[[RuleInput], str | None]) -> Callable[[RuleInput], str | None]:
-    return lambda given: None if way(given.strategy) == "DEEPSPEED" else check(given)
+def _without_deepspeed(rule: SpaceRule) -> SpaceRule:
+    """A rule for the other ways."""
+
+    def check(given: RuleInput) -> str | None:
+        return None if way(given.strategy) == "DEEPSPEED" else rule.check(given)
+
+    check.__name__ = rule.check.__name__
+    return replace(rule, check=check)
 
 
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
@@ -181,11 +189,11 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A10", "transformers 5 integrations/tensor_parallel.py", _tensor_shards, ("tp",)),
     SpaceRule("A11", "docs: emit accelerate (train_accelerate.py)", _optimizer),
     SpaceRule("A12", "transformers 5 (position embedding table)", positions),
-    SpaceRule("D1", "docs: the rules of the back-end deepspeed", _deepspeed, ("optimizer_offload", "zero_stage")),
+    *map(_through_deepspeed, DEEPSPEED_RULES),
     SpaceRule("D2", f"{_LIBRARY} accelerator.py (_prepare_deepspeed)", _one_offload, ("optimizer_offload",)),
-    *(
-        replace(rule, check=_without_deepspeed(rule.check))
-        for rule in (
+    *map(
+        _without_deepspeed,
+        (
             SpaceRule("P1", f"{_LIBRARY} utils/dataclasses.py (fsdp_version 2)", _one_rank, ("zero_stage",)),
             SpaceRule("P3", "transformers 5 (base_model_tp_plan)", _tensor_switches, ("sp", "overlap_tp", "tp")),
             SpaceRule(
@@ -199,7 +207,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
                 "P6", f"{FSDP2}; nn/parallel/distributed.py", _overlap, ("overlap_grad_reduce", "overlap_param_gather")
             ),
             SpaceRule("P7", "docs: emit accelerate", _stage_recompute, ("recompute", "activation_offload")),
-        )
+        ),
     ),
 )
 
@@ -230,6 +238,7 @@ def spelled(s: Strategy, given: RuleInput) -> Strategy:
 SPACE = Space(
     Columns(
         schedules=(),
+        repeated_kv_heads=False,
         cp_kinds=("ring",),
         sequence_parallel=(False,),
         pipeline_parallel=False,

@@ -36,7 +36,7 @@ def _optimizer(given: RuleInput) -> str | None:
 def _schedule(given: RuleInput) -> str | None:
     s = given.strategy
     if s.pp == 1:
-        return f"vpp={s.vpp} needs pp > 1" if s.vpp > 1 else None
+        return f"schedule {s.schedule} with vpp={s.vpp} needs pp > 1" if s.vpp > 1 or s.schedule != "1f1b" else None
     wanted = "looped_bfs" if s.vpp > 1 else "gpipe"
     if s.schedule != wanted:
         return (

@@ -40,6 +40,7 @@ SPACE = Space(
     Columns(
         schedules=("gpipe", "looped_bfs"),
         sequence_parallel=(True,),
+        repeated_kv_heads=False,
         zero_stages=(0, 1, 3),
         zero_stages_with_pipeline=(0, 1, 3),
         hybrid_zero_stages=(3,),

@@ -1,8 +1,8 @@
 """Which strategies does the native trainer refuse?  Small functions over a ``RuleInput``.
 
 Letters: M the model itself (``model_rules``), G rank grid and batch, T tensor and sequence parallelism, C context
-parallelism, E experts, P pipeline, Z data parallelism, R recompute and offload, O overlap, L layout of the stages.  Integer
-arithmetic on a few fields, so that the search can ask it for every strategy.
+parallelism, E experts, P pipeline, Z data parallelism, R recompute and offload, O overlap, L layout of the stages.
+Integer arithmetic on a few fields, so that the search can ask it for every strategy.
 
 Overlap is what FSDP2 and torch's pipelines do; the trainer reads no switch for it, so a strategy must say what runs.
 """
@@ -242,6 +242,7 @@ SPACE = Space(
     Columns(
         schedules=SCHEDULES,
         derived_group=True,
+        repeated_kv_heads=False,
         zero_stages_with_pipeline=(0, 1),
         axis_orders=(0,),
         expert_tensor_parallel=False,

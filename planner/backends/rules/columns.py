@@ -33,6 +33,8 @@ class Columns:
     derived_group: bool = False
     """Whether torch derives that group from pp and micro-batches, which must fill whole rounds; no factors then."""
     tensor_parallel: bool = True
+    repeated_kv_heads: bool = True
+    """Whether tp may exceed the number of key-value heads, which are then repeated."""
     pipeline_parallel: bool = True
     apart: tuple[tuple[str, str], ...] = ()
     """Pairs of tp, cp, pp and ep of which one must be 1."""

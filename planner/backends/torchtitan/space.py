@@ -1,10 +1,11 @@
 """Which strategies does torchtitan 0.3.0 refuse, or accept and fail later?  Small functions over a ``RuleInput``.
 
 Letters: M the model itself (``model_rules``), G batch, T tensor and sequence parallelism, C context parallelism,
-E experts, P pipeline, Z data parallelism, R recompute and offload, L layout of the stages; O overlap; V only in the TOML release
-(``toml_rules``).  Rules marked *not checked* are accepted by its configuration and fail, or run something else, later.
+E experts, P pipeline, Z data parallelism, R recompute and offload, O overlap, L layout of the stages; V only in the
+TOML release (``toml_rules``).  Rules marked *not checked* are accepted by its configuration and fail, or run something
+else, later.
 
-Overlap (O) is what FSDP2, torch's pipelines and the standard dispatcher do; no file says it, so a strategy must.
+Overlap is what FSDP2, torch's pipelines and the standard dispatcher do; no file says it, so a strategy must.
 """
 
 from __future__ import annotations
@@ -320,6 +321,7 @@ _COLUMNS = Columns(
     # Not those that split backward passes (rule P6).
     schedules=("1f1b", "gpipe", "interleaved", "looped_bfs"),
     derived_group=True,
+    repeated_kv_heads=False,
     cp_kinds=("ring",),
     zero_stages=(0, 2, 3),
     zero_stages_with_pipeline=(0, 1),
