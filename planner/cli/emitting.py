@@ -40,7 +40,7 @@ class LauncherChoice(StrEnum):
 
 
 def planned_there(plan: Plan, backend: str, search: SearchOptions | None, *, quiet: bool) -> PlanThere:
-    """The best plan of the same question in ``backend``; ``best`` is the plan itself.  Raises NotFound, BackEndRefused."""
+    """The same question's best plan in ``backend``; ``best`` is the plan itself.  Raises NotFound, BackEndRefused."""
     from planner.cli.backend_names import BEST
     from planner.cli.progress import search_progress
     from planner.replan.other_backend import PlanThere, plan_there
@@ -70,6 +70,15 @@ def write_there(
     data = emission_data(view, write_emission(made, directory))
     tell_difference(data, quiet=quiet)
     return data
+
+
+def keep_plan(plan: Plan, database: str | None, *, quiet: bool) -> None:
+    """Store a plan that was made on the way, and say so.  Raises what storing raises."""
+    from planner.store import open_store
+
+    with open_store(database) as store:
+        plan_id = store.save_plan(plan)
+        talk(f"stored in {store.address}; next: meshwright explain {plan_id[:12]}", quiet=quiet)
 
 
 def tell_difference(data: Mapping[str, Any], *, quiet: bool) -> None:
@@ -122,9 +131,13 @@ def difference_lines(data: Mapping[str, Any]) -> list[str]:
     difference = data["difference"]
     if difference is None:
         return []
-    changes = {each["field"]: f"{value_words(each['a'])} -> {value_words(each['b'])}" for each in difference["strategy"]}
+    changes = {
+        each["field"]: f"{value_words(each['a'])} -> {value_words(each['b'])}" for each in difference["strategy"]
+    }
     told = ", ".join(f"{name} {changes[name]}" for name in told_fields(tuple(changes)))
-    terms = sorted((each for each in difference["breakdown_s"] if each["change"]), key=lambda each: -abs(each["change"]))
+    terms = sorted(
+        (each for each in difference["breakdown_s"] if each["change"]), key=lambda each: -abs(each["change"])
+    )
     time = ", ".join(f"{term_words(each['term'])} {_signed(seconds(each['change']))}" for each in terms)
     memory = [each for each in difference["peak_memory_bytes"] if each["change"]]
     sizes = ", ".join(f"{each['term']} {_signed(gib(each['change']))}" for each in memory)
@@ -134,11 +147,11 @@ def difference_lines(data: Mapping[str, Any]) -> list[str]:
 
 def _speed(data: Mapping[str, Any]) -> str:
     """``plan 0123456789ab, 120.1 s: 2.6 % slower than plan ba9876543210``."""
-    from planner.views.words import seconds, short_id
+    from planner.views.words import close_seconds, percent, short_id
 
     slower_by, difference = data["slower_by"], data["difference"]
-    change = f"{abs(slower_by):.1%} {'slower' if slower_by >= 0 else 'faster'} than" if slower_by else "as fast as"
-    plan = f"plan {short_id(data['plan_id'])}, {seconds(data['step_time_s'])}"
+    change = f"{percent(abs(slower_by))} {'slower' if slower_by >= 0 else 'faster'} than" if slower_by else "as fast as"
+    plan = f"plan {short_id(data['plan_id'])}, {close_seconds(data['step_time_s'])}"
     return f"{plan}: {change} plan {short_id(difference['a'])}"
 
 

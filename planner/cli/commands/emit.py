@@ -15,11 +15,12 @@ from planner.cli.emitting import (
     LauncherChoice,
     emission_data,
     emission_lines,
+    keep_plan,
     planned_there,
     tell_difference,
     write_there,
 )
-from planner.cli.output import OutputFormat, talk, write_answer
+from planner.cli.output import OutputFormat, write_answer
 from planner.cli.planning import Afterwards
 from planner.cli.service import PlanService, asked_service
 
@@ -110,15 +111,6 @@ def _made_here(
         done.emissions.append(write_there(there, launcher, folder, quiet=quiet, settings=settings))
         if there.difference is not None:
             done.attempt(lambda made=there.plan: keep_plan(made, database, quiet=quiet))  # type: ignore[misc]
-
-
-def keep_plan(plan: Plan, database: str | None, *, quiet: bool) -> None:
-    """Store a plan that was made on the way, and say so.  Raises what storing raises."""
-    from planner.store import open_store
-
-    with open_store(database) as store:
-        plan_id = store.save_plan(plan)
-        talk(f"stored in {store.address}; next: meshwright explain {plan_id[:12]}", quiet=quiet)
 
 
 def _from_service(
