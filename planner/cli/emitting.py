@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from planner.replan.other_backend import PlanThere
     from planner.search.options import SearchOptions
 
-UNTOLD = ("problem", "stages", "same_problem", "identical")
-"""Parts of a difference that an answer about launch files leaves out; ``meshwright diff`` has them."""
+UNTOLD = ("problem", "stages", "same_problem", "identical", "summary")
+"""Parts of a difference that an answer leaves out: that another back-end was asked is known.  ``meshwright diff`` has
+them."""
 
 
 class LauncherChoice(StrEnum):
@@ -106,11 +107,24 @@ def emission_data(view: Mapping[str, Any], directory: Path) -> dict[str, Any]:
         "plan_id": manifest["plan_id"],
         "step_time_s": view["step_time_s"],
         "slower_by": view["slower_by"],
-        "difference": None
-        if difference is None
-        else {key: value for key, value in difference.items() if key not in UNTOLD},
+        "difference": _told(difference),
         "assumptions": list(manifest["assumptions"]),
     }
+
+
+def there_data(there: PlanThere) -> dict[str, Any]:
+    """The plan that was taken and, where it is of another back-end, how it differs from the one at hand."""
+    return {
+        "backend": there.plan.backend,
+        "plan_id": there.plan.plan_id,
+        "step_time_s": there.plan.step_time_s,
+        "slower_by": there.slower_by,
+        "difference": _told(None if there.difference is None else there.difference.model_dump(mode="json")),
+    }
+
+
+def _told(difference: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if difference is None else {key: value for key, value in difference.items() if key not in UNTOLD}
 
 
 def emission_lines(data: Mapping[str, Any]) -> list[str]:

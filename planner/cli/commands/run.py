@@ -9,7 +9,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.backend_names import BEST, bare_name, complete_backends, parse_emitted
-from planner.cli.emitting import keep_plan, planned_there
+from planner.cli.emitting import difference_lines, keep_plan, planned_there, tell_difference, there_data
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.errors import BackEndRefused, DocumentInvalid
 
@@ -71,7 +71,10 @@ def run(  # noqa: PLR0917  # a flag is an argument
     the_plan = load_plan(plan, database)
     there = _there(plan, the_plan, named, quiet=quiet)
     if there.difference is not None:
-        _keep(there, database, quiet=quiet)
+        data = there_data(there)
+        tell_difference(data, quiet=quiet)
+        talk("\n".join(difference_lines(data)[1:]), quiet=quiet)
+        keep_plan(there.plan, database, quiet=quiet)
     talk(f"starting CPU ranks for {there.plan.backend} (at most {max_ranks}) ...", quiet=quiet)
     done = tiny_run(there.plan, TinyOptions(steps, max_ranks, timeout, keep))
     kept = done.folder if keep is not None or not done.parity else None
@@ -111,14 +114,6 @@ def _there(reference: str, plan: Plan, named: str | None, *, quiet: bool) -> Pla
     return planned_there(plan, named or BEST, None, quiet=quiet)
 
 
-def _keep(there: PlanThere, database: str | None, *, quiet: bool) -> None:
-    """Say how the plan of another back-end differs, and store it."""
-    difference = there.difference
-    if difference is not None:
-        talk(f"{there.plan.backend} has a plan of its own. {difference.summary}", quiet=quiet)
-        keep_plan(there.plan, database, quiet=quiet)
-
-
 def run_data(there: PlanThere, done: TinyRun, kept: Path | None) -> dict[str, Any]:
     """What a program wants to know."""
     from math import isfinite
@@ -129,10 +124,7 @@ def run_data(there: PlanThere, done: TinyRun, kept: Path | None) -> dict[str, An
     axes = ("tp", "cp", "pp", "dp_replicate", "dp_shard", "ep", "etp")
     mesh = {axis: getattr(strategy, axis) for axis in axes}
     return {
-        "plan_id": there.plan.plan_id,
-        "backend": done.backend,
-        "slower_by": there.slower_by,
-        "difference": None if there.difference is None else there.difference.summary,
+        **there_data(there),
         "mesh": {**mesh, "ranks": strategy.world_size, "schedule": strategy.schedule, "vpp": strategy.vpp},
         "shrunk": {change.name: {"from": change.before, "to": change.after} for change in done.changes},
         "steps": [
