@@ -116,10 +116,7 @@ def _made_here(
 def _from_service(
     service: PlanService, reference: str, name: str, launcher: LauncherChoice, folder: Path, quiet: bool
 ) -> dict[str, Any]:
-    if name == BEST:
-        from planner.backends.asked import software_of
-
-        name = software_of(service.stored_plan(reference)).spelled
-    data = emission_data(service.write_emission(reference, name, launcher.value, folder), folder)
+    backend = None if name == BEST else name
+    data = emission_data(service.write_emission(reference, backend, launcher.value, folder), folder)
     tell_difference(data, quiet=quiet)
     return data
