@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from planner.replan.other_backend import PlanThere
     from planner.search.options import SearchOptions
 
-UNTOLD = ("problem", "stages", "same_problem", "identical")
-"""Parts of a difference that an answer about launch files leaves out; ``meshwright diff`` has them."""
+UNTOLD = ("problem", "stages", "same_problem", "identical", "summary")
+"""Parts of a difference that an answer leaves out: that another back-end was asked is known.  ``meshwright diff`` has
+them."""
 
 
 class LauncherChoice(StrEnum):
@@ -40,7 +41,7 @@ class LauncherChoice(StrEnum):
 
 
 def planned_there(plan: Plan, backend: str, search: SearchOptions | None, *, quiet: bool) -> PlanThere:
-    """The best plan of the same question in ``backend``; ``best`` is the plan itself.  Raises NotFound, BackEndRefused."""
+    """The same question's best plan in ``backend``; ``best`` is the plan itself.  Raises NotFound, BackEndRefused."""
     from planner.cli.backend_names import BEST
     from planner.cli.progress import search_progress
     from planner.replan.other_backend import PlanThere, plan_there
@@ -72,6 +73,15 @@ def write_there(
     return data
 
 
+def keep_plan(plan: Plan, database: str | None, *, quiet: bool) -> None:
+    """Store a plan that was made on the way, and say so.  Raises what storing raises."""
+    from planner.store import open_store
+
+    with open_store(database) as store:
+        plan_id = store.save_plan(plan)
+        talk(f"stored in {store.address}; next: meshwright explain {plan_id[:12]}", quiet=quiet)
+
+
 def tell_difference(data: Mapping[str, Any], *, quiet: bool) -> None:
     """Say aloud that the files are of another plan than the one at hand."""
     if data["difference"] is not None:
@@ -97,11 +107,24 @@ def emission_data(view: Mapping[str, Any], directory: Path) -> dict[str, Any]:
         "plan_id": manifest["plan_id"],
         "step_time_s": view["step_time_s"],
         "slower_by": view["slower_by"],
-        "difference": None
-        if difference is None
-        else {key: value for key, value in difference.items() if key not in UNTOLD},
+        "difference": _told(difference),
         "assumptions": list(manifest["assumptions"]),
     }
+
+
+def there_data(there: PlanThere) -> dict[str, Any]:
+    """The plan that was taken and, where it is of another back-end, how it differs from the one at hand."""
+    return {
+        "backend": there.plan.backend,
+        "plan_id": there.plan.plan_id,
+        "step_time_s": there.plan.step_time_s,
+        "slower_by": there.slower_by,
+        "difference": _told(None if there.difference is None else there.difference.model_dump(mode="json")),
+    }
+
+
+def _told(difference: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if difference is None else {key: value for key, value in difference.items() if key not in UNTOLD}
 
 
 def emission_lines(data: Mapping[str, Any]) -> list[str]:
@@ -122,9 +145,13 @@ def difference_lines(data: Mapping[str, Any]) -> list[str]:
     difference = data["difference"]
     if difference is None:
         return []
-    changes = {each["field"]: f"{value_words(each['a'])} -> {value_words(each['b'])}" for each in difference["strategy"]}
+    changes = {
+        each["field"]: f"{value_words(each['a'])} -> {value_words(each['b'])}" for each in difference["strategy"]
+    }
     told = ", ".join(f"{name} {changes[name]}" for name in told_fields(tuple(changes)))
-    terms = sorted((each for each in difference["breakdown_s"] if each["change"]), key=lambda each: -abs(each["change"]))
+    terms = sorted(
+        (each for each in difference["breakdown_s"] if each["change"]), key=lambda each: -abs(each["change"])
+    )
     time = ", ".join(f"{term_words(each['term'])} {_signed(seconds(each['change']))}" for each in terms)
     memory = [each for each in difference["peak_memory_bytes"] if each["change"]]
     sizes = ", ".join(f"{each['term']} {_signed(gib(each['change']))}" for each in memory)
@@ -134,11 +161,11 @@ def difference_lines(data: Mapping[str, Any]) -> list[str]:
 
 def _speed(data: Mapping[str, Any]) -> str:
     """``plan 0123456789ab, 120.1 s: 2.6 % slower than plan ba9876543210``."""
-    from planner.views.words import seconds, short_id
+    from planner.views.words import close_seconds, percent, short_id
 
     slower_by, difference = data["slower_by"], data["difference"]
-    change = f"{abs(slower_by):.1%} {'slower' if slower_by >= 0 else 'faster'} than" if slower_by else "as fast as"
-    plan = f"plan {short_id(data['plan_id'])}, {seconds(data['step_time_s'])}"
+    change = f"{percent(abs(slower_by))} {'slower' if slower_by >= 0 else 'faster'} than" if slower_by else "as fast as"
+    plan = f"plan {short_id(data['plan_id'])}, {close_seconds(data['step_time_s'])}"
     return f"{plan}: {change} plan {short_id(difference['a'])}"
 
 

@@ -53,9 +53,7 @@ class Wanted:
         if self.emitted and self.out is None:
             raise DocumentInvalid("launch files need a folder", where="--out", hint="add --out DIR")
         if self.out is not None and not self.emitted:
-            raise DocumentInvalid(
-                "a folder without launch files", where="--out", hint="add --emit best, or drop --out"
-            )
+            raise DocumentInvalid("a folder without launch files", where="--out", hint="add --emit best, or drop --out")
         return self
 
     def directory(self, backend: str) -> Path:

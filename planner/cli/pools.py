@@ -73,7 +73,7 @@ def _pool(text: str) -> Cluster:
 
 
 def refuse_flags(flags: Mapping[str, bool], space: SpaceFlags, emitted: tuple[str, ...]) -> None:
-    """Refuse what plans over several pools cannot do.  Raises BackEndRefused for launch files, Conflict for the rest."""
+    """Refuse what plans over several pools cannot do.  Raises BackEndRefused for launch files, else Conflict."""
     if emitted:
         raise BackEndRefused(
             "no back-end here can run a plan whose stages have devices and sub-meshes of their own",

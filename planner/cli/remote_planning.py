@@ -46,10 +46,8 @@ def answer_remotely(service: PlanService, question: Mapping[str, Any], search: S
 
 
 def _emit(service: PlanService, plan: Plan, backend: str, wanted: Wanted) -> dict[str, Any]:
-    from planner.backends.asked import software_of
-
     directory = wanted.directory(backend)
-    name = software_of(plan).spelled if backend == BEST else backend
+    name = None if backend == BEST else backend
     data = emission_data(service.write_emission(plan.plan_id, name, wanted.launcher.value, directory), directory)
     tell_difference(data, quiet=wanted.quiet)
     return data

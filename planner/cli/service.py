@@ -91,7 +91,7 @@ class PlanService(Protocol):
         ...
 
     def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
-        """Launch files of ``NAME`` or ``NAME==RELEASE`` in a folder, from that back-end's own plan, which it keeps.
+        """Launch files of ``NAME`` or ``NAME==RELEASE`` (None = the plan's own) in a folder, from that back-end's plan.
 
         Their ``manifest``, ``step_time_s``, ``launch_notes``, ``slower_by`` (over the plan that was named) and
         ``difference`` (a ``PlanDiff`` as plain data; absent or None where the files are of the plan that was named).

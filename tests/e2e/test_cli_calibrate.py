@@ -120,10 +120,10 @@ def test_a_factor_out_of_range_in_a_file_is_refused(slow_runs: str, tmp_path: Pa
 def test_a_calibration_belongs_to_the_framework_whose_predictions_it_corrects(slow_runs: str, tmp_path: Path) -> None:
     out = tmp_path / "c.json"
     ok(calibrate(slow_runs, "--out", str(out)))
-    ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, "--calibration", str(out), "--framework", "nanotron")
+    ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, "--calibration", str(out), "--backend", "nanotron")
     assert ran.exit_code == 4
-    assert "framework tuned" in ran.stderr
-    assert "add --framework tuned" in ran.stderr
+    assert "physics tuned" in ran.stderr
+    assert "add --backend" in ran.stderr
 
 
 def test_an_unknown_calibration_is_not_found() -> None:

@@ -15,11 +15,12 @@ from planner.cli.emitting import (
     LauncherChoice,
     emission_data,
     emission_lines,
+    keep_plan,
     planned_there,
     tell_difference,
     write_there,
 )
-from planner.cli.output import OutputFormat, talk, write_answer
+from planner.cli.output import OutputFormat, write_answer
 from planner.cli.planning import Afterwards
 from planner.cli.service import PlanService, asked_service
 
@@ -112,22 +113,10 @@ def _made_here(
             done.attempt(lambda made=there.plan: keep_plan(made, database, quiet=quiet))  # type: ignore[misc]
 
 
-def keep_plan(plan: Plan, database: str | None, *, quiet: bool) -> None:
-    """Store a plan that was made on the way, and say so.  Raises what storing raises."""
-    from planner.store import open_store
-
-    with open_store(database) as store:
-        plan_id = store.save_plan(plan)
-        talk(f"stored in {store.address}; next: meshwright explain {plan_id[:12]}", quiet=quiet)
-
-
 def _from_service(
     service: PlanService, reference: str, name: str, launcher: LauncherChoice, folder: Path, quiet: bool
 ) -> dict[str, Any]:
-    if name == BEST:
-        from planner.backends.asked import software_of
-
-        name = software_of(service.stored_plan(reference)).spelled
-    data = emission_data(service.write_emission(reference, name, launcher.value, folder), folder)
+    backend = None if name == BEST else name
+    data = emission_data(service.write_emission(reference, backend, launcher.value, folder), folder)
     tell_difference(data, quiet=quiet)
     return data

@@ -70,7 +70,9 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     if not 0 < budget <= LONGEST_S:
         raise DocumentInvalid(f"{budget} s", where="--budget", hint=f"give a number above 0, up to {LONGEST_S:g}")
     pins = parse_assignments(pin or [], "--pin", pinnable_keys())
-    space = SpaceFlags(pins, parse_forbids(forbid), parse_backends(backend), memory_margin, max_step_time, min_tokens_per_s)
+    space = SpaceFlags(
+        pins, parse_forbids(forbid), parse_backends(backend), memory_margin, max_step_time, min_tokens_per_s
+    )
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
     asked = ProblemFlags(model, cluster, None, work, space, profile)
     with asked_service(server, database) as service:
