@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 if TYPE_CHECKING:
     from planner.backends.backend import BackEnd
@@ -59,9 +59,11 @@ def device_summary(device: Device) -> dict[str, Any]:
 
 def backend_summary(found: BackEnd) -> dict[str, Any]:
     """What a person asks first about a back-end; releases with the default first."""
-    from planner.backends.launch.pairs import launchers_of
+    from planner.backends.emission.emission import LauncherName
+    from planner.backends.launch.pairs import REFUSED
 
     writes_files = found.files is not None
+    launchers = [each for each in get_args(LauncherName) if writes_files and (found.name, each) not in REFUSED]
     return {
         "name": found.name,
         "title": found.title,
@@ -69,5 +71,5 @@ def backend_summary(found: BackEnd) -> dict[str, Any]:
         "releases": [each.version for each in found.releases],
         "vendors": sorted(found.vendors),
         "writes_files": writes_files,
-        "launchers": list(launchers_of(found.name)) if writes_files else [],
+        "launchers": launchers,
     }

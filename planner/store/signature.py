@@ -23,6 +23,9 @@ DOORS_OF_BACKENDS = frozenset(
 )
 """In ``planner/backends`` or the room of one: what writes, reads, checks and runs files, and decides no plan."""
 
+ASKED_BY_RULES = frozenset({"planner/native/__init__.py", "planner/native/capabilities.py"})
+"""What the native runtime can do is a rule of its back-end."""
+
 
 @cache
 def software_signature() -> str:
@@ -46,6 +49,6 @@ def deciding_sources() -> list[tuple[str, Path]]:
 
 def _decides(name: str) -> bool:
     parts = name.split("/")
-    if parts[0] != "planner" or len(parts) == 2:
+    if parts[0] != "planner" or len(parts) == 2 or name in ASKED_BY_RULES:
         return True
     return parts[1] in DECIDING_FOLDERS and not (parts[1] == "backends" and set(parts[2:]) & DOORS_OF_BACKENDS)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from planner.backends.emission.emission import BackEndName, LauncherName
 from planner.errors import BackEndRefused
 
@@ -22,12 +20,6 @@ REFUSED: dict[tuple[BackEndName, LauncherName], tuple[str, str]] = {
     ),
 }
 """(back-end, launcher) -> why not, and what instead.  What depends on the devices is refused by the launcher itself."""
-
-
-def launchers_of(backend: BackEndName) -> tuple[LauncherName, ...]:
-    """Launchers that go with a back-end."""
-    every: tuple[LauncherName, ...] = get_args(LauncherName)
-    return tuple(each for each in every if (backend, each) not in REFUSED)
 
 
 def demand_pair(backend: BackEndName, launcher: LauncherName) -> None:
