@@ -157,6 +157,7 @@ class Plan(Document):
     provenance: dict[str, Any] = Field(default_factory=dict)
     cost_per_step: float | None = None
     _older: Mapping[str, Any] | None = PrivateAttr(default=None)
+    _stored_as: str | None = PrivateAttr(default=None)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -173,7 +174,15 @@ class Plan(Document):
 
         So a plan keeps the id that it is stored, labelled and emitted under.
         """
+        if self._stored_as is not None:
+            return self._stored_as
         return self.content_hash() if self._older is None else _hash(self._older)
+
+    def stored_as(self, plan_id: str) -> Plan:
+        """The same plan under the id of a store that upgraded it for us."""
+        kept = self.model_copy()
+        kept._stored_as = plan_id
+        return kept
 
     def written(self) -> Mapping[str, Any]:
         """The JSON whose hash the id is: that which was read, for a plan of an earlier version."""
@@ -183,7 +192,7 @@ class Plan(Document):
         """A copy; a changed one is known by its own content."""
         copied = super().model_copy(update=update, deep=deep)
         if update:
-            copied._older = None
+            copied._older, copied._stored_as = None, None
         return copied
 
     def chosen(self) -> Strategy:
