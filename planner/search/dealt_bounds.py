@@ -40,14 +40,14 @@ class DealtBounds:
             self._start = position
             index = self._leaves.order[position : position + self._size]
             index = index[self._leaves.bounds[index] < cutoff_s]
-            self._bounds = self._bounded(index, cutoff_s)
+            self._bounds = self.bounds_s(index, cutoff_s)
             self._size = min(4 * self._size, MOST_LEAVES)
         return float(self._bounds[position - self._start])
 
-    def _bounded(self, index: Ints, cutoff_s: float) -> Array:
-        """Bounds of the leaves ``index``."""
+    def bounds_s(self, index: Ints, cutoff_s: float) -> Array:
+        """Bounds of the leaves ``index``; infinity where they are not below ``cutoff_s``."""
         bounds = self._leaves.bounds[index]
-        if self._rules.even:
+        if self._rules.even or len(index) == 0:
             return bounds
         if self._rules.uniform:
             bounds = np.maximum(bounds, self._wholly_relieved_s(index))

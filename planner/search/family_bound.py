@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-ROUNDING = 1e-11
+ROUNDING = 2e-13
 """Relative slack that keeps another order of the same sums below what the exact search finds."""
 
 

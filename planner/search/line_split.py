@@ -14,7 +14,7 @@ from planner.candidate import Candidate, Split
 from planner.memory.moments import Moment
 from planner.search.bound import BoundTerms
 from planner.search.evaluate import evaluate_split
-from planner.search.line_bound import LineBound
+from planner.search.line_bound import ROUNDING, LineBound
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes, step_objective
 from solver.check import check_partition
@@ -29,7 +29,8 @@ def best_line(context: RowContext, rules: SplitRules, cutoff_s: float, known: Ca
     best = known
     for fixed, bound_s in _relief_choices(context, rules, cutoff_s if best is None else best.step_time_s):
         below_s = cutoff_s if best is None else best.step_time_s
-        if bound_s >= below_s:
+        # Below by no more than what the bound gives away to rounding is not below.
+        if bound_s * (1 + 2 * ROUNDING) >= below_s:
             break
         found = _best_line(context, rules, below_s, fixed)
         if found is not None:
@@ -42,15 +43,13 @@ def _relief_choices(context: RowContext, rules: SplitRules, cutoff_s: float) -> 
 
     None: every stage chooses for itself.  A number: every chunk relieves that many layers.
     """
-    strategy, layers = context.strategy, context.costs.model.num_layers
-    if not rules.uniform or (strategy.recompute == "none" and not strategy.activation_offload):
+    relieves = context.strategy.recompute != "none" or context.strategy.activation_offload
+    if relieves and not rules.uniform:
         return [(None, 0.0)]
-    if rules.whole or strategy.recompute != "full":
-        return [(layers, 0.0)]
     terms = BoundTerms(context.costs, context.row, context.cost)
     pairs = LineBound(context.costs, rules, context.row, context.cost, terms.tail_s).pairs(cutoff_s)
-    order = np.argsort(pairs.step_s, kind="stable")
-    return list(zip(pairs.relieved[order].tolist(), pairs.step_s[order].tolist(), strict=True))
+    order = np.argsort(pairs.step_s, kind="stable").tolist()
+    return [(int(pairs.relieved[at]) if relieves else None, float(pairs.step_s[at])) for at in order]
 
 
 def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: int | None) -> Candidate | None:
