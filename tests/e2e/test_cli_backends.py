@@ -103,11 +103,11 @@ def test_emit_without_a_name_is_for_the_plans_own_back_end(home: Home, tmp_path:
 def test_emit_for_another_back_end_plans_there_stores_and_tells_the_difference(home: Home, tmp_path: Path) -> None:
     plan = home.answer("plan", *SMALL, *WORK, "--backend", "megatron")
     out = tmp_path / "out"
-    words = ("emit", plan["plan_id"], "--backend", "torchtitan==0.2.2", "--out", str(out))
+    words = ("emit", plan["plan_id"], "--backend", "torchtitan==0.3.0", "--out", str(out))
     made = home.answer(*words)
     assert home.plan_ids() == {plan["plan_id"], made["plan_id"]}
     assert manifest(out)["plan_id"] == made["plan_id"]
-    assert (manifest(out)["backend"], manifest(out)["release"]) == ("torchtitan", "0.2.2")
+    assert (manifest(out)["backend"], manifest(out)["release"]) == ("torchtitan", "0.3.0")
     there = home.answer("plans", "show", made["plan_id"])
     assert made["slower_by"] == pytest.approx(there["step_time_s"] / plan["step_time_s"] - 1)
     difference = made["difference"]
