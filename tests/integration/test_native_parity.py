@@ -40,6 +40,8 @@ def _strategy(**switches: Any) -> Strategy:
     # Dispatch on the CPU costs per call, so tp, cp and experts run few larger micro-batches.
     few = max(switches.get(axis, 1) for axis in ("tp", "cp", "ep")) > 1
     size = switches.setdefault("micro_batch_size", (2 if dp > 1 else 4) if few else 1)
+    # torch's stages reduce gradients behind the last backward pass.
+    switches.setdefault("overlap_grad_reduce", switches.get("pp", 1) == 1)
     return Strategy(**{"num_microbatches": 8 // dp // size, **switches})
 
 

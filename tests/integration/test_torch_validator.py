@@ -85,7 +85,7 @@ def test_random_plans_are_accepted(torch_worker: Worker) -> None:
             model=load_model(name),
             cluster=load_cluster("dgx-h100", 64),
             workload=Workload(global_batch_size=128, sequence_length=4096),
-            constraints=Constraints(target="native"),
+            constraints=Constraints(backends=("native",)),
         )
         for plan in list(random_plans(problem, 3, 40))[:12]:
             verdict = torch_worker.ask(VALIDATOR.request(folder_of(emit(plan, "torchrun"))))
