@@ -43,8 +43,10 @@ class Entry:
     search: Search | None = None
     result: SearchResult = field(default_factory=SearchResult)
     reason: str = ""
+    holder: Entry | None = None
+    """Another back-end of the question with the same physics whose space holds this one's."""
     copied: bool = False
-    """Whether the answer is another back-end's, whose space holds this one's."""
+    """Whether the answer is the holder's."""
 
     @property
     def best(self) -> Candidate | None:
@@ -74,11 +76,13 @@ def compare_backends(
     """Search every back-end; what cannot run the problem at all has its reason."""
     incumbent = Incumbent()
     entries = [_entry(problem, each, options, incumbent) for each in asked]
+    for entry in entries:
+        entry.holder = next((each for each in entries if _holds(each, entry)), None)
     running = sorted((each for each in entries if each.search is not None), key=least_bound_s)
     for position, entry in enumerate(running):
-        holder = _holder(entry, entries)
-        if holder is not None:
-            _copy(entry, holder)
+        if entry.holder is not None and _answers(entry.holder, entry):
+            # What is best in a space is best in every part of it that holds it.
+            entry.result, entry.copied = entry.holder.result, True
             continue
         assert entry.search is not None
         if progress is not None:
@@ -121,9 +125,10 @@ def _entry(problem: Problem, wanted: Software, options: SearchOptions, incumbent
 
 
 def least_bound_s(entry: Entry) -> float:
-    """The bound of the most promising strategy of a back-end that is searched."""
-    assert entry.search is not None
-    return entry.search.least_bound_s
+    """The bound of the most promising strategy of a back-end that is searched, or of the space that holds its own."""
+    search = entry.search if entry.holder is None else entry.holder.search
+    assert search is not None
+    return search.least_bound_s
 
 
 def _found_first(entry: Entry) -> tuple[float, bool]:
@@ -154,21 +159,20 @@ def _over_all(progress: Progress, running: Sequence[Entry], position: int, incum
     return told
 
 
-def _holder(entry: Entry, entries: Sequence[Entry]) -> Entry | None:
-    """A back-end that was searched, whose space holds this one's and whose best plan this one can run."""
-    for other in entries:
-        best, held_by = other.best, other.software.backend
-        if held_by.name != entry.software.backend.inside or best is None or not other.result.complete:
-            continue
-        same = other.hardware.physics == entry.hardware.physics and other.software.release is held_by.releases[0]
-        if same and not BackEndRules(entry.problem).refuses(best.strategy, best.split.chunk_layers):
-            return other
-    return None
+def _holds(one: Entry, other: Entry) -> bool:
+    """Whether every plan of ``other`` is a plan of ``one`` with the same numbers, and both are searched."""
+    held_by = one.software.backend
+    named = held_by.name == other.software.backend.inside and one.software.release is held_by.releases[0]
+    searched = one.search is not None and other.search is not None
+    return named and searched and one.hardware.physics == other.hardware.physics
 
 
-def _copy(entry: Entry, holder: Entry) -> None:
-    """What is best in a space is best in every part of it that holds it."""
-    entry.result, entry.copied = holder.result, True
+def _answers(holder: Entry, entry: Entry) -> bool:
+    """Whether the best plan of the back-end that holds it is one that ``entry`` can run."""
+    best = holder.best
+    if best is None or not holder.result.complete:
+        return False
+    return not BackEndRules(entry.problem).refuses(best.strategy, best.split.chunk_layers)
 
 
 def _why_none(entry: Entry) -> str:
