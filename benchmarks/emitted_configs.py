@@ -1,7 +1,8 @@
 """Does any back-end refuse what we emit?  ``python -m benchmarks.emitted_configs --backend megatron --count 2000``.
 
 Random feasible plans over every built-in model and every cluster of the catalogue are emitted and shown to the
-back-end's and the launcher's own validators.  Prints how many were refused (there should be none) and how long a validator took.
+back-end's and the launcher's own validators.  Prints how many were refused (there should be none) and how long a
+validator took.
 """
 
 from __future__ import annotations
