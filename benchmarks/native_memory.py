@@ -35,6 +35,8 @@ from torch.distributed.tensor import _sharding_prop
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from planner.assemble_plan import assemble_plan
+from planner.backends.asked import inside
+from planner.backends.registry import software
 from planner.candidate import Split
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, problem_hardware
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
@@ -127,15 +129,18 @@ def predicted_plan(spec: ModelSpec, strategy: Strategy, sequence_length: int = 4
     """The estimate with the native trainer's traits, every layer under the strategy's policy."""
     workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=sequence_length)
     cluster = load_cluster("dgx-h100", strategy.world_size)
-    problem = Problem(model=spec, cluster=cluster, workload=workload, framework="native")
-    hardware = problem_hardware(problem)
+    problem = Problem(model=spec, cluster=cluster, workload=workload)
+    native = software("native")
+    hardware = problem_hardware(problem, native.release.physics)
     relieved = 0 if strategy.recompute == "none" else spec.num_layers
-    context = strategy_context(problem, hardware, strategy)
+    context = strategy_context(inside(problem, native), hardware, strategy)
     even = (spec.num_layers // strategy.num_chunks,) * strategy.num_chunks
     candidate = evaluate_split(context, Split(even, (relieved,) * strategy.pp))
     report = SearchReport(enumerated=1, pruned={}, bounded=0, evaluated=1, proof="given")
     step_s = candidate.step_time_s
-    return assemble_plan(problem, hardware, candidate, status="feasible", lower_bound_s=step_s, report=report)
+    return assemble_plan(
+        problem, hardware, candidate, software=native, status="feasible", lower_bound_s=step_s, report=report
+    )
 
 
 def predicted(plan: Plan, stage: int = 0) -> Bytes:

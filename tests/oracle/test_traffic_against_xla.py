@@ -24,6 +24,7 @@ from planner.backends.maxtext.version import CONFIG_FILE
 from planner.backends.maxtext.write import emit
 from planner.communication_bill import communication_bill
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
+from planner.physics.physics import TUNED
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
@@ -76,7 +77,7 @@ def billed(strategy: Strategy, *, experts: bool) -> Counter[tuple[str, str]]:
     """Elements a rank gathers, reduces and exchanges for ``LAYERS`` layers, embedding and head left out."""
     total: Counter[tuple[str, str]] = Counter()
     for layers, sign in ((2 * LAYERS, 1), (LAYERS, -1)):
-        for line in communication_bill(plan(strategy, layers, experts=experts, weightless_norms=True)):
+        for line in communication_bill(plan(strategy, layers, experts=experts, weightless_norms=True), TUNED):
             elements = sign * line.bytes_per_step / ELEMENT_BYTES
             for kind in halves(line.operation):
                 total[line.axis, kind] += round(elements)
