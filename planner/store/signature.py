@@ -26,6 +26,9 @@ UNDECIDING_BACKEND_PARTS = frozenset(
 )
 """Folders and files of ``planner/backends`` that search nothing: they write, read and check what was found."""
 
+DECIDING_FILES = frozenset({"planner/native/__init__.py", "planner/native/capabilities.py"})
+"""What the native runtime says that it can do; the space of the native back-end asks it."""
+
 
 @cache
 def software_signature() -> str:
@@ -49,7 +52,7 @@ def deciding_sources() -> list[tuple[str, Path]]:
 
 def _decides(name: str) -> bool:
     parts = name.split("/")
-    if parts[0] != "planner" or len(parts) == 2:
+    if parts[0] != "planner" or len(parts) == 2 or name in DECIDING_FILES:
         return True
     if parts[1] == "backends" and (UNDECIDING_BACKEND_PARTS.intersection(parts) or parts[-1].endswith("_worker.py")):
         return False
