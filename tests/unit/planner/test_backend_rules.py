@@ -49,10 +49,11 @@ CLUSTERS = {"mindspeed": "ascend-910b-8"}
 def _rules(backend: str, model: str) -> BackEndRules:
     workload = Workload(global_batch_size=512, sequence_length=4096)
     constraints = Constraints(backends=(backend,))
+    cluster = load_cluster(CLUSTERS.get(backend, "dgx-h100"), 64)
     return BackEndRules(
         Problem(
             model=builtin_model(model),
-            cluster=load_cluster(CLUSTERS.get(backend, "dgx-h100"), 64),
+            cluster=cluster,
             workload=workload,
             constraints=constraints,
         )
