@@ -58,8 +58,8 @@ such layers in every layer (core/transformer/multi_latent_attention.py:519-613),
 projection overlaps.
 
 Before Blackwell tensor parallelism wants CUDA_DEVICE_MAX_CONNECTIONS = 1 and expert overlap a larger number
-(training/arguments.py:1413-1436); our files set 32 for expert overlap (``backends.megatron.environment``), so that one is
-counted and tensor-parallel overlap is not: which of the two wins is the release's words, how much is *not studied*.
+(training/arguments.py:1413-1436); our files set 32 for expert overlap (``backends.megatron.environment``), so that one
+is counted and tensor-parallel overlap is not: which of the two wins is the release's words, how much is *not studied*.
 
 Expert overlap runs one more chunk forward before an interleaved pipeline's first backward pass
 (core/pipeline_parallel/schedules.py:939-943).  Times and memory beside that: *not studied*."""

@@ -38,6 +38,6 @@ TORCHTITAN_COMPILED = replace(
     summary="torchtitan 0.3.0 as we emit it: compiled layers and loss, FSDP2",
     unfused=frozenset(),
 )
-"""Our files compile model and loss (``planner.backends.torchtitan.values``, compiling) and choose FlexAttention, which the
-compiler makes a kernel of; its rate is taken as FlashAttention-2's.  Times and what the compiler keeps: *not studied*;
+"""Our files compile model and loss (``planner.backends.torchtitan.values``, compiling) and choose FlexAttention, which
+the compiler makes a kernel of; its rate is taken as FlashAttention-2's.  Times and what the compiler keeps: *not studied*;
 logits as in the eager loss."""

@@ -30,7 +30,7 @@ def keys(*, overlap: bool = False) -> LayerKeys:
 
 
 def communication_s(traits: Physics, *, overlap: bool = False) -> tuple[float, float]:
-    hardware = hardware_of(load_cluster("dgx-h100"), "bf16", framework=traits)
+    hardware = hardware_of(load_cluster("dgx-h100"), "bf16", physics=traits)
     sums = layer_kind(OPERATORS, keys(overlap=overlap), hardware).sums
     return float(sums.communication_forward_s[0]), float(sums.communication_backward_s[0])
 

@@ -24,7 +24,7 @@ LOOPED = Strategy(pp=4, vpp=2, dp_shard=4, ep=4, num_microbatches=8, schedule="i
 
 
 def flights(strategy: Strategy, traits: Physics) -> list[float]:
-    hardware = hardware_of(load_cluster("dgx-h100", num_devices=16), "bf16", framework=traits)
+    hardware = hardware_of(load_cluster("dgx-h100", num_devices=16), "bf16", physics=traits)
     reliefs = (Relief(),)
     workload = Workload(global_batch_size=32, sequence_length=2048)
     costs = CostModel(load_model("mixtral-8x7b"), workload, hardware, reliefs)

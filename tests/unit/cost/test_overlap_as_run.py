@@ -23,7 +23,7 @@ CORE = physics_by_name()["megatron-core"]
 
 
 def layer_s(model: str, cluster: str, strategy: Strategy, traits: Physics) -> float:
-    hardware = hardware_of(load_cluster(cluster, num_devices=32), "bf16", framework=traits)
+    hardware = hardware_of(load_cluster(cluster, num_devices=32), "bf16", physics=traits)
     costs = CostModel(load_model(model), WORKLOAD, hardware, (Relief(),))
     rows = StrategyRows.of([strategy], (Relief(),))
     return float(costs.rows(rows).layer_s.sum())

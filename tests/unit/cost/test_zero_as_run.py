@@ -28,7 +28,7 @@ REDUCES_LAST = replace(KEEPS_WHOLE, pipeline_reduces_last=True)
 
 
 def costed(strategy: Strategy, traits: Physics) -> tuple[CostModel, StrategyRows, RowCost]:
-    hardware = hardware_of(load_cluster("dgx-h100", num_devices=32), "bf16", framework=traits)
+    hardware = hardware_of(load_cluster("dgx-h100", num_devices=32), "bf16", physics=traits)
     costs = CostModel(MODEL, WORKLOAD, hardware, RELIEFS)
     rows = StrategyRows.of([strategy], RELIEFS)
     return costs, rows, costs.rows(rows)
