@@ -39,9 +39,9 @@ def estimate(
     """Predict one strategy, with its layers dealt optimally or as ``chunk_layers`` says.
 
     Of several back-ends the fastest that runs the strategy answers, one in which it fits before one in which it does
-    not; the others stand in the plan's table.  A strategy that does not fit gives a plan of status ``infeasible``, with the
-    memory that it would need.  Raises FindingsInvalid with every broken rule of legality and of the (first) back-end,
-    beside the fields that were ``given`` (None = all of them).
+    not; the others stand in the plan's table.  A strategy that does not fit gives a plan of status ``infeasible``, with
+    the memory that it would need.  Raises FindingsInvalid with every broken rule of legality and of the (first)
+    back-end, beside the fields that were ``given`` (None = all of them).
     """
     made, refused = list[Plan](), list[FindingsInvalid]()
     answers = list[BackEndAnswer]()

@@ -39,5 +39,5 @@ TORCHTITAN_COMPILED = replace(
     unfused=frozenset(),
 )
 """Our files compile model and loss (``planner.backends.torchtitan.values``, compiling) and choose FlexAttention, which
-the compiler makes a kernel of; its rate is taken as FlashAttention-2's.  Times and what the compiler keeps: *not studied*;
-logits as in the eager loss."""
+the compiler makes a kernel of; its rate is taken as FlashAttention-2's.  Times and what the compiler keeps: *not
+studied*; logits as in the eager loss."""
