@@ -168,7 +168,7 @@ def test_model_rules_can_be_left_out_of_the_search() -> None:
 @pytest.mark.parametrize("pair", SPACE.columns.apart)
 def test_axes_apart_are_refused_together(pair: tuple[str, str]) -> None:
     """The search does not try what rules refuse whatever else the strategy says."""
-    both = replace(BASE, cp_kind="all_to_all", **dict.fromkeys(pair, 2))
+    both = Strategy.from_dict({**BASE.to_dict(), "cp_kind": "all_to_all", **dict.fromkeys(pair, 2)})
     assert TABLE.violations(given(both, make_moe_model() if "ep" in pair else None), model_too=False) != []
 
 
