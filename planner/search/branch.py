@@ -35,7 +35,7 @@ from planner.search.row_context import RowContext, row_context
 from planner.search.search_result import SearchResult, degrees
 from planner.search.setups import SharedSetups, layouts_by_setup, shardings_by_setup
 from planner.search.space import Space
-from planner.search.split import best_split
+from planner.search.split import best_split, even_split
 from planner.search.split_terms import SplitRules
 from planner.search.stage_capacity import MemoryLimits
 from planner.strategy_rows import StrategyRows
@@ -320,6 +320,9 @@ class Search:
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
         self.result.evaluated += 1
         candidate = best_split(context, self.rules, cutoff_s)
+        if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
+            # Where a back-end takes equal chunks only (with some schedules and offloads), that dealing may still do.
+            candidate = even_split(context, self.rules, cutoff_s)
         if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
             self.result.pruned[BACKEND_RULES] += 1
             self.result.evaluated -= 1
