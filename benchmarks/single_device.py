@@ -34,7 +34,6 @@ from typing import Any, get_args
 import torch
 import torch.distributed as dist
 
-from planner.assemble_plan import assemble_plan
 from planner.backends.known_physics import FRAMEWORKS
 from planner.candidate import Split
 from planner.cost.hardware import FRAMEWORK_BYTES, WORKSPACE_BYTES, problem_hardware
@@ -46,6 +45,7 @@ from planner.native.rank_command import start_process_group
 from planner.native.settings import DeviceKind, TrainSettings
 from planner.plan import Plan, SearchReport
 from planner.problem import Problem, Workload
+from planner.search.assemble_plan import assemble_plan
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 from planner.strategy import RecomputeModule, RecomputePolicy, Strategy

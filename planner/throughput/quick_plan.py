@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner.assemble_plan import assemble_plan
 from planner.backends.asked import asked_software, inside, problem_hardware, why_not_these_devices
 from planner.backends.backend import Software
 from planner.cost.hardware import Hardware
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan, SearchReport
 from planner.problem import Constraints, Problem
+from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import Search
 from planner.search.find import OPTIMAL_GAP

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.backends.backend import Software
-from planner.calibration.factors import factor_words
 from planner.candidate import Candidate, StageBill
 from planner.cost.efficiency import DEFAULT_MATMUL_FRACTION
 from planner.cost.hardware import Hardware
 from planner.coverage.coverage import Coverage, coverage
+from planner.factors import factor_words
 from planner.model.flops import model_flops_per_token, vision_flops_per_image
 from planner.physics.kernels import AttentionChoice
 from planner.physics.physics import TUNED, Physics
