@@ -1,8 +1,8 @@
 """Which back-end runs the question fastest?  One search a back-end, one incumbent over all of them.
 
-Each back-end is searched in its own space under its own physics, the most promising bound first.  With U the step time of
-the fastest plan found so far by anybody, and u that of the back-end's own best, a strategy is left out once its bound
-reaches ::
+Each back-end is searched in its own space under its own physics, the most promising bound first.  With U the step time
+of the fastest plan found so far by anybody, and u that of the back-end's own best, a strategy is left out once its
+bound reaches ::
 
     max(U, u (1 - NEAR))
 
@@ -97,8 +97,9 @@ def compare_backends(
 
 
 def unrestricted_entry(problem: Problem, options: SearchOptions, below_s: float) -> Entry:
-    """The best of the whole declared space under the neutral physics up to ``NEAR``, where it is so much faster than
-    ``below_s``; ``options.time_limit_s`` is what the searches before it left.
+    """The best of the whole declared space under the neutral physics, within ``NEAR``.
+
+    None where it is not faster than ``below_s`` by as much; ``options.time_limit_s``: what earlier searches left.
     """
     # Nobody's step time is below zero: the search is never the fastest one, so it comes near its optimum only.
     entry = _entry(problem, software(UNRESTRICTED), replace(options, top_k=0), Incumbent(step_time_s=0.0))

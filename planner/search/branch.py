@@ -76,8 +76,8 @@ class Search:
         self.deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
         self._incumbent_s = float("inf")
         self.incumbent, self.near = Incumbent(), 0.0
-        """The fastest plan of all searches that share it, and how near to its own optimum this search must come where it is
-        not the one that finds that plan (``planner.search.across_backends``)."""
+        """The fastest plan of all searches that share it, and how near to its own optimum this search must come where
+        it is not the one that finds that plan (``planner.search.across_backends``)."""
         self._reached_s: float | None = None
         self.alternatives = Alternatives(options.top_k, self.result)
 

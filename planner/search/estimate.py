@@ -37,10 +37,10 @@ def estimate(
 ) -> Plan:
     """Predict one strategy, with its layers dealt optimally or as ``chunk_layers`` says.
 
-    Of several back-ends the fastest that runs the strategy answers, one in which it fits before one in which it does not;
-    the others stand in the plan's table.  A strategy that does not fit gives a plan of status ``infeasible``, with the
-    memory that it would need.  Raises FindingsInvalid with every broken rule of legality and of the (first) back-end,
-    beside the fields that were ``given`` (None = all of them).
+    Of several back-ends the fastest that runs the strategy answers, one in which it fits before one in which it does
+    not; the others stand in the plan's table.  A strategy that does not fit gives a plan of status ``infeasible``, with
+    the memory that it would need.  Raises FindingsInvalid with every broken rule of legality and of the (first)
+    back-end, beside the fields that were ``given`` (None = all of them).
     """
     made, refused = list[Plan](), list[FindingsInvalid]()
     answers = list[BackEndAnswer]()
@@ -156,7 +156,7 @@ def strategy_findings(
     chunk_layers: tuple[int, ...] | None,
     given: Collection[str] | None = None,
 ) -> list[Finding]:
-    """Every rule of legality, else of the problem's one back-end, that a strategy with this dealing of layers breaks."""
+    """Every rule of legality, else of the problem's one back-end, that a strategy with this dealing breaks."""
     shape = model_shape(problem.model, problem.workload, problem.cluster.num_devices)
     broken = [rule for rule, breaks in broken_rules(context.row, shape) if breaks[0]]
     if broken:

@@ -120,8 +120,8 @@ def _nothing(problem: Problem, compared: Compared, options: SearchOptions) -> Ex
 def _report(entries: Sequence[Entry], proved: bool) -> SearchReport:
     """What all searches looked at; an answer that was copied was looked at once."""
     proof = (
-        "every strategy of the spaces of all back-ends that were asked was evaluated or has a lower bound that is not below"
-        " this plan"
+        "every strategy of the spaces of all back-ends that were asked was evaluated or has a lower bound that is not"
+        " below this plan"
         if proved
         else "stopped early: the lower bound is the smallest bound of what was not examined"
     )

@@ -1,13 +1,14 @@
 """Which pins can the back-end not take, by which of its rules, and which other values would it take?
 
-Pins are in conflict with a back-end when nothing is left under them that it runs.  Of several pins the smallest set that
-still leaves nothing is named: they are let go one after the other, and a pin whose absence changes nothing stays away.
+Pins are in conflict with a back-end when nothing is left under them that it runs.  Of several pins the smallest set
+that still leaves nothing is named: they are let go one after the other, and a pin whose absence changes nothing stays
+away.
 What is left needs every one of its members (an irreducible set; the deletion filter of Chinneck and Dravnieks, ORSA
 Journal on Computing 3, 1991).
 
 *Nothing is left* means: the back-end's columns (``planner.backends.rules.columns``) hold no strategy, or all of them
-break a rule of its.  Rules are asked without a split, about some strategies of every kind, so that the cost does not grow
-with the cluster.
+break a rule of its.  Rules are asked without a split, about some strategies of every kind, so that the cost does not
+grow with the cluster.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class PinConflict:
 
 
 def pin_conflict(problem: Problem) -> PinConflict | None:
-    """The smallest set of pins and forbids that the problem's one back-end cannot take; None when it is not for them."""
+    """The smallest set of pins and forbids that the problem's back-end cannot take; None when it is not for them."""
     constraints, name = problem.constraints, the_software(problem).name
     names = (*constraints.pins, *constraints.forbids)
     if name == UNRESTRICTED or not names or _leaves_something(problem):

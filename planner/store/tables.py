@@ -5,7 +5,7 @@
     plans       answers, immutable, with the columns that lists filter by
     searches    which software found which plan for which problem, and how long that took
     labels      names for plans, versioned: a label moves, its history stays
-    emissions   what was written for which target
+    emissions   what was written for which back-end
     named_documents   models, clusters and profiles under names of their own, versioned like labels
     api_keys          who may ask the service: hashes, scopes, expiry
     idempotency_keys  requests that a client may repeat, and what they were answered

@@ -86,7 +86,7 @@ def quick_plan(problem: Problem, time_limit_s: float) -> Plan:
 def _fastest(
     candidates: Sequence[_Candidate], end_s: float, narrow: bool
 ) -> tuple[tuple[_Candidate, SearchResult] | None, list[SearchResult]]:
-    """The fastest plan of all back-ends, and what each of the searches gave; a slower back-end is left as soon as it is."""
+    """The fastest plan of all back-ends, and what each of the searches gave; slower back-ends are left early."""
     incumbent, found, results = Incumbent(), None, []
     for each in candidates:
         own = each.problem

@@ -36,7 +36,7 @@ BACKEND = BackEnd(
     validators=_validators,
     not_started_by={
         "ray-train": (
-            "Ray Train shows all devices of a node to each of its workers only for NVIDIA, and MindSpeed runs on Ascend",
+            "Ray Train shows all devices of a node to each of its workers only for NVIDIA, and MindSpeed is for Ascend",
             "use --launcher ray or ascendjob",
         ),
     },
