@@ -95,6 +95,9 @@ def test_the_problems_are_of_every_kind() -> None:
     assert len(plans) >= len(SEEDS) // 2
     assert len({plan.backend for plan in plans}) >= 2
     assert any(row.step_time_s is None for plan in plans for row in plan.backends)
+    neutral = {each.name for each in with_files() if each.releases[0].physics == TUNED}
+    assert sum(plan.backend in neutral for plan in plans) >= 5
+    assert any(plan.unrestricted is not None for plan in plans)
 
 
 @pytest.mark.parametrize("seed", SEEDS[:20])
@@ -123,15 +126,13 @@ def test_copying_happens() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_faster_than_the_unrestricted_space_under_the_same_physics(seed: int) -> None:
-    free, looked_at = alone(seed, UNRESTRICTED), 0
+    free = alone(seed, UNRESTRICTED)
     for each in with_files():
         single = alone(seed, each.name) if each.releases[0].physics == TUNED else None
         if single is not None:
-            looked_at += 1
             assert free is not None
             assert free.step_time_s <= single.step_time_s * (1 + ROUNDING)
     plan = together(seed)
-    assert looked_at or plan is None or free is not None
     if plan is not None and plan.unrestricted is not None:
         assert free is not None
         told = plan.unrestricted
