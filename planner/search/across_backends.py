@@ -112,8 +112,8 @@ def unrestricted_entry(problem: Problem, options: SearchOptions, below_s: float)
 def _entry(problem: Problem, wanted: Software, options: SearchOptions, incumbent: Incumbent) -> Entry:
     own = inside(problem, wanted)
     entry = Entry(wanted, own, problem_hardware(own, wanted.release.physics))
-    refused = [why_not_these_devices(wanted, problem), *BackEndRules(own).always()]
-    entry.reason = "; ".join(each for each in refused if each)
+    # Devices of another maker say enough: what its rules say of them beside is the same in more words.
+    entry.reason = why_not_these_devices(wanted, problem) or "; ".join(BackEndRules(own).always())
     if not entry.reason:
         entry.search = Search(own, entry.hardware, options)
         entry.search.incumbent = incumbent

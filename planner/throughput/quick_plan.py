@@ -55,9 +55,9 @@ def quick_plan(problem: Problem, time_limit_s: float) -> Plan:
     candidates, refused = list[_Candidate](), list[str]()
     for each in asked_software(problem):
         own = inside(problem, each)
-        wrong = [why_not_these_devices(each, problem), *BackEndRules(own).always()]
-        if any(wrong):
-            refused.append(f"{each.name}: {'; '.join(word for word in wrong if word)}")
+        wrong = why_not_these_devices(each, problem) or "; ".join(BackEndRules(own).always())
+        if wrong:
+            refused.append(f"{each.name}: {wrong}")
         else:
             hardware = problem_hardware(own)
             candidates.append(_Candidate(each, own, hardware, _bound_s(own, hardware)))
