@@ -34,7 +34,6 @@ from torch.distributed.pipelining._utils import InferenceMode
 from torch.distributed.tensor import _sharding_prop
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from planner.assemble_plan import assemble_plan
 from planner.backends.asked import problem_hardware, the_software
 from planner.candidate import Split
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES
@@ -46,6 +45,7 @@ from planner.native.pipeline import PipelineRunner
 from planner.native.settings import TrainSettings
 from planner.plan import Plan, SearchReport
 from planner.problem import Constraints, Problem, Workload
+from planner.search.assemble_plan import assemble_plan
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 from planner.strategy import Strategy

@@ -34,7 +34,6 @@ from typing import Any, get_args
 import torch
 import torch.distributed as dist
 
-from planner.assemble_plan import assemble_plan
 from planner.backends.asked import problem_hardware, the_software
 from planner.backends.registry import backends
 from planner.candidate import Split
@@ -47,6 +46,7 @@ from planner.native.rank_command import start_process_group
 from planner.native.settings import DeviceKind, TrainSettings
 from planner.plan import Plan, SearchReport
 from planner.problem import Constraints, Problem, Workload
+from planner.search.assemble_plan import assemble_plan
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 from planner.strategy import RecomputeModule, RecomputePolicy, Strategy

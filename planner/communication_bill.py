@@ -237,7 +237,7 @@ class _Bill:
                 yield line(each, microbatches, microbatches)
 
     def _calls(self, each: StepExchange, parameters: Array, parallel: DataParallelism) -> float:
-        """Collectives in which a framework sends what it sends once a step."""
+        """Collectives in which a back-end sends what it sends once a step."""
         framework, calls = self.hardware.physics, np.ones(1)
         if each.operation == "all_gather" and framework.gather_by_tensor:
             calls = parameters * parallel.tensors_per_parameter

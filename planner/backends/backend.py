@@ -15,7 +15,7 @@ back-end without ``files`` predicts and is searched, but nothing can be written 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from planner.backends.rules.columns import Columns
@@ -94,7 +94,9 @@ class BackEnd:
     validators: Callable[[], tuple[Validator, ...]] = tuple
     tiny_run: Callable[[], Runner] | None = None
     inside: str = ""
-    """Another back-end with the same physics whose space holds all of this one's."""
+    """Another back-end whose default release has the same physics and a space that holds all of this one's."""
+    not_started_by: Mapping[LauncherName, tuple[str, str]] = field(default_factory=dict)
+    """Launchers that cannot start it: why not, and what instead."""
 
     def release(self, version: str) -> Release | None:
         """The release of that name, None where there is none."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from planner.calibration.document import Calibration
-    from planner.calibration.factors import AppliedCalibration
+    from planner.factors import AppliedCalibration
     from planner.problem import Problem
 
 

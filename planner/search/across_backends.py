@@ -101,7 +101,7 @@ def compare_backends(
 
 
 def unrestricted_entry(problem: Problem, options: SearchOptions, below_s: float) -> Entry:
-    """The best of the whole declared space under the neutral physics, up to ``NEAR``, if faster than ``below_s``.
+    """The best of the whole declared space under the neutral physics, up to ``NEAR``; faster than ``below_s`` or none.
 
     ``options.time_limit_s`` is what the searches before it left.
     """
@@ -116,8 +116,8 @@ def unrestricted_entry(problem: Problem, options: SearchOptions, below_s: float)
 def _entry(problem: Problem, wanted: Software, options: SearchOptions, incumbent: Incumbent) -> Entry:
     own = inside(problem, wanted)
     entry = Entry(wanted, own, problem_hardware(own, wanted.release.physics))
-    refused = [why_not_these_devices(wanted, problem), *BackEndRules(own).always()]
-    entry.reason = "; ".join(each for each in refused if each)
+    # Devices of another maker say enough: what its rules say of them beside is the same in more words.
+    entry.reason = why_not_these_devices(wanted, problem) or "; ".join(BackEndRules(own).always())
     if not entry.reason:
         entry.search = Search(own, entry.hardware, options)
         entry.search.incumbent = incumbent

@@ -204,9 +204,9 @@ class BoundTerms:
         Where moments are billed apart, gradients may not exist yet when the activations are largest.
         """
         ones, ranks = np.ones(len(self.rows), dtype=np.int64), np.maximum(parallel.ranks, 1.0)
-        framework = self.costs.hardware.physics
-        leanest = state_bytes(self.costs.workload, 3 * ones, ranks, ones, framework)
-        return leanest.weights if framework.moments_apart else leanest.total
+        physics = self.costs.hardware.physics
+        leanest = state_bytes(self.costs.workload, 3 * ones, ranks, ones, physics)
+        return leanest.weights if physics.moments_apart else leanest.total
 
     def mean_state_bytes(self) -> Array:
         """What the mean device needs for its states alone, whatever is relieved: [R]."""

@@ -350,10 +350,10 @@ class Search:
         own_s = min(cutoff_s, self._incumbent_s, surely_s)
         if own_s <= self.incumbent.step_time_s:
             return own_s
-        # Without a plan of its own a search that only the fastest plan counts for is not without a cutoff.
-        return (
-            self.incumbent.step_time_s if self.near >= 1.0 else max(self.incumbent.step_time_s, own_s * (1 - self.near))
-        )
+        if self.near >= 1.0:
+            # Only the fastest plan of all counts; own_s may be infinite.
+            return self.incumbent.step_time_s
+        return max(self.incumbent.step_time_s, own_s * (1.0 - self.near))
 
     def _late(self) -> bool:
         if self.options.stop is not None and self.options.stop():

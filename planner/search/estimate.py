@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.assemble_plan import assemble_plan
 from planner.backends.asked import asked_software, inside, problem_hardware, the_software, why_not_these_devices
 from planner.backends.backend import Software
 from planner.backends.rules.legality import broken_rules, model_shape
@@ -17,6 +16,7 @@ from planner.cost.hardware import Hardware
 from planner.errors import NoFeasiblePlan
 from planner.plan import BackEndAnswer, Plan, SearchReport
 from planner.problem import Problem
+from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import split_rules
 from planner.search.evaluate import evaluate_split

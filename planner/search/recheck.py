@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from planner.assemble_plan import assemble_plan
 from planner.backends.asked import asked_software, problem_hardware, problem_of, software_of
 from planner.candidate import Candidate, Split
 from planner.cost.hardware import Hardware
 from planner.plan import Plan, StagePlan
 from planner.problem import Problem
+from planner.search.assemble_plan import assemble_plan
 from planner.search.branch import memory_limit_bytes, split_rules
 from planner.search.choices import checked_pins
 from planner.search.device_counts import cut_to, slowest_allowed_s

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner.assemble_plan import assemble_plan
 from planner.backends.asked import asked_software, inside, problem_hardware, why_not_these_devices
 from planner.backends.backend import Software
 from planner.cost.hardware import Hardware
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan, SearchReport
 from planner.problem import Constraints, Problem
+from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import Search
 from planner.search.find import OPTIMAL_GAP
@@ -55,9 +55,9 @@ def quick_plan(problem: Problem, time_limit_s: float) -> Plan:
     candidates, refused = list[_Candidate](), list[str]()
     for each in asked_software(problem):
         own = inside(problem, each)
-        wrong = [why_not_these_devices(each, problem), *BackEndRules(own).always()]
-        if any(wrong):
-            refused.append(f"{each.name}: {'; '.join(word for word in wrong if word)}")
+        wrong = why_not_these_devices(each, problem) or "; ".join(BackEndRules(own).always())
+        if wrong:
+            refused.append(f"{each.name}: {wrong}")
         else:
             hardware = problem_hardware(own)
             candidates.append(_Candidate(each, own, hardware, _bound_s(own, hardware)))

@@ -40,6 +40,9 @@ def test_layers_hold() -> None:
         ("profiles/device.py", "import planner.problem", "The house"),
         ("solver/__init__.py", "import profiles.device", "The house"),
         ("planner/model/spec.py", "import planner.search", "The floors"),
+        ("planner/backends/asked.py", "import planner.search.find", "The floors"),
+        ("planner/store/saving.py", "import planner.sweep.walk", "The floors"),
+        ("planner/uncertainty.py", "import planner.plan", "The floors"),
         ("planner/search/__init__.py", "import sqlalchemy", "SQLAlchemy"),
         ("planner/search/__init__.py", "import torch", "torch lives"),
         ("planner/plan.py", "import fastapi", "No HTTP"),
@@ -59,6 +62,16 @@ def test_a_breach_of_the_layers_is_caught(tmp_path: Path, module: str, line: str
     assert done.returncode == 1, done.stdout + done.stderr
     reports = [row for row in done.stdout.splitlines() if row.startswith(broken)]
     assert " BROKEN" in reports[0]
+
+
+def test_a_part_of_planner_without_a_floor_is_caught(tmp_path: Path) -> None:
+    for package in ("api", "planner", "profiles", "solver"):
+        shutil.copytree(REPOSITORY / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
+    (tmp_path / "planner" / "loose.py").write_text("")
+    done = lint_imports(tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "loose" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 from api.client.question_body import body_of
 from planner.backends.registry import with_files
 from planner.calibration.document import Calibration
-from planner.calibration.factors import Factors
 from planner.calibration.folder import calibrations_folder, keep
+from planner.factors import Factors
 from planner.problem import Problem
 from tests.board_in_memory import MemoryBoard
 from tests.running_service import question, service

@@ -23,9 +23,7 @@ def test_solved_and_pruned_make_all(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "backends", [("megatron",), ("native",), ("deepspeed",), ("native", "torchtitan")]
-)
+@pytest.mark.parametrize("backends", [("megatron",), ("native",), ("deepspeed",), ("native", "torchtitan")])
 def test_it_holds_without_pins_and_over_several_back_ends(backends: tuple[str, ...]) -> None:
     plans = 0
     for seed in range(30, 34):

@@ -29,6 +29,8 @@ def _validators() -> tuple[Validator, ...]:
     )
 
 
+_TORCH_ONLY = "it hands the job to torch's process group, and MaxText is JAX"
+
 BACKEND = BackEnd(
     name="maxtext",
     title="MaxText",
@@ -37,4 +39,13 @@ BACKEND = BackEnd(
     vendors=frozenset({"NVIDIA", "AMD", "Google"}),
     files=_files,
     validators=_validators,
+    not_started_by={
+        "trainjob": (
+            "the runtime torch-distributed starts torch jobs, and MaxText is JAX",
+            "use --launcher kubernetes, a JobSet, which is what MaxText's own jobs are",
+        ),
+        "pytorchjob": (_TORCH_ONLY, "use --launcher kubernetes"),
+        "ray-train": (_TORCH_ONLY, "use --launcher ray"),
+        "ascendjob": ("MaxText runs on TPU and GPU, not on Ascend", "use --backend mindspeed"),
+    },
 )

@@ -34,4 +34,10 @@ BACKEND = BackEnd(
     vendors=frozenset({"Huawei"}),
     files=_files,
     validators=_validators,
+    not_started_by={
+        "ray-train": (
+            "Ray Train shows all devices of a node to each of its workers only for NVIDIA, and MindSpeed is for Ascend",
+            "use --launcher ray or ascendjob",
+        ),
+    },
 )

@@ -3,7 +3,7 @@
 huggingface/nanotron 0e0a27ea (2025-02-19, the month of the Ultra-Scale Playbook; between tags v0.5 and main).
 
 - Schedules ``1f1b`` and ``afab`` (config/parallelism_config.py:23; parallel/pipeline_parallel/engine.py:165 and 222);
-  1F1B needs at least pp - 1 micro-batches (engine.py:236-239); no interleaving (TODO at engine.py:191).
+  1F1B needs at least pp - 1 micro-batches (engine.py:236-239); no interleaving (noted as undone at engine.py:191).
 - Stages are dealt by cumulative cost of blocks (models/base.py:211-236), uneven ones allowed: ``dealing="by_compute"``.
 - sp: ``tp_mode: REDUCE_SCATTER`` is on, ``ALL_REDUCE`` off (parallelism_config.py:24).
 - Recompute: ``recompute_layer`` one switch for every decoder layer (parallelism_config.py:35; models/llama.py:715,

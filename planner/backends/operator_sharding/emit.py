@@ -25,7 +25,7 @@ from planner.shard.sharding_plan import ShardingPlan
 from planner.version import __version__
 from profiles.cluster import Cluster
 
-TARGET = "operator-sharding"
+OPERATOR_SHARDING = "operator-sharding"
 PLAN_FILE, TRAIN_SCRIPT, PARALLELIZE_SCRIPT, MARKDOWN = "sharding.json", "train.py", "parallelize.py", "PLAN.md"
 # Long runs with changing sizes fragment the allocator without it.
 ENVIRONMENT = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
@@ -95,7 +95,7 @@ def manifest(emission: ShardingEmission) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
-        "backend": TARGET,
+        "backend": OPERATOR_SHARDING,
         "release": TORCH_VERSION,
         "launcher": emission.launcher,
         "launch": emission.settings.to_dict(),

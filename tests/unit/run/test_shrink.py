@@ -71,7 +71,7 @@ def test_the_small_form_is_legal_and_keeps_the_axes(plan: Plan, backend: str, ma
 
 
 def test_a_large_mesh_is_cut_to_divisors_and_said() -> None:
-    strategy = Strategy(tp=8, sp=True, pp=4, dp_shard=16, num_microbatches=32)
+    strategy = Strategy(tp=8, sp=True, pp=4, dp_shard=16, num_microbatches=32, overlap_grad_reduce=False)
     shrunk = shrink(planned(strategy, "llama-3.1-70b"), 8)
     small = shrunk.plan.chosen()
     assert (small.tp, small.pp, small.dp_shard, small.num_microbatches) == (2, 2, 2, 4)
@@ -111,7 +111,9 @@ def test_one_stage_holds_dense_layers_and_experts() -> None:
 
 
 def test_too_many_axes_are_refused_with_the_ranks_that_they_need() -> None:
-    strategy = Strategy(tp=2, pp=2, dp_replicate=2, dp_shard=2, zero_stage=1, num_microbatches=4)
+    strategy = Strategy(
+        tp=2, pp=2, dp_replicate=2, dp_shard=2, zero_stage=1, num_microbatches=4, overlap_grad_reduce=False
+    )
     with pytest.raises(DocumentInvalid, match="need at least 16 ranks, 8 are allowed"):
         shrink(planned(strategy), 8)
     assert shrink(planned(strategy), 16).plan.chosen().world_size == 16
