@@ -30,7 +30,8 @@ def test_a_rule_is_broken_beside_the_fields_that_were_given(client: TestClient) 
     illegal = refused(client, {"tp": 2, "ep": 3, "vpp": 2})
     assert illegal == {"/strategy/ep": ["/strategy/tp"], "/strategy/vpp": []}
     assert refused(client, {"tp": 8, "dp": 2}) == {"/strategy/tp": ["/strategy/dp", "/devices"]}
-    assert refused(client, {"sp": True}) == {"/strategy/sp": []}
+    free = {"constraints": {"backends": ["unrestricted"]}}
+    assert refused(client, {"sp": True}, **free) == {"/strategy/sp": []}
     backend = {"constraints": {"backends": ["megatron"]}}
     unreduced = {"tp": 2, "zero_stage": 1, "overlap_param_gather": True, "overlap_grad_reduce": False}
     assert refused(client, unreduced, **backend) == {
