@@ -37,7 +37,7 @@ def test_a_rule_is_broken_beside_the_fields_that_were_given(client: TestClient) 
     assert refused(client, unreduced, **backend) == {
         "/strategy/overlap_param_gather": ["/strategy/overlap_grad_reduce", "/constraints/backends"]
     }
-    assert list(refused(client, {"tp": 2}, chunk_layers=[1, 2, 3])) == ["/chunk_layers"]
+    assert list(refused(client, {"tp": 2}, chunk_layers=[1, 2, 3], **free)) == ["/chunk_layers"]
 
 
 def test_what_was_typed_is_refused_field_by_field(client: TestClient) -> None:
