@@ -162,7 +162,7 @@ def test_a_backend_that_cannot_is_refused(tmp_path: Path) -> None:
 
 def test_a_long_search_there_is_a_job_that_the_client_waits_for(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'plans.db'}"
-    large: dict[str, Any] = {"model": "deepseek-v3", "cluster": "dgx-h100", "devices": 256}
+    large: dict[str, Any] = {"model": "llama-3.1-405b", "cluster": "dgx-h100", "devices": 512}
     large["workload"] = {"global_batch_size": 1024, "sequence_length": 2048}
     # A budget in which no search of that size ends.
     with listening(database, MemoryBoard(database), synchronous_s=0.001) as address, Client(address) as client:
