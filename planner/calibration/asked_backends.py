@@ -9,7 +9,7 @@ from planner.backends.registry import backends, software, with_files
 from planner.calibration.document import Calibration
 from planner.factors import AppliedCalibration
 from planner.physics.physics import TUNED
-from planner.problem import ANY
+from planner.problem import ANY, UNRESTRICTED
 
 
 def backends_for_calibration(asked: Sequence[str], calibration: Calibration | AppliedCalibration) -> tuple[str, ...]:
@@ -31,6 +31,9 @@ def backends_for_calibration(asked: Sequence[str], calibration: Calibration | Ap
         for release in each.releases:
             if release.physics.name == calibration.traits:
                 known.setdefault(each.name, Software(each, release).spelled)
+    if len(known) > 1:
+        # The free space stands alone in a question.
+        known.pop(UNRESTRICTED, None)
     return tuple(known.values()) or names
 
 

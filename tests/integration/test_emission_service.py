@@ -162,15 +162,16 @@ def test_a_backend_that_cannot_is_refused(tmp_path: Path) -> None:
 
 def test_a_long_search_there_is_a_job_that_the_client_waits_for(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'plans.db'}"
-    large = {"model": "llama-3.1-70b", "cluster": "dgx-h100", "devices": 64}
+    large: dict[str, Any] = {"model": "llama-3.1-405b", "cluster": "dgx-h100", "devices": 512}
+    large["workload"] = {"global_batch_size": 1024, "sequence_length": 2048}
     # A budget in which no search of that size ends.
     with listening(database, MemoryBoard(database), synchronous_s=0.001) as address, Client(address) as client:
-        made = client.plan(question(**large, constraints={"backends": ["megatron"]}))
+        made = client.plan({**large, "constraints": {"backends": ["megatron"]}})
         started: list[str] = []
-        found = client.emission(made.plan_id, "deepspeed", launcher="slurm", started=started.append)
+        found = client.emission(made.plan_id, "megatron-bridge", launcher="slurm", started=started.append)
         (job,) = started
         assert client.get_job(job).result_plan_id == found.plan_id
-        assert client.get_plan(found.plan_id).backend == found.backend == "deepspeed"
+        assert client.get_plan(found.plan_id).backend == found.backend == "megatron-bridge"
         assert found.difference is not None
-        assert client.emission_zip(made.plan_id, "deepspeed", launcher="slurm")
-        assert [each.plan_id for each in client.list_plans(backend="deepspeed")] == [found.plan_id]
+        assert client.emission_zip(made.plan_id, "megatron-bridge", launcher="slurm")
+        assert [each.plan_id for each in client.list_plans(backend="megatron-bridge")] == [found.plan_id]

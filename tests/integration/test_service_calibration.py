@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from api.client.question_body import body_of
+from planner.backends import megatron
 from planner.backends.registry import with_files
 from planner.calibration.document import Calibration
 from planner.calibration.folder import calibrations_folder, keep
@@ -22,6 +23,7 @@ SLOW = Calibration(
     framework="our fork",
     framework_version="1.2",
     device="a100-sxm4-80gb",
+    traits=megatron.BACKEND.releases[0].physics.name,
     factors=Factors(compute=1.6),
     software="0",
     created_at="2026-01-01T00:00:00Z",

@@ -30,13 +30,14 @@ def test_a_rule_is_broken_beside_the_fields_that_were_given(client: TestClient) 
     illegal = refused(client, {"tp": 2, "ep": 3, "vpp": 2})
     assert illegal == {"/strategy/ep": ["/strategy/tp"], "/strategy/vpp": []}
     assert refused(client, {"tp": 8, "dp": 2}) == {"/strategy/tp": ["/strategy/dp", "/devices"]}
-    assert refused(client, {"sp": True}) == {"/strategy/sp": []}
+    free = {"constraints": {"backends": ["unrestricted"]}}
+    assert refused(client, {"sp": True}, **free) == {"/strategy/sp": []}
     backend = {"constraints": {"backends": ["megatron"]}}
     unreduced = {"tp": 2, "zero_stage": 1, "overlap_param_gather": True, "overlap_grad_reduce": False}
     assert refused(client, unreduced, **backend) == {
         "/strategy/overlap_param_gather": ["/strategy/overlap_grad_reduce", "/constraints/backends"]
     }
-    assert list(refused(client, {"tp": 2}, chunk_layers=[1, 2, 3])) == ["/chunk_layers"]
+    assert list(refused(client, {"tp": 2}, chunk_layers=[1, 2, 3], **free)) == ["/chunk_layers"]
 
 
 def test_what_was_typed_is_refused_field_by_field(client: TestClient) -> None:
