@@ -1,13 +1,14 @@
 """What may become an alternative: the fastest plans of other degrees than the best one's?
 
-While the search proves the best plan it remembers, for each set of degrees, the unsolved strategy of the lowest bound
-(``remember``), and the cores and layouts whose bound is a little above the incumbent and which it therefore never wrote
-out (``postpone``).  Afterwards these are looked at in order of their bounds, until no bound is below the slowest of the
-alternatives that are asked for.
+While the search proves the best plan it remembers, for each set of degrees, the unsolved strategies of the lowest
+bounds (``remember``), and the cores and layouts whose bound is a little above the incumbent and which it therefore
+never wrote out (``postpone``).  Afterwards these are looked at in order of their bounds, until no bound is below the
+slowest of the alternatives that are asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import RowCost
-from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
 from planner.search.search_result import DEGREES, Degrees, SearchResult
 from planner.strategy_rows import StrategyRows, distinct_rows
@@ -25,6 +25,11 @@ Ints = NDArray[np.int64]
 
 ALTERNATIVE_SLACK = 1.04
 """Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""
+KEPT = 2
+TRIED = 6
+"""Strategies kept of each set of degrees, and looked at for that in each batch: a back-end may refuse some."""
+SAME = 1e-12
+"""What a bound gives away to rounding: a strategy that was solved is not kept again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class Alternatives:
         self.count, self.result = count, result
         self.cores: list[Postponed] = []
         self.layouts: list[Postponed] = []
-        self._waiting: dict[Degrees, Unsolved] = {}
+        self._waiting: dict[Degrees, list[Unsolved]] = {}
 
     def wanted_below_s(self, cutoff_s: float) -> float:
         """Bound below which strategies may still be alternatives; ``cutoff_s`` (the incumbent) where none is asked."""
@@ -74,30 +79,47 @@ class Alternatives:
             if len(at):
                 to.append(Postponed(what.rows.take(at), what.key[at], what.bounds[at], what.table))
 
-    def remember(self, leaves: Leaves, order: Ints, dealt: DealtBounds) -> None:
-        """Keep the lowest-bounded unsolved strategy of each set of degrees, where its dealings may be fast enough."""
-        if len(order) == 0 or not self.count:
+    def remember(self, leaves: Leaves, index: Ints, bounds_s: Array, refused: Callable[[StrategyRows], bool]) -> None:
+        """Keep the strategies of the lowest bounds of each set of degrees.
+
+        ``index``: unsolved leaves, ``bounds_s`` their bounds; ``refused``: whether the back-end cannot run one.
+        """
+        at = np.flatnonzero(bounds_s < self.last_s())
+        if len(at) == 0 or not self.count:
             return
-        at = order % len(leaves.terms.rows)
-        distinct, index = distinct_rows([getattr(leaves.terms.rows, name)[at] for name in DEGREES])
-        first = np.full(len(distinct), len(order))
-        np.minimum.at(first, index, np.arange(len(order)))
+        at = at[np.argsort(bounds_s[at], kind="stable")]
+        row = index[at] % len(leaves.terms.rows)
+        distinct, group = distinct_rows([getattr(leaves.terms.rows, name)[row] for name in DEGREES])
         keys = [tuple(each) for each in distinct.tolist()]
-        better = [group for group, key in enumerate(keys) if leaves.bounds[order[first[group]]] < self._known_s(key)]
-        chosen = order[first[better]]
-        hopeful = dealt.bounds_s(chosen, self.last_s()) < self.last_s()
-        for group, leaf in zip(np.array(better)[hopeful].tolist(), chosen[hopeful].tolist(), strict=True):
-            self._waiting[keys[group]] = Unsolved(float(leaves.bounds[leaf]), *leaves.leaf(leaf), leaves.table)
+        rank = _rank_in_group(group)
+        for position in np.flatnonzero(rank < TRIED).tolist():
+            key, bound_s, leaf = keys[group[position]], float(bounds_s[at[position]]), int(index[at[position]])
+            kept = self._waiting.setdefault(key, [])
+            if bound_s >= self._known_s(key) or refused(leaves.rows(np.array([leaf]))):
+                continue
+            kept.append(Unsolved(bound_s, *leaves.leaf(leaf), leaves.table))
+            kept.sort(key=lambda each: each.bound_s)
+            del kept[KEPT:]
 
     def _known_s(self, key: Degrees) -> float:
         """What a strategy must be bounded below to be kept in mind for its degrees."""
-        waiting, solved = self._waiting.get(key), self.result.by_degrees.get(key)
-        waiting_s = np.inf if waiting is None else waiting.bound_s
-        return min(waiting_s, np.inf if solved is None else solved.step_time_s)
+        waiting, solved = self._waiting[key], self.result.by_degrees.get(key)
+        waiting_s = waiting[-1].bound_s if len(waiting) == KEPT else np.inf
+        return min(waiting_s, np.inf if solved is None else solved.step_time_s * (1 - SAME))
 
     def next_unsolved(self, below_s: float) -> tuple[Degrees, Unsolved] | None:
         """The remembered strategy of the lowest bound, no longer remembered; None where none is below ``below_s``."""
-        key = min(self._waiting, key=lambda each: self._waiting[each].bound_s, default=None)
-        if key is None or self._waiting[key].bound_s >= below_s:
+        waiting = {key: kept[0].bound_s for key, kept in self._waiting.items() if kept}
+        key = min(waiting, key=lambda each: waiting[each], default=None)
+        if key is None or waiting[key] >= below_s:
             return None
-        return key, self._waiting.pop(key)
+        return key, self._waiting[key].pop(0)
+
+
+def _rank_in_group(group: Ints) -> Ints:
+    """How many earlier entries have the same value: [R]."""
+    order = np.argsort(group, kind="stable")
+    first = np.searchsorted(group[order], group[order], side="left")
+    rank = np.empty(len(group), dtype=np.int64)
+    rank[order] = np.arange(len(group)) - first
+    return rank

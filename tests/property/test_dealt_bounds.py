@@ -41,7 +41,7 @@ class Sample:
 
     def bounds_s(self, cutoff_s: float = np.inf) -> NDArray[np.float64]:
         """Bounds as the search computes them."""
-        return DealtBounds(self.leaves, self.search.rules).bounds_s(self.index, cutoff_s)
+        return DealtBounds(self.leaves, self.search.rules, lambda: cutoff_s).bounds_s(self.index, cutoff_s)
 
     def steps_s(self) -> NDArray[np.float64]:
         """Exact step times; infinity where nothing fits."""
