@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import RowCost
+from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
 from planner.search.search_result import DEGREES, Degrees, SearchResult
 from planner.strategy_rows import StrategyRows, distinct_rows
@@ -25,9 +26,8 @@ Ints = NDArray[np.int64]
 
 ALTERNATIVE_SLACK = 1.04
 """Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""
-KEPT = 2
-TRIED = 6
-"""Strategies kept of each set of degrees, and looked at for that in each batch: a back-end may refuse some."""
+KEPT, TRIED, LOOKED_AT = 2, 6, 4
+"""Strategies of each set of degrees that are kept, asked of the back-end for that, and bounded closely, a batch."""
 SAME = 1e-12
 """What a bound gives away to rounding: a strategy that was solved is not kept again."""
 
@@ -79,31 +79,38 @@ class Alternatives:
             if len(at):
                 to.append(Postponed(what.rows.take(at), what.key[at], what.bounds[at], what.table))
 
-    def remember(self, leaves: Leaves, index: Ints, bounds_s: Array, refused: Callable[[StrategyRows], bool]) -> None:
+    def remember(
+        self, leaves: Leaves, dealt: DealtBounds, left: NDArray[np.bool_], refused: Callable[[StrategyRows], bool]
+    ) -> None:
         """Keep the strategies of the lowest bounds of each set of degrees.
 
-        ``index``: unsolved leaves, ``bounds_s`` their bounds; ``refused``: whether the back-end cannot run one.
+        ``left`` [R]: leaves, in order, that are not solved; ``refused``: whether the back-end cannot run one.
         """
-        at = np.flatnonzero(bounds_s < self.last_s())
-        if len(at) == 0 or not self.count:
+        if not self.count:
             return
+        last_s, order, seen = self.last_s(), leaves.order, len(dealt.known_s)
+        more = order[seen:]
+        keys, group = _degrees_of(leaves, more)
+        known_s = np.minimum([self._known_s(key) for key in keys], last_s)
+        more = more[(leaves.bounds[more] < known_s[group]) & (_rank_in_group(group) < LOOKED_AT)]
+        index = np.concatenate([order[:seen], more])
+        bounds_s = np.concatenate([dealt.known_s, dealt.bounds_s(more, last_s)])
+        at = np.flatnonzero(np.concatenate([left[:seen], np.ones(len(more), dtype=np.bool_)]) & (bounds_s < last_s))
         at = at[np.argsort(bounds_s[at], kind="stable")]
-        row = index[at] % len(leaves.terms.rows)
-        distinct, group = distinct_rows([getattr(leaves.terms.rows, name)[row] for name in DEGREES])
-        keys = [tuple(each) for each in distinct.tolist()]
+        keys, group = _degrees_of(leaves, index[at])
         rank = _rank_in_group(group)
         for position in np.flatnonzero(rank < TRIED).tolist():
             key, bound_s, leaf = keys[group[position]], float(bounds_s[at[position]]), int(index[at[position]])
-            kept = self._waiting.setdefault(key, [])
             if bound_s >= self._known_s(key) or refused(leaves.rows(np.array([leaf]))):
                 continue
+            kept = self._waiting.setdefault(key, [])
             kept.append(Unsolved(bound_s, *leaves.leaf(leaf), leaves.table))
             kept.sort(key=lambda each: each.bound_s)
             del kept[KEPT:]
 
     def _known_s(self, key: Degrees) -> float:
         """What a strategy must be bounded below to be kept in mind for its degrees."""
-        waiting, solved = self._waiting[key], self.result.by_degrees.get(key)
+        waiting, solved = self._waiting.get(key, []), self.result.by_degrees.get(key)
         waiting_s = waiting[-1].bound_s if len(waiting) == KEPT else np.inf
         return min(waiting_s, np.inf if solved is None else solved.step_time_s * (1 - SAME))
 
@@ -114,6 +121,15 @@ class Alternatives:
         if key is None or waiting[key] >= below_s:
             return None
         return key, self._waiting[key].pop(0)
+
+
+def _degrees_of(leaves: Leaves, index: Ints) -> tuple[list[Degrees], Ints]:
+    """The sets of degrees of some leaves, and which of them each leaf has."""
+    if len(index) == 0:
+        return [], index
+    row = index % len(leaves.terms.rows)
+    distinct, group = distinct_rows([getattr(leaves.terms.rows, name)[row] for name in DEGREES])
+    return [tuple(each) for each in distinct.tolist()], group
 
 
 def _rank_in_group(group: Ints) -> Ints:

@@ -289,10 +289,7 @@ class Search:
             candidate = self._solve(row_context(self.costs, leaves.table, row, cost), self._cutoff(cutoff_s))
             if candidate is not None:
                 self._record(candidate)
-        if self.alternatives.count:
-            bounds_s = dealt.all_s()
-            rest = np.flatnonzero(left[: len(bounds_s)] & (bounds_s < self._wanted_s(cutoff_s)))
-            self.alternatives.remember(leaves, leaves.order[rest], bounds_s[rest], self._cannot_run)
+        self.alternatives.remember(leaves, dealt, left, self._cannot_run)
         return True
 
     def _not_examined(self, bounds: Array) -> None:

@@ -46,13 +46,9 @@ class DealtBounds:
             self._size = min(4 * self._size, MOST_LEAVES)
         return float(self._known[position])
 
-    def all_s(self) -> Array:
-        """Lower bounds of the leaves that are of use, in order."""
-        while len(self._known) < len(self._leaves.order):
-            left = self._leaves.order[len(self._known) :][:MOST_LEAVES]
-            if self._leaves.bounds[left[0]] >= self._worth_s():
-                break
-            self._look_at(left)
+    @property
+    def known_s(self) -> Array:
+        """The bounds found so far, in order."""
         return self._known
 
     def _look_at(self, block: Ints) -> None:
