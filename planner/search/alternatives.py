@@ -1,13 +1,14 @@
 """What may become an alternative: the fastest plans of other degrees than the best one's?
 
-While the search proves the best plan it remembers, for each set of degrees, the unsolved strategy of the lowest bound
-(``remember``), and the cores and layouts whose bound is a little above the incumbent and which it therefore never wrote
-out (``postpone``).  Afterwards these are looked at in order of their bounds, until no bound is below the slowest of the
-alternatives that are asked for.
+While the search proves the best plan it remembers, for each set of degrees, the unsolved strategies of the lowest
+bounds (``remember``), and the cores and layouts whose bound is a little above the incumbent and which it therefore
+never wrote out (``postpone``).  Afterwards these are looked at in order of their bounds, until no bound is below the
+slowest of the alternatives that are asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,10 @@ Ints = NDArray[np.int64]
 
 ALTERNATIVE_SLACK = 1.04
 """Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""
+KEPT, TRIED, LOOKED_AT = 2, 6, 4
+"""Strategies of each set of degrees that are kept, asked of the back-end for that, and bounded closely, a batch."""
+SAME = 1e-12
+"""What a bound gives away to rounding: a strategy that was solved is not kept again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class Alternatives:
         self.count, self.result = count, result
         self.cores: list[Postponed] = []
         self.layouts: list[Postponed] = []
-        self._waiting: dict[Degrees, Unsolved] = {}
+        self._waiting: dict[Degrees, list[Unsolved]] = {}
 
     def wanted_below_s(self, cutoff_s: float) -> float:
         """Bound below which strategies may still be alternatives; ``cutoff_s`` (the incumbent) where none is asked."""
@@ -74,30 +79,63 @@ class Alternatives:
             if len(at):
                 to.append(Postponed(what.rows.take(at), what.key[at], what.bounds[at], what.table))
 
-    def remember(self, leaves: Leaves, order: Ints, dealt: DealtBounds) -> None:
-        """Keep the lowest-bounded unsolved strategy of each set of degrees, where its dealings may be fast enough."""
-        if len(order) == 0 or not self.count:
+    def remember(
+        self, leaves: Leaves, dealt: DealtBounds, left: NDArray[np.bool_], refused: Callable[[StrategyRows], bool]
+    ) -> None:
+        """Keep the strategies of the lowest bounds of each set of degrees.
+
+        ``left`` [R]: leaves, in order, that are not solved; ``refused``: whether the back-end cannot run one.
+        """
+        if not self.count:
             return
-        at = order % len(leaves.terms.rows)
-        distinct, index = distinct_rows([getattr(leaves.terms.rows, name)[at] for name in DEGREES])
-        first = np.full(len(distinct), len(order))
-        np.minimum.at(first, index, np.arange(len(order)))
-        keys = [tuple(each) for each in distinct.tolist()]
-        better = [group for group, key in enumerate(keys) if leaves.bounds[order[first[group]]] < self._known_s(key)]
-        chosen = order[first[better]]
-        hopeful = dealt.bounds_s(chosen, self.last_s()) < self.last_s()
-        for group, leaf in zip(np.array(better)[hopeful].tolist(), chosen[hopeful].tolist(), strict=True):
-            self._waiting[keys[group]] = Unsolved(float(leaves.bounds[leaf]), *leaves.leaf(leaf), leaves.table)
+        last_s, order, seen = self.last_s(), leaves.order, len(dealt.known_s)
+        more = order[seen:]
+        keys, group = _degrees_of(leaves, more)
+        known_s = np.minimum([self._known_s(key) for key in keys], last_s)
+        more = more[(leaves.bounds[more] < known_s[group]) & (_rank_in_group(group) < LOOKED_AT)]
+        index = np.concatenate([order[:seen], more])
+        bounds_s = np.concatenate([dealt.known_s, dealt.bounds_s(more, last_s)])
+        at = np.flatnonzero(np.concatenate([left[:seen], np.ones(len(more), dtype=np.bool_)]) & (bounds_s < last_s))
+        at = at[np.argsort(bounds_s[at], kind="stable")]
+        keys, group = _degrees_of(leaves, index[at])
+        rank = _rank_in_group(group)
+        for position in np.flatnonzero(rank < TRIED).tolist():
+            key, bound_s, leaf = keys[group[position]], float(bounds_s[at[position]]), int(index[at[position]])
+            if bound_s >= self._known_s(key) or refused(leaves.rows(np.array([leaf]))):
+                continue
+            kept = self._waiting.setdefault(key, [])
+            kept.append(Unsolved(bound_s, *leaves.leaf(leaf), leaves.table))
+            kept.sort(key=lambda each: each.bound_s)
+            del kept[KEPT:]
 
     def _known_s(self, key: Degrees) -> float:
         """What a strategy must be bounded below to be kept in mind for its degrees."""
-        waiting, solved = self._waiting.get(key), self.result.by_degrees.get(key)
-        waiting_s = np.inf if waiting is None else waiting.bound_s
-        return min(waiting_s, np.inf if solved is None else solved.step_time_s)
+        waiting, solved = self._waiting.get(key, []), self.result.by_degrees.get(key)
+        waiting_s = waiting[-1].bound_s if len(waiting) == KEPT else np.inf
+        return min(waiting_s, np.inf if solved is None else solved.step_time_s * (1 - SAME))
 
     def next_unsolved(self, below_s: float) -> tuple[Degrees, Unsolved] | None:
         """The remembered strategy of the lowest bound, no longer remembered; None where none is below ``below_s``."""
-        key = min(self._waiting, key=lambda each: self._waiting[each].bound_s, default=None)
-        if key is None or self._waiting[key].bound_s >= below_s:
+        waiting = {key: kept[0].bound_s for key, kept in self._waiting.items() if kept}
+        key = min(waiting, key=lambda each: waiting[each], default=None)
+        if key is None or waiting[key] >= below_s:
             return None
-        return key, self._waiting.pop(key)
+        return key, self._waiting[key].pop(0)
+
+
+def _degrees_of(leaves: Leaves, index: Ints) -> tuple[list[Degrees], Ints]:
+    """The sets of degrees of some leaves, and which of them each leaf has."""
+    if len(index) == 0:
+        return [], index
+    row = index % len(leaves.terms.rows)
+    distinct, group = distinct_rows([getattr(leaves.terms.rows, name)[row] for name in DEGREES])
+    return [tuple(each) for each in distinct.tolist()], group
+
+
+def _rank_in_group(group: Ints) -> Ints:
+    """How many earlier entries have the same value: [R]."""
+    order = np.argsort(group, kind="stable")
+    first = np.searchsorted(group[order], group[order], side="left")
+    rank = np.empty(len(group), dtype=np.int64)
+    rank[order] = np.arange(len(group)) - first
+    return rank

@@ -159,7 +159,7 @@ class Search:
             if waiting is None:
                 return
             key, unsolved = waiting
-            if key == taken or self._refused(unsolved.row):
+            if key == taken:
                 continue
             known = found.get(key)
             cutoff_s = self.alternatives.last_s() if known is None else known.step_time_s
@@ -286,25 +286,27 @@ class Search:
 
     def _solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
         """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""
-        dealt = DealtBounds(leaves, self.rules)
+        dealt = DealtBounds(leaves, self.rules, lambda: self._wanted_s(cutoff_s))
+        left = np.ones(len(leaves.order), dtype=np.bool_)
         for count, index in enumerate(leaves.order.tolist()):
             bound = float(leaves.bounds[index])
             if bound >= self._cutoff(cutoff_s):
                 self.result.pruned[OWN_BOUND] += len(leaves.order) - count
-                self.alternatives.remember(leaves, leaves.order[count:], dealt)
-                return True
+                break
             if self._late():
                 self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
                 return False
-            if dealt.step_s(count, self._cutoff(cutoff_s)) >= self._cutoff(cutoff_s):
+            if dealt.step_s(count) >= self._cutoff(cutoff_s):
                 self.result.pruned[OWN_BOUND] += 1
                 continue
+            left[count] = False
             if self._refused(leaves.rows(np.array([index]))):
                 continue
             row, cost = leaves.leaf(index)
             candidate = self._solve(row_context(self.costs, leaves.table, row, cost), self._cutoff(cutoff_s))
             if candidate is not None:
                 self._record(candidate)
+        self.alternatives.remember(leaves, dealt, left, self._cannot_run)
         return True
 
     def _not_examined(self, bounds: Array) -> None:
@@ -313,9 +315,12 @@ class Search:
 
     def _refused(self, row: StrategyRows) -> bool:
         """Whether the back-end cannot run a strategy, whatever its split; counted if so."""
-        refused = self.backend_rules.refuses(row.strategy(0, self.costs.reliefs))
+        refused = self._cannot_run(row)
         self.result.pruned[BACKEND_RULES] += refused
         return refused
+
+    def _cannot_run(self, row: StrategyRows) -> bool:
+        return self.backend_rules.refuses(row.strategy(0, self.costs.reliefs))
 
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
         self.result.evaluated += 1

@@ -8,6 +8,8 @@ the leaves are looked at: blocks of leaves in the order in which they are solved
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,24 +30,34 @@ MOST_LEAVES = 4096
 
 
 class DealtBounds:
-    """Bounds of the leaves under the rules of a back-end, in the order of ``leaves.order``."""
+    """Bounds of the leaves under the rules of a back-end, in the order of ``leaves.order``.
 
-    def __init__(self, leaves: Leaves, rules: SplitRules) -> None:
-        self._leaves, self._rules = leaves, rules
-        self._bounds, self._start, self._size = np.zeros(0), 0, FIRST_BLOCK
+    ``worth_s`` says below which bound a leaf is of use at the moment; it only falls.
+    """
 
-    def step_s(self, position: int, cutoff_s: float) -> float:
-        """Lower bound of the leaf at ``position``, asked for in order; infinity where it is not below ``cutoff_s``."""
-        if position >= self._start + len(self._bounds):
-            self._start = position
-            index = self._leaves.order[position : position + self._size]
-            index = index[self._leaves.bounds[index] < cutoff_s]
-            self._bounds = self.bounds_s(index, cutoff_s)
+    def __init__(self, leaves: Leaves, rules: SplitRules, worth_s: Callable[[], float]) -> None:
+        self._leaves, self._rules, self._worth_s = leaves, rules, worth_s
+        self._known, self._size = np.zeros(0), FIRST_BLOCK
+
+    def step_s(self, position: int) -> float:
+        """Lower bound of the leaf at ``position``, asked for in order; not to be relied on where it is of no use."""
+        if position >= len(self._known):
+            self._look_at(self._leaves.order[position : position + self._size])
             self._size = min(4 * self._size, MOST_LEAVES)
-        return float(self._bounds[position - self._start])
+        return float(self._known[position])
+
+    @property
+    def known_s(self) -> Array:
+        """The bounds found so far, in order."""
+        return self._known
+
+    def _look_at(self, block: Ints) -> None:
+        worth_s = self._worth_s()
+        block = block[self._leaves.bounds[block] < worth_s]
+        self._known = np.concatenate([self._known, self.bounds_s(block, worth_s)])
 
     def bounds_s(self, index: Ints, cutoff_s: float) -> Array:
-        """Bounds of the leaves ``index``; infinity where they are not below ``cutoff_s``."""
+        """Bounds of the leaves ``index``; not to be relied on from ``cutoff_s`` up."""
         bounds = self._leaves.bounds[index]
         if self._rules.even or len(index) == 0:
             return bounds

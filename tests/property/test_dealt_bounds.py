@@ -41,7 +41,7 @@ class Sample:
 
     def bounds_s(self, cutoff_s: float = np.inf) -> NDArray[np.float64]:
         """Bounds as the search computes them."""
-        return DealtBounds(self.leaves, self.search.rules).bounds_s(self.index, cutoff_s)
+        return DealtBounds(self.leaves, self.search.rules, lambda: cutoff_s).bounds_s(self.index, cutoff_s)
 
     def steps_s(self) -> NDArray[np.float64]:
         """Exact step times; infinity where nothing fits."""
@@ -135,17 +135,20 @@ class WithoutLooking(Search):
         self._ahead = None
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_looking_ahead_changes_no_plan(backend: str) -> None:
+def test_looking_ahead_changes_no_plan() -> None:
+    """Only a search that is not over after its first layouts looks ahead: some of these do."""
     looked = 0
-    for seed in range(4100, 4108):
-        problem = random_problem(seed, Size(max_devices=16, max_layers=12, max_batch=16, narrowings=0), backend)
+    for seed in range(4100, 4112):
+        narrow = Size(max_devices=16, max_layers=12, max_batch=16, narrowings=0)
+        problem = random_problem(seed, narrow, BACKENDS[seed % 2])
         hardware = problem_hardware(problem)
         search, plain = (kind(problem, hardware, SearchOptions(top_k=0)) for kind in (Search, WithoutLooking))
         one, other = search.run().best, plain.run().best
-        looked += search._surely is not None
         assert (one is None) == (other is None)
         if one is not None and other is not None:
             assert (one.step_time_s, one.strategy, one.split) == (other.step_time_s, other.strategy, other.split)
-            assert search._surely is None or search._surely.step_time_s >= one.step_time_s
+        if search._surely is not None:
+            assert one is not None
+            assert search._surely.step_time_s >= one.step_time_s
+            looked += 1
     assert looked > 0

@@ -11,7 +11,7 @@ import pytest
 from planner.search.chunk_family import chunk_family, chunk_stages, family_layers, fullest_holds
 from planner.search.layer_spans import spans_of
 from planner.search.line_bound import least_bottleneck
-from planner.strategy import Strategy
+from planner.strategy import ScheduleName, Strategy
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -50,7 +50,8 @@ def test_the_fullest_device_of_each_member(seed: int) -> None:
     """Counted chunk by chunk, with the placement of ``Strategy.chunk_stage``."""
     draw = random.Random(seed)
     layers, pp = draw.randint(8, 30), draw.randint(1, 4)
-    schedule, vpp = draw.choice([("interleaved", 2), ("interleaved", 3), ("zbv", 2)])
+    choices: list[tuple[ScheduleName, int]] = [("interleaved", 2), ("interleaved", 3), ("zbv", 2)]
+    schedule, vpp = draw.choice(choices)
     kinds = tuple(draw.choice([0, 0, 1]) for _ in range(layers))
     family, strategy = chunk_family(layers, pp * vpp), Strategy(pp=pp, vpp=vpp, schedule=schedule)
     if not family:
