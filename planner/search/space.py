@@ -22,24 +22,11 @@ from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, mod
 from planner.problem import Problem
 from planner.search.choices import RELIEFS, checked_pins
 from planner.search.chunk_choices import chunk_choices
+from planner.search.core_rows import CORE_COLUMNS, core_rows
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
 
 Ints = NDArray[np.int64]
 
-CORE_COLUMNS = (
-    "tp",
-    "cp",
-    "pp",
-    "dp",
-    "ep",
-    "etp",
-    "micro_batch_size",
-    "num_microbatches",
-    "sp",
-    "ring",
-    "overlap_tp",
-    "overlap_ep",
-)
 SCHEDULE_COLUMNS = ("schedule", "vpp", "group", "pp_inner")
 SHARDING_COLUMNS = ("dp_replicate", "zero", "optimizer_offload", "overlap_grad", "overlap_param")
 _NO_PIPELINE = ("1f1b",)
@@ -380,22 +367,3 @@ class Space:
 
     def _empty(self) -> StrategyRows:
         return StrategyRows(*(np.zeros(0, dtype=np.int64) for _ in fields(StrategyRows)))
-
-
-def core_rows(columns: Ints) -> StrategyRows:
-    """Rows of ``CORE_COLUMNS`` as strategies on the plainest schedule."""
-    named = dict(zip(CORE_COLUMNS, columns.T, strict=True))
-    zeros = np.zeros(len(columns), dtype=np.int64)
-    return StrategyRows(
-        **named,
-        vpp=zeros + 1,
-        group=zeros,
-        schedule=zeros,
-        pp_inner=zeros,
-        dp_replicate=zeros + 1,
-        zero=zeros,
-        relief=zeros,
-        optimizer_offload=zeros,
-        overlap_grad=zeros + 1,
-        overlap_param=zeros + 1,
-    )

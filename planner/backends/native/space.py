@@ -146,12 +146,6 @@ def _offload(given: RuleInput) -> str | None:
     return None
 
 
-def _axes(given: RuleInput) -> str | None:
-    s = given.strategy
-    wrong = s.axis_order != "tp-cp-ep-dp-pp" and s.pp > 1 and s.dp > 1
-    return "stages are the outermost axis: axis_order must be tp-cp-ep-dp-pp" if wrong else None
-
-
 def _tensor_overlap(given: RuleInput) -> str | None:
     s = given.strategy
     return (
@@ -180,7 +174,6 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule(
         "G1", "planner/native/data.py: sample_indices", exact_batch(), ("micro_batch_size", "num_microbatches", "dp")
     ),
-    SpaceRule("G2", "planner/native/mesh.py: Meshes", _axes, ("axis_order",)),
     SpaceRule("T1", _TENSOR, heads, ("tp",)),
     SpaceRule("T2", _TENSOR, _widths, ("tp",)),
     SpaceRule("T3", _TENSOR, _query_norm, ("tp",)),
@@ -244,7 +237,6 @@ SPACE = Space(
         derived_group=True,
         repeated_kv_heads=False,
         zero_stages_with_pipeline=(0, 1),
-        axis_orders=(0,),
         expert_tensor_parallel=False,
         optimizer_offload=False,
         activation_offload=False,
