@@ -21,6 +21,7 @@ from api.routes import (
     audit,
     catalogue,
     elastic,
+    emissions,
     estimates,
     fits,
     health,
@@ -45,6 +46,7 @@ from planner.version import __version__
 ROUTERS = (
     plans.router,
     views.router,
+    emissions.router,
     pictures.router,
     labels.router,
     estimates.router,

@@ -102,7 +102,7 @@ def _space_tables() -> str:
     """What is enumerated, and what each target can run."""
     from planner.backends.rules.legality import RULES
     from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES
-    from planner.search.family_split import END_RELIEF
+    from planner.search.chunk_family import END_RELIEF
 
     groups = "; ".join(f"`{name}` {' or '.join(map(str, sizes))} times pp" for name, sizes in GROUP_FACTORS.items())
     reliefs = ", ".join(_relief_words(each) for each in RELIEFS)

@@ -98,7 +98,7 @@ class Problem(Document):
     calibration: AppliedCalibration | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="factors of a back-end's physics on this device; absent = none, so that ids without one stay as they were",
+        description="factors of a back-end's physics on this device; absent = none",
     )
 
     @model_validator(mode="before")

@@ -150,8 +150,11 @@ def make_plan(
     layers_per_chunk: Sequence[int] | None = None,
     recompute_layers_per_chunk: Sequence[int] | None = None,
     activation_offload_layers: Sequence[int] | None = None,
+    *,
+    backend: str = "unrestricted",
+    release: str = "",
 ) -> Plan:
-    """A plan whose parts agree with each other.
+    """A plan whose parts agree with each other; ``backend`` and ``release`` say whose it is.
 
     ``layers_per_chunk`` and ``recompute_layers_per_chunk`` go along the model, one entry for each of the pp * vpp
     chunks; the latter only matters with a recompute policy and defaults to every layer.
@@ -175,6 +178,8 @@ def make_plan(
     tokens = workload.global_batch_size * workload.sequence_length
     return Plan(
         problem=Problem(model=model, cluster=cluster, workload=workload),
+        backend=backend,
+        release=release,
         status="optimal",
         strategy=strategy.to_dict(),
         stages=stages,

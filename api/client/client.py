@@ -20,7 +20,8 @@ from typing import Any, Self
 
 import httpx
 
-from api.client.jobs import Jobs, Progress, Started
+from api.client.emissions import Emissions
+from api.client.jobs import Progress, Started
 from api.client.patience import Patience
 from api.client.question_body import Asked, body_of, new_key, path_part
 from api.client.stored_plans import check_plan, read_plan
@@ -28,7 +29,7 @@ from api.client.sweeps import Sweeps
 from api.client.transport import Transport, read_answer
 from api.client.uploads import Uploads
 from api.jobs.board import JobRecord
-from api.wire.views import Estimate, Listing, NamedView, ProblemCheck, RequestView, Version
+from api.wire.views import BackEndListing, BackEndView, Estimate, Listing, NamedView, ProblemCheck, RequestView, Version
 from planner.plan import Plan
 from planner.replan.replan import Replan
 from planner.throughput.curve import Throughput
@@ -36,7 +37,7 @@ from planner.throughput.curve import Throughput
 ACCEPTED = 202
 
 
-class Client(Jobs):
+class Client(Emissions):
     """One service.  Use it in a ``with`` block, or ``close`` it."""
 
     def __init__(
@@ -148,6 +149,10 @@ class Client(Jobs):
     def devices(self) -> tuple[Mapping[str, Any], ...]:
         """Known accelerators, with their peak rates."""
         return self._transport.ask(Listing, "GET", "/v1/devices").items
+
+    def backends(self) -> tuple[BackEndView, ...]:
+        """Back-ends that a question may name, with their releases."""
+        return self._transport.ask(BackEndListing, "GET", "/v1/backends").items
 
     def get_model(self, name: str) -> NamedView:
         """One model, whole."""

@@ -130,10 +130,9 @@ class RemoteService:
         """See ``PlanService``."""
         return _said(lambda: self._client.sensitivity(reference, changes, replan=replan))
 
-    def write_emission(self, reference: str, target: str, launcher: str, directory: Path) -> Mapping[str, Any]:
-        """See ``PlanService``."""
-        name, _, version = target.partition("==")
-        view = _said(lambda: self._client.emission(reference, name, launcher=launcher, version=version or None))
+    def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
+        """See ``PlanService``; the files of another back-end are of the plan there, which is planned if need be."""
+        view = _said(lambda: self._client.emission(reference, backend, launcher=launcher))
         write_view(view, directory)
         return view.model_dump(mode="json", exclude={"files"})
 
@@ -213,4 +212,6 @@ def _record(summary: PlanSummary) -> PlanRecord:
         cluster_name=summary.cluster,
         created_at=summary.created_at,
         labels=summary.labels,
+        backend=summary.backend,
+        release=summary.release,
     )

@@ -56,7 +56,6 @@ def _problem_body(problem: Problem) -> dict[str, Any]:
         "constraints": document["constraints"],
         "objective": document["objective"],
         "profile": "none" if problem.profile is None else problem.profile.profile_id,
-        "framework": problem.framework,
         # Absent where there is none: older services know no such part.
         **({"calibration": document["calibration"]} if "calibration" in document else {}),
     }

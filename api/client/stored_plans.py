@@ -13,7 +13,6 @@ from api.client.transport import Transport, read_answer
 from api.http.archive import check_name
 from api.wire.views import EmissionView, LabelView, MemoryView, PlanPage, PlanSummary
 from planner.backends.emission.write import sha256, write_folder
-from planner.backends.launch.settings import LaunchSettings
 from planner.diff import PlanDiff
 from planner.explain.why import Explanation
 from planner.explain.why_not import WhyNot
@@ -31,19 +30,26 @@ class StoredPlans:
 
     def get_plan(self, plan: str) -> Plan:
         """The plan of an id, a unique prefix or a label.  Raises ProblemReported (not-found, ambiguous-plan)."""
-        return read_plan(self._transport.send("GET", _of(plan)).content)
+        return read_plan(self._transport.send("GET", path_of(plan)).content)
 
     def list_plans(
         self,
         *,
         model: str | None = None,
         cluster: str | None = None,
+        backend: str | None = None,
         problem_id: str | None = None,
         after: str | None = None,
         page: int = 50,
     ) -> Iterator[PlanSummary]:
         """Every stored plan, newest first; pages are fetched as they are needed, and stable while plans come."""
-        wanted = {"model": model, "cluster": cluster, "problem_id": problem_id, "limit": min(page, PAGE)}
+        wanted = {
+            "model": model,
+            "cluster": cluster,
+            "backend": backend,
+            "problem_id": problem_id,
+            "limit": min(page, PAGE),
+        }
         given = {name: value for name, value in wanted.items() if value is not None}
         while True:
             params = given if after is None else {**given, "after": after}
@@ -56,79 +62,31 @@ class StoredPlans:
     def explanation(self, plan: str, *, brief: bool = False) -> Explanation:
         """Why this plan; ``brief``: without estimates of its neighbours."""
         params = {"brief": "true"} if brief else {}
-        return self._transport.ask(Explanation, "GET", f"{_of(plan)}/explanation", params=params)
+        return self._transport.ask(Explanation, "GET", f"{path_of(plan)}/explanation", params=params)
 
     def why_not(self, plan: str, choice: str) -> WhyNot:
         """Why not another choice, for example ``tp=4,pp=8``."""
-        return self._transport.ask(WhyNot, "GET", f"{_of(plan)}/explanation", params={"why_not": choice})
+        return self._transport.ask(WhyNot, "GET", f"{path_of(plan)}/explanation", params={"why_not": choice})
 
     def timeline(self, plan: str) -> dict[str, Any]:
         """The simulated step in Chrome's trace-event form, as Perfetto opens it."""
-        found: dict[str, Any] = json.loads(self._transport.send("GET", f"{_of(plan)}/timeline").content)
+        found: dict[str, Any] = json.loads(self._transport.send("GET", f"{path_of(plan)}/timeline").content)
         return found
 
     def memory(self, plan: str) -> MemoryView:
         """What fills each stage's worst device, against the limit."""
-        return self._transport.ask(MemoryView, "GET", f"{_of(plan)}/memory")
+        return self._transport.ask(MemoryView, "GET", f"{path_of(plan)}/memory")
 
     def sensitivity(
         self, plan: str, changes: Sequence[float] = (-0.2, -0.1, 0.1, 0.2), *, replan: bool = False
     ) -> Sensitivity:
         """How much the plan depends on numbers that may be wrong by these fractions."""
         params = {"changes": list(changes), "replan": "true" if replan else "false"}
-        return self._transport.ask(Sensitivity, "GET", f"{_of(plan)}/sensitivity", params=params)
+        return self._transport.ask(Sensitivity, "GET", f"{path_of(plan)}/sensitivity", params=params)
 
     def diff(self, a: str, b: str) -> PlanDiff:
         """How plan ``b`` differs from plan ``a``."""
-        return self._transport.ask(PlanDiff, "GET", f"{_of(a)}/diff/{path_part(b, 'plan')}")
-
-    def emission(
-        self,
-        plan: str,
-        target: str,
-        *,
-        launcher: str = "torchrun",
-        version: str | None = None,
-        settings: LaunchSettings | None = None,
-    ) -> EmissionView:
-        """The launch files of a plan, with their manifest; ``settings``: what only you know of where the job runs.
-
-        Raises ProblemReported (target-refused).
-        """
-        path, params = _emission(plan, target, launcher, version, settings)
-        return self._transport.ask(EmissionView, "GET", path, params=params)
-
-    def emission_zip(
-        self,
-        plan: str,
-        target: str,
-        *,
-        launcher: str = "torchrun",
-        version: str | None = None,
-        settings: LaunchSettings | None = None,
-    ) -> bytes:
-        """The same as one archive; equal plans give equal bytes."""
-        path, params = _emission(plan, target, launcher, version, settings)
-        return self._transport.send("GET", path, params=params, headers={"Accept": "application/zip"}).content
-
-    def write_emission(
-        self,
-        plan: str,
-        target: str,
-        folder: Path,
-        *,
-        launcher: str = "torchrun",
-        version: str | None = None,
-        settings: LaunchSettings | None = None,
-    ) -> EmissionView:
-        """The launch files in ``folder``: whole or not at all, and only an untouched emission is replaced.
-
-        Raises Conflict and DocumentInvalid as ``meshwright emit`` does, BackEndRefused for a name that leads out of the
-        folder, ServiceAnswerInvalid for a file that is not what the manifest says.
-        """
-        found = self.emission(plan, target, launcher=launcher, version=version, settings=settings)
-        write_view(found, folder)
-        return found
+        return self._transport.ask(PlanDiff, "GET", f"{path_of(a)}/diff/{path_part(b, 'plan')}")
 
     def label(self, name: str, plan: str) -> LabelView:
         """Point a label at a plan; its history stays."""
@@ -141,8 +99,14 @@ class StoredPlans:
 
 def read_plan(content: bytes) -> Plan:
     """The plan of an answer, whose content is its id.  Raises ServiceAnswerInvalid."""
+    data = json.loads(content)
+    said = data.get("plan_id")
+    if "upgraded_from" in data:
+        # The service reads an earlier version for us; its id is of the text as that was stored.
+        del data["upgraded_from"]
+        return read_answer(Plan, json.dumps(data).encode()).stored_as(str(said))
     plan = read_answer(Plan, content)
-    check_plan(plan, json.loads(content).get("plan_id"))
+    check_plan(plan, said)
     return plan
 
 
@@ -156,7 +120,7 @@ def check_plan(plan: Plan, said: object) -> None:
 
 
 def write_view(view: EmissionView, folder: Path) -> Path:
-    """Write launch files that came over the network; see ``StoredPlans.write_emission``."""
+    """Write launch files that came over the network; see ``Emissions.write_emission``."""
     listed: Mapping[str, Mapping[str, Any]] = view.manifest.get("files", {})
     for path, text in view.files.items():
         check_name(path)
@@ -166,13 +130,6 @@ def write_view(view: EmissionView, folder: Path) -> Path:
     return write_folder(view.files, executables, view.manifest, folder)
 
 
-def _of(plan: str) -> str:
+def path_of(plan: str) -> str:
+    """Where a plan is."""
     return f"/v1/plans/{path_part(plan, 'plan')}"
-
-
-def _emission(
-    plan: str, target: str, launcher: str, version: str | None, settings: LaunchSettings | None
-) -> tuple[str, dict[str, Any]]:
-    said = {} if settings is None else settings.to_dict()
-    params = {"launcher": launcher, **({"version": version} if version else {}), **said}
-    return f"{_of(plan)}/emissions/{path_part(target, 'target')}", params

@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from api.http.problem_details import MEDIA_TYPE, ProblemDetails
 from api.wire.questions import (
+    EmissionQuestion,
     EstimateQuestion,
     LabelQuestion,
     PlanQuestion,
@@ -23,6 +24,8 @@ from api.wire.questions import (
 from api.wire.sweeps import SweepRequest
 from api.wire.uploads import CompletionQuestion, ImportQuestion
 from planner.accuracy.report_document import AccuracyReport
+from planner.backends.registry import backends
+from planner.problem import ANY
 from planner.version import __version__
 
 REF = "#/components/schemas/{model}"
@@ -32,6 +35,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     EstimateQuestion,
     ThroughputQuestion,
     ReplanQuestion,
+    EmissionQuestion,
     LabelQuestion,
     ProfileName,
     StrategyText,
@@ -105,6 +109,9 @@ def describe(app: FastAPI) -> dict[str, Any]:
             schemas.setdefault(name, schema)
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
+        names = schemas["Constraints"]["properties"]["backends"]
+        # No enumeration: a release may follow a name.
+        names["items"]["examples"] = [ANY, *backends()]
         document["components"]["schemas"] = dict(sorted(schemas.items()))
         app.openapi_schema = document
     return app.openapi_schema

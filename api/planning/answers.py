@@ -23,6 +23,7 @@ from planner.store.records import PlanText
 from planner.store.repository import Store
 
 log = logging.getLogger("meshwright.api")
+PLAN_VERSION = Plan.model_fields["schema_version"].default
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Answers:
     def _save(self, content: bytes, wall_s: float) -> PlanText:
         plan = Plan.model_validate_json(content)
         plan_id = self._store.save_plan(plan, wall_s)
-        return PlanText(plan_id, plan.problem.problem_id, plan.status, content.decode())
+        return PlanText(plan_id, plan.problem.problem_id, plan.status, content.decode(), plan.schema_version)
 
     def _keep(self, key: str, text: PlanText, source: str) -> Answer:
         answer = Answer(text.plan_id, text.problem_id, plan_json(text), source)
@@ -124,9 +125,12 @@ async def make_job(board: JobBoard, request: PlanRequest, key: str | None, owner
 
 
 def plan_json(text: PlanText) -> bytes:
-    """A stored plan as the wire shows it: its ids, then the document."""
-    head = f'{{"plan_id":"{text.plan_id}","problem_id":"{text.problem_id}",'
-    return (head + text.body[1:]).encode()
+    """A stored plan as the wire shows it: its ids, then the document; one of an earlier version as it is read today."""
+    head, body = f'{{"plan_id":"{text.plan_id}","problem_id":"{text.problem_id}",', text.body
+    if text.schema_version != PLAN_VERSION:
+        head += f'"upgraded_from":{text.schema_version},'
+        body = Plan.model_validate_json(body).canonical_json()
+    return (head + body[1:]).encode()
 
 
 def _fewer_alternatives(text: PlanText, wanted: int) -> bool:

@@ -13,14 +13,14 @@ from typing import Any
 from api.jobs.board import PlanRequest
 from api.settings import Settings
 from api.wire.questions import EstimateQuestion, PlanQuestion, Question
-from planner.backends.known_physics import framework_traits
+from planner.backends.registry import software
 from planner.calibration.document import Calibration
 from planner.calibration.factors import AppliedCalibration
 from planner.errors import NotFound
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.load import model_from_data
 from planner.model.spec import ModelSpec
-from planner.problem import Constraints, Objective, Problem, Workload
+from planner.problem import ANY, Constraints, Objective, Problem, Workload
 from planner.sensitivity import LEVERS
 from planner.spelling import did_you_mean
 from planner.store.service import ServiceStore
@@ -34,6 +34,7 @@ from profiles.validation import Finding, FindingsInvalid, read_document, require
 
 LARGEST_COUNT = 10**12
 INLINE_NAME = "model"
+MOST_NAME = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +71,16 @@ class Resolver:
         """The problem that a question means."""
         cluster = self.cluster(question.cluster, question.devices)
         device = cluster.pools[0].device
-        profile, framework = self.profile(question.profile, device), framework_traits(question.framework).name
+        profile, constraints = self.profile(question.profile, device), checked_constraints(question.constraints)
+        calibration, names = _calibration(question.calibration, device, profile, constraints.backends)
         return Problem(
             model=self.model(question.model),
             cluster=cluster,
             workload=checked_workload(question.workload),
-            constraints=checked_constraints(question.constraints),
+            constraints=constraints.model_copy(update={"backends": names}),
             objective=_checked_objective(question.objective, question.constraints),
             profile=profile,
-            calibration=_calibration(question.calibration, device, profile, framework),
-            framework=framework,
+            calibration=calibration,
         )
 
     def model(self, part: str | Mapping[str, Any]) -> ModelSpec:
@@ -129,11 +130,15 @@ class Resolver:
 
 
 def _calibration(
-    part: str | Mapping[str, Any] | None, device: Device, profile: ProfileReference | None, framework: str
-) -> AppliedCalibration | None:
-    """The factors that a question asks for.  Raises NotFound, FindingsInvalid, Conflict for factors that do not fit."""
+    part: str | Mapping[str, Any] | None, device: Device, profile: ProfileReference | None, names: tuple[str, ...]
+) -> tuple[AppliedCalibration | None, tuple[str, ...]]:
+    """The factors that a question asks for, and the back-ends that they correct.
+
+    Raises NotFound, FindingsInvalid, Conflict for factors that do not fit.
+    """
     if part is None:
-        return None
+        return None, names
+    from planner.calibration.asked_backends import backends_for_calibration, physics_to_fit
     from planner.calibration.fitting_problem import fitting_calibration
     from planner.calibration.folder import calibrations_folder, find_calibration
 
@@ -144,7 +149,8 @@ def _calibration(
         found = read_document(AppliedCalibration, dict(part), "/calibration")
     else:
         found = read_document(Calibration, dict(part), "/calibration")
-    return fitting_calibration(found, device, profile, framework)
+    names = backends_for_calibration(names, found)
+    return fitting_calibration(found, device, profile, physics_to_fit(names, found)), names
 
 
 def checked_workload(workload: Workload) -> Workload:
@@ -163,7 +169,7 @@ def checked_workload(workload: Workload) -> Workload:
 
 
 def checked_constraints(constraints: Constraints) -> Constraints:
-    """Pins and forbids in the planner's own words.  Raises FindingsInvalid."""
+    """Pins and forbids in the planner's own words, back-ends that there are.  Raises FindingsInvalid."""
     from planner.search.choices import ALIASES, NEVER_FORBIDDEN, checked_pins
 
     pins = checked_fields(constraints.pins, "/constraints/pins", pinnable_keys())
@@ -177,9 +183,22 @@ def checked_constraints(constraints: Constraints) -> Constraints:
         ],
         "/constraints/forbids",
     )
+    require(_unknown_backends(constraints.backends), "/constraints/backends")
     checked = constraints.model_copy(update={"pins": pins, "forbids": tuple(sorted(set(forbids)))})
     checked_pins(checked)
     return checked
+
+
+def _unknown_backends(names: tuple[str, ...]) -> list[Finding]:
+    """A finding for each name of no back-end or release, with the nearest one."""
+    found = list[Finding]()
+    for index, name in enumerate(names):
+        try:
+            if name != ANY:
+                software(name[:MOST_NAME])
+        except NotFound as error:
+            found.append(Finding(f"/{index}", error.what, error.hint or ""))
+    return found
 
 
 def _checked_objective(objective: Objective, constraints: Constraints) -> Objective:

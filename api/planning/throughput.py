@@ -78,7 +78,6 @@ def _problem(service: Service, question: ThroughputQuestion, row: _Row) -> Probl
         workload=question.workload,
         constraints=question.constraints,
         profile=question.profile,
-        framework=question.framework,
     )
     return service.resolver.problem(asked)
 

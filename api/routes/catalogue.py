@@ -1,4 +1,4 @@
-"""``/v1/models``, ``/v1/clusters``, ``/v1/profiles``, ``/v1/devices``: what questions may name.
+"""``/v1/models``, ``/v1/clusters``, ``/v1/profiles``, ``/v1/devices``, ``/v1/backends``: what questions may name.
 
 Built-in names never change.  Stored ones are versioned: a change says which version it replaces (If-Match), so that two
 people cannot overwrite each other unseen.
@@ -26,9 +26,10 @@ from api.routes.named_documents import (
 )
 from api.service import service_of
 from api.wire.questions import ProfileName
-from api.wire.views import Listing, NamedView
+from api.wire.views import BackEndListing, BackEndView, Listing, NamedView
+from planner.backends.registry import backends
 from planner.model.builtin import builtin_models
-from planner.summaries import cluster_summary, device_summary, model_summary
+from planner.summaries import backend_summary, cluster_summary, device_summary, model_summary
 from profiles.catalogue import builtin_clusters, builtin_devices, load_device
 from profiles.document import Document
 
@@ -79,6 +80,12 @@ async def list_devices(request: Request, caller: Reader) -> Listing:
     """As in the hardware catalogue."""
     names = builtin_devices()
     return Listing(items=await to_thread.run_sync(lambda: tuple(device_summary(load_device(name)) for name in names)))
+
+
+@router.get("/backends", summary="Back-ends that a question may name, with their releases", responses=problems())
+async def list_backends(request: Request, caller: Reader) -> BackEndListing:
+    """From the registry, other parties' ones too; `any` means those that files can be written for."""
+    return BackEndListing(items=await to_thread.run_sync(_backends))
 
 
 @router.get("/devices/{name}", summary="One accelerator, with the source of every number", responses=problems(404))
@@ -179,6 +186,11 @@ def _builtin_models() -> tuple[dict[str, Any], ...]:
 @cache
 def _builtin_clusters() -> tuple[dict[str, Any], ...]:
     return tuple({**cluster_summary(catalogue_cluster(name)), "builtin": True} for name in builtin_clusters())
+
+
+@cache
+def _backends() -> tuple[BackEndView, ...]:
+    return tuple(BackEndView.model_validate(backend_summary(each)) for each in backends().values())
 
 
 def _mapping(data: Any, name: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from api.solving.pool import TooLong
 from api.wire.questions import EstimateQuestion, Question
 from api.wire.views import Estimate, ProblemCheck
 from planner.model.parameters import total_parameters
-from planner.problem import Problem
+from planner.problem import ANY, Problem
 from profiles.document import canonical_json
 from profiles.errors import MeshwrightError
 
@@ -37,7 +37,7 @@ router = APIRouter(prefix="/v1", tags=["questions"])
     openapi_extra=reads(EstimateQuestion, {**EXAMPLE, "strategy": {"tp": 2, "micro_batch_size": 1}}),
 )
 async def create_estimate(request: Request, caller: Planner) -> Response:
-    """Time, memory, whether it fits.  Fields that are left out are filled in as a framework would, and named."""
+    """Time, memory, whether it fits.  Fields that are left out are filled in as a back-end would, and named."""
     service = service_of(request)
     question = await read_document(request, EstimateQuestion, service.settings.body_limit_bytes)
     payload = await to_thread.run_sync(service.resolver.estimate_payload, question)
@@ -90,7 +90,7 @@ def checked(resolver: Resolver, data: Any) -> ProblemCheck:
     problem: Problem | None = attempt(lambda: resolver.problem(question))
     findings = list(dict.fromkeys([*known, *findings]))
     if problem is not None:
-        findings += _rules_of_target(problem)
+        findings += _rules_of_backends(problem)
     if findings or problem is None:
         return ProblemCheck(ok=False, findings=tuple(findings))
     return ProblemCheck(
@@ -101,8 +101,18 @@ def checked(resolver: Resolver, data: Any) -> ProblemCheck:
     )
 
 
-def _rules_of_target(problem: Problem) -> list[Finding]:
-    """What the target can never run, whatever the strategy."""
-    from planner.search.target_rules import TargetRules
+def _rules_of_backends(problem: Problem) -> list[Finding]:
+    """Why no back-end that is asked can run anything of the question; empty where one of them can."""
+    from planner.backends.asked import asked_software, inside, why_not_these_devices
+    from planner.search.backend_rules import BackEndRules
 
-    return [Finding(pointer="/constraints/target", detail=each) for each in TargetRules(problem).always()]
+    found = list[Finding]()
+    named = problem.constraints.backends != (ANY,)
+    for index, each in enumerate(asked_software(problem)):
+        reasons = [why_not_these_devices(each, problem), *BackEndRules(inside(problem, each)).always()]
+        told = [reason for reason in reasons if reason]
+        if not told:
+            return []
+        pointer = f"/constraints/backends/{index}" if named else "/constraints/backends"
+        found += [Finding(pointer=pointer, detail=f"{each.title}: {reason}") for reason in told]
+    return found

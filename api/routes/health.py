@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
-from api.http.openapi import TITLES
+from api.http.openapi import REF, TITLES
+from api.http.problem_details import MEDIA_TYPE as PROBLEM
 from api.service import Service, service_of
 from api.telemetry.metrics import MEDIA_TYPE
 from api.wire.views import Health, Version
@@ -16,6 +19,11 @@ from profiles.errors import MeshwrightError
 
 router = APIRouter(tags=["operations"])
 UNAVAILABLE = {503: {"model": Health, "description": TITLES[503]}}
+
+UNKNOWN_HOST: dict[int | str, dict[str, Any]] = {
+    421: {"description": TITLES[421], "content": {PROBLEM: {"schema": {"$ref": REF.format(model="ProblemDetails")}}}}
+}
+"""Probes answer under every name; this does not."""
 
 
 @router.get("/livez", summary="Is the process alive?", response_model=Health)
@@ -48,7 +56,7 @@ async def metrics(request: Request) -> Response:
     return Response(service.metrics.page(), media_type=MEDIA_TYPE)
 
 
-@router.get("/version", summary="Which software answers?", response_model=Version)
+@router.get("/version", summary="Which software answers?", response_model=Version, responses=UNKNOWN_HOST)
 async def version() -> Version:
     """Release, signature of the sources that decide plans, and schema."""
     signature = await to_thread.run_sync(software_signature)

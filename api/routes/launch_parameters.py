@@ -7,18 +7,16 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import StringConstraints
 
+from api.wire.questions import LONGEST_TEXT, MOST_HOST_LINES, EmissionQuestion
 from planner.backends.launch.hosts import read_hosts
 from planner.backends.launch.settings import LaunchSettings
 
-MOST_HOST_LINES = 1_000
-LONGEST = 300
-
 Hosts = Annotated[
-    list[Annotated[str, StringConstraints(max_length=LONGEST)]] | None,
+    list[Annotated[str, StringConstraints(max_length=LONGEST_TEXT)]] | None,
     Query(max_length=MOST_HOST_LINES, description="in the fabric's order; names or host lists such as n[000-031]"),
 ]
 Positive = Annotated[int | None, Query(ge=1, le=1_000_000)]
-Text = Annotated[str | None, Query(max_length=LONGEST)]
+Text = Annotated[str | None, Query(max_length=LONGEST_TEXT)]
 
 
 async def launch_settings(  # noqa: PLR0917  # a query parameter is an argument
@@ -41,4 +39,17 @@ async def launch_settings(  # noqa: PLR0917  # a query parameter is an argument
         image=image,
         namespace=namespace,
         files_claim=files_claim,
+    )
+
+
+def settings_of(question: EmissionQuestion) -> LaunchSettings:
+    """The same of a body.  Raises DocumentInvalid."""
+    return LaunchSettings(
+        hosts=read_hosts("\n".join(question.hosts)),
+        switches=question.switches,
+        network_tier=question.network_tier,
+        topology_label=question.topology_label,
+        image=question.image,
+        namespace=question.namespace,
+        files_claim=question.files_claim,
     )

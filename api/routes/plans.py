@@ -102,6 +102,7 @@ async def list_plans(  # noqa: PLR0917  # a query parameter is an argument
     caller: Reader,
     model: Annotated[str | None, Query(max_length=200, description="only plans of this model")] = None,
     cluster: Annotated[str | None, Query(max_length=200, description="only plans for this cluster")] = None,
+    backend: Annotated[str | None, Query(max_length=200, description="only plans of this back-end")] = None,
     problem_id: Annotated[str | None, Query(pattern="^[0-9a-f]{64}$", description="only answers to this")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     after: Annotated[str | None, Query(pattern="^[0-9a-f]{64}$", description="`next` of the page before")] = None,
@@ -110,7 +111,12 @@ async def list_plans(  # noqa: PLR0917  # a query parameter is an argument
     service = service_of(request)
     records = await to_thread.run_sync(
         lambda: service.store.list_plans(
-            harmless(model), harmless(cluster), problem_id=problem_id, limit=limit + 1, after=after
+            harmless(model),
+            harmless(cluster),
+            backend=harmless(backend),
+            problem_id=problem_id,
+            limit=limit + 1,
+            after=after,
         )
     )
     shown = records[:limit]
@@ -163,6 +169,8 @@ def _summary(record: PlanRecord) -> PlanSummary:
         num_devices=record.num_devices,
         model=record.model_name,
         cluster=record.cluster_name,
+        backend=record.backend,
+        release=record.release,
         created_at=record.created_at,
         labels=record.labels,
     )

@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from api.access.auth import Reader
 from api.errors import RequestRefused, ServiceBusy
-from api.http.archive import zip_of
 from api.http.conditional import FOR_EVER, REVALIDATE, content_tag, etag, not_modified
 from api.http.openapi import problems
 from api.http.packing import large_response
-from api.routes.launch_parameters import launch_settings
 from api.routes.plans import FULL_ID, PlanReference
 from api.service import Service, service_of
 from api.solving.pool import TooLong
-from api.wire.views import EmissionView, MemoryStage, MemoryView
-from planner.backends.emission.emission import LauncherName
-from planner.backends.launch.settings import LaunchSettings
-from planner.backends.registry import TARGETS
+from api.wire.views import MemoryStage, MemoryView
 from planner.explain.why import Explanation
 from planner.explain.why_not import WhyNot
 from planner.plan import Plan
 from planner.sensitivity import Sensitivity
+from planner.store.records import PlanText
 from planner.strategy_text import parse_assignments, pinnable_keys
 from profiles.document import canonical_json
 
 router = APIRouter(prefix="/v1/plans/{plan}", tags=["plans"])
 MOST_CHANGES = 8
-MAY_SEARCH = frozenset({"why_not", "emission"})
-"""Views for which a plan with other pins, or inside a target's rules, may have to be found."""
-
-BackEndName = StrEnum("BackEndName", {name.upper().replace("-", "_"): name for name in sorted(TARGETS)})  # type: ignore[misc]
-Launcher = StrEnum("Launcher", {name.upper().replace("-", "_"): name for name in get_args(LauncherName)})  # type: ignore[misc]
-Launcher.__doc__ = "Who starts the processes."
-TORCHRUN = Launcher("torchrun")
+MAY_SEARCH = frozenset({"why_not"})
+"""Views for which a plan with other pins may have to be found."""
 
 
 @router.get(
@@ -105,42 +94,6 @@ async def get_memory(request: Request, plan: PlanReference, caller: Reader) -> M
     return memory_view(await to_thread.run_sync(store.get_plan, plan))
 
 
-@router.get(
-    "/emissions/{target}",
-    summary="Launch files of the plan for a target",
-    response_model=EmissionView,
-    responses={200: {"content": {"application/zip": {}}}, **problems(404, 409)},
-)
-async def get_emission(  # noqa: PLR0917  # a query parameter is an argument
-    request: Request,
-    plan: PlanReference,
-    target: BackEndName,
-    caller: Reader,
-    settings: Annotated[LaunchSettings, Depends(launch_settings)],
-    launcher: Launcher = TORCHRUN,
-    version: Annotated[
-        str | None, Query(pattern=r"^[0-9A-Za-z][0-9A-Za-z.]{0,31}$", description="a release of the target")
-    ] = None,
-    form: Annotated[
-        Literal["json", "zip"] | None, Query(alias="format", description="as Accept: application/json or zip")
-    ] = None,
-) -> Response:
-    """JSON with every file's text, or the folder as a zip: `format=zip`, or `Accept: application/zip`.
-
-    What is said about the place where the job runs stands in the files; what is not, as marked places.
-    """
-    named = f"{target.value}=={version}" if version else str(target.value)
-    service = service_of(request)
-    wanted = {"target": named, "launcher": launcher.value, "settings": settings.to_dict()}
-    plan_id, content = await computed_view(service, plan, "emission", wanted)
-    if form == "json" or (form is None and "application/zip" not in request.headers.get("accept", "")):
-        return await _sent(request, plan, content, vary=True)
-    archive = await to_thread.run_sync(zip_of, json.loads(content))
-    name = f"{plan_id[:12]}-{target.value}-{launcher.value}.zip"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Vary": "Accept"}
-    return Response(archive, media_type="application/zip", headers=headers)
-
-
 def memory_view(plan: Plan) -> MemoryView:
     """The memory of a plan's stages."""
     limit = plan.memory_limit_bytes
@@ -167,10 +120,11 @@ def memory_view(plan: Plan) -> MemoryView:
 async def plan_view(request: Request, plan: str, task: str, parameters: Mapping[str, Any]) -> Response:
     """The answer of a task of ``api.solving.tasks`` about a plan."""
     _, content = await computed_view(service_of(request), plan, task, parameters)
-    return await _sent(request, plan, content)
+    return await sent_view(request, plan, content)
 
 
-async def _sent(request: Request, plan: str, content: bytes, *, vary: bool = False) -> Response:
+async def sent_view(request: Request, plan: str, content: bytes, *, vary: bool = False) -> Response:
+    """A view with its tag; only what was asked by a plan's full id may be cached for ever."""
     caching, version = FOR_EVER if len(plan) == FULL_ID else REVALIDATE, content_tag(content)
     headers = {"ETag": etag(version), "Cache-Control": caching, **({"Vary": "Accept"} if vary else {})}
     known = not_modified(request, version, caching)
@@ -180,11 +134,16 @@ async def _sent(request: Request, plan: str, content: bytes, *, vary: bool = Fal
 async def computed_view(service: Service, plan: str, task: str, parameters: Mapping[str, Any]) -> tuple[str, bytes]:
     """The view of a plan: remembered, being computed, or computed now.  Plans never change, so neither do views."""
     text = await to_thread.run_sync(service.store.plan_text, plan)
+    return text.plan_id, await view_of(service, text, task, parameters)
+
+
+async def view_of(service: Service, text: PlanText, task: str, parameters: Mapping[str, Any]) -> bytes:
+    """The same of a plan's text."""
     wanted = canonical_json([text.plan_id, task, parameters])
     key = hashlib.sha256(wanted.encode()).hexdigest()
     known = service.views.get(key)
     if known is not None:
-        return text.plan_id, known
+        return known
     limit_s = service.settings.quick_s
     # What may search waits with the searches: an estimate under somebody's hand never stands behind it.
     pool = service.searches if task in MAY_SEARCH or parameters.get("replan") else service.quick
@@ -197,4 +156,4 @@ async def computed_view(service: Service, plan: str, task: str, parameters: Mapp
     except TooLong:
         raise ServiceBusy(f"this takes longer than {limit_s:g} s", hint="ask for less of it") from None
     service.views.keep(key, content)
-    return text.plan_id, content
+    return content

@@ -123,18 +123,29 @@ def report(payload: Payload, deadline: float) -> bytes:
 
 
 def emission(payload: Payload, deadline: float) -> bytes:
-    """The launch files of a plan for a target, with their manifest."""
-    from planner.backends.emission.for_target import emit_for_target
+    """The launch files of a plan, with their manifest; no search.
+
+    ``asked``: the plan that was asked about, where the files are of the same question's plan in another back-end.
+    """
+    from planner.backends.emission.emit import emit_plan
     from planner.backends.emission.write import manifest
     from planner.backends.launch.settings import LaunchSettings
+    from planner.diff import diff_plans
+    from planner.replan.other_backend import PlanThere
 
-    settings = LaunchSettings.from_dict(payload["settings"])
-    made = emit_for_target(_plan(payload), payload["target"], payload["launcher"], settings)
-    emission = made.emission
+    plan = _plan(payload)
+    asked = _stored(payload["asked"]) if "asked" in payload else None
+    there = PlanThere(plan, None if asked is None else diff_plans(asked, plan))
+    emission = emit_plan(plan, payload["launcher"], LaunchSettings.from_dict(payload["settings"]))
     content = {
+        "plan_id": plan.plan_id,
+        "backend": emission.backend,
+        "release": emission.release,
+        "asked_plan_id": plan.plan_id if asked is None else asked.plan_id,
+        "slower_by": there.slower_by,
+        "difference": None if there.difference is None else there.difference.model_dump(mode="json"),
+        "step_time_s": plan.step_time_s,
         "manifest": manifest(emission),
-        "slower_by": made.slower_by,
-        "step_time_s": emission.plan.step_time_s,
         "launch_notes": list(emission.launch_notes),
         "files": dict(emission.files),
     }
@@ -215,7 +226,12 @@ def _proved(found: Plan, asked: Problem) -> Plan:
 
 
 def _plan(payload: Payload) -> Plan:
-    return Plan.model_validate_json(payload["plan"])
+    return _stored(payload["plan"])
+
+
+def _stored(text: str) -> Plan:
+    """A plan of its stored text, known by that text's id also where it is of an earlier version."""
+    return Plan.model_validate_json(text)
 
 
 def _until(deadline: float) -> Callable[[object], None]:

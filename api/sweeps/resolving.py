@@ -9,7 +9,6 @@ from api.errors import RequestRefused
 from api.planning.resolving import LARGEST_COUNT, Resolver, checked_constraints
 from api.sweeps.resolved import ResolvedSweep
 from api.wire.sweeps import SweepRequest
-from planner.backends.known_physics import framework_traits
 from planner.sweep.question import SweepQuestion
 from profiles.document import Document
 from profiles.errors import MeshwrightError
@@ -18,7 +17,7 @@ from profiles.validation import Finding, FindingsInvalid, require
 
 T = TypeVar("T")
 D = TypeVar("D", bound=Document)
-OF_NAMES = frozenset({"models", "clusters", "constraints", "framework"})
+OF_NAMES = frozenset({"schema_version", "models", "clusters", "constraints"})
 
 
 def resolved_sweep(resolver: Resolver, request: SweepRequest) -> ResolvedSweep:
@@ -39,7 +38,6 @@ def resolved_sweep(resolver: Resolver, request: SweepRequest) -> ResolvedSweep:
         models=tuple(models),
         clusters=tuple(clusters),
         constraints=checked_constraints(request.constraints),
-        framework=framework_traits(request.framework).name,
     )
     return ResolvedSweep(
         question=question,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
-from planner.problem import Constraints, Objective, Workload
+from api.wire.older_questions import emission_of_today, question_of_today
+from planner.backends.emission.emission import LauncherName
+from planner.problem import BACKEND_PATTERN, Constraints, Objective, Workload
 from profiles.document import Document
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 """Models, clusters and profiles are named like labels; a name is never a path or an address."""
 MOST_DEVICES = 10_000_000
+MOST_HOST_LINES = 1_000
+LONGEST_TEXT = 300
 
 ModelPart = Annotated[
     Name | dict[str, Any],
@@ -28,6 +32,11 @@ StrategyPart = Annotated[
     Field(description="strategy fields, for example tp, pp, micro_batch_size; short words as on the command line"),
 ]
 
+
+BackEndPart = Annotated[str, StringConstraints(pattern=BACKEND_PATTERN, max_length=128)]
+"""``NAME`` or ``NAME==RELEASE``; which names there are, the registry says."""
+Positive = Annotated[int, Field(ge=1, le=1_000_000)]
+Text = Annotated[str, StringConstraints(max_length=LONGEST_TEXT)]
 
 CalibrationPart = Annotated[
     Annotated[str, StringConstraints(pattern="^[0-9a-f]{4,64}$")] | dict[str, Any],
@@ -48,8 +57,12 @@ class Question(Document):
     constraints: Constraints = Constraints()
     objective: Objective = Objective()
     profile: Name = Field(default="none", description="measurements: none, auto (what is stored), or a name")
-    framework: str = Field(default="tuned", max_length=64, description="whose software runs the plan")
     calibration: CalibrationPart | None = Field(default=None, description="factors that correct the predictions")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_today(cls, data: Any) -> Any:
+        return question_of_today(data)
 
 
 class PlanQuestion(Question):
@@ -98,9 +111,13 @@ class ThroughputQuestion(Document):
     workload: Workload
     constraints: Constraints = Constraints()
     profile: Name = "none"
-    framework: str = Field(default="tuned", max_length=64)
     price_per_device_hour: float | None = Field(default=None, gt=0, description="else the cluster's own price")
     budget_s: float = Field(default=2.0, gt=0, le=60, description="wall time for the whole answer")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_today(cls, data: Any) -> Any:
+        return question_of_today(data)
 
 
 class ReplanQuestion(Document):
@@ -111,6 +128,34 @@ class ReplanQuestion(Document):
         default=(), max_length=100_000, description="nodes of the old plan that are gone, counted from 0"
     )
     top_k: int = Field(default=0, ge=0, le=100)
+
+
+class EmissionQuestion(Document):
+    """``POST /v1/plans/{id}/emissions``: launch files, of the plan or of the best plan in another back-end.
+
+    What is said about the place where the job runs stands in the files; what is not, as marked places.
+    """
+
+    backend: BackEndPart | None = Field(default=None, description="null = the plan's own")
+    launcher: LauncherName = "torchrun"
+    hosts: tuple[Annotated[str, StringConstraints(max_length=LONGEST_TEXT)], ...] = Field(
+        default=(),
+        max_length=MOST_HOST_LINES,
+        description="in the fabric's order; names or host lists such as n[000-031]",
+    )
+    switches: Positive | None = Field(default=None, description="Slurm: leaf switches that the job may span")
+    network_tier: Positive | None = Field(default=None, description="Volcano: highest tier of HyperNodes of the job")
+    topology_label: Text | None = Field(default=None, description="Kubernetes: node label of the domain to stay inside")
+    image: Text | None = Field(default=None, description="Kubernetes: the container image")
+    namespace: Text | None = Field(default=None, description="Kubernetes: the namespace")
+    files_claim: Text | None = Field(
+        default=None, description="Kubernetes: a volume claim with the files, instead of a ConfigMap"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_today(cls, data: Any) -> Any:
+        return emission_of_today(data)
 
 
 class LabelQuestion(Document):

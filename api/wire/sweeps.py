@@ -9,8 +9,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from api.wire.older_questions import question_of_today
 from api.wire.questions import ClusterPart, Devices, ModelPart, Name
 from planner.problem import Constraints, OptimizerName, Precision
 from planner.sweep.question import SweepQuestion
@@ -28,7 +29,7 @@ UNANSWERED: frozenset[CellOutcome] = frozenset({"waiting", "running"})
 class SweepRequest(Document):
     """``POST /v1/sweeps``: every combination of the axes is one planning question; the rest holds for all of them."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     models: tuple[ModelPart, ...] = Field(min_length=1, max_length=MOST_VALUES)
     clusters: tuple[ClusterPart, ...] = Field(min_length=1, max_length=MOST_VALUES)
     device_counts: tuple[Devices, ...] = Field(
@@ -42,12 +43,16 @@ class SweepRequest(Document):
     images_per_sample: int = Field(default=0, ge=0)
     dropout: bool = False
     constraints: Constraints = Constraints()
-    framework: str = Field(default="tuned", max_length=64, description="whose software runs the plans")
     profile: Name = Field(default="none", description="measurements: none, auto (what is stored), or a name")
     price_per_device_hour: float | None = Field(default=None, gt=0, description="else the clusters' own prices")
     top_k: int = Field(default=3, ge=0, le=100, description="runners-up to report with each plan")
     time_limit_s: float | None = Field(default=None, gt=0, le=86_400, description="of each cell; None = until proved")
     seed: int = Field(default=0, ge=0, lt=2**31)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_today(cls, data: Any) -> Any:
+        return question_of_today(data)
 
 
 class SweepProgress(Document):
@@ -89,6 +94,8 @@ class SweepCellView(Document):
     problem_id: str | None
     job_id: str | None = Field(description="of /v1/jobs; null = not submitted, or answered without one")
     plan_id: str | None
+    backend: str | None = Field(default=None, description="the software that runs the plan")
+    release: str | None = Field(default=None, description="its release")
     status: str | None = Field(description="of the plan: optimal (proved) or feasible")
     step_time_s: float | None
     step_time_interval_s: tuple[float, float] | None

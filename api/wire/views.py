@@ -9,6 +9,7 @@ from pydantic import Field, create_model
 
 from api.http.problem_details import Finding, ProblemDetails
 from api.jobs.board import JobRecord
+from planner.diff import PlanDiff
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
 from planner.problem import Problem
@@ -22,6 +23,13 @@ PlanAnswer: Any = create_model(
     __doc__="A stored plan: its ids, then the document itself.",
     plan_id=(str, Field(description="SHA-256 of the document's canonical JSON")),
     problem_id=(str, Field(description="SHA-256 of the problem's canonical JSON")),
+    upgraded_from=(
+        int | None,
+        Field(
+            default=None,
+            description="schema_version as which it is stored, where that is an earlier one: its ids are of that text",
+        ),
+    ),
     **_plan_fields,
 )
 EstimatedPlan: Any = create_model(
@@ -43,6 +51,8 @@ class PlanSummary(Document):
     num_devices: int
     model: str
     cluster: str
+    backend: str = Field(description="the software that runs it")
+    release: str = Field(description="its release; empty = the default one")
     created_at: datetime
     labels: tuple[str, ...] = ()
 
@@ -132,11 +142,16 @@ class MemoryView(Document):
 
 
 class EmissionView(Document):
-    """Launch files of a plan."""
+    """Launch files of a plan, or of the same question's best plan in another back-end."""
 
-    manifest: dict[str, Any]
-    slower_by: float = Field(description="step time of what the target runs over the plan's, minus one")
+    plan_id: str = Field(description="the plan that the files are of")
+    backend: str
+    release: str
+    asked_plan_id: str = Field(description="the plan that was asked about")
+    slower_by: float = Field(description="step time over that of the plan that was asked about, minus one")
+    difference: PlanDiff | None = Field(description="from the plan that was asked about; null = it is that")
     step_time_s: float
+    manifest: dict[str, Any]
     launch_notes: tuple[str, ...]
     files: dict[str, str] = Field(description="relative path -> text")
 
@@ -156,6 +171,24 @@ class Listing(Document):
     """Names with what a person asks first about each."""
 
     items: tuple[dict[str, Any], ...]
+
+
+class BackEndView(Document):
+    """Software that trains, as ``constraints.backends`` names it."""
+
+    name: str
+    title: str
+    summary: str
+    releases: tuple[str, ...] = Field(description="the default first; a question says NAME==RELEASE for another")
+    vendors: tuple[str, ...] = Field(description="makers of the devices that it trains on; empty = all")
+    writes_files: bool = Field(description="launch files can be written for it; `any` means these")
+    launchers: tuple[str, ...] = Field(description="what starts its processes; empty where no files are written")
+
+
+class BackEndListing(Document):
+    """Every back-end that this service knows."""
+
+    items: tuple[BackEndView, ...]
 
 
 class RequestView(Document):

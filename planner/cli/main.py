@@ -40,6 +40,7 @@ COMMANDS = (
     "models",
     "clusters",
     "devices",
+    "backends",
     "plans",
     "sweep",
     "profile",
@@ -69,7 +70,7 @@ def build_app() -> typer.Typer:
         name="meshwright",
         help="Plan how a large model runs on a cluster: proved, explained, ready to launch.",
         epilog="Exit codes: 0 done, 1 bug, 2 bad input, 3 not found, 4 conflict, 5 no feasible plan, 6 budget spent, "
-        "7 profile missing, 8 target refused.",
+        "7 profile missing, 8 back-end refused.",
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=True,

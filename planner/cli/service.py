@@ -90,8 +90,12 @@ class PlanService(Protocol):
         """How much a plan depends on its inputs."""
         ...
 
-    def write_emission(self, reference: str, target: str, launcher: str, directory: Path) -> Mapping[str, Any]:
-        """Launch files in a folder; their manifest, ``slower_by``, ``step_time_s`` and ``launch_notes``."""
+    def write_emission(self, reference: str, backend: str | None, launcher: str, directory: Path) -> Mapping[str, Any]:
+        """Launch files of ``NAME`` or ``NAME==RELEASE`` (None = the plan's own) in a folder, from that back-end's plan.
+
+        Their ``manifest``, ``step_time_s``, ``launch_notes``, ``slower_by`` (over the plan that was named) and
+        ``difference`` (a ``PlanDiff`` as plain data; absent or None where the files are of the plan that was named).
+        """
         ...
 
     def listing(self, kind: str) -> list[dict[str, Any]]:

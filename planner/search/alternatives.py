@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import RowCost
+from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
 from planner.search.search_result import DEGREES, Degrees, SearchResult
 from planner.strategy_rows import StrategyRows, distinct_rows
@@ -59,9 +60,12 @@ class Alternatives:
         """Bound below which strategies may still be alternatives; ``cutoff_s`` (the incumbent) where none is asked."""
         if not self.count:
             return cutoff_s
+        return max(cutoff_s, min(ALTERNATIVE_SLACK * cutoff_s, self.last_s()))
+
+    def last_s(self) -> float:
+        """Step time that a plan of other degrees must beat; infinity while fewer than asked for are known."""
         times = self.result.times_of_others_s()
-        last_s = times[self.count - 1] if len(times) >= self.count else float("inf")
-        return max(cutoff_s, min(ALTERNATIVE_SLACK * cutoff_s, last_s))
+        return times[self.count - 1] if len(times) >= self.count else float("inf")
 
     def postpone(self, to: list[Postponed], what: Postponed, left_out: NDArray[np.bool_], cutoff_s: float) -> None:
         """Keep those of the rows that were left out and may hold alternatives; ``to``: ``cores`` or ``layouts``."""
@@ -70,20 +74,26 @@ class Alternatives:
             if len(at):
                 to.append(Postponed(what.rows.take(at), what.key[at], what.bounds[at], what.table))
 
-    def remember(self, leaves: Leaves, order: Ints) -> None:
-        """Keep the lowest-bounded unsolved strategy of each set of degrees."""
+    def remember(self, leaves: Leaves, order: Ints, dealt: DealtBounds) -> None:
+        """Keep the lowest-bounded unsolved strategy of each set of degrees, where its dealings may be fast enough."""
         if len(order) == 0 or not self.count:
             return
         at = order % len(leaves.terms.rows)
         distinct, index = distinct_rows([getattr(leaves.terms.rows, name)[at] for name in DEGREES])
         first = np.full(len(distinct), len(order))
         np.minimum.at(first, index, np.arange(len(order)))
-        for group, position in enumerate(first.tolist()):
-            key, leaf = tuple(distinct[group].tolist()), int(order[position])
-            bound_s = float(leaves.bounds[leaf])
-            waiting, solved = self._waiting.get(key), self.result.by_degrees.get(key)
-            if (waiting is None or bound_s < waiting.bound_s) and (solved is None or bound_s < solved.step_time_s):
-                self._waiting[key] = Unsolved(bound_s, *leaves.leaf(leaf), leaves.table)
+        keys = [tuple(each) for each in distinct.tolist()]
+        better = [group for group, key in enumerate(keys) if leaves.bounds[order[first[group]]] < self._known_s(key)]
+        chosen = order[first[better]]
+        hopeful = dealt.bounds_s(chosen, self.last_s()) < self.last_s()
+        for group, leaf in zip(np.array(better)[hopeful].tolist(), chosen[hopeful].tolist(), strict=True):
+            self._waiting[keys[group]] = Unsolved(float(leaves.bounds[leaf]), *leaves.leaf(leaf), leaves.table)
+
+    def _known_s(self, key: Degrees) -> float:
+        """What a strategy must be bounded below to be kept in mind for its degrees."""
+        waiting, solved = self._waiting.get(key), self.result.by_degrees.get(key)
+        waiting_s = np.inf if waiting is None else waiting.bound_s
+        return min(waiting_s, np.inf if solved is None else solved.step_time_s)
 
     def next_unsolved(self, below_s: float) -> tuple[Degrees, Unsolved] | None:
         """The remembered strategy of the lowest bound, no longer remembered; None where none is below ``below_s``."""

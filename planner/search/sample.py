@@ -29,7 +29,7 @@ FRUITLESS = 2000
 def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
     """Legal strategies of the problem's space on all devices, without end; none where the space is empty.
 
-    Ends after ``FRUITLESS`` draws that led to none.  Cores under which not even the leanest strategy fits in memory are left out.
+    Ends after ``FRUITLESS`` draws that led to none.  Cores under which not even the leanest strategy fits are left out.
     """
     search = Search(problem, problem_hardware(problem), SearchOptions())
     space, cores = search.space, search.space.cores
@@ -52,7 +52,7 @@ def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
 
 
 def random_plans(problem: Problem, seed: int, tries: int) -> Iterator[Plan]:
-    """Plans of those of ``tries`` random strategies that the problem's back-end runs and that fit in memory."""
+    """Plans of those of ``tries`` random strategies that the problem's one back-end runs and that fit in memory."""
     rules = BackEndRules(problem)
     if rules.always():
         return

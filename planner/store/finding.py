@@ -76,7 +76,7 @@ def read_plan(connection: Connection, plan_id: str) -> Plan:
 
 def read_text(connection: Connection, plan_id: str) -> PlanText:
     """The stored text of a plan.  Raises StoreCorrupt when it does not hash to its id."""
-    query = select(PlanRow.problem_id, PlanRow.status, DocumentRow.body).join(
+    query = select(PlanRow.problem_id, PlanRow.status, DocumentRow.body, DocumentRow.schema_version).join(
         DocumentRow, DocumentRow.sha == PlanRow.plan_id
     )
     row = connection.execute(query.where(PlanRow.plan_id == plan_id)).first()
@@ -84,7 +84,7 @@ def read_text(connection: Connection, plan_id: str) -> PlanText:
         raise StoreCorrupt(
             "the stored plan is damaged: its text does not hash to its id", where=plan_id, hint="restore a backup"
         )
-    return PlanText(plan_id, row.problem_id, row.status, row.body)
+    return PlanText(plan_id, row.problem_id, row.status, row.body, row.schema_version)
 
 
 def find_answer(connection: Connection, problem_id: str, software_signature: str) -> str | None:
@@ -112,6 +112,7 @@ def list_plans(
     model: str | None = None,
     cluster: str | None = None,
     *,
+    backend: str | None = None,
     problem_id: str | None = None,
     limit: int,
     after: str | None,
@@ -122,6 +123,8 @@ def list_plans(
         query = query.where(PlanRow.model_name == model)
     if cluster is not None:
         query = query.where(PlanRow.cluster_name == cluster)
+    if backend is not None:
+        query = query.where(PlanRow.backend == backend)
     if problem_id is not None:
         query = query.where(PlanRow.problem_id == problem_id)
     if after is not None:
@@ -141,6 +144,8 @@ def list_plans(
             cluster_name=row.cluster_name,
             created_at=row.created_at,
             labels=tuple(labels[row.plan_id]),
+            backend=row.backend or "",
+            release=row.release or "",
         )
         for row in rows
     )
@@ -156,7 +161,7 @@ def label_history(connection: Connection, name: str) -> tuple[LabelRecord, ...]:
 def list_emissions(connection: Connection, plan_id: str) -> tuple[EmissionRecord, ...]:
     """Everything written from a plan, newest first."""
     query = select(
-        EmissionRow.emission_id, EmissionRow.target, EmissionRow.launcher, EmissionRow.manifest, EmissionRow.created_at
+        EmissionRow.emission_id, EmissionRow.backend, EmissionRow.launcher, EmissionRow.manifest, EmissionRow.created_at
     )
     order = (EmissionRow.created_at.desc(), EmissionRow.emission_id)
     rows = connection.execute(query.where(EmissionRow.plan_id == plan_id).order_by(*order))

@@ -22,6 +22,8 @@ class PlanRecord:
     cluster_name: str
     created_at: datetime
     labels: tuple[str, ...] = ()
+    backend: str = ""
+    release: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class PlanText:
     problem_id: str
     status: str
     body: str
+    schema_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class EmissionRecord:
 
     emission_id: str
     plan_id: str
-    target: str
+    backend: str
     launcher: str
     manifest: Mapping[str, Any]
     created_at: datetime

@@ -150,6 +150,7 @@ class Store:
         model: str | None = None,
         cluster: str | None = None,
         *,
+        backend: str | None = None,
         problem_id: str | None = None,
         limit: int = 50,
         after: str | None = None,
@@ -159,7 +160,9 @@ class Store:
             raise DocumentInvalid(f"a page has 1 to {MAX_PAGE} plans, not {limit}", where="--limit")
         with reading(self._engine) as connection:
             last = None if after is None else finding.resolve(connection, after)
-            return finding.list_plans(connection, model, cluster, problem_id=problem_id, limit=limit, after=last)
+            return finding.list_plans(
+                connection, model, cluster, backend=backend, problem_id=problem_id, limit=limit, after=last
+            )
 
     def label_plan(self, name: str, reference: str) -> int:
         """Point a label at a plan; returns the label's version, 1 for a new label.  Its history stays."""
@@ -178,11 +181,11 @@ class Store:
         with reading(self._engine) as connection:
             return finding.label_history(connection, name)
 
-    def save_emission(self, reference: str, target: str, launcher: str, manifest: Mapping[str, Any]) -> str:
+    def save_emission(self, reference: str, backend: str, launcher: str, manifest: Mapping[str, Any]) -> str:
         """Record launch files that were written from a stored plan; returns the emission's id.  Again = no change."""
         with writing(self._engine) as connection:
             plan_id = finding.resolve(connection, reference)
-            return saving.insert_emission(connection, plan_id, target, launcher, manifest, self._clock())
+            return saving.insert_emission(connection, plan_id, backend, launcher, manifest, self._clock())
 
     def list_emissions(self, reference: str) -> tuple[EmissionRecord, ...]:
         """Everything that was written from a plan, newest first."""

@@ -20,7 +20,10 @@ from profiles.errors import Conflict
 
 
 def insert_plan(connection: Connection, plan: Plan, now: datetime) -> str:
-    """Store the plan and every document that its problem is made of; returns the plan's id."""
+    """Store the plan and every document that its problem is made of; returns the plan's id.
+
+    A plan of an earlier version is stored as it was written, under the id that it has.
+    """
     problem = plan.problem
     parts: dict[str, Document] = {
         "model": problem.model,
@@ -57,6 +60,8 @@ def insert_plan(connection: Connection, plan: Plan, now: datetime) -> str:
                 "model_name": problem.model.name,
                 "cluster_name": problem.cluster.name,
                 "created_at": now,
+                "backend": plan.backend,
+                "release": plan.release,
             }
         ],
     )
@@ -97,16 +102,16 @@ def insert_label(connection: Connection, name: str, plan_id: str, now: datetime)
 
 
 def insert_emission(
-    connection: Connection, plan_id: str, target: str, launcher: str, manifest: Mapping[str, Any], now: datetime
+    connection: Connection, plan_id: str, backend: str, launcher: str, manifest: Mapping[str, Any], now: datetime
 ) -> str:
     """Record what was written; returns the emission's id, the hash of all that identifies it."""
     body = canonical_json(manifest)
-    identity = canonical_json([plan_id, target, launcher, body])
+    identity = canonical_json([plan_id, backend, launcher, body])
     emission_id = hashlib.sha256(identity.encode()).hexdigest()
     row = {
         "emission_id": emission_id,
         "plan_id": plan_id,
-        "target": target,
+        "target": backend,
         "launcher": launcher,
         "manifest": body,
         "created_at": now,
@@ -117,13 +122,13 @@ def insert_emission(
 
 def insert_documents(connection: Connection, parts: Mapping[str, Document]) -> dict[str, str]:
     """Insert the absent ones and compare all.  Raises Conflict when an id already has another body."""
-    bodies = {kind: part.canonical_json() for kind, part in parts.items()}
+    bodies = {kind: canonical_json(_written(part)) for kind, part in parts.items()}
     shas = {kind: hashlib.sha256(body.encode()).hexdigest() for kind, body in bodies.items()}
     rows = [
         {
             "sha": shas[kind],
             "kind": kind,
-            "schema_version": int(getattr(part, "schema_version", 1)),
+            "schema_version": int(_written(part).get("schema_version", 1)),
             "body": bodies[kind],
         }
         for kind, part in parts.items()
@@ -140,6 +145,10 @@ def insert_documents(connection: Connection, parts: Mapping[str, Document]) -> d
                 hint="a stored plan never changes, so the database was edited or damaged: restore a backup",
             )
     return shas
+
+
+def _written(document: Document) -> Mapping[str, Any]:
+    return document.written() if isinstance(document, Plan) else document.model_dump(mode="json")
 
 
 def insert_absent(connection: Connection, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> int:

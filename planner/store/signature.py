@@ -1,8 +1,9 @@
 """Which software computed a plan?  The release and a hash of every source that decides a plan's numbers.
 
 A constant to be bumped by hand would be forgotten once, and then a stored plan would answer with yesterday's cost
-model.  Hashing the sources cannot be forgotten; it reads about a megabyte, in milliseconds.  Doors, emitters, the
-native runtime and the store do not decide numbers and are left out, so a fix there keeps stored plans.
+model.  Hashing the sources cannot be forgotten; it reads about a megabyte, in milliseconds.  Doors, the native runtime,
+the store and what a back-end writes, reads and checks do not decide numbers and are left out, so a fix there keeps
+stored plans.
 """
 
 from __future__ import annotations
@@ -16,8 +17,17 @@ import profiles
 import solver
 from planner.version import __version__
 
-DECIDING_FOLDERS = ("calibration", "cost", "coverage", "framework", "memory", "model", "schedule", "search")
+DECIDING_FOLDERS = (
+    *("backends", "calibration", "cost", "coverage", "memory", "model", "physics", "schedule", "search"),
+)
 """Folders of ``planner`` that decide a plan; modules directly in ``planner/`` do so too."""
+UNDECIDING_BACKEND_PARTS = frozenset(
+    {"checking", "operator_sharding", "tiny", "validators", "write.py", "read.py", "validator.py", "tiny_run.py"}
+)
+"""Folders and files of ``planner/backends`` that search nothing: they write, read and check what was found."""
+
+DECIDING_FILES = frozenset({"planner/native/__init__.py", "planner/native/capabilities.py"})
+"""What the native runtime says that it can do; the space of the native back-end asks it."""
 
 
 @cache
@@ -42,4 +52,8 @@ def deciding_sources() -> list[tuple[str, Path]]:
 
 def _decides(name: str) -> bool:
     parts = name.split("/")
-    return parts[0] != "planner" or len(parts) == 2 or parts[1] in DECIDING_FOLDERS
+    if parts[0] != "planner" or len(parts) == 2 or name in DECIDING_FILES:
+        return True
+    if parts[1] == "backends" and (UNDECIDING_BACKEND_PARTS.intersection(parts) or parts[-1].endswith("_worker.py")):
+        return False
+    return parts[1] in DECIDING_FOLDERS

@@ -5,7 +5,7 @@
     plans       answers, immutable, with the columns that lists filter by
     searches    which software found which plan for which problem, and how long that took
     labels      names for plans, versioned: a label moves, its history stays
-    emissions   what was written for which target
+    emissions   what was written for which back-end
     named_documents   models, clusters and profiles under names of their own, versioned like labels
     api_keys          who may ask the service: hashes, scopes, expiry
     idempotency_keys  requests that a client may repeat, and what they were answered
@@ -113,6 +113,7 @@ class PlanRow(Base):
         Index(None, "created_at", "plan_id"),
         Index(None, "model_name", "created_at"),
         Index(None, "cluster_name", "created_at"),
+        Index(None, "backend", "created_at"),
     )
 
     plan_id: Mapped[str] = mapped_column(Sha, ForeignKey("documents.sha"), primary_key=True)
@@ -124,6 +125,8 @@ class PlanRow(Base):
     model_name: Mapped[str] = mapped_column(Text)
     cluster_name: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    backend: Mapped[str | None] = mapped_column(Text)
+    release: Mapped[str | None] = mapped_column(Text)
 
 
 class SearchRow(Base):
@@ -157,7 +160,8 @@ class EmissionRow(Base):
 
     emission_id: Mapped[str] = mapped_column(Sha, primary_key=True)
     plan_id: Mapped[str] = mapped_column(Sha, ForeignKey("plans.plan_id"), index=True)
-    target: Mapped[str] = mapped_column(String(32))
+    # The column has the word of the release that made it.
+    backend: Mapped[str] = mapped_column("target", String(32))
     launcher: Mapped[str] = mapped_column(String(32))
     manifest: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -22,6 +22,8 @@ class Figures:
     """What a table shows of a plan; whole plans of thousands of cells would fill the memory."""
 
     plan_id: str
+    backend: str
+    release: str
     status: str
     num_devices: int
     step_time_s: float
@@ -58,6 +60,8 @@ def planned(cell: Cell, plan: Plan, *, source: Source, wall_s: float | None = No
     """A cell with its plan."""
     figures = Figures(
         plan_id=plan.plan_id,
+        backend=plan.backend,
+        release=plan.release,
         status=plan.status,
         num_devices=plan.chosen().world_size,
         step_time_s=plan.step_time_s,

@@ -17,6 +17,8 @@ KINDS: tuple[AnswerKind, ...] = (*get_args(OutcomeKind), "missing")
 NO_FIGURES: dict[str, Any] = dict.fromkeys(
     (
         "plan_id",
+        "backend",
+        "release",
         "status",
         "step_time_s",
         "step_time_interval_s",
@@ -88,6 +90,8 @@ def _figures(figures: Figures, price: float | None) -> dict[str, Any]:
     per_token = None if hourly is None else hourly * figures.num_devices / HOUR_S / figures.tokens_per_s
     return {
         "plan_id": figures.plan_id,
+        "backend": figures.backend,
+        "release": figures.release,
         "status": figures.status,
         "step_time_s": figures.step_time_s,
         "step_time_interval_s": list(figures.step_time_interval_s),

@@ -32,6 +32,8 @@ class ThroughputPoint(Document):
     meets_target: bool | None = Field(default=None, description="max_step_time_s and min_tokens_per_s are kept")
     proved: bool = Field(default=False, description="no plan of the declared space is faster")
     plan_id: str | None = None
+    backend: str | None = Field(default=None, description="the software that runs the plan")
+    release: str | None = Field(default=None, description="its release; empty = the default one")
     step_time_s: float | None = None
     step_time_interval_s: tuple[float, float] | None = None
     lower_bound_s: float | None = None
@@ -70,6 +72,8 @@ def measured_point(name: str, asked: Problem, plan: Plan, price_per_device_hour:
         meets_target=plan.step_time_s <= slowest_allowed_s(asked),
         proved=plan.status == "optimal",
         plan_id=plan.plan_id,
+        backend=plan.backend,
+        release=plan.release,
         step_time_s=plan.step_time_s,
         step_time_interval_s=(low_s, high_s),
         lower_bound_s=plan.lower_bound_s,

@@ -75,7 +75,7 @@ def test_light_modules_import_nothing_heavy(module: str) -> None:
 def test_help_and_version_load_no_documents(words: list[str]) -> None:
     code = (
         "import sys; from planner.cli.main import main; code = main(sys.argv[1:]);"
-        " print(code, *sorted({'numpy', 'pydantic', 'planner.framework.traits', 'planner.problem'} & set(sys.modules)))"
+        " print(code, *sorted({'numpy', 'pydantic', 'planner.physics.physics', 'planner.problem'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *words], cwd=REPOSITORY, capture_output=True, text=True, check=False

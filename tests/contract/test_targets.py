@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from planner.backends.emission.emission import BackEndName, LauncherName
-from planner.backends.launch.spec import LAUNCHERS
+from planner.backends.launch.launchers import LAUNCHERS
 from planner.backends.registry import TARGETS, named_release, target_module
 from planner.cli.emitting import TARGET_NAMES, LauncherChoice
 from planner.mesh import BACKEND_AXIS_ORDERS

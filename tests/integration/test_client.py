@@ -142,21 +142,21 @@ def test_views_of_a_plan(client: Client, plan: Plan) -> None:
 
 def test_launch_files_reach_a_folder_whole(client: Client, plan: Plan, tmp_path: Path) -> None:
     folder = tmp_path / "files"
-    view = client.write_emission(plan.plan_id, "megatron", folder)
+    view = client.write_emission(plan.plan_id, folder)
     manifest = read_manifest(folder)
     assert changed_files(folder, manifest) == ()
     assert manifest == view.manifest
-    with zipfile.ZipFile(BytesIO(client.emission_zip(plan.plan_id, "megatron"))) as archive:
+    with zipfile.ZipFile(BytesIO(client.emission_zip(plan.plan_id))) as archive:
         names = set(archive.namelist())
         assert all((folder / name).read_bytes() == archive.read(name) for name in names)
     assert names == {*view.files, "manifest.json"}
-    client.write_emission(plan.plan_id, "megatron", folder)
+    client.write_emission(plan.plan_id, folder)
     (folder / "mine.txt").write_text("mine")
     with pytest.raises(Conflict):
-        client.write_emission(plan.plan_id, "megatron", folder)
+        client.write_emission(plan.plan_id, folder)
     with pytest.raises(ProblemReported) as unknown:
         client.emission(plan.plan_id, "nothing")
-    assert unknown.value.status == 422
+    assert unknown.value.status == 404
 
 
 def test_labels_and_pages(client: Client, plan: Plan) -> None:

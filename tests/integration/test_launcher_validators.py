@@ -17,8 +17,8 @@ from planner.backends.emission.emission import LauncherName
 from planner.backends.emission.for_target import emit_for_target
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.launch.launchers import LAUNCHERS
 from planner.backends.launch.settings import LaunchSettings
-from planner.backends.launch.spec import LAUNCHERS
 from planner.backends.registry import target_module
 from planner.errors import BackEndRefused
 from planner.plan import Plan

@@ -169,8 +169,8 @@ def test_a_schedulers_own_id_is_planned_once(client: TestClient) -> None:
         ("timeline", "traceEvents"),
         ("memory", "stages"),
         ("sensitivity?changes=0.1", "tornado"),
-        ("emissions/megatron", "files"),
-        ("emissions/native?launcher=slurm", "manifest"),
+        ("emissions", "files"),
+        ("emissions?launcher=slurm", "manifest"),
     ],
 )
 def test_views_of_a_plan(client: TestClient, plan: dict[str, Any], path: str, key: str) -> None:
@@ -182,15 +182,16 @@ def test_views_of_a_plan(client: TestClient, plan: dict[str, Any], path: str, ke
 
 
 def test_launch_files_travel_as_a_zip(client: TestClient, plan: dict[str, Any]) -> None:
-    address = f"/v1/plans/{plan['plan_id']}/emissions/megatron"
+    address = f"/v1/plans/{plan['plan_id']}/emissions"
     files = client.get(address).json()["files"]
     archive = client.get(address, headers={"accept": "application/zip"})
     assert archive.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(archive.content)) as opened:
         assert set(opened.namelist()) == {*files, "manifest.json"}
         assert all(opened.read(name).decode() == text for name, text in files.items())
-    problem(client.get(f"/v1/plans/{plan['plan_id']}/emissions/horovod"), 422, "document-invalid")
-    problem(client.get(address, params={"version": "0.0.1"}), 404, "not-found")
+    problem(client.get(f"/v1/plans/{plan['plan_id']}/emissions/horovod"), 404, "not-found")
+    problem(client.get(address, params={"backend": "megatron==0.0.1"}), 404, "not-found")
+    problem(client.get(address, params={"backend": "../megatron"}), 422, "document-invalid")
 
 
 def test_lists_are_paged_by_key_and_filtered(client: TestClient, plan: dict[str, Any]) -> None:
@@ -208,6 +209,11 @@ def test_lists_are_paged_by_key_and_filtered(client: TestClient, plan: dict[str,
     answers = client.get("/v1/plans", params={"problem_id": plan["problem_id"]}).json()["plans"]
     assert plan["plan_id"] in {each["plan_id"] for each in answers}
     assert client.get("/v1/plans", params={"model": "no\x00such"}).json()["plans"] == []
+    assert {each["backend"] for each in whole} == {each["backend"] for each in whole if each["release"]}
+    own = client.get("/v1/plans", params={"backend": plan["backend"], "limit": 500}).json()["plans"]
+    assert plan["plan_id"] in {each["plan_id"] for each in own}
+    assert {each["backend"] for each in own} == {plan["backend"]}
+    assert client.get("/v1/plans", params={"backend": "nanotron"}).json()["plans"] == []
 
 
 def test_labels_move_and_remember(client: TestClient, plan: dict[str, Any]) -> None:
@@ -243,9 +249,7 @@ def test_an_estimate_is_the_plans_own_number(client: TestClient, plan: dict[str,
     assert pointers == {"/strategy/tq", "/strategy/zero_stage"}
 
 
-@pytest.mark.parametrize(
-    "path", ["sensitivity?replan=true&changes=0.1", "explanation?why_not=tp=2,pp=2", "emissions/torchtitan"]
-)
+@pytest.mark.parametrize("path", ["sensitivity?replan=true&changes=0.1", "explanation?why_not=tp=2,pp=2"])
 def test_what_searches_keeps_no_estimate_waiting(client: TestClient, plan: dict[str, Any], path: str) -> None:
     (slot,) = service_behind(client).searches._slots
     assert slot._process is not None

@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from api.client.question_body import body_of
+from planner.backends.registry import with_files
 from planner.calibration.document import Calibration
 from planner.calibration.factors import Factors
 from planner.calibration.folder import calibrations_folder, keep
@@ -64,8 +65,18 @@ def test_the_three_ways_to_say_it_are_one_question(client: TestClient, plan: dic
     plain = client.post("/v1/plans", json=question()).json()
     assert plan["plan_id"] != plain["plan_id"]
     assert plan["step_time_s"] > plain["step_time_s"]
-    for part in (SLOW.model_dump(mode="json"), carried, SLOW.calibration_id):
+    for part in (SLOW.model_dump(mode="json"), SLOW.calibration_id):
         assert client.post("/v1/plans", json=question(calibration=part)).json()["plan_id"] == plan["plan_id"]
+    # What a plan carries of it says no physics; the plan's own constraints have the back-ends that it corrects.
+    again = question(calibration=carried, constraints=plan["problem"]["constraints"])
+    assert client.post("/v1/plans", json=again).json()["plan_id"] == plan["plan_id"]
+
+
+def test_any_means_the_backends_that_it_corrects(client: TestClient, plan: dict[str, Any]) -> None:
+    asked = plan["problem"]["constraints"]["backends"]
+    assert asked == [each.name for each in with_files() if each.releases[0].physics.name == SLOW.traits]
+    named = question(calibration=SLOW.calibration_id, constraints={"backends": ["megatron"]})
+    assert client.post("/v1/plans", json=named).json()["backend"] == "megatron"
 
 
 def test_everything_asked_of_the_plan_uses_it(client: TestClient, plan: dict[str, Any]) -> None:
@@ -92,7 +103,12 @@ def test_everything_asked_of_the_plan_uses_it(client: TestClient, plan: dict[str
         ({"calibration": {"factors": {}}}, 422, "/calibration/framework", ""),
         ({"calibration": {**SLOW.applied().model_dump(mode="json"), "factors": {"compute": 99}}}, 422, None, "4"),
         ({"calibration": SLOW.calibration_id, "cluster": "dgx-h100"}, 409, "/calibration", "the cluster has h100"),
-        ({"calibration": SLOW.calibration_id, "framework": "nanotron"}, 409, "/calibration", "framework tuned"),
+        (
+            {"calibration": SLOW.calibration_id, "constraints": {"backends": ["megatron", "torchtitan"]}},
+            *(409, "/calibration", "this problem's back-end has torchtitan"),
+        ),
+        # As requests of earlier releases say it.
+        ({"calibration": SLOW.calibration_id, "framework": "nanotron"}, 409, "/calibration", "back-end has nanotron"),
     ],
 )
 def test_one_that_does_not_fit_is_refused_where_it_stands(

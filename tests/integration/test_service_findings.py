@@ -31,9 +31,10 @@ def test_a_rule_is_broken_beside_the_fields_that_were_given(client: TestClient) 
     assert illegal == {"/strategy/ep": ["/strategy/tp"], "/strategy/vpp": []}
     assert refused(client, {"tp": 8, "dp": 2}) == {"/strategy/tp": ["/strategy/dp", "/devices"]}
     assert refused(client, {"sp": True}) == {"/strategy/sp": []}
-    target = {"constraints": {"target": "megatron"}}
-    assert refused(client, {"tp": 2, "overlap_param_gather": True, "overlap_grad_reduce": False}, **target) == {
-        "/strategy/overlap_param_gather": ["/strategy/overlap_grad_reduce", "/constraints/target"]
+    backend = {"constraints": {"backends": ["megatron"]}}
+    unreduced = {"tp": 2, "zero_stage": 1, "overlap_param_gather": True, "overlap_grad_reduce": False}
+    assert refused(client, unreduced, **backend) == {
+        "/strategy/overlap_param_gather": ["/strategy/overlap_grad_reduce", "/constraints/backends"]
     }
     assert list(refused(client, {"tp": 2}, chunk_layers=[1, 2, 3])) == ["/chunk_layers"]
 
@@ -66,5 +67,25 @@ def test_a_check_gives_all_findings_at_once(client: TestClient) -> None:
     bad = client.post("/v1/problems:check", json=question(model="lama-3.1-8b", cluster="dgx-h1000")).json()
     assert {each["pointer"] for each in bad["findings"]} == {"/model", "/cluster"}
     assert all(each["hint"] for each in bad["findings"])
+    names = {"constraints": {"backends": ["megatron", "torchtitan==9", "deepsped"]}}
+    unknown = client.post("/v1/problems:check", json=question(**names)).json()["findings"]
+    assert [each["pointer"] for each in unknown] == ["/constraints/backends/1", "/constraints/backends/2"]
+    assert "0.3.0" in unknown[0]["hint"]
+    assert unknown[1]["hint"] == "did you mean 'deepspeed'?"
     odd = client.post("/v1/problems:check", json={"model": 7, "extra": 1}).json()
     assert {"/model", "/cluster", "/workload", "/extra"} == {each["pointer"] for each in odd["findings"]}
+
+
+def test_a_question_that_no_backend_runs_is_told_so_back_end_by_back_end(client: TestClient) -> None:
+    asked = question(constraints={"backends": ["mindspeed"]})
+    alone = client.post("/v1/problems:check", json=asked).json()
+    assert {each["pointer"] for each in alone["findings"]} == {"/constraints/backends/0"}
+    assert "Huawei" in alone["findings"][0]["detail"]
+    refused = problem(client.post("/v1/plans", json=asked), 422, "no-feasible-plan")
+    assert "mindspeed" in refused["detail"]
+    # One that can is enough.
+    both = question(constraints={"backends": ["mindspeed", "megatron"]})
+    assert client.post("/v1/problems:check", json=both).json()["ok"]
+    rows = client.post("/v1/plans", json=both).json()["backends"]
+    assert [each["backend"] for each in rows] == ["megatron", "mindspeed"]
+    assert "Huawei" in rows[1]["reason"]

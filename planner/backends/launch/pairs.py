@@ -13,7 +13,7 @@ REFUSED: dict[tuple[BackEndName, LauncherName], tuple[str, str]] = {
     ),
     ("maxtext", "pytorchjob"): (_TORCH_ONLY, "use --launcher kubernetes"),
     ("maxtext", "ray-train"): (_TORCH_ONLY, "use --launcher ray"),
-    ("maxtext", "ascendjob"): ("MaxText runs on TPU and GPU, not on Ascend", "use --target mindspeed"),
+    ("maxtext", "ascendjob"): ("MaxText runs on TPU and GPU, not on Ascend", "use --backend mindspeed"),
     ("mindspeed", "ray-train"): (
         "Ray Train shows all devices of a node to each of its workers only for NVIDIA, and MindSpeed runs on Ascend",
         "use --launcher ray or ascendjob",
@@ -22,9 +22,9 @@ REFUSED: dict[tuple[BackEndName, LauncherName], tuple[str, str]] = {
 """(back-end, launcher) -> why not, and what instead.  What depends on the devices is refused by the launcher itself."""
 
 
-def demand_pair(target: BackEndName, launcher: LauncherName) -> None:
+def demand_pair(backend: BackEndName, launcher: LauncherName) -> None:
     """Raises BackEndRefused for a pair of ``REFUSED``."""
-    found = REFUSED.get((target, launcher))
+    found = REFUSED.get((backend, launcher))
     if found:
         reason, hint = found
-        raise BackEndRefused(f"{target} cannot be started by {launcher}: {reason}", where="--launcher", hint=hint)
+        raise BackEndRefused(f"{backend} cannot be started by {launcher}: {reason}", where="--launcher", hint=hint)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.maxtext.physics import MAXTEXT
 from planner.backends.maxtext.space import SPACE
 from planner.backends.maxtext.version import MAXTEXT_VERSION
-from planner.physics.physics import TUNED
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -33,7 +33,7 @@ BACKEND = BackEnd(
     name="maxtext",
     title="MaxText",
     summary="MaxText on JAX, for TPU and GPU clusters",
-    releases=(Release(MAXTEXT_VERSION, SPACE, TUNED),),
+    releases=(Release(MAXTEXT_VERSION, SPACE, MAXTEXT),),
     vendors=frozenset({"NVIDIA", "AMD", "Google"}),
     files=_files,
     validators=_validators,

@@ -14,8 +14,9 @@ from typing import Any
 
 from planner.backends.emission.emission import LauncherName
 from planner.backends.emission.write import KIND, SCHEMA_VERSION, file_digests, write_folder
+from planner.backends.launch.launchers import launch_files
 from planner.backends.launch.settings import LaunchSettings
-from planner.backends.launch.spec import LaunchFiles, job_name, launch_files, spec_on_cluster
+from planner.backends.launch.spec import LaunchFiles, job_name, spec_on_cluster
 from planner.backends.operator_sharding.describe import sharding_markdown
 from planner.backends.operator_sharding.parallelize import parallelize_script
 from planner.backends.operator_sharding.plan_parts import part_digests

@@ -64,7 +64,8 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
         if not findings:
             return Shrunk(small, _changes(plan, small))
     raise BackEndRefused(
-        f"{software.name} runs no plan of at most {max_ranks} ranks like this one: {'; '.join(findings) or 'no mesh fits'}",
+        f"{software.name} runs no plan of at most {max_ranks} ranks like this one:"
+        f" {'; '.join(findings) or 'no mesh fits'}",
         where="--tiny",
         hint="allow more ranks with --max-ranks, or check the plan with `meshwright emit`",
     )

@@ -24,7 +24,7 @@ HEAD_MODULE = {"0.3.0": "lm_head", "0.2.2": "output"}
 
 
 def parallelism(plan: Plan, version: str) -> Values:
-    """Degrees, schedule and stages of a projected plan."""
+    """Degrees, schedule and stages of a plan."""
     s = plan.chosen()
     values: Values = {
         "data_parallel_replicate_degree": replicate_degree(s),

@@ -34,7 +34,8 @@ def test_a_plan_is_the_planners() -> None:
 def test_an_engine_that_lies_is_never_believed(monkeypatch: pytest.MonkeyPatch, lie: dict[str, Any]) -> None:
     honest = find_plan(PROBLEM, SearchOptions(top_k=0))
     if "problem" in lie:
-        lie = {"problem": PROBLEM.model_copy(update={"framework": "nemo"})}
+        other = PROBLEM.constraints.model_copy(update={"backends": ("nemo",)})
+        lie = {"problem": PROBLEM.model_copy(update={"constraints": other})}
     monkeypatch.setattr("planner.search.find.find_plan", lambda *_: honest.model_copy(update=lie))
     outcome, content = answer("plan", REQUEST, 60)
     assert (outcome, json.loads(content)["slug"]) == ("refused", "solver-inconsistent")

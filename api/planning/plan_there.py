@@ -1,0 +1,76 @@
+"""Which plan do launch files of a back-end need?  The plan itself, or the same question's best plan there.
+
+The latter is an answer like every other: stored, in flight, searched now, or a job where that takes longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from api.access.auth import Caller
+from api.http.problem_responses import AnswerRefused
+from api.jobs.board import JobRecord, PlanRequest
+from api.planning.answers import StillSearching, make_job
+from api.service import Service
+from planner.backends.asked import inside, software_of
+from planner.backends.backend import Software
+from planner.backends.registry import files_of, software
+from planner.errors import BackEndRefused, NoFeasiblePlan
+from planner.plan import Plan
+from planner.store.records import PlanText
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A plan whose launch files are wanted, and the question in another back-end; None where it is the plan's own."""
+
+    asked: PlanText
+    software: Software
+    there: PlanRequest | None
+
+
+def wanted_files(service: Service, plan: str, backend: str | None) -> Wanted:
+    """What has to be written.  ``backend``: ``NAME`` or ``NAME==RELEASE``; None = the plan's own.
+
+    Raises NotFound for a plan or back-end that is not known, or a back-end that no files can be written for.
+    """
+    text = service.store.plan_text(plan)
+    found = Plan.model_validate_json(text.body)
+    own = software_of(found)
+    wanted = own if backend is None else software(backend)
+    files_of(wanted)
+    there = None if wanted == own else PlanRequest(problem=inside(found.problem, wanted))
+    return Wanted(text, wanted, there)
+
+
+def known_there(service: Service, request: PlanRequest) -> PlanText | None:
+    """The proved plan of another back-end, where it is stored."""
+    found = service.store.find_answer(request.problem.problem_id)
+    return found if found is not None and found.status == "optimal" else None
+
+
+async def planned_there(service: Service, caller: Caller, wanted: Wanted, request: PlanRequest) -> PlanText | JobRecord:
+    """The plan of another back-end: stored, or searched now and stored; a job where that takes longer.
+
+    Raises BackEndRefused where that back-end can run no plan of the question.
+    """
+    known = await to_thread.run_sync(known_there, service, request)
+    if known is not None:
+        return known
+    try:
+        answer = await service.answers.search(request)
+    except StillSearching:
+        job = await make_job(service.board(), request, None, caller.owner)
+        service.metrics.count_answer("job")
+        return job
+    except AnswerRefused as error:
+        if error.problem.slug != NoFeasiblePlan.slug:
+            raise
+        raise BackEndRefused(
+            f"{wanted.software.title} can run no plan of this question: {error.problem.detail}",
+            where="--backend",
+            hint=next((each.hint for each in error.problem.errors if each.hint), None),
+        ) from None
+    return await to_thread.run_sync(service.store.plan_text, answer.plan_id)
