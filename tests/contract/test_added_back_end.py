@@ -16,7 +16,7 @@ from tests.page_back_end import PAGE, install_metadata, install_page, page_files
 
 REPOSITORY = Path(__file__).parents[2]
 CONSOLE = re.compile(r"^```console\n\$ python (.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-CONFIG = re.compile(r"^`nanogpt_config.py` of that plan:\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CONFIG = re.compile(r"^`nanogpt_config.py` of that plan:\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MOST_LINES = 150
 USE = """
 import json

@@ -188,4 +188,4 @@ def test_the_exit_code_tells(
     assert main(["nanogpt"]) == 1
     assert "FAULT  nanogpt  rules" in capsys.readouterr().out
     assert main(["nanogtp"]) != 0
-    assert "did you mean nanogpt?" in capsys.readouterr().err
+    assert "did you mean 'nanogpt'?" in capsys.readouterr().err
