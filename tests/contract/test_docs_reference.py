@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import typer
 
+from docs import generate_backends
 from docs.console import shown_in
 from docs.generate import FOLDER, error_classes, outputs
-from docs.generate_backends import COLUMN_WORDS, SHOWN
 from docs.generate_documents import STRATEGY_WORDS
 from docs.generate_profiles import accuracy_page, recognised_by
 from docs.observation_words import COLUMN_WORDS, KIND_WORDS
@@ -109,8 +109,8 @@ def test_the_declared_space_says_every_micro_batch_group() -> None:
 
 
 def test_every_column_of_a_space_is_explained() -> None:
-    assert set(COLUMN_WORDS) == {field.name for field in fields(Columns)}
-    assert set(SHOWN) < set(COLUMN_WORDS)
+    assert set(generate_backends.COLUMN_WORDS) == {field.name for field in fields(Columns)}
+    assert set(generate_backends.SHOWN) < set(generate_backends.COLUMN_WORDS)
 
 
 @pytest.mark.parametrize("known", OURS, ids=lambda each: each.name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,9 @@ from planner.memory.framework_memory import with_framework_kept
 from planner.model.hf_config.registry import model_from_hf_config
 from planner.model.operators import layer_operators
 from planner.physics.physics import TUNED, Physics
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -41,7 +46,7 @@ def counted_bytes() -> int:
     weights = {parameter.untyped_storage().data_ptr() for parameter in layer.parameters()}
     kept: dict[int, int] = {}
 
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
+    def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in weights:
             kept[storage.data_ptr()] = storage.nbytes()
