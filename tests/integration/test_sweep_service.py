@@ -24,6 +24,7 @@ ASKED: dict[str, Any] = {
     "device_counts": [4, 12, 16],
     "sequence_lengths": [2048],
     "global_batch_sizes": [64],
+    "constraints": {"backends": ["megatron"]},
     "top_k": 0,
 }
 OUTCOMES = ["planned", "refused", "planned", "infeasible", "refused", "planned"]
