@@ -6,6 +6,7 @@ the same slug, the same exit code, the name of a flag where the pointer means on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -42,6 +43,9 @@ SWEEP_FLAGS = {
     "global_batch_sizes": "--global-batch-size",
 }
 """Axis of a sweep -> the flag that gives it."""
+WORDS = {pointer[1:].replace("/", "."): flag for pointer, flag in FLAGS.items() if pointer.count("/") > 1}
+"""What the service's sentences call a part of a question -> its flag; single words may be words of the sentence."""
+_WORD = re.compile("|".join(re.escape(word) for word in sorted(WORDS, key=len, reverse=True)))
 MOST_PLANS = 1000
 
 
@@ -154,7 +158,17 @@ def _line(cell: SweepCellView) -> dict[str, Any]:
     data = cell.model_dump(mode="json", exclude={"job_id"})
     if cell.outcome in UNANSWERED:
         data |= {"outcome": "missing", "reason": NOT_REACHED}
-    return {**data, "where": _sweep_flag(data["where"])}
+    told = {name: _in_flags(data[name]) for name in ("reason", "hint", "binding") if data[name] is not None}
+    return {
+        **{**data, **told},
+        "relaxations": [_in_flags(each) for each in data["relaxations"]],
+        "where": _sweep_flag(data["where"]),
+    }
+
+
+def _in_flags(text: str) -> str:
+    """A sentence of the service as this machine would say it."""
+    return _WORD.sub(lambda match: WORDS[match[0]], text)
 
 
 def _sweep_flag(where: str | None) -> str | None:
@@ -168,9 +182,9 @@ def command_error(error: ProblemReported) -> MeshwrightError:
     error.where = _flag_words(error.where)
     if problem.slug != NoFeasiblePlan.slug:
         return error
-    hints = tuple(each.hint for each in problem.errors if each.hint)
+    hints = tuple(_in_flags(each.hint) for each in problem.errors if each.hint)
     return NoFeasiblePlan(
-        problem.detail, binding=problem.binding or "unknown", relaxations=hints, pruned=problem.pruned
+        _in_flags(problem.detail), binding=problem.binding or "unknown", relaxations=hints, pruned=problem.pruned
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from api.client import Client, ProblemReported, SweepUnfinished
 from api.wire.sweeps import SweepProgress, SweepRequest
+from planner.problem import Constraints
 from tests.board_in_memory import MemoryBoard
 from tests.command_line import run_here
 from tests.listening_service import listening
@@ -22,11 +23,13 @@ REQUEST = SweepRequest(
     device_counts=(4, 12, 16),
     sequence_lengths=(2048,),
     global_batch_sizes=(64,),
+    constraints=Constraints(backends=("megatron",)),
     top_k=0,
 )
 FLAGS = (
     *("--model", "llama-3.2-1b,llama-3.1-70b", "--cluster", "dgx-h100", "--devices", "4,12,16"),
     *("--sequence-length", "2048", "--global-batch-size", "64", "--top", "0", "--price", "2"),
+    *("--backend", "megatron"),
 )
 
 
