@@ -2269,7 +2269,7 @@ export interface components {
             communication: number;
             /**
              * Compute
-             * @description operator times of the framework over the predicted ones
+             * @description operator times of the back-end over the predicted ones
              * @default 1
              */
             compute: number;
@@ -3670,7 +3670,10 @@ export interface components {
              * @description every leaf that differs, by JSON pointer
              */
             problem: components["schemas"]["FieldChange"][];
-            /** Same Problem */
+            /**
+             * Same Problem
+             * @description the same question, to whichever back-ends
+             */
             same_problem: boolean;
             /**
              * Schema Version
@@ -3887,7 +3890,7 @@ export interface components {
          * @description A complete planning question.  ``problem_id`` is its content hash.
          */
         Problem: {
-            /** @description factors of a back-end's physics on this device; absent = none, so that ids without one stay as they were */
+            /** @description factors of a back-end's physics on this device; absent = none */
             calibration?: components["schemas"]["AppliedCalibration"] | null;
             cluster: components["schemas"]["Cluster"];
             constraints?: components["schemas"]["Constraints"];
@@ -12463,6 +12466,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Version"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };
