@@ -99,7 +99,7 @@ test-web: $(VENV)/.dev web chromium
 plan: $(VENV)/.light
 	$(BIN)/meshwright plan --model llama-3.1-70b --cluster dgx-h100 --devices 64 \
 	    --workload examples/llama-3.1-70b-64xh100/workload.yaml \
-	    --emit megatron,deepspeed,native --launcher torchrun --out $(OUT)
+	    --emit best,megatron,deepspeed,native --launcher torchrun --out $(OUT)
 
 # --- Checks --------------------------------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ style: $(VENV)/.dev
 lint: style
 	$(BIN)/python -m pytest -q tests/contract
 
-# The targets' own parsers, which emitted files are checked against.  A failed install fails the build.
+# The back-ends' own parsers, which emitted files are checked against.  A failed install fails the build.
 $(TARGETS)/.deepspeed: $(VENV)/.dev Makefile
 	@echo "targets: DeepSpeed $(DEEPSPEED_VERSION)"
 	DS_BUILD_OPS=0 $(PIP) install --quiet -c constraints.txt --no-build-isolation deepspeed==$(DEEPSPEED_VERSION)

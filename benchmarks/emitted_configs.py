@@ -1,7 +1,7 @@
-"""Does any back-end refuse what we emit?  ``python -m benchmarks.emitted_configs --target megatron --count 2000``.
+"""Does any back-end refuse what we emit?  ``python -m benchmarks.emitted_configs --backend megatron --count 2000``.
 
-Random feasible plans over every built-in model and every cluster of the catalogue are emitted and shown to the target's
-and the launcher's own validators.  Prints how many were refused (the target is none) and how long a validator took.
+Random feasible plans over every built-in model and every cluster of the catalogue are emitted and shown to the own
+validators of the back-end and the launcher.  Prints how many were refused (the goal is none), and a validator's time.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from planner.backends.checking.environment import is_ready
 from planner.backends.checking.report import release_of
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.write import manifest
-from planner.backends.registry import named_release, target_module
+from planner.backends.registry import software
 from planner.errors import BackEndRefused, DocumentInvalid, ValidatorUnavailable
 from planner.model.builtin import builtin_models
 from planner.model.load import load_model
@@ -60,7 +61,7 @@ class Tally:
     largest_world: int = 0
 
 
-def problems(target: str, seed: int) -> Iterator[Problem]:
+def problems(backend: str, seed: int) -> Iterator[Problem]:
     """Random questions without end: a model, a cluster of some size, a batch that fits it."""
     draw = random.Random(seed)
     models, clusters = sorted(builtin_models()), sorted(builtin_clusters())
@@ -79,7 +80,7 @@ def problems(target: str, seed: int) -> Iterator[Problem]:
                 workload=Workload(
                     global_batch_size=devices * draw.choice([1, 2, 4]), sequence_length=length, precision=precision
                 ),
-                constraints=Constraints.model_validate({"target": target}),
+                constraints=Constraints(backends=(backend,)),
             )
         except DocumentInvalid:
             continue
@@ -90,18 +91,17 @@ def folder_of(emission: Emission) -> EmittedFolder:
     return EmittedFolder(Path("emission"), manifest(emission), dict(emission.files))
 
 
-def survey(target: str, count: int, seed: int, launchers: list[LauncherName]) -> Tally:
+def survey(backend: str, count: int, seed: int, launchers: list[LauncherName]) -> Tally:
     """Emit ``count`` random feasible plans and ask everybody who is ready."""
-    name, version = named_release(target)
-    module, draw, tally = target_module(name), random.Random(seed), Tally()
+    wanted, draw, tally = software(backend), random.Random(seed), Tally()
     workers: dict[str, Worker] = {}
     try:
-        for number, problem in enumerate(problems(name, seed)):
+        for number, problem in enumerate(problems(wanted.spelled, seed)):
             drawn = random_plans(problem, seed + number, TRIES_A_PROBLEM)
             for _, plan in zip(range(min(PLANS_A_PROBLEM, count - tally.plans)), drawn, strict=False):
                 launcher = draw.choice(launchers)
                 try:
-                    emission = module.emit(plan, launcher, version)
+                    emission = emit_plan(plan, launcher)
                 except BackEndRefused as error:
                     if error.where and error.where.startswith("--launcher"):
                         continue
@@ -112,7 +112,7 @@ def survey(target: str, count: int, seed: int, launchers: list[LauncherName]) ->
                 return tally
             if number % 20 == 0:
                 print(
-                    f"{target}: {tally.plans} plans, {len(tally.refused)} refused, {len(tally.unanswered)} unanswered",
+                    f"{backend}: {tally.plans} plans, {len(tally.refused)} refused, {len(tally.unanswered)} unanswered",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -152,10 +152,10 @@ def _refusal(plan: Plan, who: str, stage: str, message: str) -> dict[str, Any]:
     return {"validator": who, "stage": stage, "message": message[:500], **where}
 
 
-def summary(target: str, tally: Tally, seed: int, wall_s: float) -> dict[str, Any]:
+def summary(backend: str, tally: Tally, seed: int, wall_s: float) -> dict[str, Any]:
     """Plain data of a survey."""
     return {
-        "target": target,
+        "backend": backend,
         "seed": seed,
         "plans": tally.plans,
         "models": len(tally.models),
@@ -176,22 +176,22 @@ def summary(target: str, tally: Tally, seed: int, wall_s: float) -> dict[str, An
 
 
 def main() -> int:
-    """Survey one target; exit status 1 when anything was refused."""
+    """Survey one back-end; exit status 1 when anything was refused."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.emitted_configs", description=__doc__)
-    parser.add_argument("--target", required=True, help="NAME or NAME==VERSION")
+    parser.add_argument("--backend", required=True, help="NAME or NAME==VERSION")
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--launcher", action="append", default=[], help="one of several to draw from")
     parser.add_argument("--write", action="store_true", help="keep the figures in benchmarks/results")
     chosen = parser.parse_args()
     begin = time.perf_counter()
-    tally = survey(chosen.target, chosen.count, chosen.seed, chosen.launcher or ["torchrun"])
-    found = summary(chosen.target, tally, chosen.seed, time.perf_counter() - begin)
+    tally = survey(chosen.backend, chosen.count, chosen.seed, chosen.launcher or ["torchrun"])
+    found = summary(chosen.backend, tally, chosen.seed, time.perf_counter() - begin)
     print(json.dumps(found, indent=1))
     if chosen.write:
         facts = machine_facts(min(os.sched_getaffinity(0)))
         stamp = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds"), "machine": facts}
-        path = RESULTS / "emitted-configs" / f"{chosen.target}-seed-{chosen.seed}.json"
+        path = RESULTS / "emitted-configs" / f"{chosen.backend}-seed-{chosen.seed}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({**stamp, **found}, indent=1) + "\n", encoding="utf-8")
     return 1 if tally.refused else 0

@@ -34,9 +34,9 @@ from torch.distributed.pipelining._utils import InferenceMode
 from torch.distributed.tensor import _sharding_prop
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from planner.assemble_plan import assemble_plan
+from planner.backends.asked import problem_hardware, the_software
 from planner.candidate import Split
-from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, problem_hardware
+from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
 from planner.native.assemble import LocalModel, connect, meta_chunks
 from planner.native.mesh import build_meshes
@@ -44,7 +44,8 @@ from planner.native.optimizer import build_optimizer
 from planner.native.pipeline import PipelineRunner
 from planner.native.settings import TrainSettings
 from planner.plan import Plan, SearchReport
-from planner.problem import Problem, Workload
+from planner.problem import Constraints, Problem, Workload
+from planner.search.assemble_plan import assemble_plan
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 from planner.strategy import Strategy
@@ -127,7 +128,7 @@ def predicted_plan(spec: ModelSpec, strategy: Strategy, sequence_length: int = 4
     """The estimate with the native trainer's traits, every layer under the strategy's policy."""
     workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=sequence_length)
     cluster = load_cluster("dgx-h100", strategy.world_size)
-    problem = Problem(model=spec, cluster=cluster, workload=workload, framework="native")
+    problem = Problem(model=spec, cluster=cluster, workload=workload, constraints=Constraints(backends=("native",)))
     hardware = problem_hardware(problem)
     relieved = 0 if strategy.recompute == "none" else spec.num_layers
     context = strategy_context(problem, hardware, strategy)
@@ -135,7 +136,15 @@ def predicted_plan(spec: ModelSpec, strategy: Strategy, sequence_length: int = 4
     candidate = evaluate_split(context, Split(even, (relieved,) * strategy.pp))
     report = SearchReport(enumerated=1, pruned={}, bounded=0, evaluated=1, proof="given")
     step_s = candidate.step_time_s
-    return assemble_plan(problem, hardware, candidate, status="feasible", lower_bound_s=step_s, report=report)
+    return assemble_plan(
+        problem,
+        hardware,
+        candidate,
+        software=the_software(problem),
+        status="feasible",
+        lower_bound_s=step_s,
+        report=report,
+    )
 
 
 def predicted(plan: Plan, stage: int = 0) -> Bytes:

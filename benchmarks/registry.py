@@ -10,7 +10,7 @@ from benchmarks.measurement import Spec
 from benchmarks.prediction import LOOKUP, PREDICTION
 from benchmarks.prediction_import import IMPORT_TABLES
 from benchmarks.profile_store import PROFILE_STORE
-from benchmarks.search_in_process import LEAF_BOUNDS, REPLAN, SPACE_RATE
+from benchmarks.search_in_process import LEAF_BOUNDS, REPLAN, SPACE_RATE, WARM_PLANS
 
 SPECS: tuple[Spec, ...] = (
     *cold_plan_specs(),
@@ -18,6 +18,7 @@ SPECS: tuple[Spec, ...] = (
     SPACE_RATE,
     HELP_PAGE,
     REPLAN,
+    WARM_PLANS,
     HETEROGENEOUS_POOLS,
     PROFILE_STORE,
     KINETO_IMPORT,

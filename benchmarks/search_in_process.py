@@ -18,7 +18,7 @@ from planner.cost.hardware import hardware_of
 from planner.errors import NoFeasiblePlan
 from planner.model.load import load_model
 from planner.plan import Plan
-from planner.problem import Problem, Workload
+from planner.problem import UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.bound import BoundTerms
 from planner.search.branch import Search
 from planner.search.find import find_plan
@@ -28,13 +28,23 @@ from profiles.catalogue import load_cluster
 
 BOUNDS_TARGET_PER_S = 1_000_000.0
 REPLAN_TARGET_S = 0.3
+WARM_TARGETS_S = {
+    "any": 0.4,
+    "megatron": 0.2,
+    "megatron-bridge": 0.2,
+    "deepspeed": 0.2,
+    "torchtitan": 0.2,
+    "native": 0.2,
+}
+"""Seconds of a plan in a process that has planned before, as in the service, by the back-end that is asked."""
 LAYOUTS_A_BATCH = 2_000
 MOST_LEAVES = 1_000_000
 
 
-def llama_70b(devices: int) -> Problem:
+def llama_70b(devices: int, backend: str = "any") -> Problem:
     """Llama-3.1-70B, 1,024 samples of 8,192 tokens, on DGX H100."""
     return Problem(
+        constraints=Constraints(backends=(backend,)),
         model=load_model("llama-3.1-70b"),
         cluster=load_cluster("dgx-h100", devices),
         workload=Workload(global_batch_size=1024, sequence_length=8192),
@@ -67,7 +77,8 @@ def _rate(name: str, task: str, repeats: int, work: Callable[[], int]) -> Measur
 
 def _bound_leaves(problem: Problem, cutoff_s: float) -> int:
     """Bound up to MOST_LEAVES strategies, each by itself, as the search does; returns how many."""
-    search = Search(problem, hardware_of(problem.cluster, "bf16"), SearchOptions())
+    free = problem.model_copy(update={"constraints": Constraints(backends=(UNRESTRICTED,))})
+    search = Search(free, hardware_of(problem.cluster, "bf16"), SearchOptions())
     cores = search.space.cores
     table, key = search.costs.keyed(cores)
     layouts, key = search.space.layouts(cores, key)
@@ -104,6 +115,27 @@ def replan(repeats: int) -> list[Measurement]:
     return [Measurement("replan", task, "s", REPLAN_TARGET_S, tuple(samples), tuple(cpu_s), details={"answer": answer})]
 
 
+def warm_plans(repeats: int) -> list[Measurement]:
+    """The question of the README in a process that has answered it before: all back-ends, and each by itself."""
+    found = []
+    for backend, target_s in WARM_TARGETS_S.items():
+        problem, samples, cpu_s, answer = llama_70b(64, backend), list[float](), list[float](), ""
+        find_plan(problem)
+        for _ in range(repeats):
+            start_s, start_cpu_s = time.perf_counter(), time.process_time()
+            answer = _answer(problem)
+            samples.append(time.perf_counter() - start_s)
+            cpu_s.append(time.process_time() - start_cpu_s)
+        whose = "all back-ends" if backend == "any" else backend
+        task = f"warm plan, Llama-3.1-70B on 64 H100, {whose}"
+        found.append(
+            Measurement(
+                *(f"warm-{backend}", task, "s", target_s, tuple(samples), tuple(cpu_s)), details={"answer": answer}
+            )
+        )
+    return found
+
+
 def _answer(problem: Problem) -> str:
     """The plan in a few words; "no plan" is an answer too."""
     try:
@@ -116,3 +148,4 @@ def _answer(problem: Problem) -> str:
 LEAF_BOUNDS = Spec("leaf-bounds", leaf_bounds)
 SPACE_RATE = Spec("space-rate", space_rate)
 REPLAN = Spec("replan", replan)
+WARM_PLANS = Spec("warm-plans", warm_plans)

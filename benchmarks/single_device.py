@@ -34,10 +34,10 @@ from typing import Any, get_args
 import torch
 import torch.distributed as dist
 
-from planner.assemble_plan import assemble_plan
-from planner.backends.known_physics import FRAMEWORKS
+from planner.backends.asked import problem_hardware, the_software
+from planner.backends.registry import backends
 from planner.candidate import Split
-from planner.cost.hardware import FRAMEWORK_BYTES, WORKSPACE_BYTES, problem_hardware
+from planner.cost.hardware import FRAMEWORK_BYTES, WORKSPACE_BYTES
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
 from planner.native.assemble import assemble
 from planner.native.mesh import build_meshes
@@ -45,7 +45,8 @@ from planner.native.optimizer import build_optimizer
 from planner.native.rank_command import start_process_group
 from planner.native.settings import DeviceKind, TrainSettings
 from planner.plan import Plan, SearchReport
-from planner.problem import Problem, Workload
+from planner.problem import Constraints, Problem, Workload
+from planner.search.assemble_plan import assemble_plan
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
@@ -120,7 +121,7 @@ def model_of(case: Case) -> ModelSpec:
     )
 
 
-def predicted(case: Case, cluster: str, framework: str) -> Plan:
+def predicted(case: Case, cluster: str, backend: str) -> Plan:
     """The estimate for one device of a cluster, every layer under the case's policy."""
     modules = SELECTIVE if case.recompute == "selective" else ()
     strategy = Strategy(
@@ -131,13 +132,24 @@ def predicted(case: Case, cluster: str, framework: str) -> Plan:
         recompute_modules=modules,
     )
     workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=case.sequence_length)
-    problem = Problem(model=model_of(case), cluster=load_cluster(cluster, 1), workload=workload, framework=framework)
+    problem = Problem(
+        model=model_of(case),
+        cluster=load_cluster(cluster, 1),
+        workload=workload,
+        constraints=Constraints(backends=(backend,)),
+    )
     hardware = problem_hardware(problem)
     relieved = 0 if case.recompute == "none" else case.num_layers
     candidate = evaluate_split(strategy_context(problem, hardware, strategy), Split((case.num_layers,), (relieved,)))
     report = SearchReport(enumerated=1, pruned={}, bounded=0, evaluated=1, proof="given")
     return assemble_plan(
-        problem, hardware, candidate, status="feasible", lower_bound_s=candidate.step_time_s, report=report
+        problem,
+        hardware,
+        candidate,
+        software=the_software(problem),
+        status="feasible",
+        lower_bound_s=candidate.step_time_s,
+        report=report,
     )
 
 
@@ -196,7 +208,7 @@ def _timed(step: Any, device: torch.device) -> float:
 
 
 def row(case: Case, plans: dict[str, Plan], measured: Measured | None) -> dict[str, Any]:
-    """One case: what was predicted with each framework's traits, and what was measured."""
+    """One case: what was predicted with each back-end's physics, and what was measured."""
     return {
         "case": asdict(case),
         "predicted": {
@@ -285,12 +297,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     document: dict[str, Any] = {"provenance": provenance(device, cluster), "rows": []}
     try:
         for case in cases(tiny=options.tiny):
-            plans = {name: predicted(case, cluster, name) for name in options.framework}
+            plans = {name: predicted(case, cluster, name) for name in options.backend}
             measured = measure(next(iter(plans.values())), device, options.warm_up, options.steps)
             document["rows"].append(row(case, plans, measured))
             options.out.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
             options.out.with_suffix(".md").write_text(markdown(document), encoding="utf-8")
-            print(" | ".join(_cells(document["rows"][-1], options.framework)), file=sys.stderr, flush=True)
+            print(" | ".join(_cells(document["rows"][-1], options.backend)), file=sys.stderr, flush=True)
     finally:
         dist.destroy_process_group()
     return 0
@@ -302,11 +314,11 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", choices=get_args(DeviceKind), default="cuda")
     parser.add_argument("--tiny", action="store_true", help="three models that a CPU trains in seconds")
     parser.add_argument("--cluster", help="catalogue cluster with this device (default: by the device's name)")
-    parser.add_argument("--framework", action="append", choices=sorted(FRAMEWORKS), help="traits (default: two)")
+    parser.add_argument("--backend", action="append", choices=sorted(backends()), help="whose physics (default: two)")
     parser.add_argument("--warm-up", type=int, default=3)
     parser.add_argument("--steps", type=int, default=20)
     options = parser.parse_args(arguments)
-    options.framework = options.framework or ["tuned", "torchtitan"]
+    options.backend = options.backend or ["unrestricted", "torchtitan"]
     return options
 
 

@@ -222,50 +222,9 @@ def _trust(document: Any) -> str:
     return ", ".join(f"{letter} {count}" for letter, count in sorted(counts.items()))
 
 
-# --- Emitter rules ---------------------------------------------------------------------------------------------------
-
-
-def package_name(target: str) -> str:
-    """The folder of a target's emitter."""
-    return target.replace("-", "_")
-
-
-def emitter_rules(target: str) -> list[Any]:
-    """The validity rules of one target, in their order; those of an older dialect last."""
-    package = f"planner.backends.{package_name(target)}"
-    rules = importlib.import_module(f"{package}.space")
-    found = [*getattr(rules, "PROBLEM_RULES", ()), *rules.MODEL_RULES, *rules.STRATEGY_RULES]
-    if target == "torchtitan":
-        found += importlib.import_module(f"{package}.toml_rules").TOML_RULES
-    return found
-
-
-def _about(check: Any) -> str:
-    """The name of the checking function as words; a rule that wraps another function is named after that one."""
-    wrapped = [cell.cell_contents for cell in check.__closure__ or () if inspect.isfunction(cell.cell_contents)]
-    return str((wrapped or [check])[0].__name__).strip("_").replace("_", " ")
-
-
-def emitter_rules_page() -> str:
-    """Ids and sources of every target's rules."""
-    from planner.backends.registry import TARGETS
-
-    parts = [
-        "What a back-end refuses, or accepts and then runs differently. The search asks these rules when `--target` (or"
-        " a single `--emit`) names the back-end, and `meshwright check` asks them about an emitted folder. The meaning"
-        " of the letters stands at the top of each file."
-    ]
-    for target in TARGETS:
-        rows = [(f"`{target}.{rule.id}`", _about(rule.check), rule.source) for rule in emitter_rules(target)]
-        parts.append(
-            f"## {target}\n\n`planner/backends/{package_name(target)}/space.py`\n\n"
-            + table(("rule", "about", "source"), rows)
-        )
-    return page("Emitter rules", *parts)
-
-
 def pages() -> dict[str, Callable[[], str]]:
     """File name -> what writes it."""
+    from docs.generate_backends import backends_page, rules_page
     from docs.generate_constants import constants_page
     from docs.generate_documents import documents_page, strategy_page
     from docs.generate_profiles import accuracy_page, formats_page, observations_page
@@ -278,7 +237,8 @@ def pages() -> dict[str, Callable[[], str]]:
         "models.md": models_page,
         "devices.md": devices_page,
         "clusters.md": clusters_page,
-        "emitter-rules.md": emitter_rules_page,
+        "backends.md": backends_page,
+        "rules.md": rules_page,
         "constants.md": constants_page,
         "profile-formats.md": formats_page,
         "observations.md": observations_page,

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from docs.generate import first_sentence, page, table
+from docs.generate_backends import columns_table
 
 STRATEGY_WORDS: dict[str, str] = {
     "tp": "tensor parallelism: ways in which each matmul is split",
@@ -99,38 +100,27 @@ def strategy_page() -> str:
 
 
 def _space_tables() -> str:
-    """What is enumerated, and what each target can run."""
+    """What is enumerated, and what each back-end can run."""
+    from planner.backends.registry import backend
     from planner.backends.rules.legality import RULES
-    from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES
-    from planner.search.family_split import END_RELIEF
+    from planner.problem import UNRESTRICTED
+    from planner.search.choices import RELIEFS, VIRTUAL_STAGES
+    from planner.search.chunk_family import END_RELIEF
 
+    widest = backend(UNRESTRICTED).releases[0].space.columns
+    groups = " or ".join(map(str, widest.group_factors))
     reliefs = ", ".join(_relief_words(each) for each in RELIEFS)
-    targets = [
-        (
-            name,
-            ", ".join(space.schedules),
-            ", ".join(space.cp_kinds),
-            _numbers(space.zero_stages),
-            _numbers(space.zero_stages_with_pipeline),
-            *("yes" if switch else "no" for switch in (space.selective_recompute, space.optimizer_offload)),
-            *("yes" if switch else "no" for switch in (space.activation_offload, space.uniform_recompute)),
-        )
-        for name, space in TARGET_SPACES.items()
-    ]
-    head = (
-        *("target", "schedules", "cp kinds", "ZeRO", "ZeRO with pp > 1", "selective recompute", "optimizer offload"),
-        *("activation offload", "same recompute in every chunk"),
-    )
     rules = [(f"`{rule.reason}`", rule.message) for rule in RULES]
     lines = (
         "## The declared space",
         "Degrees: all divisors, not only powers of two. Micro-batch sizes: all divisors of the batch of a replica."
-        f" Chunks a device under interleaving: {_numbers(VIRTUAL_STAGES)}; micro-batch groups:"
-        f" {_numbers(GROUP_FACTORS)} times pp. Memory relief, one a strategy: {reliefs}. Layers: with one chunk a"
-        " device every way to deal consecutive layers; with several, near-even layouts whose first and last chunk are"
+        f" Chunks a device under interleaving: {_numbers(VIRTUAL_STAGES)}; micro-batch groups: {groups} times pp."
+        f" Memory relief, one a strategy: {reliefs}. Layers: with one chunk a device every way to deal"
+        " consecutive layers; with several, near-even layouts whose first and last chunk are"
         f" up to {END_RELIEF} layers shorter.",
-        "## What a target can run",
-        table(head, targets),
+        "Each back-end is searched in its own part of it; `--backend unrestricted` searches all of it, for study.",
+        "## What a back-end can run",
+        columns_table(),
         "## Legality",
         "Strategies that break one of these are never costed; `search.pruned` of a plan counts them by name.",
         table(("rule", "meaning"), rules),

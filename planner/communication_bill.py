@@ -24,15 +24,24 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.as_run import rows_as_run
 from planner.cost.collective import Collective
 from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.model_cost import ModelCost, patch_keys, vision_layers
-from planner.cost.payload import Exchange, TrafficAxis, exchanges, repeated, runs_again, vocabulary_exchanges
+from planner.cost.payload import (
+    Exchange,
+    TrafficAxis,
+    column_reductions,
+    exchanges,
+    repeated,
+    runs_again,
+    vocabulary_exchanges,
+)
 from planner.cost.row_cost import CostModel, RowCost
 from planner.cost.step_payload import (
-    GATHERS_PER_MICROBATCH,
     DataParallelism,
     StepExchange,
+    gathers_per_microbatch,
     hop_parts,
     microbatch_exchanges,
     reduction_buckets,
@@ -117,7 +126,7 @@ class _Bill:
         self.hardware: Hardware = hardware_of(problem.cluster, precision, physics=physics)
         reliefs = (Relief(), relief_of(self.strategy))
         self.costs = CostModel(self.model, problem.workload, self.hardware, reliefs)
-        self.row = StrategyRows.of([self.strategy], reliefs)
+        self.row = rows_as_run(StrategyRows.of([self.strategy], reliefs), self.hardware.physics)
         keyed = self.costs.keyed(self.row)
         self.table: ModelCost = keyed[0]
         self.cost: RowCost = self.costs.rows(self.row, keyed)
@@ -151,8 +160,13 @@ class _Bill:
         yield from self._shared_table(stage.stage)
 
     def _exchanges(self, operators: Sequence[Operator]) -> tuple[Exchange, ...]:
-        narrow = self.hardware.rates.casts
-        return tuple(each for op in operators for each in exchanges(op, self.table.keys, narrow=narrow))
+        narrow, keys = self.hardware.rates.casts, self.table.keys
+        times = column_reductions(operators) if self.hardware.physics.reduces_each_column else {}
+        return tuple(
+            each
+            for op in operators
+            for each in exchanges(op, keys, narrow=narrow, column_reductions=times.get(op.name, 1.0))
+        )
 
     def _layers(self, stage: StagePlan) -> Iterator[Exchange]:
         """Collectives of the layers of a stage for one micro-batch; a replay runs its forward ones again."""
@@ -213,16 +227,17 @@ class _Bill:
             return Traffic(axis, each.operation, stage, group, times * size, calls)
 
         if not framework.frozen_weights:
-            for each in step_exchanges(total, parallel, workload):
+            for each in step_exchanges(total, parallel, workload, framework):
                 yield line(each, 1.0, self._calls(each, total, parallel))
         for unit in units:
-            gather, scatter = microbatch_exchanges(np.array([unit]), parallel, workload, framework)
-            gathers = GATHERS_PER_MICROBATCH * microbatches
+            gather, *reductions = microbatch_exchanges(np.array([unit]), parallel, workload, framework)
+            gathers = float(gathers_per_microbatch(parallel.zero, framework)[0]) * microbatches
             yield line(gather, gathers, gathers)
-            yield line(scatter, microbatches, microbatches)
+            for each in reductions:
+                yield line(each, microbatches, microbatches)
 
     def _calls(self, each: StepExchange, parameters: Array, parallel: DataParallelism) -> float:
-        """Collectives in which a framework sends what it sends once a step."""
+        """Collectives in which a back-end sends what it sends once a step."""
         framework, calls = self.hardware.physics, np.ones(1)
         if each.operation == "all_gather" and framework.gather_by_tensor:
             calls = parameters * parallel.tensors_per_parameter

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from planner.plan import MemoryBill, Plan, StagePlan
+from planner.problem import Problem
 from planner.step_terms import TERM_WORDS
 from planner.strategy import Strategy
 from profiles.document import Document
@@ -56,7 +57,7 @@ class PlanDiff(Document):
     a: str = Field(description="plan_id")
     b: str = Field(description="plan_id")
     identical: bool
-    same_problem: bool
+    same_problem: bool = Field(description="the same question, to whichever back-ends")
     summary: str
     problem: tuple[FieldChange, ...] = Field(description="every leaf that differs, by JSON pointer")
     strategy: tuple[FieldChange, ...]
@@ -68,7 +69,7 @@ class PlanDiff(Document):
 
 def diff_plans(a: Plan, b: Plan) -> PlanDiff:
     """Compare two plans, of the same problem or not."""
-    same_problem = a.problem.problem_id == b.problem.problem_id
+    same_problem = _work(a.problem) == _work(b.problem)
     strategy = strategy_changes(a.strategy, b.strategy)
     return PlanDiff(
         a=a.plan_id,
@@ -76,15 +77,18 @@ def diff_plans(a: Plan, b: Plan) -> PlanDiff:
         identical=a.plan_id == b.plan_id,
         same_problem=same_problem,
         summary=_summary(a, b, strategy, same_problem),
-        problem=()
-        if same_problem
-        else tuple(_leaf_changes(a.problem.model_dump(mode="json"), b.problem.model_dump(mode="json"))),
+        problem=tuple(_leaf_changes(a.problem.model_dump(mode="json"), b.problem.model_dump(mode="json"))),
         strategy=strategy,
         stages=_stage_changes(a.stages, b.stages),
         step_time_s=_term("step_time_s", a.step_time_s, b.step_time_s),
         breakdown_s=term_changes(a.breakdown_s, b.breakdown_s),
         peak_memory_bytes=term_changes(_bill(worst_stage(a)), _bill(worst_stage(b))),
     )
+
+
+def _work(problem: Problem) -> Problem:
+    """The question without the back-ends that it was asked to: what makes step times comparable."""
+    return problem.model_copy(update={"constraints": problem.constraints.model_copy(update={"backends": ()})})
 
 
 def strategy_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[FieldChange, ...]:
@@ -188,7 +192,13 @@ def _summary(a: Plan, b: Plan, strategy: tuple[FieldChange, ...], same_problem: 
     told = [each for each in strategy if each.field not in DERIVED_FIELDS]
     fields = ", ".join(f"{each.field} {value_words(each.a)} -> {value_words(each.b)}" for each in told)
     question = "" if same_problem else "; they answer different problems"
-    return f"{speed}{question}. " + (f"Strategy: {fields}." if fields else "The strategies are the same.")
+    before, after = _software(a), _software(b)
+    software = "" if before == after else f"Back-end: {before} -> {after}. "
+    return f"{speed}{question}. {software}" + (f"Strategy: {fields}." if fields else "The strategies are the same.")
+
+
+def _software(plan: Plan) -> str:
+    return f"{plan.backend} {plan.release}".strip()
 
 
 def _leaf_changes(a: Any, b: Any, pointer: str = "") -> Iterator[FieldChange]:

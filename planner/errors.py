@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from profiles.errors import Conflict, DocumentInvalid, MeshwrightError, NotFound, ProfileMissing
 
 __all__ = [
+    "BackEndRefused",
     "BudgetSpent",
     "Conflict",
     "DocumentInvalid",
@@ -22,7 +23,6 @@ __all__ = [
     "NoFeasiblePlan",
     "NotFound",
     "ProfileMissing",
-    "BackEndRefused",
     "ValidatorUnavailable",
 ]
 

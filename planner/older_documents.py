@@ -2,6 +2,8 @@
 
 Version 1 of a question had two words for the software that runs a plan: ``constraints.target`` (whose rules) and
 ``framework`` (whose kernels, launches and memory).  Version 2 has one, ``constraints.backends``.
+
+Stored documents say their version.  What somebody wrote by hand may not: there the old words tell.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ BACKEND_OF_FRAMEWORK = {
     "tuned": "unrestricted",
     "megatron-2021": "megatron==2.5",
 }
-"""Names of version 1 that are spelled otherwise today; the others name a back-end."""
+"""Frameworks of version 1 that are spelled otherwise today; the others name a back-end."""
 
 
 def backend_of(target: str, framework: str) -> str:
@@ -30,34 +32,44 @@ def backend_of(target: str, framework: str) -> str:
 
 def constraints_of_today(data: Any) -> Any:
     """Constraints with ``backends`` in the place of ``target``."""
-    if not isinstance(data, Mapping) or data.get("schema_version", 2) != 1 or "backends" in data:
+    if not isinstance(data, Mapping) or "backends" in data or not _is_first(data, "target"):
         return data
-    upgraded = {name: value for name, value in data.items() if name != "target"}
-    return {**upgraded, "schema_version": 2, "backends": [backend_of(str(data.get("target", "any")), "tuned")]}
+    return _constraints(data, "tuned")
 
 
 def problem_of_today(data: Any) -> Any:
     """A question with its target and framework as one back-end."""
-    if not isinstance(data, Mapping) or data.get("schema_version", 2) != 1:
+    if not isinstance(data, Mapping):
         return data
-    upgraded = {name: value for name, value in data.items() if name != "framework"}
-    upgraded["schema_version"] = 2
-    framework, constraints = str(data.get("framework", "tuned")), data.get("constraints", {})
-    if isinstance(constraints, Mapping) and "backends" not in constraints:
-        kept = {name: value for name, value in constraints.items() if name != "target"}
-        name = backend_of(str(constraints.get("target", "any")), framework)
-        upgraded["constraints"] = {**kept, "schema_version": 2, "backends": [name]}
-    return upgraded
+    constraints = data.get("constraints", {})
+    if not isinstance(constraints, Mapping) or "backends" in constraints:
+        return data
+    if not _is_first(data, "framework") and not _is_first(constraints, "target"):
+        return data
+    kept = {name: value for name, value in data.items() if name != "framework"}
+    named = _constraints(constraints, str(data.get("framework", "tuned")))
+    return {**kept, "schema_version": 2, "constraints": named}
 
 
 def plan_of_today(data: Any) -> Any:
     """A plan that names its back-end; its numbers stay as they were."""
-    if not isinstance(data, Mapping) or data.get("schema_version", 2) != 1:
+    if not isinstance(data, Mapping) or not _is_first(data):
         return data
-    upgraded = {**data, "schema_version": 2}
     problem = problem_of_today(data.get("problem"))
-    if isinstance(problem, Mapping):
-        upgraded["problem"] = problem
-        named = problem.get("constraints", {}).get("backends", ["unrestricted"])[0]
-        upgraded["backend"], _, upgraded["release"] = str(named).partition("==")
-    return upgraded
+    constraints = problem.get("constraints") if isinstance(problem, Mapping) else None
+    if not isinstance(constraints, Mapping) or "backends" not in constraints:
+        return data
+    name, _, release = str(constraints["backends"][0]).partition("==")
+    return {**data, "schema_version": 2, "problem": problem, "backend": name, "release": release}
+
+
+def _is_first(data: Mapping[str, Any], *old_words: str) -> bool:
+    """Whether a document is of version 1: it says so, or says nothing and uses a word that only version 1 had."""
+    version = data.get("schema_version")
+    return version == 1 if version is not None else any(word in data for word in old_words)
+
+
+def _constraints(data: Mapping[str, Any], framework: str) -> dict[str, Any]:
+    kept = {name: value for name, value in data.items() if name != "target"}
+    named = backend_of(str(data.get("target", "any")), framework)
+    return {**kept, "schema_version": 2, "backends": [named]}

@@ -6,15 +6,16 @@ Wall-clock figures are not part of it: the same problem gives the byte-identical
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from planner.older_documents import plan_of_today
 from planner.problem import Problem
 from planner.strategy import Strategy
-from profiles.document import Document
+from profiles.document import Document, canonical_json
 
 PlanStatus = Literal["optimal", "feasible", "infeasible"]
 """infeasible: only from ``estimate`` of a strategy that does not fit; never stored."""
@@ -155,32 +156,49 @@ class Plan(Document):
     assumptions: tuple[str, ...] = ()
     provenance: dict[str, Any] = Field(default_factory=dict)
     cost_per_step: float | None = None
-    _stored_id: str | None = PrivateAttr(default=None)
+    _older: Mapping[str, Any] | None = PrivateAttr(default=None)
+    _stored_as: str | None = PrivateAttr(default=None)
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _of_today(cls, data: Any) -> Any:
-        return plan_of_today(data)
+    def _of_today(cls, data: Any, handler: ModelWrapValidatorHandler[Plan]) -> Plan:
+        upgraded = plan_of_today(data)
+        plan = handler(upgraded)
+        if upgraded is not data:
+            plan._older = data
+        return plan
 
     @property
     def plan_id(self) -> str:
-        """SHA-256 of the canonical JSON; of the JSON as it was stored, for a plan of an earlier version."""
-        return self._stored_id or self.content_hash()
+        """SHA-256 of the canonical JSON; of the JSON that was read, for a plan of an earlier version.
+
+        So a plan keeps the id that it is stored, labelled and emitted under.
+        """
+        if self._stored_as is not None:
+            return self._stored_as
+        return self.content_hash() if self._older is None else _hash(self._older)
 
     def stored_as(self, plan_id: str) -> Plan:
-        """The same plan, known by the id under which an earlier version stored it."""
+        """The same plan under the id of a store that upgraded it for us."""
         kept = self.model_copy()
-        if self.content_hash() != plan_id:
-            kept._stored_id = plan_id
+        kept._stored_as = plan_id
         return kept
+
+    def written(self) -> Mapping[str, Any]:
+        """The JSON whose hash the id is: that which was read, for a plan of an earlier version."""
+        return self.model_dump(mode="json") if self._older is None else self._older
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Plan:
         """A copy; a changed one is known by its own content."""
         copied = super().model_copy(update=update, deep=deep)
         if update:
-            copied._stored_id = None
+            copied._older, copied._stored_as = None, None
         return copied
 
     def chosen(self) -> Strategy:
         """The strategy as a working object."""
         return Strategy.from_dict(self.strategy)
+
+
+def _hash(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(document).encode()).hexdigest()

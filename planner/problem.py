@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from planner.calibration.factors import AppliedCalibration
+from planner.factors import AppliedCalibration
 from planner.model.spec import ModelSpec
 from planner.older_documents import constraints_of_today, problem_of_today
 from profiles.cluster import Cluster
@@ -98,7 +98,7 @@ class Problem(Document):
     calibration: AppliedCalibration | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        description="factors of a back-end's physics on this device; absent = none, so that ids without one stay as they were",
+        description="factors of a back-end's physics on this device; absent = none",
     )
 
     @model_validator(mode="before")

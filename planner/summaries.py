@@ -1,11 +1,10 @@
-"""What does a person ask first about a model, a cluster, an accelerator or a back-end?  One line of data each."""
+"""What does a person ask first about a model, a cluster or an accelerator?  One line of data each."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planner.backends.backend import BackEnd
     from planner.model.spec import ModelSpec
     from profiles.cluster import Cluster
     from profiles.device import Device
@@ -54,22 +53,4 @@ def device_summary(device: Device) -> dict[str, Any]:
         "memory_bytes": device.memory_bytes,
         "memory_bandwidth_bytes_per_s": device.memory_bandwidth_bytes_per_s,
         "peak_flops_per_s": dict(device.peak_flops_per_s),
-    }
-
-
-def backend_summary(found: BackEnd) -> dict[str, Any]:
-    """What a person asks first about a back-end; releases with the default first."""
-    from planner.backends.emission.emission import LauncherName
-    from planner.backends.launch.pairs import REFUSED
-
-    writes_files = found.files is not None
-    launchers = [each for each in get_args(LauncherName) if writes_files and (found.name, each) not in REFUSED]
-    return {
-        "name": found.name,
-        "title": found.title,
-        "summary": found.summary,
-        "releases": [each.version for each in found.releases],
-        "vendors": sorted(found.vendors),
-        "writes_files": writes_files,
-        "launchers": launchers,
     }

@@ -23,12 +23,12 @@ PLAN_LEVEL = 0.80
 Z = 1.2816
 """Standard normal point of ``PLAN_LEVEL``."""
 SLOW_SIDE = 2.5
-"""How much further off a slow step may be than a fast one; prior, a tuned and an eager framework differ that much."""
+"""How much further off a slow step may be than a fast one; prior, a tuned and an eager back-end differ that much."""
 STUDIED_SLOW_SIDE = 1.25
-"""The same for a framework whose runs were studied: what only adds time is in its traits; stragglers are left."""
+"""The same for a back-end whose runs were studied: what only adds time is in its physics; stragglers are left."""
 DATASHEET_SIGMA: dict[str, float] = {"compute": 0.22, "network": 0.35, "schedule": 0.20, "host": 0.50}
 FRAMEWORK_SIGMA: dict[str, float] = {"compute": 0.15, "network": 0.15}
-"""What a table of operator or collective times cannot know (the framework's own kernels, launches, stragglers): this
+"""What a table of operator or collective times cannot know (the back-end's own kernels, launches, stragglers): this
 part of the datasheet spread stays when the inputs are measured; prior, half of the variance of compute."""
 CLASS_OF_TERM: dict[str, str] = {
     "compute": "compute",
@@ -58,7 +58,7 @@ def step_interval_s(
     ``input_sigma``: spread of measured inputs by class (``planner.coverage``); None = datasheet inputs.
     ``framework_sigma``: what a calibration left unexplained on runs that it had not seen, in place of the prior; the
     slow side is then no wider, because what only adds time is in the factors.
-    ``studied_sigma``: spread of whole steps on published runs of this framework (``Physics.time_spread``).
+    ``studied_sigma``: spread of whole steps on published runs of this back-end (``Physics.time_spread``).
     """
     step_s = sum(breakdown_s.values())
     reach = z_of(level) * step_sigma(breakdown_s, input_sigma, framework_sigma, studied_sigma)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
-
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from profiles.errors import DocumentInvalid
 from profiles.spelling import nearest_name
 from profiles.units import quantity_parser
 
-D = TypeVar("D", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
+
+# Findings are needed by every command line, pydantic (a fifth of the start) only where documents are read.
+D = TypeVar("D", bound="BaseModel")
 MOST_SHOWN = 20
 
 
@@ -72,6 +74,8 @@ def read_document(kind: type[D], data: Any, where: str, *, human_units: bool = F
     ``human_units`` lets text such as "400 Gbit/s" stand where a field name ends with a unit (``_bytes``,
     ``_bytes_per_s``, ``_flops_per_s``, ``_s``).  Raises ``FindingsInvalid`` with every problem at once.
     """
+    from pydantic import ValidationError
+
     if not isinstance(data, dict):
         shown = "nothing" if data is None else f"a {type(data).__name__}"
         fields = ", ".join(kind.model_fields)
@@ -150,6 +154,8 @@ def _known_keys_hint(kind: type[BaseModel], path: list[str | int]) -> str:
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
+    from pydantic import BaseModel
+
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for argument in get_args(annotation) for model in _models(argument)]

@@ -29,6 +29,8 @@ Objective = Callable[[Array, Array, Array, Array], Array]
 Label = tuple[float, float, float, float, tuple[int, ...]]
 
 GRID = 64
+ROUNDING = 1e-12
+"""Relative slack of the limits: the same stages summed in another order must not exceed them."""
 REFINEMENTS = 2
 """A limit is enclosed by this many grids of this many points; what is left is kept, so fewer only cost time."""
 
@@ -104,7 +106,8 @@ def _limits(tables: PartitionTables, objective: Objective, cutoff: float, least_
 
     if by_peak(zero + least_peak)[0] >= cutoff:
         return -1.0, -1.0
-    return _largest(by_peak, cutoff, least_peak, most_peak), _largest(by_sum, cutoff, least_sum, most_sum)
+    peak, total = _largest(by_peak, cutoff, least_peak, most_peak), _largest(by_sum, cutoff, least_sum, most_sum)
+    return peak * (1 + ROUNDING), total * (1 + ROUNDING)
 
 
 def _largest(value: Callable[[Array], Array], cutoff: float, low: float, high: float) -> float:

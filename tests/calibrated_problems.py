@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from planner.calibration.factors import AppliedCalibration, Factors
+from planner.factors import AppliedCalibration, Factors
 from planner.problem import Problem
 
 

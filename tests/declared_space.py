@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from planner.backends.asked import the_software
+from planner.backends.rules.columns import Columns
 from planner.model.spec import ModelSpec
 from planner.problem import Problem
-from planner.search.choices import GROUP_FACTORS, RELIEFS, TARGET_SPACES, VIRTUAL_STAGES
+from planner.search.choices import RELIEFS, VIRTUAL_STAGES
 from planner.strategy_rows import SCHEDULES, StrategyRows
 
 COLUMNS = (
@@ -44,6 +46,10 @@ _REST = (
 )
 
 
+def _columns(problem: Problem) -> Columns:
+    return the_software(problem).release.space.columns
+
+
 def _allowed(problem: Problem, **values: int | str | bool) -> bool:
     constraints = problem.constraints
     wanted = constraints.pins | {name: NEUTRAL[name] for name in constraints.forbids}
@@ -70,7 +76,7 @@ def _grids(problem: Problem, devices: int) -> Iterator[tuple[int, ...]]:
     mixtures = [kind.moe for kind in model.layer_kinds if kind.moe is not None]
     widths = [kind.mlp.intermediate_size for kind in model.layer_kinds if kind.mlp is not None]
     widths += [moe.shared_intermediate_size for moe in mixtures]
-    expert_tensor = TARGET_SPACES[problem.constraints.target].expert_tensor_parallel
+    expert_tensor = _columns(problem).expert_tensor_parallel
     for tp, cp, pp in itertools.product(_divisors(devices), repeat=3):
         if devices % (tp * cp * pp) or not _splits_heads(model, tp) or any(width % tp for width in widths):
             continue
@@ -89,7 +95,7 @@ def _grids(problem: Problem, devices: int) -> Iterator[tuple[int, ...]]:
 
 
 def _switches(problem: Problem, grid: dict[str, int]) -> Iterator[tuple[int, ...]]:
-    space = TARGET_SPACES[problem.constraints.target]
+    space = _columns(problem)
     per_replica = problem.workload.global_batch_size // grid["dp"]
     moe = any(kind.moe is not None for kind in problem.model.layer_kinds)
     for size, sp, kind in itertools.product(_divisors(per_replica), (True, False), ("none", *space.cp_kinds)):
@@ -116,10 +122,11 @@ def _switches(problem: Problem, grid: dict[str, int]) -> Iterator[tuple[int, ...
 
 
 def _layouts(problem: Problem, grid: dict[str, int], count: int) -> list[tuple[int, int, int, int]]:
-    space, pp, layers = TARGET_SPACES[problem.constraints.target], grid["pp"], problem.model.num_layers
+    space, pp, layers = _columns(problem), grid["pp"], problem.model.num_layers
     found = []
     for name, vpp in itertools.product(space.schedules, (1, *VIRTUAL_STAGES)):
-        groups = [factor * pp for factor in GROUP_FACTORS[name]] if name in GROUP_FACTORS else [0]
+        factors = {"interleaved": space.group_factors, "interleaved_zb": (1,)}.get(name)
+        groups = [factor * pp for factor in factors] if factors else [0]
         for group, inner in itertools.product(groups, space.axis_orders):
             order = "tp-cp-ep-pp-dp" if inner else "tp-cp-ep-dp-pp"
             if inner and (pp == 1 or grid["dp"] == 1):
@@ -146,7 +153,7 @@ def _runs(name: str, pp: int, vpp: int, count: int, group: int) -> bool:
 
 
 def _states(problem: Problem, grid: dict[str, int]) -> list[tuple[int, int, int, int]]:
-    space, dp = TARGET_SPACES[problem.constraints.target], grid["dp"]
+    space, dp = _columns(problem), grid["dp"]
     stages = space.zero_stages_with_pipeline if grid["pp"] > 1 else space.zero_stages
     ways = grid["tp"] * grid["cp"] * dp // (grid["ep"] * grid["etp"])
     moe = any(kind.moe is not None for kind in problem.model.layer_kinds)
@@ -160,9 +167,7 @@ def _states(problem: Problem, grid: dict[str, int]) -> list[tuple[int, int, int,
             continue
         if ("moe" in relief.modules and not moe) or ("mlp" in relief.modules and not _has_dense(problem.model)):
             continue
-        if (relief.offload and not space.activation_offload) or (
-            relief.recompute == "selective" and not space.selective_recompute
-        ):
+        if (relief.offload and not space.activation_offload) or relief.recompute not in space.recompute:
             continue
         if _allowed(
             problem,
@@ -187,7 +192,7 @@ def _has_dense(model: ModelSpec) -> bool:
 def _overlaps(problem: Problem, pp: int) -> list[tuple[int, int]]:
     """(gradient, parameter) overlap: what a back-end's rules leave of all four; both on where there are no rules."""
     tries = tuple(itertools.product(_on_or_off(problem), repeat=2))
-    if problem.constraints.target == "native":  # its trainer reduces after the last micro-batch of a pipeline
+    if problem.constraints.backends == ("native",):  # its trainer reduces after the last micro-batch of a pipeline
         tries = ((pp == 1, True),)
     return [
         (int(reduce), int(gather))
@@ -197,4 +202,4 @@ def _overlaps(problem: Problem, pp: int) -> list[tuple[int, int]]:
 
 
 def _on_or_off(problem: Problem) -> tuple[bool, ...]:
-    return (True, False) if problem.constraints.target in ("megatron", "deepspeed") else (True,)
+    return (True, False) if problem.constraints.backends[0] in ("megatron", "deepspeed") else (True,)

@@ -15,15 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.backends.asked import problem_hardware, the_software
 from planner.candidate import Split
-from planner.cost.hardware import Hardware, problem_hardware
+from planner.cost.hardware import Hardware
 from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import stage_memory
 from planner.problem import Problem
 from planner.schedule.closed_form import in_flight_chunks, pipeline_makespan_s
-from planner.search.choices import RELIEFS, TARGET_SPACES
-from planner.search.family_split import chunk_family
-from planner.search.target_rules import TargetRules
+from planner.search.backend_rules import BackEndRules
+from planner.search.choices import RELIEFS
+from planner.search.chunk_family import chunk_family
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 from tests.declared_space import all_rows
@@ -57,9 +58,14 @@ class Limits:
         return cls(usable + MEMORY_TOLERANCE * hardware.memory_bytes, 0.9 * hardware.host_memory_bytes_per_device)
 
 
-def exhaustive_best(problem: Problem, num_devices: int | None = None) -> tuple[Best | None, int]:
-    """The fastest plan and the number of strategies looked at; None when nothing fits."""
-    hardware = problem_hardware(problem)
+def exhaustive_best(
+    problem: Problem, num_devices: int | None = None, hardware: Hardware | None = None
+) -> tuple[Best | None, int]:
+    """The fastest plan and the number of strategies looked at; None when nothing fits.
+
+    ``hardware`` under another physics than that of the problem's back-end.
+    """
+    hardware = hardware or problem_hardware(problem)
     rows = all_rows(problem, num_devices or problem.cluster.num_devices)
     costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
     oracle = _Oracle(problem, costs, Limits.of(problem, hardware))
@@ -78,9 +84,9 @@ class Outcomes:
     least_bytes: Array
 
 
-def all_outcomes(problem: Problem) -> Outcomes:
-    """Every strategy of a problem with its best dealing, whatever its target's rules say."""
-    hardware = problem_hardware(problem)
+def all_outcomes(problem: Problem, hardware: Hardware | None = None) -> Outcomes:
+    """Every strategy of a problem with its best dealing, whatever its back-end's rules say."""
+    hardware = hardware or problem_hardware(problem)
     costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
     oracle = _Oracle(problem, costs, Limits.of(problem, hardware))
     parts, times, sizes = [], [np.zeros(0)], [np.zeros(0)]
@@ -114,8 +120,8 @@ class _Oracle:
     def __init__(self, problem: Problem, costs: CostModel, limits: Limits) -> None:
         self.problem, self.costs, self.limits = problem, costs, limits
         self.kinds = np.array(problem.model.layer_kind_sequence())
-        self.uniform = TARGET_SPACES[problem.constraints.target].uniform_recompute
-        self.rules = TargetRules(problem)
+        self.uniform = the_software(problem).release.space.columns.uniform_recompute
+        self.rules = BackEndRules(problem)
         self.best: Best | None = None
         self._refused: dict[int, bool] = {}
         self.least_bytes: Array = np.zeros(0)
@@ -221,7 +227,7 @@ class _Stage:
             first += count
         front, back = stage == 0, stage == strategy.chunk_stage(strategy.num_chunks - 1)
         saving = cost.saved_bytes - cost.relieved_bytes
-        flight = self._flight(rows, strategy, stage)
+        flight = self._flight(rows, cost, strategy, stage)
         self.seconds = (cost.layer_forward_s + cost.layer_backward_s) @ held + cost.relief_s @ eased
         self.seconds = self.seconds + front * cost.embedding_s + back * cost.head_s + cost.stage_host_s
         self.weight_gradient_s = (
@@ -269,6 +275,11 @@ class _Stage:
         return fullest
 
     @staticmethod
-    def _flight(rows: StrategyRows, strategy: Strategy, stage: int) -> Array:
-        chunks = in_flight_chunks(strategy.schedule, rows.pp, rows.vpp, rows.num_microbatches, rows.group, stage)
-        return np.asarray(chunks, dtype=np.float64) / strategy.vpp
+    def _flight(rows: StrategyRows, cost: RowCost, strategy: Strategy, stage: int) -> Array:
+        scheduled = in_flight_chunks(strategy.schedule, rows.pp, rows.vpp, rows.num_microbatches, rows.group, stage)
+        chunks = np.asarray(scheduled, dtype=np.float64)
+        if strategy.schedule == "gpipe":
+            chunks = chunks + cost.bubbles_keep * (strategy.pp - 1)
+        if strategy.schedule == "interleaved":
+            chunks = np.minimum(chunks + cost.warmup_chunks, rows.num_microbatches * strategy.vpp)
+        return chunks / strategy.vpp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from planner.backends.checking.catalogue import VALIDATORS, parse_requirement
+from planner.backends.checking.catalogue import parse_requirement, validators
 from planner.backends.checking.environment import make_ready
 
 OTHER_RELEASES = ("megatron-core==0.18.2", "megatron-core==0.17.1", "torchtitan==0.2.2")
@@ -13,7 +13,7 @@ OTHER_RELEASES = ("megatron-core==0.18.2", "megatron-core==0.17.1", "torchtitan=
 
 def main(names: list[str]) -> None:
     """Fill the overlays; a failed install fails the build."""
-    for name in names or [*VALIDATORS, *OTHER_RELEASES]:
+    for name in names or [*validators(), *OTHER_RELEASES]:
         validator, version = parse_requirement(name)
         print(f"validator: {validator.name} {version} in {make_ready(validator, version)}")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from planner.backends.emission.emission import LauncherName
-from planner.backends.launch.spec import LaunchFiles, LaunchSpec, launch_files
+from planner.backends.launch.launchers import launch_files
+from planner.backends.launch.spec import LaunchFiles, LaunchSpec
 
 
 def write_launch(folder: Path, spec: LaunchSpec, launcher: LauncherName) -> LaunchFiles:

@@ -6,18 +6,17 @@ import random
 from collections.abc import Iterator
 
 from planner.backends.emission.emission import Emission
-from planner.backends.maxtext import emit
 from planner.backends.maxtext.decoder_blocks import BLOCKS
+from planner.backends.maxtext.write import emit
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_models
 from planner.model.load import load_model
 from planner.problem import Workload
-from planner.strategy import RecomputeModule, Strategy
+from planner.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.plan_factory import even_layers, make_plan
 
 CLUSTERS = ("tpu-v5p", "dgx-h100", "gb200-nvl72", "mi300x-8")
-_MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe")
 
 
 def random_emissions(count: int, seed: int) -> Iterator[Emission]:
@@ -53,25 +52,28 @@ def random_emissions(count: int, seed: int) -> Iterator[Emission]:
 def _strategy(draw: random.Random, *, experts: bool) -> Strategy:
     tp, pp, cp = draw.choice([1, 1, 2, 4, 8]), draw.choice([1, 1, 2, 4]), draw.choice([1, 1, 1, 2, 4])
     ep = draw.choice([1, 2, 4, 8]) if experts else 1
-    modules = draw.sample(_MODULES, draw.randint(1, 3))
-    recompute = draw.choice(["none", "selective", "full"])
+    vpp = draw.choice([1, 1, 2, 4]) if pp > 1 else 1
+    zero = 3 if cp * ep > 1 else draw.choice([0, 1, 3, 3])
+    selective = draw.choice([("norm", "activation"), ("attention_core", "norm", "activation"), ("norm", "mlp")])
+    recompute = draw.choice(["selective", "full"])
     values = {
         "tp": tp,
-        "sp": tp > 1 and draw.random() < 0.7,
+        "sp": tp > 1,
         "cp": cp,
         "cp_kind": draw.choice(["ring", "all_to_all"]) if cp > 1 else "none",
         "ep": ep,
+        "etp": tp if experts else 1,
         "pp": pp,
-        "vpp": 1,
-        "dp_replicate": draw.choice([1, 1, 2]),
+        "vpp": vpp,
+        "dp_replicate": draw.choice([1, 1, 2]) if zero == 3 else 1,
         "dp_shard": ep * draw.choice([1, 2, 3, 4, 8, 16]),
         "micro_batch_size": draw.choice([1, 2, 3]),
         "num_microbatches": pp * draw.choice([1, 2, 4]),
-        "schedule": draw.choice(["gpipe", "1f1b", "zb_h1"]) if pp > 1 else "1f1b",
-        "zero_stage": draw.choice([0, 1, 2, 3, 3]),
+        "schedule": "1f1b" if pp == 1 else "looped_bfs" if vpp > 1 else "gpipe",
+        "zero_stage": zero,
         "recompute": recompute,
-        "recompute_modules": modules if recompute == "selective" else (),
-        "optimizer_offload": draw.random() < 0.2,
-        "activation_offload": draw.random() < 0.2,
+        "recompute_modules": selective if recompute == "selective" else (),
+        "optimizer_offload": zero > 0 and draw.random() < 0.2,
+        "activation_offload": pp == 1 and draw.random() < 0.2,
     }
     return Strategy.from_dict(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import get_args
 
 from hypothesis import strategies as st
@@ -38,7 +39,9 @@ def model_specs(draw: st.DrawFn) -> ModelSpec:
 
 
 @st.composite
-def parallel_strategies(draw: st.DrawFn, model: ModelSpec) -> Strategy:
+def parallel_strategies(
+    draw: st.DrawFn, model: ModelSpec, schedules: Sequence[ScheduleName] = get_args(ScheduleName)
+) -> Strategy:
     """Degrees and switches; most combinations are legal somewhere."""
     experts = any(kind.moe for kind in model.layer_kinds)
     tp = draw(st.sampled_from([1, 2, 4]))
@@ -48,7 +51,7 @@ def parallel_strategies(draw: st.DrawFn, model: ModelSpec) -> Strategy:
     schedule: ScheduleName = "1f1b"
     vpp = 1
     if pp > 1:
-        schedule = draw(st.sampled_from(get_args(ScheduleName)))
+        schedule = draw(st.sampled_from(schedules))
         several = draw(st.sampled_from([2, 3])) if schedule in LOOPED_SCHEDULES else 1
         vpp = 2 if schedule in V_SCHEDULES else several
     dp_shard = draw(st.sampled_from([1, 2, 4]))
@@ -81,11 +84,14 @@ def parallel_strategies(draw: st.DrawFn, model: ModelSpec) -> Strategy:
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> Plan:
+def plans(
+    draw: st.DrawFn, schedules: Sequence[ScheduleName] = get_args(ScheduleName), *, one_setting: bool = False
+) -> Plan:
+    """``one_setting``: the same recompute and offload on all stages, as one flag says it."""
     model = draw(model_specs())
-    strategy = draw(parallel_strategies(model))
+    strategy = draw(parallel_strategies(model, schedules))
     layers = _split(draw, model.num_layers, strategy.num_chunks)
-    offloaded = [draw(st.integers(0, model.num_layers)) for _ in range(strategy.pp)]
+    offloaded = None if one_setting else [draw(st.integers(0, model.num_layers)) for _ in range(strategy.pp)]
     optimizer: OptimizerName = draw(st.sampled_from(["adam", "adam", "adam_bf16_states", "sgd", "muon"]))
     workload = Workload(
         global_batch_size=strategy.global_batch_size,
@@ -100,13 +106,18 @@ def plans(draw: st.DrawFn) -> Plan:
         devices_per_node=per_node,
         architecture=draw(st.sampled_from(["hopper", "blackwell", "ampere"])),
     )
+    if one_setting:
+        first = draw(st.integers(0, max(layers))) if strategy.recompute == "full" else max(layers)
+        recomputed = [min(first, count) for count in layers]
+    else:
+        recomputed = [draw(st.integers(0, count)) for count in layers]
     return make_plan(
         strategy,
         model,
         cluster,
         workload,
         layers_per_chunk=layers,
-        recompute_layers_per_chunk=[draw(st.integers(0, count)) for count in layers],
+        recompute_layers_per_chunk=recomputed,
         activation_offload_layers=offloaded,
     )
 

@@ -1,24 +1,60 @@
-"""Do a target's files say exactly the projected plan, and does a projection keep what it must?
+"""Do a back-end's files say exactly the plan that they were made of, whatever its space holds?
 
-What the property tests of several targets check in the same way; which plans are drawn, and how many of them must be
+What the property tests of several back-ends check in the same way; which plans are drawn, and how many of them must be
 emitted, is each test's own.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
+import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
-from planner.backends.emission.emission import Emission, Finding, Projection
+from planner.backends.asked import inside, problem_hardware
+from planner.backends.emission.emission import Emission, Finding
 from planner.backends.emission.layout import Layout, layout_of
+from planner.backends.registry import files_of, software
+from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
+from planner.model.builtin import builtin_model
 from planner.plan import Plan
+from planner.problem import Problem, Workload
+from planner.search.backend_rules import BackEndRules
+from planner.search.branch import split_rules
+from planner.search.estimate import estimate
+from planner.search.evaluate import evaluate_split
+from planner.search.row_context import strategy_context
+from planner.search.sample import random_strategies
+from planner.search.split import best_split
 from planner.strategy import Strategy
+from profiles.catalogue.cluster_files import load_cluster
 
-Project = Callable[[Plan], tuple[Plan, tuple[Projection, ...]]]
+DRAWS_A_PLAN = 40
+"""Random strategies that are looked at for each plan that is wanted: rules refuse many, memory some."""
+
+
+def question(model: str, cluster: str, devices: int, **workload: object) -> Problem:
+    """A built-in model on devices of a built-in cluster, 96 samples of 4,096 tokens a step (fewer where it ends)."""
+    asked = builtin_model(model)
+    tokens = min(asked.max_sequence_length, 4096)
+    return Problem(
+        model=asked,
+        cluster=load_cluster(cluster, devices),
+        workload=Workload.model_validate({"global_batch_size": 96, "sequence_length": tokens, **workload}),
+    )
+
+
+def as_spelled(plan: Plan, backend: str) -> Plan:
+    """The plan as one of ``backend`` (``NAME[==RELEASE]``), in its words."""
+    wanted = software(backend)
+    spelled = wanted.release.space.spelled(plan.chosen(), rule_input(plan))
+    return plan.model_copy(
+        update={"backend": wanted.name, "release": wanted.release.version, "strategy": spelled.to_dict()}
+    )
 
 
 def outcomes_of_reading_back(
@@ -30,65 +66,68 @@ def outcomes_of_reading_back(
     each: Callable[[Emission], None] = lambda _emission: None,
     max_examples: int = 300,
 ) -> Counter[str]:
-    """Checks that files read back as the plan they were made of, and that only findings refuse a plan.
+    """Checks that files read back as the plan that they were made of, and that only findings refuse a plan.
 
-    ``refusals`` finds the broken rules of a refused plan once projected; ``each`` sees every emission.  Counts the
-    plans ``refused``, ``emitted``, and emitted ``as wanted``, without a projection.
+    ``drawn`` gives plans in the words of their back-end (``as_spelled``); ``refusals`` finds the broken rules of one;
+    ``each`` sees every emission.  Counts the plans ``refused`` and ``emitted``.
     """
     outcomes: Counter[str] = Counter()
 
     @given(drawn)
     @settings(max_examples=max_examples)
     def check(plan: Plan) -> None:
-        try:
-            emission = emit(plan)
-        except BackEndRefused:
-            assert refusals(plan) != []
+        findings = refusals(plan)
+        if findings:
+            with pytest.raises(BackEndRefused) as refusal:
+                emit(plan)
+            assert all(finding.rule in str(refusal.value) for finding in findings)
             outcomes["refused"] += 1
             return
+        emission = emit(plan)
+        assert emission.plan == plan
         strategy, layout = read_back(emission.files)
-        assert strategy == emission.plan.chosen()
-        assert layout == layout_of(emission.plan)
-        assert (emission.plan == plan) == (not emission.projections)
+        assert strategy == plan.chosen()
+        assert layout == layout_of(plan)
         each(emission)
         outcomes["emitted"] += 1
-        outcomes["as wanted"] += not emission.projections
 
     check()
     return outcomes
 
 
-def assert_needs_no_second_projection(project: Project, plan: Plan) -> None:
-    """A projection tells whether it changed the plan, and leaves nothing to project."""
-    projected, projections = project(plan)
-    assert (projected == plan) == (projections == ())
-    again, none = project(projected)
-    assert none == ()
-    assert again is projected
+def plans_of_the_space(problem: Problem, backend: str, seed: int, wanted: int) -> Iterator[Plan]:
+    """At most ``wanted`` plans of random strategies of a back-end's space that its rules and the memory let pass.
+
+    Checks of every one that its spelling is the only one and costs the same seconds and bytes.
+    """
+    own = inside(problem, software(backend))
+    hardware, rules = problem_hardware(own), BackEndRules(own)
+    assert rules.always() == []
+    found = 0
+    for drawn in islice(random_strategies(own, seed), DRAWS_A_PLAN * wanted):
+        if found == wanted:
+            return
+        if rules.refuses(drawn):
+            continue
+        candidate = best_split(strategy_context(own, hardware, drawn), split_rules(own, hardware))
+        if candidate is None or rules.refuses(candidate.strategy, candidate.split.chunk_layers):
+            continue
+        chunks = candidate.split.chunk_layers
+        spelled = rules.spelled(candidate.strategy, chunks)
+        assert rules.spelled(spelled, chunks) == spelled
+        assert rules.messages(spelled, chunks) == []
+        again = evaluate_split(strategy_context(own, hardware, spelled), candidate.split)
+        assert again.step_time_s == candidate.step_time_s
+        assert again.peak_memory_bytes == candidate.peak_memory_bytes
+        found += 1
+        yield estimate(own, spelled, chunks)
 
 
-def assert_same_fields(before: Strategy, after: Strategy, names: str) -> None:
-    """The named fields (words of one string) are as they were."""
-    for name in names.split():
-        assert getattr(after, name) == getattr(before, name)
-
-
-def assert_layers_in_order(plan: Plan) -> None:
-    """The chunks are numbered along the model and hold all its layers, each where the one before it ended."""
-    chunks = sorted((chunk for stage in plan.stages for chunk in stage.chunks), key=lambda chunk: chunk.chunk)
-    assert [chunk.chunk for chunk in chunks] == list(range(plan.chosen().num_chunks))
-    first = 0
-    for chunk in chunks:
-        assert chunk.first_layer == first
-        first += chunk.num_layers
-    assert first == plan.problem.model.num_layers
-
-
-def assert_ends_in_place(plan: Plan) -> None:
-    """Embedding on the first chunk, head on the last, and each chunk starting where the one before it ended."""
-    chunks = sorted((chunk for stage in plan.stages for chunk in stage.chunks), key=lambda chunk: chunk.chunk)
-    assert [chunk.first_layer for chunk in chunks] == [
-        sum(each.num_layers for each in chunks[:index]) for index in range(len(chunks))
-    ]
-    assert chunks[0].has_embedding
-    assert chunks[-1].has_head
+def assert_comes_back(plan: Plan) -> Emission:
+    """The plan's back-end writes it, and reading the files gives strategy and stages back."""
+    wanted = software(f"{plan.backend}=={plan.release}")
+    files = files_of(wanted)
+    emission = files.write(plan, "torchrun", wanted.release.version)
+    assert files.read(emission.files) == (plan.chosen(), layout_of(plan))
+    assert emission.plan == plan
+    return emission

@@ -10,13 +10,13 @@ import random
 from dataclasses import dataclass
 
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec
-from planner.problem import Constraints, OptimizerName, Problem, Target, Workload
+from planner.problem import UNRESTRICTED, Constraints, OptimizerName, Problem, Workload
 from profiles.cluster import Cluster, FabricLevel, Host, Pool, ScaleUp
 from profiles.device import Device
 
 Pin = int | str | bool
 
-TARGETS: tuple[Target, ...] = ("any", "any", "any", "megatron", "deepspeed", "native")
+BACKENDS = (*(UNRESTRICTED,) * 3, "megatron", "deepspeed", "native")
 OPTIMIZERS: tuple[OptimizerName, ...] = ("adam", "adam", "adam_bf16_states", "sgd", "muon")
 NARROWINGS: tuple[dict[str, Pin], ...] = (
     {"cp": 1},
@@ -132,7 +132,7 @@ def random_cluster(draw: random.Random, max_devices: int = 8, memory_gib: float 
     nodes = devices // per_node
     device = Device(
         name="random-device",
-        vendor="other",
+        vendor="NVIDIA",
         architecture=draw.choice(["hopper", "ampere"]),
         memory_bytes=int(memory * 2**30),
         memory_bandwidth_bytes_per_s=draw.uniform(0.5e12, 5e12),
@@ -163,22 +163,25 @@ def random_cluster(draw: random.Random, max_devices: int = 8, memory_gib: float 
     return Cluster(name="random", pools=(pool,), fabric=fabric, price_per_device_hour=2.0)
 
 
-def random_problem(seed: int, size: Size = Size(), target: Target | None = None) -> Problem:
+def random_problem(seed: int, size: Size = Size(), backend: str | None = None) -> Problem:
     """Problem number ``seed``; the same number is always the same problem."""
     draw = random.Random(seed)
-    drawn = draw.choice(TARGETS)
-    chosen: Target = drawn if target is None else target
-    model = random_model(draw, size.max_layers) if chosen == "any" else plain_model(draw, size.max_layers)
+    drawn = draw.choice(BACKENDS)
+    chosen = drawn if backend is None else backend
+    free = chosen == UNRESTRICTED
+    model = random_model(draw, size.max_layers) if free else plain_model(draw, size.max_layers)
     cluster = random_cluster(draw, size.max_devices)
     workload = Workload(
         global_batch_size=draw.choice([count for count in (2, 3, 4, 6, 8, 12, 16, 24) if count <= size.max_batch]),
         sequence_length=draw.choice([512, 1024, 2048]),
-        optimizer=draw.choice(OPTIMIZERS) if chosen == "any" else "adam",
+        optimizer=draw.choice(OPTIMIZERS) if free else "adam",
         gradient_dtype="fp32" if draw.random() < 0.7 else "bf16",
     )
     pins: dict[str, Pin] = {}
     for narrowing in draw.sample(NARROWINGS, size.narrowings):
         pins = narrowing | pins
     forbids = draw.choice([(), (), ("optimizer_offload",), ("overlap_ep",)])
-    constraints = Constraints(pins=pins, forbids=tuple(name for name in forbids if name not in pins), target=chosen)
+    constraints = Constraints(
+        pins=pins, forbids=tuple(name for name in forbids if name not in pins), backends=(chosen,)
+    )
     return Problem(model=model, cluster=cluster, workload=workload, constraints=constraints)

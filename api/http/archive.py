@@ -18,7 +18,7 @@ _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
 def zip_of(emission: Mapping[str, Any]) -> bytes:
-    """The archive of an emission's files and manifest.  Raises BackEndRefused for a name that could leave its folder."""
+    """The archive of an emission's files and manifest.  Raises BackEndRefused for a name that leaves its folder."""
     executable = {path for path, entry in emission["manifest"]["files"].items() if entry["executable"]}
     files = {**emission["files"], MANIFEST: json.dumps(emission["manifest"], indent=1, ensure_ascii=False) + "\n"}
     buffer = io.BytesIO()

@@ -15,8 +15,8 @@ from api.settings import Settings
 from api.wire.questions import EstimateQuestion, PlanQuestion, Question
 from planner.backends.registry import software
 from planner.calibration.document import Calibration
-from planner.calibration.factors import AppliedCalibration
 from planner.errors import NotFound
+from planner.factors import AppliedCalibration
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.load import model_from_data
 from planner.model.spec import ModelSpec

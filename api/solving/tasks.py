@@ -6,7 +6,6 @@ what it needs, so that a process that only estimates never loads an emitter.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -232,7 +231,7 @@ def _plan(payload: Payload) -> Plan:
 
 def _stored(text: str) -> Plan:
     """A plan of its stored text, known by that text's id also where it is of an earlier version."""
-    return Plan.model_validate_json(text).stored_as(hashlib.sha256(text.encode()).hexdigest())
+    return Plan.model_validate_json(text)
 
 
 def _until(deadline: float) -> Callable[[object], None]:

@@ -26,7 +26,7 @@ from planner.accuracy.sources import source_group
 from planner.calibration.calibrate import CalibrationRun
 from planner.calibration.calibrate import calibrate as fit_factors
 from planner.calibration.document import Calibration as FactorDocument
-from planner.calibration.factors import SPREAD_ROWS, Factors
+from planner.factors import SPREAD_ROWS, Factors
 
 Array = NDArray[np.float64]
 MOST_FACTOR_ROWS = 160

@@ -12,9 +12,16 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from planner.backends.hugging_face import physics as hugging_face
+from planner.backends.llm_foundry import physics as llm_foundry
+from planner.backends.megascale import physics as megascale
 from planner.backends.megatron import physics as megatron
+from planner.backends.megatron_deepspeed import physics as megatron_deepspeed
 from planner.backends.nanotron import physics as nanotron
-from planner.backends.pytorch_fsdp import physics as pytorch
+from planner.backends.nemo import physics as nemo
+from planner.backends.nemo_automodel import physics as nemo_automodel
+from planner.backends.pytorch_fsdp import physics as pytorch_fsdp
+from planner.backends.torchtitan import physics as torchtitan
 from planner.physics.physics import TUNED, Physics
 from planner.strategy import RecomputePolicy
 
@@ -60,7 +67,7 @@ NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet", traits=nanotro
 NANOTRON_STALLING = replace(NANOTRON, name="nanotron, stages stall", traits=nanotron.NANOTRON_STALLING)
 VTRAIN = Flavour(
     "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    gradient_dtype="bf16", traits=megatron.MEGATRON_DEEPSPEED,
+    gradient_dtype="bf16", traits=megatron_deepspeed.MEGATRON_DEEPSPEED,
 )  # fmt: skip
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
 VTRAIN_ONE_NODE = replace(VTRAIN, name="Megatron-DeepSpeed, plain DDP, activations kept", recompute="none")
@@ -73,25 +80,27 @@ MEGATRON_2021 = Flavour(
     overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=megatron.MEGATRON_2021,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
-MEGATRON_DEEPSPEED = replace(MEGATRON_2021, name="Megatron-DeepSpeed", traits=megatron.MEGATRON_DEEPSPEED)
+MEGATRON_DEEPSPEED = replace(MEGATRON_2021, name="Megatron-DeepSpeed", traits=megatron_deepspeed.MEGATRON_DEEPSPEED)
 """MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience)."""
 SAILOR = replace(MEGATRON_DEEPSPEED, name="Sailor (Megatron-DeepSpeed)", memory="allocated")
 """Its training framework is built on Megatron-DeepSpeed (eth-easl/sailor, README)."""
 FSDP = Flavour(
-    "PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=pytorch.PYTORCH_FSDP
+    "PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=pytorch_fsdp.PYTORCH_FSDP
 )
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
 LLM_FOUNDRY = Flavour(
-    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=pytorch.LLM_FOUNDRY
+    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=llm_foundry.LLM_FOUNDRY
 )
 LLM_FOUNDRY_FP32 = replace(LLM_FOUNDRY, name="llm-foundry (FSDP), fp32 reduction", gradient_dtype="fp32")
 """``mp_mode=DEFAULT`` in the notes of a row: Composer then reduces gradients in fp32 (from memory of its manual)."""
-LLM_FOUNDRY_FIRST = replace(LLM_FOUNDRY_FP32, name="llm-foundry (FSDP), first tables", traits=pytorch.LLM_FOUNDRY_FIRST)
-TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved", traits=pytorch.TORCHTITAN)
+LLM_FOUNDRY_FIRST = replace(
+    LLM_FOUNDRY_FP32, name="llm-foundry (FSDP), first tables", traits=llm_foundry.LLM_FOUNDRY_FIRST
+)
+TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved", traits=torchtitan.TORCHTITAN)
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour(
     "NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16",
-    traits=megatron.NEMO,
+    traits=nemo.NEMO,
 )  # fmt: skip
 """User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
@@ -108,12 +117,12 @@ MEGATRON_CI = Flavour(
 """Every switch is off unless the row's flags name it; the logging rank is the last one (README)."""
 AUTOMODEL = Flavour(
     "NeMo Automodel (FSDP2)", zero_stage=3, sequence_parallel=False,
-    traits=pytorch.AUTOMODEL,
+    traits=nemo_automodel.AUTOMODEL,
 )  # fmt: skip
 """Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
 NEUSIGHT = Flavour(
     "Hugging Face eager, one forward and backward pass",
-    traits=pytorch.HUGGING_FACE,
+    traits=hugging_face.HUGGING_FACE,
 )
 SIMUMAX = Flavour("Megatron-LM without overlap", overlap_grad_reduce=False, overlap_param_gather=False)
 """The ground-truth table says that these runs overlap nothing."""
@@ -130,6 +139,9 @@ ZERO_BUBBLE = replace(
 the paper counts kept activations with the scores, s b (34 h + 5 a s) (arXiv 2401.10241, section 2.1)."""
 BF16_OPTIMIZER = replace(MEGATRON_2021, name="Megatron-DeepSpeed, bf16", gradient_dtype="fp32")
 """DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32 (runtime/bf16_optimizer.py)."""
+MEGASCALE = Flavour("MegaScale", zero_stage=2, overlap_tp=True, traits=megascale.MEGASCALE)
+"""ZeRO-2, chunks of an interleaved pipeline, tensor-parallel collectives fused with matmuls (arXiv 2402.15627, sections
+2 and 3.2, from memory)."""
 DEFAULT = Flavour("Megatron-Core defaults")
 
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
@@ -150,6 +162,7 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"sailor", SAILOR),
     (r"InternEvo", INTERNEVO),
     (r"zero-bubble|2401\.10241", ZERO_BUBBLE),
+    (r"2402\.15627|MegaScale", MEGASCALE),
 )
 
 

@@ -27,11 +27,11 @@ from planner.accuracy.row_strategy import (
 )
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
-from planner.calibration.factors import NEUTRAL, Factors
 from planner.candidate import Candidate, Split
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, WORKSPACE_BYTES, Hardware, hardware_of
 from planner.cost.row_cost import CostModel
 from planner.errors import DocumentInvalid, ProfileMissing
+from planner.factors import NEUTRAL, Factors
 from planner.memory.activations import Relief
 from planner.model.flops import model_flops_per_token
 from planner.model.spec import ModelSpec

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner.calibration.factors import factor_words
+from planner.factors import factor_words
 from planner.uncertainty import PLAN_LEVEL
 
 NOT_BEATEN = "*"

@@ -8,14 +8,14 @@ A room ``planner/backends/<name>/`` holds one back-end, and its ``BACKEND`` is w
     validator.py   its own parser, asked in a process of its own
     tiny_run.py    train a small form, where it can run on a CPU
 
-``Space`` and ``Physics`` are light and are what the search imports; the rest is loaded when it is asked for.  A back-end
-without ``files`` predicts and is searched, but nothing can be written for it.
+``Space`` and ``Physics`` are light and are what the search imports; the rest is loaded when it is asked for.  A
+back-end without ``files`` predicts and is searched, but nothing can be written for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from planner.backends.rules.columns import Columns
@@ -42,8 +42,8 @@ def as_written(strategy: Strategy, given: RuleInput) -> Strategy:
 class Space:
     """What a release can express.
 
-    ``spelled`` gives the one spelling of switches that mean nothing beside the others (``cp_kind`` with cp = 1), the one
-    that reading the files gives back; it never changes what runs.
+    ``spelled`` gives the one spelling of switches that mean nothing beside the others (``cp_kind`` with cp = 1), the
+    one that reading the files gives back; it never changes what runs.
     """
 
     columns: Columns
@@ -58,6 +58,8 @@ class Release:
     version: str
     space: Space
     physics: Physics
+    predicts_only: bool = False
+    """Whether no files are written for it, though they are for other releases."""
 
 
 class Write(Protocol):
@@ -92,7 +94,9 @@ class BackEnd:
     validators: Callable[[], tuple[Validator, ...]] = tuple
     tiny_run: Callable[[], Runner] | None = None
     inside: str = ""
-    """Another back-end with the same physics whose space holds all of this one's."""
+    """Another back-end whose default release has the same physics and a space that holds all of this one's."""
+    not_started_by: Mapping[LauncherName, tuple[str, str]] = field(default_factory=dict)
+    """Launchers that cannot start it: why not, and what instead."""
 
     def release(self, version: str) -> Release | None:
         """The release of that name, None where there is none."""

@@ -16,6 +16,7 @@ from planner.backends import (
     hugging_face,
     llm_foundry,
     maxtext,
+    megascale,
     megatron,
     megatron_bridge,
     megatron_deepspeed,
@@ -44,6 +45,7 @@ OURS: tuple[BackEnd, ...] = (
     maxtext.BACKEND,
     mindspeed.BACKEND,
     nemo.BACKEND,
+    megascale.BACKEND,
     megatron_deepspeed.BACKEND,
     nanotron.BACKEND,
     pytorch_fsdp.BACKEND,
@@ -110,7 +112,7 @@ def software(text: str, where: str = "--backend") -> Software:
 
 def files_of(wanted: Software, where: str = "--backend") -> Files:
     """How files of a back-end are written and read.  Raises NotFound where none can be written."""
-    if wanted.backend.files is None:
+    if wanted.backend.files is None or wanted.release.predicts_only:
         raise NotFound(
             f"no files can be written for {wanted.title}: it predicts and is searched only",
             where=where,

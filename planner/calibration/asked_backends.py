@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from planner.backends.backend import Software
 from planner.backends.registry import backends, software, with_files
 from planner.calibration.document import Calibration
-from planner.calibration.factors import AppliedCalibration
+from planner.factors import AppliedCalibration
 from planner.physics.physics import TUNED
 from planner.problem import ANY, UNRESTRICTED
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from planner.accuracy.prediction import DATASHEET, Inputs, MappedRun, Prediction, Unmapped, predict_runs
 from planner.calibration.document import Calibration, ErrorFigures, FittedQuantity, HeavyRow, Rung, SourceUsed
-from planner.calibration.factors import Factors
 from planner.calibration.fit import FitProblem, standard_errors
 from planner.calibration.ladder import Step, climb
 from planner.calibration.response import MemoryResponse, Predict, Response, TimeResponse
+from planner.factors import Factors
 from planner.uncertainty import Z
 from planner.version import __version__
 

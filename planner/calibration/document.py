@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from planner.calibration.factors import SPREAD_ROWS, AppliedCalibration, Factors
+from planner.factors import SPREAD_ROWS, AppliedCalibration, Factors
 from planner.physics.physics import TUNED
 from profiles.document import Document, canonical_json
 

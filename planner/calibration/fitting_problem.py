@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from planner.backends.registry import backends
 from planner.calibration.document import Calibration
-from planner.calibration.factors import AppliedCalibration
 from planner.errors import Conflict
+from planner.factors import AppliedCalibration
 
 if TYPE_CHECKING:
     from profiles.device import Device

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.accuracy.prediction import Prediction
-from planner.calibration.factors import Factors
+from planner.factors import Factors
 
 Array = NDArray[np.float64]
 Predict = Callable[[Factors], Sequence[Prediction]]

@@ -7,23 +7,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from planner.calibration.document import Calibration
-    from planner.calibration.factors import AppliedCalibration
-    from profiles.device import Device
-    from profiles.prediction.reference import ProfileReference
+    from planner.factors import AppliedCalibration
+    from planner.problem import Problem
 
 
-def chosen_calibration(
-    text: str, device: Device, profile: ProfileReference | None, framework: str
-) -> AppliedCalibration:
-    """The factors for ``device`` on top of the predictions for ``framework``.
+def chosen_calibration(text: str, problem: Problem) -> AppliedCalibration:
+    """The factors for the device of a problem, on top of the predictions for every back-end that it asks.
 
     Raises Conflict for one that does not fit, NotFound, DocumentInvalid.
     """
+    from planner.backends.asked import asked_software
     from planner.calibration.fitting_problem import fitting_calibration
     from planner.calibration.folder import calibrations_folder, find_calibration
 
     calibration = calibration_file(text) or find_calibration(text, calibrations_folder())
-    return fitting_calibration(calibration, device, profile, framework)
+    device = problem.cluster.pools[0].device
+    physics = dict.fromkeys(each.release.physics.name for each in asked_software(problem))
+    fitting = [fitting_calibration(calibration, device, problem.profile, name) for name in physics]
+    return fitting[0]
 
 
 def calibration_file(text: str) -> Calibration | None:

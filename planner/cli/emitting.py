@@ -1,25 +1,27 @@
-"""How do commands write launch files?  One folder a target, and what was given up said aloud."""
+"""How do commands write launch files?  A folder a back-end, each with that back-end's own plan of the question.
+
+A plan is of one back-end.  Where another is named, the question is planned again there, and what differs is told.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from enum import StrEnum
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.options import TargetChoice
 from planner.cli.output import talk
-from planner.errors import DocumentInvalid
-from planner.spelling import did_you_mean
 
 if TYPE_CHECKING:
-    from planner.backends.emission.for_target import TargetEmission
     from planner.backends.launch.settings import LaunchSettings
     from planner.plan import Plan
+    from planner.replan.other_backend import PlanThere
+    from planner.search.options import SearchOptions
 
-TARGET_NAMES = tuple(choice.value for choice in TargetChoice if choice is not TargetChoice.ANY)
+UNTOLD = ("problem", "stages", "same_problem", "identical", "summary")
+"""Parts of a difference that an answer leaves out: that another back-end was asked is known.  ``meshwright diff`` has
+them."""
 
 
 class LauncherChoice(StrEnum):
@@ -38,71 +40,63 @@ class LauncherChoice(StrEnum):
     ASCENDJOB = "ascendjob"
 
 
-def parse_targets(text: str | None, where: str = "--emit") -> tuple[str, ...]:
-    """``megatron,torchtitan==0.2.2`` as its parts.  Raises DocumentInvalid for unknown names, or a name given twice."""
-    texts = tuple(dict.fromkeys(part.strip() for part in text.split(","))) if text is not None else ()
-    names = [bare_name(each) for each in texts]
-    for name in names:
-        if name not in TARGET_NAMES:
-            raise DocumentInvalid(f"no emitter is called {name!r}", where=where, hint=did_you_mean(name, TARGET_NAMES))
-        if names.count(name) > 1:
-            raise DocumentInvalid(f"{name} is named twice", where=where, hint="emit one version at a time")
-    return texts
+def planned_there(plan: Plan, backend: str, search: SearchOptions | None, *, quiet: bool) -> PlanThere:
+    """The same question's best plan in ``backend``; ``best`` is the plan itself.  Raises NotFound, BackEndRefused."""
+    from planner.cli.backend_names import BEST
+    from planner.cli.progress import search_progress
+    from planner.replan.other_backend import PlanThere, plan_there
+
+    if backend == BEST:
+        return PlanThere(plan, None)
+    with search_progress(quiet=quiet) as progress:
+        return plan_there(plan, backend, search, progress)
 
 
-def bare_name(target: str) -> str:
-    """``torchtitan==0.2.2`` -> ``torchtitan``."""
-    return target.partition("==")[0]
-
-
-def write_target(
-    plan: Plan,
-    target: str,
-    launcher: LauncherChoice,
-    directory: Path,
-    *,
-    quiet: bool,
-    settings: LaunchSettings | None = None,
+def write_there(
+    there: PlanThere, launcher: LauncherChoice, directory: Path, *, quiet: bool, settings: LaunchSettings | None = None
 ) -> dict[str, Any]:
-    """Emit into ``directory``; returns what was written as plain data.  Raises BackEndRefused, Conflict."""
-    from planner.backends.emission.for_target import emit_for_target
-    from planner.backends.emission.write import write_emission
+    """Emit into ``directory``; returns what was written as plain data.  Raises BackEndRefused, Conflict, NotFound."""
+    from planner.backends.emission.emit import emit_plan
+    from planner.backends.emission.write import manifest, write_emission
     from planner.backends.launch.settings import LaunchSettings
 
-    made = emit_for_target(plan, target, launcher.value, settings or LaunchSettings())
-    data = emission_data(made, write_emission(made.emission, directory))
-    tell_projections(target, data, quiet=quiet)
+    made = emit_plan(there.plan, launcher.value, settings or LaunchSettings())
+    view = {
+        "manifest": manifest(made),
+        "slower_by": there.slower_by,
+        "step_time_s": made.plan.step_time_s,
+        "launch_notes": list(made.launch_notes),
+        "difference": None if there.difference is None else there.difference.model_dump(mode="json"),
+    }
+    data = emission_data(view, write_emission(made, directory))
+    tell_difference(data, quiet=quiet)
     return data
 
 
-def tell_projections(target: str, data: Mapping[str, Any], *, quiet: bool) -> None:
-    """Say aloud that the target runs something else than was wanted."""
-    if data["projections"]:
-        change = f"{abs(data['slower_by']):.1%} {'slower' if data['slower_by'] >= 0 else 'faster'}"
-        talk(f"{target} cannot express the whole plan; what it runs is {change} (see what was given up)", quiet=quiet)
+def keep_plan(plan: Plan, database: str | None, *, quiet: bool) -> None:
+    """Store a plan that was made on the way, and say so.  Raises what storing raises."""
+    from planner.store import open_store
+
+    with open_store(database) as store:
+        plan_id = store.save_plan(plan)
+        talk(f"stored in {store.address}; next: meshwright explain {plan_id[:12]}", quiet=quiet)
 
 
-def emission_data(made: TargetEmission, directory: Path) -> dict[str, Any]:
-    """What a program wants to know about an emission."""
-    from planner.backends.emission.write import manifest
-
-    return emission_data_of_manifest(
-        {
-            "manifest": manifest(made.emission),
-            "slower_by": made.slower_by,
-            "step_time_s": made.emission.plan.step_time_s,
-            "launch_notes": list(made.emission.launch_notes),
-        },
-        directory,
-    )
+def tell_difference(data: Mapping[str, Any], *, quiet: bool) -> None:
+    """Say aloud that the files are of another plan than the one at hand."""
+    if data["difference"] is not None:
+        talk(f"{data['backend']} has a plan of its own: {_speed(data)}", quiet=quiet)
 
 
-def emission_data_of_manifest(view: Mapping[str, Any], directory: Path) -> dict[str, Any]:
-    """The same from what a service says of it: ``manifest``, ``slower_by``, ``step_time_s``, ``launch_notes``."""
-    manifest = view["manifest"]
+def emission_data(view: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    """What a program wants to know about launch files.
+
+    ``view``: ``manifest``, ``slower_by``, ``step_time_s``, ``launch_notes``, ``difference``, as a service says it too.
+    """
+    manifest, difference = view["manifest"], view.get("difference")
     return {
-        "target": manifest["target"],
-        "target_version": manifest["target_version"],
+        "backend": manifest["backend"],
+        "release": manifest["release"],
         "launcher": manifest["launcher"],
         "launch_notes": list(view["launch_notes"]),
         "directory": os.path.abspath(directory),
@@ -113,23 +107,67 @@ def emission_data_of_manifest(view: Mapping[str, Any], directory: Path) -> dict[
         "plan_id": manifest["plan_id"],
         "step_time_s": view["step_time_s"],
         "slower_by": view["slower_by"],
-        "projections": [dict(each) for each in manifest["projections"]],
+        "difference": _told(difference),
         "assumptions": list(manifest["assumptions"]),
     }
 
 
-def emission_lines(data: dict[str, Any]) -> list[str]:
-    """The same for a person: where it is, how to start it, what was given up and why."""
-    where = f"{data['target']} files for {data['launcher']} in {data['directory']}"
+def there_data(there: PlanThere) -> dict[str, Any]:
+    """The plan that was taken and, where it is of another back-end, how it differs from the one at hand."""
+    return {
+        "backend": there.plan.backend,
+        "plan_id": there.plan.plan_id,
+        "step_time_s": there.plan.step_time_s,
+        "slower_by": there.slower_by,
+        "difference": _told(None if there.difference is None else there.difference.model_dump(mode="json")),
+    }
+
+
+def _told(difference: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if difference is None else {key: value for key, value in difference.items() if key not in UNTOLD}
+
+
+def emission_lines(data: Mapping[str, Any]) -> list[str]:
+    """The same for a person: where it is, how to start it, and what differs from the plan at hand."""
+    release = f" {data['release']}" if data["release"] else ""
+    where = f"{data['backend']}{release} files for {data['launcher']} in {data['directory']}"
     lines = [where, f"  start: {data['launch_command']}"]
     lines += [f"  note: {note}" for note in data["launch_notes"]]
-    for reason, run in groupby(data["projections"], key=lambda each: each["reason"]):
-        changes = ", ".join(f"{each['field']} {each['wanted']} -> {each['emitted']}" for each in run)
-        lines.append(f"  given up: {changes}: {reason}")
-    keepers = {each["field"]: each["kept_by"] for each in data["projections"] if each["kept_by"]}
-    for names, run in groupby(keepers.items(), key=lambda item: item[1]):
-        lines.append(f"  {', '.join(field for field, _ in run)} as wanted: {', '.join(names)}")
-    if data["projections"]:
-        change = f"{abs(data['slower_by']):.1%} {'slower' if data['slower_by'] >= 0 else 'faster'}"
-        lines.append(f"  the emitted plan is {change} than the wanted one")
-    return lines
+    return [*lines, *difference_lines(data)]
+
+
+def difference_lines(data: Mapping[str, Any]) -> list[str]:
+    """How the plan of another back-end differs, term by term; nothing for the plan at hand."""
+    from planner.diff import told_fields, value_words
+    from planner.step_terms import term_words
+    from planner.views.words import gib, seconds
+
+    difference = data["difference"]
+    if difference is None:
+        return []
+    changes = {
+        each["field"]: f"{value_words(each['a'])} -> {value_words(each['b'])}" for each in difference["strategy"]
+    }
+    told = ", ".join(f"{name} {changes[name]}" for name in told_fields(tuple(changes)))
+    terms = sorted(
+        (each for each in difference["breakdown_s"] if each["change"]), key=lambda each: -abs(each["change"])
+    )
+    time = ", ".join(f"{term_words(each['term'])} {_signed(seconds(each['change']))}" for each in terms)
+    memory = [each for each in difference["peak_memory_bytes"] if each["change"]]
+    sizes = ", ".join(f"{each['term']} {_signed(gib(each['change']))}" for each in memory)
+    named = (("strategy", told or "the same"), ("time", time), ("memory of the worst device", sizes))
+    return [f"  {_speed(data)}", *(f"  {name}: {words}" for name, words in named if words)]
+
+
+def _speed(data: Mapping[str, Any]) -> str:
+    """``plan 0123456789ab, 120.1 s: 2.6 % slower than plan ba9876543210``."""
+    from planner.views.words import close_seconds, percent, short_id
+
+    slower_by, difference = data["slower_by"], data["difference"]
+    change = f"{percent(abs(slower_by))} {'slower' if slower_by >= 0 else 'faster'} than" if slower_by else "as fast as"
+    plan = f"plan {short_id(data['plan_id'])}, {close_seconds(data['step_time_s'])}"
+    return f"{plan}: {change} plan {short_id(difference['a'])}"
+
+
+def _signed(words: str) -> str:
+    return words if words.startswith("-") else f"+{words}"

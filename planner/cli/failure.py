@@ -10,7 +10,7 @@
 | 5 | no feasible plan | ``no-feasible-plan`` |
 | 6 | time limit before any plan | ``budget-spent`` |
 | 7 | a number that only a measurement can give | ``profile-missing`` |
-| 8 | the target refuses the configuration | ``target-refused`` |
+| 8 | the back-end refuses the configuration | ``backend-refused`` |
 | 130 | interrupted | ``interrupted`` |
 
 With ``-o json`` the same failure is a JSON object on stderr; stdout stays empty or holds a whole answer.
@@ -32,6 +32,7 @@ from typing import Any
 import typer
 from typer.exceptions import TyperException
 
+from planner.cli.backend_names import RENAMED
 from planner.errors import MeshwrightError, NoFeasiblePlan
 
 DEBUG_VARIABLE = "MESHWRIGHT_DEBUG"
@@ -139,6 +140,10 @@ def _of_usage_error(error: TyperException) -> Failure:
         if option == SERVER_FLAG:
             return Failure("usage", f"{command} runs on this machine only", where, _served_hint(context), 2)
         known = [name for each in context.command.params for name in each.opts] if context is not None else []
+        if option in RENAMED and RENAMED[option] in known:
+            now = RENAMED[option]
+            hint = f"write {now} NAME or {now} NAME==RELEASE; `meshwright backends list` shows the names"
+            return Failure("usage", f"{option} is {now} now: a plan is of one back-end", where, hint, 2)
         hint = did_you_mean(option, known, fallback=hint)
     elif parameter is not None and parameter.opts:
         name = parameter.opts[0]

@@ -40,13 +40,13 @@ def answer_front(
     write_answer({"front": [_data(point) for point in points]}, output, lambda: _table(points))
 
 
-def front_alone(targets: tuple[str, ...], files: tuple[Path | None, ...]) -> None:
+def front_alone(emitted: tuple[str, ...], files: tuple[Path | None, ...]) -> None:
     """Refuse options that speak of one plan.  Raises Conflict."""
-    if targets or any(path is not None for path in files):
+    if emitted or any(path is not None for path in files):
         raise Conflict(
             "--pareto gives many plans, but --emit, --plan-out and --trace write one",
             where="--pareto",
-            hint="print the front first, then: meshwright emit PLAN --target T --out DIR",
+            hint="print the front first, then: meshwright emit PLAN --out DIR",
         )
 
 
@@ -64,6 +64,8 @@ def _data(point: FrontPoint) -> dict[str, Any]:
         "num_devices": point.num_devices,
         "efficient": point.efficient,
         "plan_id": plan.plan_id,
+        "backend": plan.backend,
+        "release": plan.release,
         "status": plan.status,
         "step_time_s": plan.step_time_s,
         "step_time_interval_s": list(plan.step_time_interval_s),
@@ -93,6 +95,7 @@ def _table(points: list[FrontPoint]) -> Iterator[RenderableType]:
             percent(point.plan.model_flops_utilization),
             *([money(point.plan.cost_per_step or 0.0)] if priced else []),
             short_id(point.plan.plan_id),
+            point.plan.backend,
             strategy_words(point.plan.chosen()),
         )
         for point in points
@@ -105,6 +108,7 @@ def _table(points: list[FrontPoint]) -> Iterator[RenderableType]:
         ">MFU",
         *([">cost a step"] if priced else []),
         "plan",
+        "back-end",
         "strategy",
     )
     yield table("", head, rows)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Callable, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -25,39 +25,11 @@ from planner.cli.failure import DEBUG_VARIABLE, failure_of, report, wants_json
 from planner.cli.output import PIPE_CLOSED_EXIT_CODE, make_streams_safe, silence_stdout, write_stdout
 from planner.version import __version__
 
-COMMANDS = (
-    "plan",
-    "estimate",
-    "throughput",
-    "replan",
-    "explain",
-    "diff",
-    "sensitivity",
-    "emit",
-    "check",
-    "run",
-    "shard",
-    "models",
-    "clusters",
-    "devices",
-    "plans",
-    "sweep",
-    "profile",
-    "accuracy",
-    "db",
-)
-"""Modules of ``planner.cli.commands`` in the order of ``--help``."""
-
-SERVICE_COMMANDS = (
-    "api.commands.jobs",
-    "api.commands.serve",
-    "api.commands.token",
-    "api.commands.worker",
-    "api.commands.prune",
-)
-"""Modules of the floor above, by name only: nothing here imports it, and an installation may lack them."""
+COMMAND_GROUP = "meshwright.commands"
+"""Entry points of commands that other packages add, the service's among them: each names a ``register(app)``."""
 
 INTERRUPTED_EXIT_CODE = 130
+VERSION_LINE = f"meshwright {__version__}\n"
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
 
@@ -68,7 +40,7 @@ def build_app() -> typer.Typer:
         name="meshwright",
         help="Plan how a large model runs on a cluster: proved, explained, ready to launch.",
         epilog="Exit codes: 0 done, 1 bug, 2 bad input, 3 not found, 4 conflict, 5 no feasible plan, 6 budget spent, "
-        "7 profile missing, 8 target refused.",
+        "7 profile missing, 8 back-end refused.",
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=True,
@@ -76,12 +48,62 @@ def build_app() -> typer.Typer:
         context_settings=CONTEXT,
     )
     app.callback()(_root)
-    for name in COMMANDS:
-        import_module(f"planner.cli.commands.{name}").register(app)
-    for module in SERVICE_COMMANDS:
-        if _is_installed(module):
-            import_module(module).register(app)
+    for command in _own_commands():
+        command.register(app)
+    for point in sorted(entry_points(group=COMMAND_GROUP), key=lambda each: each.name):
+        register = _loaded(point)
+        if register is not None:
+            register(app)
     return app
+
+
+def _own_commands() -> tuple[ModuleType, ...]:
+    """The commands of this package, in the order of ``--help``."""
+    from planner.cli.commands import (
+        accuracy,
+        backends,
+        check,
+        clusters,
+        db,
+        devices,
+        diff,
+        emit,
+        estimate,
+        explain,
+        models,
+        plan,
+        plans,
+        profile,
+        replan,
+        run,
+        sensitivity,
+        shard,
+        sweep,
+        throughput,
+    )
+
+    return (
+        plan,
+        estimate,
+        throughput,
+        replan,
+        explain,
+        diff,
+        sensitivity,
+        emit,
+        check,
+        run,
+        shard,
+        models,
+        clusters,
+        devices,
+        backends,
+        plans,
+        sweep,
+        profile,
+        accuracy,
+        db,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -104,6 +126,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    if arguments == ["--version"]:
+        # Half of the start is building the command tree.
+        write_stdout(VERSION_LINE)
+        return 0
     result = build_app()(arguments, prog_name="meshwright", standalone_mode=False)
     # Typer swallows the interrupt and keeps only its exit code; the person should read that nothing was written.
     if result == INTERRUPTED_EXIT_CODE:
@@ -111,16 +137,20 @@ def _run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _is_installed(module: str) -> bool:
+def _loaded(point: EntryPoint) -> Callable[[typer.Typer], None] | None:
+    """What an entry point names; None where its package is declared but not there (an installation without ``api``)."""
     try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
+        register: Callable[[typer.Typer], None] = point.load()
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{point.module}.".startswith(f"{error.name}."):
+            raise
+        return None
+    return register
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        write_stdout(f"meshwright {__version__}\n")
+        write_stdout(VERSION_LINE)
         raise typer.Exit
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from planner.backends.known_physics import FRAMEWORKS
+from planner.cli.backend_names import complete_backends
 from planner.cli.output import OutputFormat
 
 
@@ -26,20 +26,6 @@ class ObjectiveChoice(StrEnum):
     STEP_TIME = "step_time"
     DEVICES = "devices"
     COST = "cost"
-
-
-class TargetChoice(StrEnum):
-    """Back-end whose rules limit the search."""
-
-    ANY = "any"
-    MEGATRON = "megatron"
-    MINDSPEED = "mindspeed"
-    MEGATRON_BRIDGE = "megatron-bridge"
-    DEEPSPEED = "deepspeed"
-    TORCHTITAN = "torchtitan"
-    NATIVE = "native"
-    ACCELERATE = "accelerate"
-    MAXTEXT = "maxtext"
 
 
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print the answer.")]
@@ -76,7 +62,16 @@ Forbid = Annotated[
     list[str] | None,
     typer.Option("--forbid", metavar="K,...", help="Exclude an axis or switch, for example cp. Repeatable."),
 ]
-Target = Annotated[TargetChoice, typer.Option("--target", help="Search only what this back-end can run.")]
+Backend = Annotated[
+    str,
+    typer.Option(
+        "--backend",
+        metavar="B[==RELEASE],...",
+        help="Software that may run it: names of backends list; any: all that files can be written for;"
+        " unrestricted: the whole declared space, for study.",
+        autocompletion=complete_backends,
+    ),
+]
 MemoryMargin = Annotated[
     float | None,
     typer.Option("--memory-margin", metavar="F", help="Part of device memory kept free, 0 to 1 (default 0.06)."),
@@ -90,13 +85,7 @@ Calibration = Annotated[
     typer.Option(
         "--calibration",
         metavar="FILE|ID",
-        help="Correct predictions by the factors of a framework (see profile calibrate); never applied unasked.",
-    ),
-]
-Framework = Annotated[
-    str,
-    typer.Option(
-        "--framework", metavar="NAME", help=f"Whose launches, kernels and memory to assume: {', '.join(FRAMEWORKS)}."
+        help="Correct predictions by the factors of a back-end (see profile calibrate); never applied unasked.",
     ),
 ]
 TopK = Annotated[int, typer.Option("--top", metavar="K", help="Runners-up to report.")]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.emitting import LauncherChoice, bare_name, emission_lines, write_target
-from planner.cli.options import TargetChoice
+from planner.cli.backend_names import bare_name
+from planner.cli.emitting import LauncherChoice, emission_lines, planned_there, write_there
 from planner.cli.output import OutputFormat, talk, to_json, write_answer
 from planner.cli.problem_inputs import positive
-from planner.errors import Conflict, DocumentInvalid, NoFeasiblePlan
+from planner.errors import DocumentInvalid, NoFeasiblePlan
 
 if TYPE_CHECKING:
     from planner.plan import Plan
@@ -38,7 +38,8 @@ class Place:
 class Wanted:
     """What the user wants to get besides a plan: launch files, documents, the form of the answer."""
 
-    targets: tuple[str, ...]
+    emitted: tuple[str, ...]
+    """Back-ends that get launch files; ``best`` = the plan's own."""
     launcher: LauncherChoice
     out: Path | None
     plan_out: Path | None
@@ -49,18 +50,16 @@ class Wanted:
 
     def checked(self) -> Wanted:
         """The same, without combinations that could only fail after the search.  Raises DocumentInvalid."""
-        if self.targets and self.out is None:
+        if self.emitted and self.out is None:
             raise DocumentInvalid("launch files need a folder", where="--out", hint="add --out DIR")
-        if self.out is not None and not self.targets:
-            raise DocumentInvalid(
-                "a folder without launch files", where="--out", hint="add --emit megatron, or drop --out"
-            )
+        if self.out is not None and not self.emitted:
+            raise DocumentInvalid("a folder without launch files", where="--out", hint="add --emit best, or drop --out")
         return self
 
-    def directory(self, target: str) -> Path:
-        """One target is written to DIR, several to DIR/target."""
+    def directory(self, backend: str) -> Path:
+        """The files of one back-end go to DIR, those of several to DIR/NAME, the plan's own then to DIR/best."""
         folder = self.out or Path()
-        return folder if len(self.targets) == 1 else folder / bare_name(target)
+        return folder if len(self.emitted) == 1 else folder / bare_name(backend)
 
 
 @dataclass(slots=True)
@@ -91,19 +90,6 @@ def search_options(top: int, time_limit_s: float | None, seed: int) -> SearchOpt
     from planner.search.options import SearchOptions
 
     return SearchOptions(top_k=top, time_limit_s=time_limit_s, seed=seed)
-
-
-def search_target(target: TargetChoice, targets: tuple[str, ...]) -> TargetChoice:
-    """One target to emit restricts the search to what it can run; several are projected from the full space."""
-    if len(targets) != 1:
-        return target
-    if target is not TargetChoice.ANY and target.value != bare_name(targets[0]):
-        raise Conflict(
-            f"--emit {targets[0]} needs a plan that it can run, but --target says {target.value}",
-            where="--target",
-            hint=f"drop --target, or make it {targets[0]}",
-        )
-    return TargetChoice(bare_name(targets[0]))
 
 
 def answer(problem: Problem, search: SearchOptions, wanted: Wanted, *, database: Place | None, reuse: bool) -> None:
@@ -139,7 +125,7 @@ def _answer(problem: Problem, search: SearchOptions, wanted: Wanted, store: Stor
     done = Afterwards()
     if store is not None and wall_s is not None:
         done.attempt(lambda: _keep(store, plan, wall_s, done))
-    _write(plan, wanted, store if done.failure is None else None, done)
+    _write(plan, search, wanted, store if done.failure is None else None, done)
     print_answer(plan, wall_s, wanted, done)
     if done.failure is not None:
         raise done.failure
@@ -166,21 +152,28 @@ def _keep(store: Store, plan: Plan, wall_s: float, done: Afterwards) -> None:
     done.notes.append(f"stored in {store.address}; next: meshwright explain {plan_id[:12]}")
 
 
-def _write(plan: Plan, wanted: Wanted, store: Store | None, done: Afterwards) -> None:
+def _write(plan: Plan, search: SearchOptions, wanted: Wanted, store: Store | None, done: Afterwards) -> None:
     """Every file that was asked for; one that fails does not stop the others."""
     write_documents(plan, wanted, done)
-    for target in wanted.targets:
-        done.attempt(lambda name=target: _emit(plan, name, wanted, store, done))  # type: ignore[misc]
+    for backend in wanted.emitted:
+        done.attempt(lambda name=backend: _emit(plan, name, search, wanted, store, done))  # type: ignore[misc]
 
 
-def _emit(plan: Plan, target: str, wanted: Wanted, store: Store | None, done: Afterwards) -> None:
+def _emit(
+    plan: Plan, backend: str, search: SearchOptions, wanted: Wanted, store: Store | None, done: Afterwards
+) -> None:
+    """The files of one back-end, from its own plan of the question, which is kept beside the plan at hand."""
     from planner.backends.emission.write import read_manifest
 
-    directory = wanted.directory(target)
-    data = write_target(plan, target, wanted.launcher, directory, quiet=wanted.quiet)
-    done.emissions.append(data)
+    start_s = time.perf_counter()
+    there = planned_there(plan, backend, search, quiet=wanted.quiet)
+    wall_s = time.perf_counter() - start_s
+    if store is not None and there.difference is not None:
+        store.save_plan(there.plan, wall_s)
+    directory = wanted.directory(backend)
+    done.emissions.append(write_there(there, wanted.launcher, directory, quiet=wanted.quiet))
     if store is not None:
-        store.save_emission(plan.plan_id, bare_name(target), wanted.launcher.value, read_manifest(directory))
+        store.save_emission(there.plan.plan_id, there.plan.backend, wanted.launcher.value, read_manifest(directory))
 
 
 def write_plan(plan: Plan, path: Path | None) -> None:

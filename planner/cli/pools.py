@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.cli.options import ObjectiveChoice, TargetChoice
+from planner.cli.backend_names import ANY
+from planner.cli.options import ObjectiveChoice
 from planner.cli.output import OutputFormat, talk, to_json, write_answer
 from planner.cli.problem_inputs import SpaceFlags, WorkloadFlags, read_constraints, read_workload, whole_number
 from planner.errors import BackEndRefused, Conflict, DocumentInvalid
@@ -71,11 +72,11 @@ def _pool(text: str) -> Cluster:
     return cluster
 
 
-def refuse_flags(flags: Mapping[str, bool], space: SpaceFlags, targets: tuple[str, ...]) -> None:
-    """Refuse what plans over several pools cannot do.  Raises BackEndRefused for launch files, Conflict for the rest."""
-    if targets:
+def refuse_flags(flags: Mapping[str, bool], space: SpaceFlags, emitted: tuple[str, ...]) -> None:
+    """Refuse what plans over several pools cannot do.  Raises BackEndRefused for launch files, else Conflict."""
+    if emitted:
         raise BackEndRefused(
-            f"{', '.join(targets)} cannot run a plan whose stages have devices and sub-meshes of their own",
+            "no back-end here can run a plan whose stages have devices and sub-meshes of their own",
             where="--emit",
             hint="print the plan with -o json, or plan each pool by itself with --cluster",
         )
@@ -83,7 +84,7 @@ def refuse_flags(flags: Mapping[str, bool], space: SpaceFlags, targets: tuple[st
         "--objective": space.objective is not ObjectiveChoice.STEP_TIME,
         "--max-step-time": space.max_step_time_s is not None,
         "--min-tokens-per-s": space.min_tokens_per_s is not None,
-        "--target": space.target is not TargetChoice.ANY,
+        "--backend": space.backends != (ANY,),
     }
     wrong = [name for name, given in {**flags, **limits}.items() if given]
     if wrong:

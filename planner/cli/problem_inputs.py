@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.options import ObjectiveChoice, PrecisionName, TargetChoice
+from planner.cli.backend_names import ANY
+from planner.cli.options import ObjectiveChoice, PrecisionName
 from planner.errors import DocumentInvalid
 from planner.spelling import did_you_mean
 from planner.strategy_text import Value, pinnable_keys
@@ -35,7 +36,7 @@ class SpaceFlags:
 
     pins: dict[str, Value]
     forbids: tuple[str, ...] = ()
-    target: TargetChoice = TargetChoice.ANY
+    backends: tuple[str, ...] = (ANY,)
     memory_margin: float | None = None
     max_step_time_s: float | None = None
     min_tokens_per_s: float | None = None
@@ -54,12 +55,10 @@ class ProblemFlags:
     space: SpaceFlags
     profile: str = "none"
     calibration: str | None = None
-    framework: str = "tuned"
 
 
 def build_problem(flags: ProblemFlags) -> Problem:
     """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
-    from planner.backends.known_physics import framework_traits
     from planner.cli.calibration_choice import chosen_calibration
     from planner.cli.megatron_script import megatron_script
     from planner.cli.profile_choice import chosen_profile
@@ -73,19 +72,17 @@ def build_problem(flags: ProblemFlags) -> Problem:
     constraints, objective = read_constraints(flags.space), read_objective(flags.space)
     model = script.model if script else load_model(flags.model)
     cluster = load_cluster(flags.cluster or "", flags.devices or (script.num_devices if script else None))
-    device = cluster.pools[0].device
-    used, software = chosen_profile(flags.profile, device), framework_traits(flags.framework).name
-    calibration = flags.calibration
-    return Problem(
+    problem = Problem(
         model=model,
         cluster=cluster,
         workload=asked,
         constraints=constraints,
         objective=objective,
-        profile=used,
-        calibration=None if calibration is None else chosen_calibration(calibration, device, used, software),
-        framework=software,
+        profile=chosen_profile(flags.profile, cluster.pools[0].device),
     )
+    if flags.calibration is None:
+        return problem
+    return problem.model_copy(update={"calibration": chosen_calibration(flags.calibration, problem)})
 
 
 def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None) -> Workload:
@@ -119,7 +116,7 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
 
 
 def read_constraints(space: SpaceFlags) -> Constraints:
-    """Pins, forbids, target and limits.  Raises DocumentInvalid."""
+    """Pins, forbids, back-ends and limits.  Raises DocumentInvalid."""
     from planner.problem import Constraints
 
     if space.memory_margin is not None and not 0 <= space.memory_margin < 1:
@@ -142,7 +139,7 @@ def read_constraints(space: SpaceFlags) -> Constraints:
     return Constraints(
         pins=space.pins,
         forbids=space.forbids,
-        target=space.target.value,
+        backends=space.backends,
         max_step_time_s=space.max_step_time_s,
         min_tokens_per_s=space.min_tokens_per_s,
         **extra,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.emitting import emission_data_of_manifest, tell_projections
+from planner.cli.backend_names import BEST
+from planner.cli.emitting import emission_data, tell_difference
 from planner.cli.output import talk
 from planner.cli.planning import Afterwards, Wanted, announce, print_answer, write_documents
 from planner.errors import NoFeasiblePlan
@@ -37,18 +38,18 @@ def answer_remotely(service: PlanService, question: Mapping[str, Any], search: S
     next_command = f"meshwright explain {plan.plan_id[:12]} --server {service.address}"
     done.notes.append(f"stored at {service.address}; next: {next_command}")
     write_documents(plan, wanted, done)
-    for target in wanted.targets:
-        done.attempt(lambda name=target: done.emissions.append(_emit(service, plan, name, wanted)))  # type: ignore[misc]
+    for backend in wanted.emitted:
+        done.attempt(lambda name=backend: done.emissions.append(_emit(service, plan, name, wanted)))  # type: ignore[misc]
     print_answer(plan, None, wanted, done)
     if done.failure is not None:
         raise done.failure
 
 
-def _emit(service: PlanService, plan: Plan, target: str, wanted: Wanted) -> dict[str, Any]:
-    directory = wanted.directory(target)
-    made = service.write_emission(plan.plan_id, target, wanted.launcher.value, directory)
-    data = emission_data_of_manifest(made, directory)
-    tell_projections(target, data, quiet=wanted.quiet)
+def _emit(service: PlanService, plan: Plan, backend: str, wanted: Wanted) -> dict[str, Any]:
+    directory = wanted.directory(backend)
+    name = None if backend == BEST else backend
+    data = emission_data(service.write_emission(plan.plan_id, name, wanted.launcher.value, directory), directory)
+    tell_difference(data, quiet=wanted.quiet)
     return data
 
 

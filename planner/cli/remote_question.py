@@ -40,7 +40,6 @@ def remote_question(service: PlanService, flags: ProblemFlags) -> dict[str, Any]
         "constraints": read_constraints(flags.space).model_dump(mode="json"),
         "objective": read_objective(flags.space).model_dump(mode="json"),
         "profile": profile_name(service, flags.profile),
-        "framework": flags.framework,
         **calibration_part(flags.calibration),
     }
 

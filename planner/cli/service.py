@@ -1,14 +1,14 @@
 """Which service answers a command?  What ``--server`` names, behind an interface that the floor above fills.
 
-Nothing here knows HTTP: ``api.client.command_line`` is loaded by its name, and an installation may lack it.
+Nothing here knows HTTP: a client is another package's, which an entry point names and an installation may lack.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib import import_module
+from contextlib import AbstractContextManager, contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from planner.throughput.curve import Throughput
 
 SERVER_VARIABLE = "MESHWRIGHT_SERVER"
-IMPLEMENTATION = "api.client.command_line"
+SERVICE_GROUP = "meshwright.services"
+"""Entry points of clients of a service: each names an ``open_service(address)``."""
 
 
 class PlanService(Protocol):
@@ -122,16 +123,23 @@ def asked_service(server: str | None, database: str | None = None) -> Iterator[P
     if not address:
         yield None
         return
-    try:
-        opened = import_module(IMPLEMENTATION).open_service(address)
-    except ModuleNotFoundError as error:
-        if error.name not in {"api", "api.client", IMPLEMENTATION, "httpx"}:
-            raise
-        raise NotFound(
-            "this installation has no client of the service", where="--server", hint="install the whole of meshwright"
-        ) from None
-    with opened as service:
+    with _client()(address) as service:
         yield service
+
+
+def _client() -> Callable[[str], AbstractContextManager[PlanService]]:
+    """What opens a service at an address.  Raises NotFound where no package brings a client."""
+    for point in entry_points(group=SERVICE_GROUP):
+        try:
+            opens: Callable[[str], AbstractContextManager[PlanService]] = point.load()
+        except ModuleNotFoundError as error:
+            if error.name != "httpx" and (error.name is None or not f"{point.module}.".startswith(f"{error.name}.")):
+                raise
+            continue
+        return opens
+    raise NotFound(
+        "this installation has no client of the service", where="--server", hint="install the whole of meshwright"
+    )
 
 
 def refuse(service: PlanService, given: Mapping[str, bool], instead: str) -> None:

@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.options import PrecisionName, TargetChoice
+from planner.cli.backend_names import parse_backends
+from planner.cli.options import PrecisionName
 from planner.cli.problem_inputs import LARGEST_COUNT, parse_forbids
 from planner.errors import DocumentInvalid
 from planner.strategy_text import parse_assignments, pinnable_keys
@@ -37,10 +38,9 @@ class SweepFlags:
     file: Path | None
     axes: dict[str, list[str] | None]
     precision: PrecisionName | None = None
-    framework: str | None = None
     pins: list[str] = field(default_factory=list)
     forbids: list[str] = field(default_factory=list)
-    target: TargetChoice = TargetChoice.ANY
+    backend: str | None = None
     memory_margin: float | None = None
 
 
@@ -98,8 +98,6 @@ def _said(flags: SweepFlags) -> dict[str, Any]:
             said[name] = words if name in {"models", "clusters"} else [_count(word, AXES[name]) for word in words]
     if flags.precision is not None:
         said["precision"] = flags.precision.value
-    if flags.framework is not None:
-        said["framework"] = flags.framework
     return said
 
 
@@ -109,8 +107,8 @@ def _constraints(flags: SweepFlags) -> dict[str, Any]:
         said["pins"] = parse_assignments(flags.pins, "--pin", pinnable_keys())
     if flags.forbids:
         said["forbids"] = list(parse_forbids(flags.forbids))
-    if flags.target is not TargetChoice.ANY:
-        said["target"] = flags.target.value
+    if flags.backend is not None:
+        said["backends"] = list(parse_backends(flags.backend))
     if flags.memory_margin is not None:
         said["memory_margin_fraction"] = flags.memory_margin
     return said

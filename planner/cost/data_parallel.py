@@ -34,6 +34,7 @@ from planner.cost.overlap import exposed_s
 from planner.cost.step_payload import (
     DataParallelism,
     StepExchange,
+    gathers_per_microbatch,
     microbatch_exchanges,
     reduction_buckets,
     step_exchanges,
@@ -97,19 +98,21 @@ def microbatch_s(
     ``units``: its dense and its expert parameters; their traffic hides together under ``forward_s`` and ``backward_s``.
     """
     zero = units[0][1].zero
+    gathers = gathers_per_microbatch(zero, hardware.physics)
     gather_s, scatter_s = np.zeros(len(zero)), np.zeros(len(zero))
     for parameters, parallel in units:
-        gather, scatter = microbatch_exchanges(parameters, parallel, workload, hardware.physics)
+        gather, scatter, whole = microbatch_exchanges(parameters, parallel, workload, hardware.physics)
         gather_s = gather_s + _exchange_s(gather, hardware)
-        scatter_s = scatter_s + _exchange_s(scatter, hardware)
-    forward = np.where(zero >= 3, exposed_s(gather_s, forward_s), 0.0)
-    return forward, np.where(zero >= 2, exposed_s(gather_s + scatter_s, backward_s), 0.0)
+        scatter_s = scatter_s + _exchange_s(scatter, hardware) + _exchange_s(whole, hardware)
+    forward = np.where(gathers > 0.0, exposed_s(gather_s, forward_s), 0.0)
+    again_s = np.where(gathers > 1.0, gather_s, 0.0)
+    return forward, np.where(zero >= 2, exposed_s(again_s + scatter_s, backward_s), 0.0)
 
 
 def _once_a_step_s(
     parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware
 ) -> tuple[Array, Array]:
-    everyone, scatter, gather, across = step_exchanges(parameters, parallel, workload)
+    everyone, scatter, gather, across = step_exchanges(parameters, parallel, workload, hardware.physics)
     reduce_s = _exchange_s(everyone, hardware) + _exchange_s(scatter, hardware) + _exchange_s(across, hardware)
     gather_s = _exchange_s(gather, hardware)
     if not (hardware.physics.reduction_bucket_bytes or hardware.physics.gather_by_tensor):

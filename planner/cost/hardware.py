@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.calibration.factors import NEUTRAL, AppliedCalibration, Factors
 from planner.cost.collective import Collective, collective_s, queued_latency_s
 from planner.cost.efficiency import DeviceRates, device_rates, sustained_fraction
 from planner.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.errors import DocumentInvalid
+from planner.factors import NEUTRAL, AppliedCalibration, Factors
 from planner.physics.kernels import attention_on
 from planner.physics.physics import TUNED, Physics
 from planner.problem import Problem

@@ -24,6 +24,7 @@ from planner.cost.overlap import exposed_s
 from planner.cost.payload import (
     EXPERT_EXCHANGES,
     RING_BACKWARD,
+    column_reductions,
     ends_experts,
     exchanged_bytes,
     gathered_bytes,
@@ -153,6 +154,7 @@ def _sum(
 ) -> tuple[OperatorSum, dict[str, Array]]:
     sums = OperatorSum.zeros(len(keys))
     reductions_s: dict[str, Array] = {}
+    columns_s, times = np.zeros(len(keys)), _column_reductions(operators, hardware)
     for operator in operators:
         forward_s = times_s[operator.name]
         sums.forward_s += forward_s
@@ -160,8 +162,12 @@ def _sum(
         sums.input_gradient_s += input_gradient_s
         sums.weight_gradient_s += weight_gradient_s
         _add_parameters(sums, operator, keys)
+        if operator.shard == "column":
+            columns_s = columns_s + forward_s
         if operator.shard == "row":
-            reductions_s[operator.name] = _add_tp(sums, operator, keys, hardware, forward_s)
+            columns = columns_s, times.get(operator.name, 1.0)
+            reductions_s[operator.name] = _add_tp(sums, operator, keys, hardware, (forward_s, *columns))
+            columns_s = np.zeros(len(keys))
         elif operator.op_class == "attention":
             _add_cp(sums, operator, keys, hardware, forward_s)
         elif ends_experts(operator):
@@ -230,8 +236,23 @@ def _add_parameters(sums: OperatorSum, operator: Operator, keys: LayerKeys) -> N
     held += local_parameters(operator, keys)
 
 
-def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, matmul_s: Array) -> Array:
-    """One reduction forward, one backward, over the output of a row-parallel matmul; returns the forward seconds."""
+def _column_reductions(operators: Sequence[Operator], hardware: Hardware) -> dict[str, float]:
+    return column_reductions(operators) if hardware.physics.reduces_each_column else {}
+
+
+def _add_tp(
+    sums: OperatorSum,
+    operator: Operator,
+    keys: LayerKeys,
+    hardware: Hardware,
+    neighbours: tuple[Array, Array, float],
+) -> Array:
+    """One reduction forward, one backward, over the output of a row-parallel matmul; returns the forward seconds.
+
+    ``neighbours``: forward seconds of that matmul and of the column-parallel ones before it, and how many reductions of
+    input gradients these have.
+    """
+    matmul_s, columns_s, reductions = neighbours
     size = reduced_bytes(operator, keys)
     reduce_s = hardware.collective_s("all_reduce", size, keys.tp, np.ones_like(size))
     scatter_s = hardware.collective_s("reduce_scatter", size, keys.tp, np.ones_like(size))
@@ -247,9 +268,14 @@ def _add_tp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     regather_s = np.where(keys.sp > 0, exposed_s(gather_s, matmul_s), 0.0)
     hidden_s = exposed_s(one_way_s, TP_OVERLAP_FRACTION * 2.0 * matmul_s, TP_EXPOSED_FRACTION)
     shown_s = np.where(keys.overlap_tp > 0, hidden_s, one_way_s)
+    back_s = reductions * shown_s
+    if not hardware.physics.overlaps_tp_forward:
+        # A weight gradient takes about as long as the forward pass of its matmul.
+        shown_s, back_s = one_way_s, reductions * one_way_s
+        back_s = np.where(keys.overlap_tp > 0, exposed_s(back_s, columns_s), back_s)
     sums.communication_forward_s += shown_s
-    sums.communication_backward_s += shown_s + regather_s
-    sums.tp_s += 2.0 * shown_s + regather_s
+    sums.communication_backward_s += back_s + regather_s
+    sums.tp_s += shown_s + back_s + regather_s
     return shown_s
 
 

@@ -141,14 +141,22 @@ class MeasuredCollectives:
     def _nodes(self, group: Array, stride: Array) -> Array:
         """Nodes that a group spans: 1 inside the innermost level, whatever boxes it is built from."""
         inside = members_within(self.levels[0], group, stride)
-        per_node = np.maximum(np.floor(self.devices_per_node / stride), 1.0)
-        return np.where(inside >= group, 1.0, np.ceil(group / np.minimum(per_node, group)))
+        return np.where(inside >= group, 1.0, nodes_of_group(group, stride, self.devices_per_node))
 
     def _nearest_ratio(self, op: Collective, members: int, span: int) -> tuple[Array, Array] | None:
         known = self.ratios.get((op, span > 1))
         if not known:
             return None
         return known[min(known, key=lambda other: (abs(np.log2(other / members)), other))]
+
+
+def nodes_of_group(group: Array, stride: Array, devices_per_node: int) -> Array:
+    """Nodes on which a group has members, ``ceil(size / min(size, max(1, floor(devices of a node / stride))))``.
+
+    A stride of a whole node or more is one member a node, however far apart they are.
+    """
+    per_node = np.maximum(np.floor(devices_per_node / stride), 1.0)
+    return np.ceil(group / np.minimum(per_node, group))
 
 
 def measured_collectives(

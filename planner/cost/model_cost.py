@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.as_run import keys_as_run
 from planner.cost.hardware import Hardware
 from planner.cost.layer import (
     OperatorSum,
@@ -119,6 +120,7 @@ def model_cost(
     model: ModelSpec, workload: Workload, hardware: Hardware, keys: LayerKeys, reliefs: Sequence[Relief]
 ) -> ModelCost:
     """Cost every layer kind and both ends for all keys."""
+    keys = keys_as_run(keys, model, hardware)
     kinds = [
         with_framework_kept(layer_operators(model, kind), hardware.physics) for kind in range(len(model.layer_kinds))
     ]
@@ -154,7 +156,7 @@ def _layer_table(
         forward_s=np.stack([kind.forward_s for kind in costed], axis=1),
         backward_s=np.stack([kind.backward_s for kind in costed], axis=1),
         host_s=np.stack([kind.stall_s for kind in costed], axis=1),
-        weight_gradient_s=stack("weight_gradient_s"),
+        weight_gradient_s=_apart_s(stack("weight_gradient_s"), hardware),
         forward_compute_s=stack("forward_s"),
         compute_s=stack("forward_s") + stack("backward_s"),
         tp_s=stack("tp_s"),
@@ -177,6 +179,11 @@ def _working_bytes(kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardwar
     return np.stack(working, axis=1) * _fragmentation(hardware)
 
 
+def _apart_s(weight_gradient_s: Array, hardware: Hardware) -> Array:
+    """The part of the backward pass that a schedule may run later; nothing where the framework splits no pass."""
+    return weight_gradient_s if hardware.physics.splits_backward else np.zeros_like(weight_gradient_s)
+
+
 def _fragmentation(hardware: Hardware) -> float:
     """Bytes of memory for each byte of activations."""
     return hardware.factors.fragmentation * hardware.physics.kept_fragmentation
@@ -192,7 +199,7 @@ def _end(
         forward_s=forward_s,
         backward_s=backward_s,
         host_s=stall_s(sums, *launches_s),
-        weight_gradient_s=sums.weight_gradient_s,
+        weight_gradient_s=_apart_s(sums.weight_gradient_s, hardware),
         compute_s=sums.forward_s + sums.backward_s,
         tp_s=sums.tp_s,
         cp_s=sums.cp_s,

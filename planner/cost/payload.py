@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from planner.cost.collective import Collective
 from planner.cost.layer_keys import LayerKeys
 from planner.memory.activations import Relief
+from planner.memory.framework_kept import separate_outputs
 from planner.model.operator import Operator
 
 Array = NDArray[np.float64]
@@ -104,15 +105,32 @@ def runs_again(axis: TrafficAxis, operator: str, relief: Relief, replayed: froze
     return axis in ("ep", "etp") and "moe" in relief.modules
 
 
-def exchanges(operator: Operator, keys: LayerKeys, *, narrow: bool) -> tuple[Exchange, ...]:
+def exchanges(
+    operator: Operator, keys: LayerKeys, *, narrow: bool, column_reductions: float = 1.0
+) -> tuple[Exchange, ...]:
     """Every collective of one operator of a layer; counts are zero where a key does not use it."""
     if operator.shard == "row":
-        return _row_exchanges(operator, keys, narrow=narrow)
+        return _row_exchanges(operator, keys, column_reductions, narrow=narrow)
     if operator.op_class == "attention":
         return _context_exchanges(operator, keys)
     if ends_experts(operator):
         return _expert_exchanges(operator, keys)
     return ()
+
+
+def column_reductions(operators: Sequence[Operator]) -> dict[str, float]:
+    """Column-parallel matmuls before each row-parallel one, by its name: a fused qkv is three, a gated up is two.
+
+    So often a framework with ``reduces_each_column`` sums an input gradient in the backward pass.
+    """
+    counts: dict[str, float] = {}
+    found = 0
+    for operator in operators:
+        if operator.shard == "row":
+            counts[operator.name], found = float(max(found, 1)), 0
+        elif operator.shard == "column" and operator.op_class == "matmul":
+            found += len(separate_outputs(operator, operators))
+    return counts
 
 
 def vocabulary_exchanges(keys: LayerKeys, hidden_size: int, *, forward: bool) -> tuple[Exchange, ...]:
@@ -129,10 +147,10 @@ def vocabulary_exchanges(keys: LayerKeys, hidden_size: int, *, forward: bool) ->
     )
 
 
-def _row_exchanges(operator: Operator, keys: LayerKeys, *, narrow: bool) -> tuple[Exchange, ...]:
+def _row_exchanges(operator: Operator, keys: LayerKeys, backward: float, *, narrow: bool) -> tuple[Exchange, ...]:
     size, whole, split = reduced_bytes(operator, keys), _where(keys.sp == 0), _where(keys.sp > 0)
     return (
-        Exchange("tp", "all_reduce", size, keys.tp, whole, whole),
+        Exchange("tp", "all_reduce", size, keys.tp, whole, backward * whole),
         Exchange("tp", "reduce_scatter", size, keys.tp, split, split),
         Exchange("tp", "all_gather", gathered_bytes(size, narrow=narrow), keys.tp, split, 2.0 * split),
     )

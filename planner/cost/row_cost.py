@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.as_run import rows_as_run
 from planner.cost.data_parallel import microbatch_s, tail_s
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
@@ -97,6 +98,10 @@ class RowCost:
     backward_window_s: Array
     dense_window_share: Array
     key: Ints
+    bubbles_keep: Array
+    """1 where a loop over all stages keeps in its bubbles, too."""
+    warmup_chunks: Array
+    """Chunks that an interleaved pipeline runs forward beyond its usual warm-up."""
     apart: MomentTerms | None
     """What the moments of a step need where each is billed for itself."""
 
@@ -140,6 +145,7 @@ class CostModel:
     def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""
         cost, key = keyed or self.keyed(rows)
+        rows = rows_as_run(rows, self.hardware.physics)
         dense, expert = self._parallel(rows, self._tensors_per_parameter(cost, key))
         layers, first, last, at = cost.layers, cost.embedding, cost.head, rows.relief
         forward_s, backward_s = self._layer_times_s(cost, key, dense, expert)
@@ -186,6 +192,8 @@ class CostModel:
             backward_window_s=window_b,
             dense_window_share=self._dense_window_share(cost, key, dense, expert),
             key=key,
+            bubbles_keep=np.full(len(rows), float(self.hardware.physics.bubbles_keep)),
+            warmup_chunks=rows.overlap_ep.astype(float) * self.hardware.physics.overlap_warmup_chunk,
             apart=self._apart(rows, cost, key, states),
         )
 

@@ -5,7 +5,8 @@ One place for what is sent: ``planner.cost.data_parallel`` and ``planner.cost.ro
 
 Once a step and kind of parameter: ZeRO-0 all_reduces the gradients over all ranks, ZeRO-1 reduce_scatters them over
 the shards, ZeRO-1 and 2 all_gather the 16-bit weights there, and HSDP all_reduces the shard of the gradients over the
-replicas.  Once a micro-batch: ZeRO-2 and 3 reduce_scatter, and ZeRO-3 all_gathers before each of the two passes.
+replicas.  Once a micro-batch: ZeRO-2 and 3 reduce_scatter, and ZeRO-3 all_gathers before each of the two passes; a
+framework may gather ZeRO-2's weights before each forward pass instead of once a step (``regathers_zero2``).
 Shape letter: R rows.
 """
 
@@ -63,17 +64,27 @@ class StepExchange:
     """Whether the ranks are replicas of a shard (or, without shards, all of them) and not the shards of a replica."""
 
 
+def gathers_per_microbatch(zero: Ints, framework: Physics) -> Array:
+    """How often a micro-batch gathers its weights: before each pass (ZeRO-3), or before its forward pass: [R]."""
+    forward = np.where(zero == 2, 1.0 if framework.regathers_zero2 else 0.0, 0.0)
+    return np.where(zero >= 3, GATHERS_PER_MICROBATCH, forward)
+
+
 def step_exchanges(
-    parameters: Array, parallel: DataParallelism, workload: Workload
+    parameters: Array, parallel: DataParallelism, workload: Workload, framework: Physics
 ) -> tuple[StepExchange, StepExchange, StepExchange, StepExchange]:
-    """Once a step: all_reduce of everything, reduce_scatter, all_gather, all_reduce of the shards."""
+    """Once a step: all_reduce of everything, reduce_scatter, all_gather, all_reduce of the shards.
+
+    A framework may all_reduce where ZeRO-1 could reduce_scatter (``zero_all_reduces``).
+    """
+    scatter: Collective = "all_reduce" if framework.zero_all_reduces else "reduce_scatter"
     gradient, zero = parameters * gradient_bytes(workload), parallel.zero
-    shards, stride = parallel.shards, parallel.stride
+    shards, stride, often = parallel.shards, parallel.stride, gathers_per_microbatch(zero, framework)
     replicated = (zero >= 1) & (parallel.replicate > 1)
     return (
         StepExchange("all_reduce", zero == 0, gradient, parallel.ranks, stride, across_replicas=True),
-        StepExchange("reduce_scatter", zero == 1, gradient, shards, stride),
-        StepExchange("all_gather", (zero >= 1) & (zero <= 2), parameters * WEIGHT_BYTES, shards, stride),
+        StepExchange(scatter, zero == 1, gradient, shards, stride),
+        StepExchange("all_gather", (zero >= 1) & (often == 0.0), parameters * WEIGHT_BYTES, shards, stride),
         StepExchange(
             "all_reduce", replicated, gradient / shards, parallel.replicate, stride * shards, across_replicas=True
         ),
@@ -82,13 +93,18 @@ def step_exchanges(
 
 def microbatch_exchanges(
     parameters: Array, parallel: DataParallelism, workload: Workload, framework: Physics
-) -> tuple[StepExchange, StepExchange]:
-    """Of one layer (or end) and micro-batch: the gather before each pass, the scatter after the backward pass."""
+) -> tuple[StepExchange, StepExchange, StepExchange]:
+    """Of one layer (or end) and micro-batch: the gather before a pass, what reduces gradients after the backward pass.
+
+    That is a scatter, or an all_reduce where ZeRO-2 has no scatter (``zero_all_reduces``).
+    """
     zero, shards, stride = parallel.zero, parallel.shards, parallel.stride
+    often, whole = gathers_per_microbatch(zero, framework), (zero == 2) & framework.zero_all_reduces
     gradients = parameters * (0.0 if framework.frozen_weights else gradient_bytes(workload))
     return (
-        StepExchange("all_gather", zero >= 3, parameters * WEIGHT_BYTES, shards, stride),
-        StepExchange("reduce_scatter", zero >= 2, gradients, shards, stride),
+        StepExchange("all_gather", often > 0.0, parameters * WEIGHT_BYTES, shards, stride),
+        StepExchange("reduce_scatter", (zero >= 2) & ~whole, gradients, shards, stride),
+        StepExchange("all_reduce", whole, gradients, shards, stride),
     )
 
 

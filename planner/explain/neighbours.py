@@ -74,7 +74,8 @@ def judge(plan: Plan, move: str, strategy: Strategy) -> Neighbour:
     from planner.search.estimate import estimate
 
     try:
-        other = estimate(problem_of(plan), strategy)
+        # The move is chosen; what a back-end ties to it follows.
+        other = estimate(problem_of(plan), strategy, given=move.split()[:1])
     except DocumentInvalid as error:
         return Neighbour(move=move, outcome="illegal", reason=" ".join(error.what.split()))
     over = other.peak_memory_bytes - other.memory_limit_bytes

@@ -147,7 +147,7 @@ def _reason(term: str, strategy: Strategy, plan: Plan) -> tuple[str, str]:
 
 
 def _host_words(plan: Plan) -> str:
-    """What makes the host late: the framework whose traits the plan assumes, and a calibration's overhead."""
+    """What makes the host late: the back-end whose physics the plan assumes, and a calibration's overhead."""
     problem = plan.problem
     known = ["calibration"] if problem.calibration and problem.calibration.factors.host_overhead_s else []
     software = software_of(plan)

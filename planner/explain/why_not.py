@@ -140,7 +140,7 @@ def broken_rules(plan: Plan, pins: Mapping[str, Any]) -> tuple[str, ...]:
     if strategy is None:
         return (_indivisible(plan, pins),)
     try:
-        other = estimate(problem_of(plan), strategy)
+        other = estimate(problem_of(plan), strategy, given=tuple(pins))
     except DocumentInvalid as error:
         return tuple(line.strip(" -") for line in error.what.splitlines() if line.strip(" -"))
     over = other.peak_memory_bytes - other.memory_limit_bytes

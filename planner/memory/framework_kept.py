@@ -80,11 +80,12 @@ def kept_matmuls(operators: Sequence[Operator]) -> tuple[tuple[Operator, int], .
     outputs: list[tuple[Operator, int]] = []
     for operator in operators:
         if operator.op_class == "matmul":
-            outputs += [(operator, width) for width in _separate_outputs(operator, operators)]
+            outputs += [(operator, width) for width in separate_outputs(operator, operators)]
     return tuple(outputs[::2])
 
 
-def _separate_outputs(operator: Operator, operators: Sequence[Operator]) -> list[int]:
+def separate_outputs(operator: Operator, operators: Sequence[Operator]) -> list[int]:
+    """Output features of the matmuls that PyTorch models run for a fused qkv or gated up projection."""
     if operator.num_kv_heads:
         heads, kv_heads = operator.num_heads, operator.num_kv_heads
         return [heads * operator.qk_dim, kv_heads * operator.qk_dim, kv_heads * operator.v_dim]

@@ -37,10 +37,18 @@ def with_framework_gradients(
 
 
 def with_framework_kept(operators: Sequence[Operator], traits: Physics) -> tuple[Operator, ...]:
-    """Operators of a layer with what this framework's kernels keep: ``f`` more elements for an unfused gate.
+    """Operators of a layer with what this framework's kernels keep: copies in norms, ``f`` elements of an unfused gate.
 
-    They are kept for, and freed with, the product that the next matmul reads: recomputing the activation makes both.
+    The gate's are kept for, and freed with, the product that the next matmul reads: recomputing the activation makes
+    both.
     """
+    if traits.norm_copies:
+        operators = [
+            replace(each, saved_width=each.saved_width * (1.0 + traits.norm_copies))
+            if each.op_class == "norm"
+            else each
+            for each in operators
+        ]
     if not traits.keeps_gate_output:
         return tuple(operators)
     gates = gates_by_name(operators)

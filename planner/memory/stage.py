@@ -25,7 +25,7 @@ from planner.memory.activations import Relief
 from planner.memory.moments import GRADIENT_BYTES, Moment, MomentTerms, Units, end_bytes, passes_bytes
 from planner.memory.states import StateBytes
 from planner.schedule.closed_form import in_flight_chunks
-from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows, v_placed, waiting_head
+from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows, scheduled_as, v_placed, waiting_head
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,8 +43,21 @@ class StageMemory:
         return self.moments[0]
 
 
-def in_flight(rows: StrategyRows, num_stages: int) -> Array:
-    """Micro-batches in flight on each stage, in units of a device's whole share of the layers: [R, P]."""
+def in_flight(rows: StrategyRows, cost: RowCost, num_stages: int) -> Array:
+    """Micro-batches in flight on each stage, in units of a device's whole share of the layers: [R, P].
+
+    A framework may keep more than its schedule asks for (``RowCost.bubbles_keep``, ``warmup_chunks``).
+    """
+    flight = _scheduled(rows, num_stages)
+    if not (np.any(cost.bubbles_keep) or np.any(cost.warmup_chunks)):
+        return flight
+    idle = np.where(scheduled_as(rows, ("gpipe",)), cost.bubbles_keep * (num_stages - 1.0), 0.0)
+    more = np.where(scheduled_as(rows, ("interleaved",)), cost.warmup_chunks / rows.vpp, 0.0)
+    return flight + idle[:, None] + np.minimum(more[:, None], rows.num_microbatches[:, None] - flight)
+
+
+def _scheduled(rows: StrategyRows, num_stages: int) -> Array:
+    """``in_flight`` of the schedules: [R, P]."""
     distinct, index = distinct_rows([rows.schedule, rows.vpp, rows.num_microbatches, rows.group])
     table = np.empty((len(distinct), num_stages))
     for position, (schedule, vpp, microbatches, group) in enumerate(distinct.tolist()):
@@ -99,7 +112,7 @@ def passes_memory(
 
 def _passes_summed(rows: StrategyRows, cost: RowCost, num_stages: int) -> tuple[Array, Array, Array]:
     """``passes_memory`` where one moment stands for all."""
-    flight, dense, expert = in_flight(rows, num_stages), cost.dense_state.total, cost.expert_state.total
+    flight, dense, expert = in_flight(rows, cost, num_stages), cost.dense_state.total, cost.expert_state.total
     fixed = np.repeat(cost.fixed_bytes[:, None], num_stages, axis=1)
     fixed[:, 0] += cost.embedding_dense * dense + cost.embedding_saved * flight[:, 0]
     fixed[np.arange(len(rows)), head_stage(rows, num_stages)] += (
@@ -156,7 +169,7 @@ def _apart(rows: StrategyRows, cost: RowCost, terms: MomentTerms, replay: Array,
     first, last = np.zeros((2, len(rows), num_stages))
     first[:, 0] = 1.0
     last[np.arange(len(rows)), head_stage(rows, num_stages)] = 1.0
-    units, flight = _units(rows, cost, terms, first, last), in_flight(rows, num_stages)
+    units, flight = _units(rows, cost, terms, first, last), in_flight(rows, cost, num_stages)
     kept, passing, again = _first_backward(rows, cost, terms, units, replay)
     kept = kept + _kept_by_stage(rows, cost, terms, flight, first, last)
     held = cost.fixed_bytes[:, None] + _received_bytes(rows, terms, flight, first, last)
@@ -221,7 +234,7 @@ def _kept_by_stage(
 
 def _units(rows: StrategyRows, cost: RowCost, terms: MomentTerms, first: Array, last: Array) -> Units:
     """FSDP units of every stage: [R, P]."""
-    zero, several = rows.zero[:, None], rows.num_microbatches[:, None] > 1
+    zero, several = cost.dense_parallel.zero[:, None], rows.num_microbatches[:, None] > 1
     root = first * cost.embedding_dense[:, None] + last * cost.head_dense[:, None]
     once = ~several & (rows.pp[:, None] == 1)
     # The embedding's gradient is accumulated for the whole vocabulary, of which the states count this rank's part.

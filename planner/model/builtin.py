@@ -15,7 +15,7 @@ from planner.model.model_yaml import model_from_description
 from planner.model.spec import ModelSpec
 from profiles.errors import NotFound
 from profiles.safe_json import load_json_text
-from profiles.spelling import nearest_name
+from profiles.spelling import typing_slip
 
 
 @cache
@@ -29,7 +29,7 @@ def builtin_document(name: str) -> dict[str, Any]:
     """The data file of a built-in model.  Raises ``NotFound``."""
     key = name.strip().lower()
     if key not in builtin_models():
-        match = nearest_name(key, builtin_models())
+        match = typing_slip(key, builtin_models())
         hint = f"did you mean '{match}'?" if match else f"built-in models: {', '.join(builtin_models())}"
         raise NotFound(f"there is no built-in model '{name}'", where="--model", hint=hint)
     path = files("planner.model") / "catalogue" / f"{key}.json"
@@ -38,7 +38,7 @@ def builtin_document(name: str) -> dict[str, Any]:
 
 
 def builtin_model(name: str) -> ModelSpec:
-    """A built-in model by its name (case does not matter).  Raises ``NotFound`` with the nearest names."""
+    """A built-in model by its name (case does not matter).  Raises ``NotFound`` with the name meant, or all."""
     key = name.strip().lower()
     data = builtin_document(key)
     where = f"catalogue/{key}.json"

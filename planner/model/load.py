@@ -16,7 +16,7 @@ from planner.model.model_yaml import model_from_description
 from planner.model.spec import ModelSpec
 from profiles.errors import DocumentInvalid, NotFound
 from profiles.safe_yaml import load_document_file
-from profiles.spelling import nearest_name
+from profiles.spelling import typing_slip
 from profiles.text_limits import check_size
 from profiles.validation import read_document
 
@@ -28,7 +28,7 @@ def load_model(reference: str) -> ModelSpec:
     """Read the model that ``reference`` names.
 
     A built-in name wins unless the reference looks like a path (a slash or a known suffix).
-    Raises ``NotFound`` (unknown name or file, with the nearest name) and ``DocumentInvalid`` (all findings at once).
+    Raises ``NotFound`` (unknown name or file, with the name meant) and ``DocumentInvalid`` (all findings at once).
     """
     path = Path(reference)
     looks_like_path = "/" in reference or path.suffix.lower() in _SCRIPT_SUFFIXES | _DOCUMENT_SUFFIXES
@@ -81,7 +81,7 @@ def _read_text(path: Path) -> str:
 
 
 def _unknown(reference: str) -> NotFound:
-    match = nearest_name(reference, builtin_models())
+    match = typing_slip(reference, builtin_models())
     hint = f"did you mean '{match}'?" if match else f"built-in models: {', '.join(builtin_models())}"
     return NotFound(
         f"there is no model '{reference[:200]}'",

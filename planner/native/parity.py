@@ -24,7 +24,7 @@ class Difference(NamedTuple):
 
 
 def require_parity(differences: Sequence[Difference], where: str, hint: str | None = None) -> None:
-    """Say how far the run is from a single process, the first quantity's.  Raises BackEndRefused when one is too far."""
+    """Say how far the run is from one process, the first quantity's.  Raises BackEndRefused when one is too far."""
     print(f"largest relative difference to a single process: {differences[0].found:.2e}", file=sys.stderr, flush=True)
     for name, found, limit in differences:
         # Not a number is too far as well.

@@ -25,7 +25,7 @@ def load_plan(path: Path) -> Plan:
         raise DocumentInvalid(
             f"not a plan: {str(error).splitlines()[0]}",
             where=str(path),
-            hint="use the plan.json that `meshwright emit --target native` wrote",
+            hint="use the plan.json that `meshwright emit --backend native` wrote",
         ) from error
     return plan
 
@@ -41,5 +41,5 @@ def refuse_unrunnable(plan: Plan) -> None:
     if findings:
         raise BackEndRefused(
             "the native trainer cannot run this plan: " + "; ".join(f"[{f.rule}] {f.message}" for f in findings),
-            hint="emit the plan with `meshwright emit --target native`, which projects what it can",
+            hint="plan for it: `meshwright plan --backend native`",
         )

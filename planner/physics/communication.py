@@ -25,3 +25,23 @@ class CommunicationTraits:
     """Launches that one such collective costs the host: splitting, copies, the call itself."""
     gather_by_tensor: bool = False
     """Whether ZeRO-1 gathers each weight by a collective of its own."""
+    pipeline_keeps_whole: bool = False
+    """Whether the stages of a pipeline gather their parameters once a step and keep them, and accumulate whole
+    gradients that are reduced once: ZeRO-2 and 3 are then run as ZeRO-1 (``cost.as_run``)."""
+    pipeline_reduces_last: bool = False
+    """Whether that reduction starts after the stage's last backward pass, so that nothing of the stage hides it."""
+    regathers_zero2: bool = False
+    """Whether ZeRO-2 drops the gathered parameters after each backward pass, so that every micro-batch gathers them
+    once, before its forward pass, and not the step (FSDP2 that does not reshard after the forward pass)."""
+    zero_all_reduces: bool = False
+    """Whether ZeRO-1 and 2 all_reduce gradients, of which a rank then keeps its part, instead of reduce_scatter."""
+    reduces_each_column: bool = False
+    """Whether every column-parallel matmul (query, key, value, gate, up: each its own) all_reduces its input gradient,
+    instead of one all_reduce for all that share an input."""
+    overlaps_tp_forward: bool = True
+    """Whether overlap of tensor-parallel collectives reaches the forward pass.  If not, only that of the backward pass
+    hides, whole, under the matmul of the weight gradient beside it."""
+    overlaps_latent_tp: bool = True
+    """Whether tensor-parallel collectives overlap with matmuls in models with latent attention, too."""
+    overlaps_tp_beside_ep: bool = True
+    """Whether they do so beside the overlap of experts' exchanges on NVIDIA devices before Blackwell, too."""

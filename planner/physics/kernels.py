@@ -34,6 +34,8 @@ class KernelTraits:
     accumulation_bytes: float = 0.0
     """Bytes moved for each local parameter and micro-batch to add a gradient to its accumulator; 0 = the weight
     gradient's matmul adds it (gradient accumulation fusion)."""
+    splits_backward: bool = True
+    """Whether the schedules that want it run weight gradients apart from input gradients; if not, inside them."""
     pads_vocabulary: bool = True
     """Whether a vocabulary whose shard is not a multiple of eight is padded to one where tensor parallelism does not
     force it to be; if not, its matmuls load element by element."""

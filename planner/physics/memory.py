@@ -18,6 +18,9 @@ class MemoryTraits:
     """Whether sharded parameters and gradients are fp32 (PyTorch FSDP): the parameter is its own master."""
     keeps_gate_output: bool = False
     """Whether a gated non-linearity is two kernels, so that its first one's output is kept beside gate and up."""
+    norm_copies: float = 0.0
+    """Further 16-bit elements kept for each input element of a norm: an fp32 copy of the input, the normalized input
+    before the weight."""
     attention_output_copies: float = 0.0
     """Further copies of the attention output that are kept: flash kernels want batch-first tensors, Megatron's are
     sequence-first, so the kernel keeps its output and the projection a transposed copy."""
@@ -40,6 +43,12 @@ class MemoryTraits:
     """Whether ZeRO-1's optimizer step gathers the 16-bit weights through flat copies of shard and whole."""
     further_communicators: int = 0
     """Communicators beside one for every parallel axis, where there is more than one device."""
+    bubbles_keep: bool = False
+    """Whether GPipe is one loop over all stages, whose iterations keep as much where a stage has no micro-batch yet or
+    none any more: ``stages - 1`` further micro-batches."""
+    overlap_warmup_chunk: bool = False
+    """Whether overlap of experts' exchanges runs one chunk more before the first backward pass of an interleaved
+    pipeline."""
     moments_apart: bool = False
     """Whether the loss, the backward pass of a layer, its end and the optimizer step are billed each at its own moment
     (``planner.memory.moments``), for PyTorch FSDP2 with one unit a layer and one for the ends."""

@@ -32,8 +32,8 @@ def plan_there(
 ) -> PlanThere:
     """The plan itself where it is of ``backend`` (``NAME`` or ``NAME==RELEASE``), else the same question planned there.
 
-    Raises NotFound for a back-end or release that is not known or that no files can be written for, BackEndRefused where
-    it can run no plan of the question.
+    Raises NotFound for a back-end or release that is not known or that no files can be written for, BackEndRefused
+    where it can run no plan of the question.
     """
     wanted = software(backend)
     files_of(wanted)

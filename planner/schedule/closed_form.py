@@ -3,7 +3,8 @@ r"""How long does a pipeline step take, and how much does it hold, without simul
 All formulas are NumPy expressions: scalars and arrays alike.  Symbols: m micro-batches, p stages, n = p-1, v chunks a
 device, g micro-batch group; S and M sum and maximum over devices of T = F + I + W (forward, input gradient, weight
 gradient of one micro-batch on one device, all its chunks); c one hop between neighbours (asynchronous send).  Averages
-over the devices beside the slowest: T' = (S-M)/n, W' = (sum of W)/p, and F' = I' = (T'-W')/2 unless the caller knows F.
+over the devices beside the slowest: T' = (S-M)/n, W' = (sum of W)/p, and F' = I' = (T'-W')/2 unless the caller knows F;
+where W = 0, because a framework keeps weight gradients inside the backward pass, F' = T'/3 and I' = 2 T'/3.
 (x)+ = max(x, 0); chunk values in lower case (f = F'/2 ... in the V schedules).
 
     gpipe        m M + n T' + 2n c
@@ -125,7 +126,9 @@ def _terms(sizes: list[FloatArray], times: list[FloatArray], sum_forward_s: Floa
     other = _plus(total - longest) / np.maximum(p - 1, 1)
     raw_weight = weight / p
     even_split = _plus(other - raw_weight) / 2
-    forward = even_split if sum_forward_s is None else np.minimum(sum_forward_s / p, even_split)
+    # Without a split the backward pass is taken as twice the forward pass.
+    usual = np.where(raw_weight > 0, even_split, other / 3)
+    forward = usual if sum_forward_s is None else np.minimum(sum_forward_s / p, even_split)
     return _Terms(
         m=m,
         p=p,

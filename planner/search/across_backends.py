@@ -1,19 +1,22 @@
 """Which back-end runs the question fastest?  One search a back-end, one incumbent over all of them.
 
-Each back-end is searched in its own space under its own physics, the most promising bound first.  With U the step time of
-the fastest plan found so far by anybody, and u that of the back-end's own best, a strategy is left out once its bound
-reaches ::
+Each back-end is searched in its own space under its own physics, the most promising bound first.  With U the step time
+of the fastest plan found so far by anybody, and u that of the back-end's own best, a strategy is left out once its
+bound reaches ::
 
     max(U, u (1 - NEAR))
 
 so the fastest plan is proved best over all back-ends, and each of the others is proved best in its own space up to a
 gap of ``NEAR``.  Without a comparison (``SearchOptions.compare``) only U counts, and a slower back-end gets no answer.
+
+Both only fall while a search runs: the last of these values bounds all that the search left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 
 from planner.backends.asked import inside, why_not_these_devices
 from planner.backends.backend import Software
@@ -23,7 +26,7 @@ from planner.cost.hardware import Hardware, problem_hardware
 from planner.problem import UNRESTRICTED, Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import BACKEND_RULES, NO_FAST_FIT, NO_ROOM, Search
-from planner.search.options import Incumbent, Progress, SearchOptions
+from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
 from planner.search.search_result import SearchResult
 
 NEAR = 0.01
@@ -40,20 +43,20 @@ class Entry:
     search: Search | None = None
     result: SearchResult = field(default_factory=SearchResult)
     reason: str = ""
+    holder: Entry | None = None
+    """Another back-end of the question with the same physics whose space holds this one's."""
     copied: bool = False
-    """Whether the answer is another back-end's, whose space holds this one's."""
+    """Whether the answer is the holder's."""
 
     @property
     def best(self) -> Candidate | None:
         """The best plan found in this back-end."""
         return self.result.best
 
-    def lower_bound_s(self, overall_s: float) -> float:
+    @property
+    def lower_bound_s(self) -> float:
         """No plan of this back-end is faster."""
-        if self.best is None or not self.result.complete:
-            return self.result.lower_bound_s
-        own_s = self.best.step_time_s
-        return min(own_s, max(overall_s, own_s * (1 - NEAR)))
+        return self.result.lower_bound_s
 
 
 @dataclass(slots=True)
@@ -72,71 +75,105 @@ def compare_backends(
 ) -> Compared:
     """Search every back-end; what cannot run the problem at all has its reason."""
     incumbent = Incumbent()
-    entries = [_entry(problem, each, options, progress, incumbent) for each in asked]
-    running = [each for each in entries if each.search is not None]
-    for entry in sorted(running, key=_least_bound_s):
-        holder = _holder(entry, entries)
-        if holder is not None:
-            _copy(entry, holder)
+    entries = [_entry(problem, each, options, incumbent) for each in asked]
+    for entry in entries:
+        entry.holder = next((each for each in entries if _holds(each, entry)), None)
+    running = sorted((each for each in entries if each.search is not None), key=least_bound_s)
+    for position, entry in enumerate(running):
+        if entry.holder is not None and _answers(entry.holder, entry):
+            # What is best in a space is best in every part of it that holds it.
+            entry.result, entry.copied = entry.holder.result, True
             continue
         assert entry.search is not None
+        if progress is not None:
+            entry.search.progress = _over_all(progress, running, position, incumbent)
         entry.result = entry.search.run()
         if entry.best is None:
             entry.reason = _why_none(entry)
     found = [each for each in entries if each.best is not None]
-    fastest = min(found, key=lambda each: each.best.step_time_s if each.best else 0.0, default=None)
-    bounds = [each.lower_bound_s(incumbent.step_time_s) for each in running]
+    fastest = min(found, key=_found_first, default=None)
     return Compared(
         entries=entries,
         fastest=fastest,
         complete=all(each.result.complete for each in running),
-        lower_bound_s=min(bounds, default=float("inf")),
+        lower_bound_s=min((each.lower_bound_s for each in running), default=float("inf")),
     )
 
 
 def unrestricted_entry(problem: Problem, options: SearchOptions, below_s: float) -> Entry:
-    """The best of the whole declared space under the neutral physics, where it is faster than ``below_s``."""
-    entry = _entry(problem, software(UNRESTRICTED), replace(options, top_k=0), None, Incumbent())
+    """The best of the whole declared space under the neutral physics, up to ``NEAR``; faster than ``below_s`` or none.
+
+    ``options.time_limit_s`` is what the searches before it left.
+    """
+    # Nobody's step time is below zero: the search is never the fastest one, so it comes near its optimum only.
+    entry = _entry(problem, software(UNRESTRICTED), replace(options, top_k=0), Incumbent(step_time_s=0.0))
     if entry.search is not None:
         entry.search.near = NEAR
         entry.result = entry.search.run(below_s)
     return entry
 
 
-def _entry(
-    problem: Problem, wanted: Software, options: SearchOptions, progress: Progress | None, incumbent: Incumbent
-) -> Entry:
+def _entry(problem: Problem, wanted: Software, options: SearchOptions, incumbent: Incumbent) -> Entry:
     own = inside(problem, wanted)
     entry = Entry(wanted, own, problem_hardware(own, wanted.release.physics))
-    refused = [why_not_these_devices(wanted, problem), *BackEndRules(own).always()]
-    entry.reason = "; ".join(each for each in refused if each)
+    # Devices of another maker say enough: what its rules say of them beside is the same in more words.
+    entry.reason = why_not_these_devices(wanted, problem) or "; ".join(BackEndRules(own).always())
     if not entry.reason:
-        entry.search = Search(own, entry.hardware, options, progress)
+        entry.search = Search(own, entry.hardware, options)
         entry.search.incumbent = incumbent
         entry.search.near = NEAR if options.compare else 1.0
     return entry
 
 
-def _least_bound_s(entry: Entry) -> float:
-    assert entry.search is not None
-    return entry.search.least_bound_s
+def least_bound_s(entry: Entry) -> float:
+    """The bound of the most promising strategy of a back-end that is searched, or of the space that holds its own."""
+    search = entry.search if entry.holder is None else entry.holder.search
+    assert search is not None
+    return search.least_bound_s
 
 
-def _holder(entry: Entry, entries: Sequence[Entry]) -> Entry | None:
-    """A back-end that was searched, whose space holds this one's and whose best plan this one can run."""
-    for other in entries:
-        best = other.best
-        if other.software.name != entry.software.backend.inside or best is None or not other.result.complete:
-            continue
-        same = other.hardware.physics == entry.hardware.physics
-        if same and not BackEndRules(entry.problem).refuses(best.strategy, best.split.chunk_layers):
-            return other
-    return None
+def _found_first(entry: Entry) -> tuple[float, bool]:
+    """Of equally fast plans the one that a search of its own found."""
+    assert entry.best is not None
+    return entry.best.step_time_s, entry.copied
 
 
-def _copy(entry: Entry, holder: Entry) -> None:
-    """What is best in a space is best in every part of it that holds it."""
-    entry.result, entry.copied = holder.result, True
+def _over_all(progress: Progress, running: Sequence[Entry], position: int, incumbent: Incumbent) -> Progress:
+    """What a caller hears of the search at ``position``: the counts, the fastest plan and the bound of all together."""
+    done = [each.result for each in running[:position] if not each.copied]
+    bounds = [each.lower_bound_s for each in running[:position]]
+    rest_s = min((least_bound_s(each) for each in running[position + 1 :]), default=float("inf"))
+
+    def told(snapshot: SearchProgress) -> None:
+        known = [*bounds, rest_s, float("inf") if snapshot.lower_bound_s is None else snapshot.lower_bound_s]
+        bound_s = min(*known, incumbent.step_time_s)
+        progress(
+            replace(
+                snapshot,
+                bounded=snapshot.bounded + sum(result.bounded for result in done),
+                evaluated=snapshot.evaluated + sum(result.evaluated for result in done),
+                incumbent_s=incumbent.step_time_s if isfinite(incumbent.step_time_s) else None,
+                lower_bound_s=bound_s if isfinite(bound_s) else None,
+            )
+        )
+
+    return told
+
+
+def _holds(one: Entry, other: Entry) -> bool:
+    """Whether every plan of ``other`` is a plan of ``one`` with the same numbers, and both are searched."""
+    held_by = one.software.backend
+    named = held_by.name == other.software.backend.inside and one.software.release is held_by.releases[0]
+    searched = one.search is not None and other.search is not None
+    return named and searched and one.hardware.physics == other.hardware.physics
+
+
+def _answers(holder: Entry, entry: Entry) -> bool:
+    """Whether the best plan of the back-end that holds it is one that ``entry`` can run."""
+    best = holder.best
+    if best is None or not holder.result.complete:
+        return False
+    return not BackEndRules(entry.problem).refuses(best.strategy, best.split.chunk_layers)
 
 
 def _why_none(entry: Entry) -> str:

@@ -1,13 +1,14 @@
 """What may become an alternative: the fastest plans of other degrees than the best one's?
 
-While the search proves the best plan it remembers, for each set of degrees, the unsolved strategy of the lowest bound
-(``remember``), and the cores and layouts whose bound is a little above the incumbent and which it therefore never wrote
-out (``postpone``).  Afterwards these are looked at in order of their bounds, until no bound is below the slowest of the
-alternatives that are asked for.
+While the search proves the best plan it remembers, for each set of degrees, the unsolved strategies of the lowest
+bounds (``remember``), and the cores and layouts whose bound is a little above the incumbent and which it therefore
+never wrote out (``postpone``).  Afterwards these are looked at in order of their bounds, until no bound is below the
+slowest of the alternatives that are asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import RowCost
+from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
 from planner.search.search_result import DEGREES, Degrees, SearchResult
 from planner.strategy_rows import StrategyRows, distinct_rows
@@ -24,6 +26,10 @@ Ints = NDArray[np.int64]
 
 ALTERNATIVE_SLACK = 1.04
 """Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""
+KEPT, TRIED, LOOKED_AT = 2, 6, 4
+"""Strategies of each set of degrees that are kept, asked of the back-end for that, and bounded closely, a batch."""
+SAME = 1e-12
+"""What a bound gives away to rounding: a strategy that was solved is not kept again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +59,18 @@ class Alternatives:
         self.count, self.result = count, result
         self.cores: list[Postponed] = []
         self.layouts: list[Postponed] = []
-        self._waiting: dict[Degrees, Unsolved] = {}
+        self._waiting: dict[Degrees, list[Unsolved]] = {}
 
     def wanted_below_s(self, cutoff_s: float) -> float:
         """Bound below which strategies may still be alternatives; ``cutoff_s`` (the incumbent) where none is asked."""
         if not self.count:
             return cutoff_s
+        return max(cutoff_s, min(ALTERNATIVE_SLACK * cutoff_s, self.last_s()))
+
+    def last_s(self) -> float:
+        """Step time that a plan of other degrees must beat; infinity while fewer than asked for are known."""
         times = self.result.times_of_others_s()
-        last_s = times[self.count - 1] if len(times) >= self.count else float("inf")
-        return max(cutoff_s, min(ALTERNATIVE_SLACK * cutoff_s, last_s))
+        return times[self.count - 1] if len(times) >= self.count else float("inf")
 
     def postpone(self, to: list[Postponed], what: Postponed, left_out: NDArray[np.bool_], cutoff_s: float) -> None:
         """Keep those of the rows that were left out and may hold alternatives; ``to``: ``cores`` or ``layouts``."""
@@ -70,24 +79,63 @@ class Alternatives:
             if len(at):
                 to.append(Postponed(what.rows.take(at), what.key[at], what.bounds[at], what.table))
 
-    def remember(self, leaves: Leaves, order: Ints) -> None:
-        """Keep the lowest-bounded unsolved strategy of each set of degrees."""
-        if len(order) == 0 or not self.count:
+    def remember(
+        self, leaves: Leaves, dealt: DealtBounds, left: NDArray[np.bool_], refused: Callable[[StrategyRows], bool]
+    ) -> None:
+        """Keep the strategies of the lowest bounds of each set of degrees.
+
+        ``left`` [R]: leaves, in order, that are not solved; ``refused``: whether the back-end cannot run one.
+        """
+        if not self.count:
             return
-        at = order % len(leaves.terms.rows)
-        distinct, index = distinct_rows([getattr(leaves.terms.rows, name)[at] for name in DEGREES])
-        first = np.full(len(distinct), len(order))
-        np.minimum.at(first, index, np.arange(len(order)))
-        for group, position in enumerate(first.tolist()):
-            key, leaf = tuple(distinct[group].tolist()), int(order[position])
-            bound_s = float(leaves.bounds[leaf])
-            waiting, solved = self._waiting.get(key), self.result.by_degrees.get(key)
-            if (waiting is None or bound_s < waiting.bound_s) and (solved is None or bound_s < solved.step_time_s):
-                self._waiting[key] = Unsolved(bound_s, *leaves.leaf(leaf), leaves.table)
+        last_s, order, seen = self.last_s(), leaves.order, len(dealt.known_s)
+        more = order[seen:]
+        keys, group = _degrees_of(leaves, more)
+        known_s = np.minimum([self._known_s(key) for key in keys], last_s)
+        more = more[(leaves.bounds[more] < known_s[group]) & (_rank_in_group(group) < LOOKED_AT)]
+        index = np.concatenate([order[:seen], more])
+        bounds_s = np.concatenate([dealt.known_s, dealt.bounds_s(more, last_s)])
+        at = np.flatnonzero(np.concatenate([left[:seen], np.ones(len(more), dtype=np.bool_)]) & (bounds_s < last_s))
+        at = at[np.argsort(bounds_s[at], kind="stable")]
+        keys, group = _degrees_of(leaves, index[at])
+        rank = _rank_in_group(group)
+        for position in np.flatnonzero(rank < TRIED).tolist():
+            key, bound_s, leaf = keys[group[position]], float(bounds_s[at[position]]), int(index[at[position]])
+            if bound_s >= self._known_s(key) or refused(leaves.rows(np.array([leaf]))):
+                continue
+            kept = self._waiting.setdefault(key, [])
+            kept.append(Unsolved(bound_s, *leaves.leaf(leaf), leaves.table))
+            kept.sort(key=lambda each: each.bound_s)
+            del kept[KEPT:]
+
+    def _known_s(self, key: Degrees) -> float:
+        """What a strategy must be bounded below to be kept in mind for its degrees."""
+        waiting, solved = self._waiting.get(key, []), self.result.by_degrees.get(key)
+        waiting_s = waiting[-1].bound_s if len(waiting) == KEPT else np.inf
+        return min(waiting_s, np.inf if solved is None else solved.step_time_s * (1 - SAME))
 
     def next_unsolved(self, below_s: float) -> tuple[Degrees, Unsolved] | None:
         """The remembered strategy of the lowest bound, no longer remembered; None where none is below ``below_s``."""
-        key = min(self._waiting, key=lambda each: self._waiting[each].bound_s, default=None)
-        if key is None or self._waiting[key].bound_s >= below_s:
+        waiting = {key: kept[0].bound_s for key, kept in self._waiting.items() if kept}
+        key = min(waiting, key=lambda each: waiting[each], default=None)
+        if key is None or waiting[key] >= below_s:
             return None
-        return key, self._waiting.pop(key)
+        return key, self._waiting[key].pop(0)
+
+
+def _degrees_of(leaves: Leaves, index: Ints) -> tuple[list[Degrees], Ints]:
+    """The sets of degrees of some leaves, and which of them each leaf has."""
+    if len(index) == 0:
+        return [], index
+    row = index % len(leaves.terms.rows)
+    distinct, group = distinct_rows([getattr(leaves.terms.rows, name)[row] for name in DEGREES])
+    return [tuple(each) for each in distinct.tolist()], group
+
+
+def _rank_in_group(group: Ints) -> Ints:
+    """How many earlier entries have the same value: [R]."""
+    order = np.argsort(group, kind="stable")
+    first = np.searchsorted(group[order], group[order], side="left")
+    rank = np.empty(len(group), dtype=np.int64)
+    rank[order] = np.arange(len(group)) - first
+    return rank

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.candidate import Candidate
 from planner.plan import BackEndAnswer, UnrestrictedAnswer
-from planner.search.across_backends import Compared, Entry
+from planner.search.across_backends import Entry
 from planner.search.backend_rules import BackEndRules
 
 
-def backend_answers(compared: Compared, fastest_s: float) -> tuple[BackEndAnswer, ...]:
+def backend_answers(entries: Sequence[Entry], fastest_s: float) -> tuple[BackEndAnswer, ...]:
     """Every back-end that was asked, the fastest first, those without a plan last."""
-    answers = [_answer(each, fastest_s) for each in compared.entries]
+    answers = [_answer(each, fastest_s) for each in entries]
     return tuple(sorted(answers, key=lambda each: float("inf") if each.step_time_s is None else each.step_time_s))
 
 
@@ -18,7 +20,7 @@ def _answer(entry: Entry, fastest_s: float) -> BackEndAnswer:
     name, release, best = entry.software.name, entry.software.release.version, entry.best
     if best is None:
         return BackEndAnswer(backend=name, release=release, reason=entry.reason)
-    bound_s = entry.lower_bound_s(fastest_s)
+    bound_s = entry.lower_bound_s
     strategy = BackEndRules(entry.problem).spelled(best.strategy, best.split.chunk_layers)
     return BackEndAnswer(
         backend=name,
@@ -38,7 +40,7 @@ def unrestricted_answer(free: Entry, fastest: Entry) -> UnrestrictedAnswer | Non
     if best is None or own is None or best.step_time_s >= own.step_time_s:
         return None
     mine, theirs = own.strategy.to_dict(), best.strategy.to_dict()
-    bound_s = free.lower_bound_s(0.0)
+    bound_s = free.lower_bound_s
     return UnrestrictedAnswer(
         step_time_s=best.step_time_s,
         faster_by=1.0 - best.step_time_s / own.step_time_s,

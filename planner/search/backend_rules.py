@@ -17,7 +17,7 @@ class BackEndRules:
         self.software = the_software(problem)
         self._space = self.software.release.space
         pool = problem.cluster.pools[0]
-        self._facts = (pool.device.architecture, scale_up_devices(problem.cluster))
+        self._facts = (pool.device.architecture, scale_up_devices(problem.cluster), pool.device.memory_bytes)
 
     def refuses(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> bool:
         """Whether the back-end cannot run the strategy (with this split, once there is one)."""
@@ -46,12 +46,13 @@ class BackEndRules:
         return self._space.spelled(strategy, self._given(strategy, chunk_layers))
 
     def _given(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None) -> RuleInput:
-        architecture, scale_up = self._facts
+        architecture, scale_up, memory_bytes = self._facts
         return RuleInput(
             strategy=strategy,
             model=self.problem.model,
             workload=self.problem.workload,
             architecture=architecture,
             scale_up_devices=scale_up,
+            device_memory_bytes=memory_bytes,
             layers_per_chunk=chunk_layers,
         )

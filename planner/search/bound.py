@@ -5,7 +5,8 @@ Lower bound of the step time of a strategy, over every way to deal its layers to
     step >= makespan(sum, bottleneck, ...) + tail(mean parameters of a stage)
 
 * ``sum``: all layers and ends once, without relief: relief only adds time.
-* ``bottleneck``: the smallest tau in which the stages together can hold all layers (``planner.search.stage_capacity``).
+* ``bottleneck``: the smallest tau in which the stages together can hold all layers (``planner.search.stage_capacity``);
+  layers are whole, so that some stage holds at least so many of the most frequent kind (``fullest_holds``).
 * ``makespan`` and ``tail`` never fall when an argument grows (tested), and the busiest stage has at least the mean
   number of parameters.
 
@@ -26,8 +27,10 @@ from planner.cost.row_cost import CostModel, RowCost
 from planner.cost.step_payload import DataParallelism
 from planner.memory.states import state_bytes
 from planner.schedule.closed_form import pipeline_makespan_s
+from planner.search.chunk_family import fullest_holds
 from planner.search.row_context import take
-from planner.strategy_rows import SCHEDULES, StrategyRows
+from planner.strategy import V_SCHEDULES
+from planner.strategy_rows import SCHEDULES, StrategyRows, first_of_each
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -35,6 +38,10 @@ Ints = NDArray[np.int64]
 Rows = Ints | slice
 ALL = slice(None)
 
+V_PLACED = np.array([int(name in V_SCHEDULES) for name in SCHEDULES])
+"""1 for every schedule whose chunks lie in a V."""
+ROUNDING = 1e-12
+"""Relative slack that keeps another order of the same sums below what the exact search finds."""
 BY_SETUP = ("total_s", "weight_gradient_s", "mean_dense", "mean_expert", "tail_s")
 """Terms that rows of one setup share."""
 
@@ -110,14 +117,39 @@ class BoundTerms:
 
     @cached_property
     def loose_s(self) -> Array:
-        """Lower bound that ignores memory: mean stage time as bottleneck: [R]."""
+        """Lower bound that ignores memory: [R]."""
         return self.loose_under_s(Schedules.of(self.rows))
 
-    def loose_under_s(self, schedules: Schedules, setup: Rows = ALL) -> Array:
-        """``loose_s`` of rows whose setups are the rows ``setup`` of these, under schedules of their own."""
-        total_s = self.total_s[setup]
-        seconds = total_s, total_s / schedules.pp, self.weight_gradient_s[setup], self.cost.hop_s[setup]
+    def loose_under_s(self, schedules: Schedules, setup: Rows = ALL, relief_s: Array | None = None) -> Array:
+        """``loose_s`` of rows whose setups are the rows ``setup`` of these, under schedules of their own.
+
+        With every layer relieved, which takes ``relief_s`` [R, N] longer, where that is given.
+        """
+        total_s = self.total_s[setup] if relief_s is None else self.total_s[setup] + relief_s @ self.costs.kind_counts
+        peak_s = np.maximum(total_s / schedules.pp, self._fullest_s(schedules, setup, relief_s))
+        seconds = total_s, peak_s, self.weight_gradient_s[setup], self.cost.hop_s[setup]
         return makespan_s(schedules, *seconds) + self.tail_s[setup]
+
+    def least_peak_s(self, schedules: Schedules, setup: Rows = ALL) -> Array:
+        """What the busiest stage takes at least, whatever is relieved: the mean, and the layers that one must hold."""
+        return np.asarray(np.maximum(self.total_s[setup] / schedules.pp, self._fullest_s(schedules, setup)))
+
+    def _fullest_s(self, schedules: Schedules, setup: Rows, relief_s: Array | None = None) -> Array:
+        """Seconds of the most frequent layers on the stage with most of them: [R]."""
+        layer_s = (self.cost.layer_forward_s[:, self.major] + self.cost.layer_backward_s[:, self.major])[setup]
+        if relief_s is not None:
+            layer_s = layer_s + relief_s[:, self.major]
+        held_s = layer_s * self._fullest(schedules) + self.cost.stage_host_s[setup]
+        return np.asarray(held_s * (1.0 - ROUNDING))
+
+    def _fullest(self, schedules: Schedules) -> Array:
+        """Layers of the most frequent kind on the stage with most of them, at least: [R]."""
+        kinds = self.costs.model.layer_kind_sequence()
+        columns = [schedules.pp, schedules.vpp, V_PLACED[schedules.schedule]]
+        first, index = first_of_each(columns)
+        alike = np.stack([column[first] for column in columns], axis=1).tolist()
+        counts = [fullest_holds(kinds, self.major, pp, vpp, v_placed=bool(bent)) for pp, vpp, bent in alike]
+        return np.array(counts)[index]
 
     def _leanest_tail_s(self) -> Array:
         """What no leaf of a layout can go below once a step: the optimizer on fully sharded states: [R]."""
@@ -172,9 +204,9 @@ class BoundTerms:
         Where moments are billed apart, gradients may not exist yet when the activations are largest.
         """
         ones, ranks = np.ones(len(self.rows), dtype=np.int64), np.maximum(parallel.ranks, 1.0)
-        framework = self.costs.hardware.physics
-        leanest = state_bytes(self.costs.workload, 3 * ones, ranks, ones, framework)
-        return leanest.weights if framework.moments_apart else leanest.total
+        physics = self.costs.hardware.physics
+        leanest = state_bytes(self.costs.workload, 3 * ones, ranks, ones, physics)
+        return leanest.weights if physics.moments_apart else leanest.total
 
     def mean_state_bytes(self) -> Array:
         """What the mean device needs for its states alone, whatever is relieved: [R]."""

@@ -11,6 +11,7 @@ When stopped early, the smallest bound not yet examined is a lower bound of the 
 from __future__ import annotations
 
 import time
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -24,15 +25,17 @@ from planner.cost.row_cost import CostModel
 from planner.problem import Problem
 from planner.search.alternatives import Alternatives, Postponed
 from planner.search.backend_rules import BackEndRules
-from planner.search.bound import BoundTerms
+from planner.search.bound import BoundTerms, Schedules
+from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
+from planner.search.look_ahead import JUST_ABOVE, plain_part, promising_cores, promising_layouts
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context
 from planner.search.search_result import SearchResult, degrees
 from planner.search.setups import SharedSetups, layouts_by_setup, shardings_by_setup
 from planner.search.space import Space
-from planner.search.split import best_split
+from planner.search.split import best_split, even_split
 from planner.search.split_terms import SplitRules
 from planner.search.stage_capacity import MemoryLimits
 from planner.strategy_rows import StrategyRows
@@ -76,9 +79,11 @@ class Search:
         self.deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
         self._incumbent_s = float("inf")
         self.incumbent, self.near = Incumbent(), 0.0
-        """The fastest plan of all searches that share it, and how near to its own optimum this search must come where it is
-        not the one that finds that plan (``planner.search.across_backends``)."""
+        """The fastest plan of all searches that share it, and how near to its own optimum this search must come where
+        it is not the one that finds that plan (``planner.search.across_backends``)."""
         self._reached_s: float | None = None
+        self._ahead: Postponed | None = None
+        self._surely: Candidate | None = None
         self.alternatives = Alternatives(options.top_k, self.result)
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
@@ -98,8 +103,11 @@ class Search:
         # Most strategies fall with a core, layout or sharding whose bound is too slow, and are never written out.
         rest = SHARED_BOUND if result.complete else NOT_EXAMINED
         result.pruned[rest] = result.enumerated - result.evaluated - sum(result.pruned.values())
-        if result.best is not None:
-            result.lower_bound_s = min(result.lower_bound_s, result.best.step_time_s)
+        if result.best is None and self._surely is not None:
+            # The time ran out before the search came to it, or it needed to come near its own optimum only.
+            self._record(self._surely)
+        # What was left out was not below the cutoff of its moment, and a cutoff only falls.
+        result.lower_bound_s = min(result.lower_bound_s, self._cutoff(cutoff_s))
         return result
 
     @cached_property
@@ -154,7 +162,7 @@ class Search:
             if key == taken:
                 continue
             known = found.get(key)
-            cutoff_s = float("inf") if known is None else known.step_time_s
+            cutoff_s = self.alternatives.last_s() if known is None else known.step_time_s
             context = row_context(self.costs, unsolved.table, unsolved.row, unsolved.cost)
             candidate = self._solve(context, cutoff_s)
             if candidate is not None:
@@ -167,7 +175,7 @@ class Search:
             rows = cores.slice(start, start + CORE_BATCH)
             cost = self.costs.rows(rows, (table, key[start : start + CORE_BATCH]))
             terms = BoundTerms(self.costs, rows, cost, leanest_tail=True)
-            busy_s = rows.num_microbatches * terms.total_s / rows.pp + terms.tail_s
+            busy_s = rows.num_microbatches * terms.least_peak_s(Schedules.of(rows)) + terms.tail_s
             parts.append(np.where(terms.leanest_bytes() <= self.rules.limit_bytes, busy_s, np.inf))
         return np.concatenate(parts)
 
@@ -175,6 +183,7 @@ class Search:
         self, cores: StrategyRows, bounds: Array, counts: Ints, table: ModelCost, key: Ints, cutoff_s: float
     ) -> None:
         """Write out cores in order of their bounds, a batch at a time, until none can beat the incumbent."""
+        self._ahead = Postponed(cores, key, bounds, table)
         order = np.argsort(bounds, kind="stable")
         order = order[: int(np.isfinite(bounds).sum())]
         running, written = np.cumsum(counts[order]), np.zeros(len(cores), dtype=np.bool_)
@@ -214,11 +223,16 @@ class Search:
 
     def _layouts(self, cores: Postponed, cutoff_s: float) -> bool:
         """Bound the layouts of some cores, then their leaves, a batch at a time; False when out of time."""
-        layouts = self._bounded_layouts(cores, cutoff_s)
+        return self._layouts_in_order(self._bounded_layouts(cores, cutoff_s), cutoff_s)
+
+    def _layouts_in_order(self, layouts: Postponed, cutoff_s: float) -> bool:
+        """Bound the leaves of some layouts, a batch at a time; False when out of time."""
         bounds = layouts.bounds
         order, written = np.argsort(bounds, kind="stable"), np.zeros(len(bounds), dtype=np.bool_)
         start, size = 0, FIRST_LAYOUTS
         while start < len(order):
+            if start and self._ahead is not None:
+                self._look_ahead(self._ahead, cutoff_s)
             picked = order[start : start + size]
             picked = picked[bounds[picked] < self._cutoff(cutoff_s)]
             if len(picked) == 0:
@@ -230,6 +244,21 @@ class Search:
             start, size = start + size, min(4 * size, MOST_LAYOUTS)
         self.alternatives.postpone(self.alternatives.layouts, layouts, ~written, self._cutoff(cutoff_s))
         return True
+
+    def _look_ahead(self, cores: Postponed, cutoff_s: float) -> None:
+        """Cut the search by what a small part of the space can surely do (``planner.search.look_ahead``)."""
+        ahead = copy(self)
+        self._ahead = ahead._ahead = ahead.progress = None
+        ahead.space, ahead.result = plain_part(self.space), SearchResult()
+        ahead.alternatives = Alternatives(0, ahead.result)
+        # What it finds is told when the whole search finds it, so that equals are found in the same order.
+        ahead.incumbent = Incumbent(self.incumbent.step_time_s)
+        layouts = ahead._bounded_layouts(promising_cores(cores), self._cutoff(cutoff_s))
+        layouts = promising_layouts(layouts)
+        ahead._leaves(layouts.rows, layouts.key, layouts.table, cutoff_s)
+        self._surely = ahead.result.best
+        for key, candidate in ahead.result.by_degrees.items():
+            self.result.by_degrees.setdefault(key, candidate)
 
     def _leaves(self, layouts: StrategyRows, key: Ints, table: ModelCost, cutoff_s: float) -> bool:
         """Bound shardings and then leaves of some layouts, and solve the promising ones; False when out of time."""
@@ -257,31 +286,48 @@ class Search:
 
     def _solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
         """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""
+        dealt = DealtBounds(leaves, self.rules, lambda: self._wanted_s(cutoff_s))
+        left = np.ones(len(leaves.order), dtype=np.bool_)
         for count, index in enumerate(leaves.order.tolist()):
             bound = float(leaves.bounds[index])
             if bound >= self._cutoff(cutoff_s):
                 self.result.pruned[OWN_BOUND] += len(leaves.order) - count
-                self.alternatives.remember(leaves, leaves.order[count:])
-                return True
+                break
             if self._late():
                 self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
                 return False
+            if dealt.step_s(count) >= self._cutoff(cutoff_s):
+                self.result.pruned[OWN_BOUND] += 1
+                continue
+            left[count] = False
+            if self._refused(leaves.rows(np.array([index]))):
+                continue
             row, cost = leaves.leaf(index)
             candidate = self._solve(row_context(self.costs, leaves.table, row, cost), self._cutoff(cutoff_s))
             if candidate is not None:
                 self._record(candidate)
+        self.alternatives.remember(leaves, dealt, left, self._cannot_run)
         return True
 
     def _not_examined(self, bounds: Array) -> None:
         """What is left when time runs out bounds the whole space from below."""
         self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds.min(initial=np.inf)))
 
+    def _refused(self, row: StrategyRows) -> bool:
+        """Whether the back-end cannot run a strategy, whatever its split; counted if so."""
+        refused = self._cannot_run(row)
+        self.result.pruned[BACKEND_RULES] += refused
+        return refused
+
+    def _cannot_run(self, row: StrategyRows) -> bool:
+        return self.backend_rules.refuses(row.strategy(0, self.costs.reliefs))
+
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
-        if self.backend_rules.refuses(context.strategy):
-            self.result.pruned[BACKEND_RULES] += 1
-            return None
         self.result.evaluated += 1
         candidate = best_split(context, self.rules, cutoff_s)
+        if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
+            # Where a back-end takes equal chunks only (with some schedules and offloads), that dealing may still do.
+            candidate = even_split(context, self.rules, cutoff_s)
         if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
             self.result.pruned[BACKEND_RULES] += 1
             self.result.evaluated -= 1
@@ -304,8 +350,15 @@ class Search:
         return self.alternatives.wanted_below_s(self._cutoff(cutoff_s))
 
     def _cutoff(self, cutoff_s: float) -> float:
-        own_s = min(cutoff_s, self._incumbent_s)
-        return max(min(own_s, self.incumbent.step_time_s), own_s * (1.0 - self.near)) if self.near else own_s
+        """Bound from which strategies are left out: ``planner.search.across_backends``."""
+        surely_s = float("inf") if self._surely is None else self._surely.step_time_s * JUST_ABOVE
+        own_s = min(cutoff_s, self._incumbent_s, surely_s)
+        if own_s <= self.incumbent.step_time_s:
+            return own_s
+        if self.near >= 1.0:
+            # Only the fastest plan of all counts; own_s may be infinite.
+            return self.incumbent.step_time_s
+        return max(self.incumbent.step_time_s, own_s * (1.0 - self.near))
 
     def _late(self) -> bool:
         if self.options.stop is not None and self.options.stop():

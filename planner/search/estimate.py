@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.assemble_plan import assemble_plan
 from planner.backends.asked import asked_software, inside, problem_hardware, the_software, why_not_these_devices
 from planner.backends.backend import Software
 from planner.backends.rules.legality import broken_rules, model_shape
@@ -17,6 +16,7 @@ from planner.cost.hardware import Hardware
 from planner.errors import NoFeasiblePlan
 from planner.plan import BackEndAnswer, Plan, SearchReport
 from planner.problem import Problem
+from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import split_rules
 from planner.search.evaluate import evaluate_split
@@ -25,6 +25,7 @@ from planner.search.row_context import RowContext, strategy_context, strategy_ro
 from planner.search.spelled import as_spelled
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
+from planner.search.unsaid import with_unsaid
 from planner.strategy import Strategy
 from profiles.validation import Finding, FindingsInvalid, require
 
@@ -37,10 +38,10 @@ def estimate(
 ) -> Plan:
     """Predict one strategy, with its layers dealt optimally or as ``chunk_layers`` says.
 
-    Of several back-ends the fastest that runs the strategy answers, one in which it fits before one in which it does not;
-    the others stand in the plan's table.  A strategy that does not fit gives a plan of status ``infeasible``, with the
-    memory that it would need.  Raises FindingsInvalid with every broken rule of legality and of the (first) back-end,
-    beside the fields that were ``given`` (None = all of them).
+    Of several back-ends the fastest that runs the strategy answers, one in which it fits before one in which it does
+    not; the others stand in the plan's table.  A strategy that does not fit gives a plan of status ``infeasible``, with
+    the memory that it would need.  Raises FindingsInvalid with every broken rule of legality and of the (first)
+    back-end, beside the fields that were ``given`` (None = all of them).
     """
     made, refused = list[Plan](), list[FindingsInvalid]()
     answers = list[BackEndAnswer]()
@@ -91,7 +92,8 @@ def _estimate_in(
 ) -> Plan:
     own = inside(problem, wanted)
     hardware = problem_hardware(own)
-    strategy = BackEndRules(own).spelled(strategy, chunk_layers)
+    own_rules = BackEndRules(own)
+    strategy = own_rules.spelled(with_unsaid(strategy, given, own_rules), chunk_layers)
     _check(own, strategy, chunk_layers, given)
     context = strategy_context(own, hardware, strategy)
     rules = split_rules(own, hardware)
@@ -154,7 +156,7 @@ def strategy_findings(
     chunk_layers: tuple[int, ...] | None,
     given: Collection[str] | None = None,
 ) -> list[Finding]:
-    """Every rule of legality, else of the problem's one back-end, that a strategy with this dealing of layers breaks."""
+    """Every rule of legality, else of the problem's one back-end, that a strategy with these layers breaks."""
     shape = model_shape(problem.model, problem.workload, problem.cluster.num_devices)
     broken = [rule for rule, breaks in broken_rules(strategy_row(strategy)[0], shape) if breaks[0]]
     if broken:

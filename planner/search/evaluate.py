@@ -9,8 +9,6 @@ Every number of a plan comes from here; the exact inner search minimises the sam
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,8 +16,7 @@ from planner.candidate import Candidate, Split, StageBill
 from planner.cost.data_parallel import optimizer_s
 from planner.memory.moments import Moment
 from planner.search.bound import makespan_s
-from planner.search.row_context import RowContext
-from planner.strategy import Strategy
+from planner.search.row_context import RowContext, without_relief
 
 Array = NDArray[np.float64]
 Span = tuple[int, int]
@@ -29,7 +26,12 @@ HOST_FORWARD_SHARE = 1.0 / 3.0
 
 
 def evaluate_split(context: RowContext, split: Split) -> Candidate:
-    """Candidate of one strategy with its layers and relief dealt as ``split`` says."""
+    """Candidate of one strategy with its layers and relief dealt as ``split`` says.
+
+    A relief that no stage needs is no part of it, and neither is the room that it would keep free for replays.
+    """
+    if context.row.relief[0] and not any(split.relieved):
+        context = without_relief(context)
     strategy, cost = context.strategy, context.cost
     spans = [_spans(context, split, stage) for stage in range(strategy.pp)]
     bills = tuple(stage_bill(context, stage, *spans[stage]) for stage in range(strategy.pp))
@@ -47,7 +49,7 @@ def evaluate_split(context: RowContext, split: Split) -> Candidate:
     breakdown["dp"] += tail_s - optimizer
     breakdown["optimizer"] = optimizer
     return Candidate(
-        strategy=_as_used(strategy, split),
+        strategy=strategy,
         split=split,
         stages=bills,
         step_time_s=makespan + tail_s,
@@ -55,13 +57,6 @@ def evaluate_split(context: RowContext, split: Split) -> Candidate:
         hop_s=float(cost.hop_s[0]),
         breakdown_s=breakdown,
     )
-
-
-def _as_used(strategy: Strategy, split: Split) -> Strategy:
-    """The strategy without a memory relief that no stage needs."""
-    if any(split.relieved):
-        return strategy
-    return replace(strategy, recompute="none", recompute_modules=(), activation_offload=False)
 
 
 def chunk_starts(chunk_layers: tuple[int, ...]) -> tuple[int, ...]:

@@ -7,36 +7,17 @@ time of all members in one go.  Shape letters: F members, C chunks, P stages, K 
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidate import Candidate, Split
+from planner.search.chunk_family import chunk_family
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes, step_objective
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-END_RELIEF = 3
-
-
-@lru_cache(maxsize=1024)
-def chunk_family(layers: int, chunks: int) -> tuple[tuple[int, ...], ...]:
-    """Declared layouts of several chunks a device: near-even, ends up to END_RELIEF shorter."""
-    found: dict[tuple[int, ...], None] = {}
-    for less_first in range(END_RELIEF + 1):
-        for less_last in range(END_RELIEF + 1):
-            base, rest = divmod(layers + less_first + less_last, chunks)
-            for front in (False, True):
-                sizes = [base + (index < rest if front else index >= chunks - rest) for index in range(chunks)]
-                sizes[0] -= less_first
-                sizes[-1] -= less_last
-                if min(sizes) >= 1:
-                    found[tuple(sizes)] = None
-    return tuple(found)
 
 
 def best_of_family(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:

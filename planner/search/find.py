@@ -7,17 +7,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.assemble_plan import assemble_plan
 from planner.backends.asked import asked_software
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan, SearchReport
 from planner.problem import ANY, Problem
-from planner.search.across_backends import Compared, Entry, compare_backends, unrestricted_entry
+from planner.search.across_backends import Compared, Entry, compare_backends, least_bound_s, unrestricted_entry
 from planner.search.answers import backend_answers, unrestricted_answer
+from planner.search.assemble_plan import assemble_plan
 from planner.search.device_counts import cheapest, fewest_devices, slowest_allowed_s, too_slow
 from planner.search.infeasible import no_feasible_plan
 from planner.search.options import Progress, SearchOptions
@@ -48,6 +49,7 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
 
 def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Progress | None = None) -> Plan:
     """The fastest plan that uses every device of the problem's cluster, by any back-end that was asked."""
+    started_s = time.monotonic()
     compared = compare_backends(problem, asked_software(problem), options, progress)
     if compared.fastest is None:
         raise _nothing(problem, compared, options)
@@ -62,10 +64,14 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
         key=lambda candidate: candidate.step_time_s,
     )
     proved = compared.complete or compared.lower_bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)
-    answers = backend_answers(compared, best.step_time_s) if len(compared.entries) > 1 and options.compare else ()
+    answers = (
+        backend_answers(compared.entries, best.step_time_s) if len(compared.entries) > 1 and options.compare else ()
+    )
     free = None
     if problem.constraints.backends == (ANY,) and options.compare:
-        free = unrestricted_answer(unrestricted_entry(problem, options, best.step_time_s), fastest)
+        free = unrestricted_answer(
+            unrestricted_entry(problem, _with_time_left(options, started_s), best.step_time_s), fastest
+        )
     return assemble_plan(
         problem,
         fastest.hardware,
@@ -78,6 +84,12 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
         backends=answers,
         unrestricted=free,
     )
+
+
+def _with_time_left(options: SearchOptions, started_s: float) -> SearchOptions:
+    if options.time_limit_s is None:
+        return options
+    return replace(options, time_limit_s=max(0.0, options.time_limit_s - (time.monotonic() - started_s)))
 
 
 def _nothing(problem: Problem, compared: Compared, options: SearchOptions) -> Exception:
@@ -96,8 +108,8 @@ def _nothing(problem: Problem, compared: Compared, options: SearchOptions) -> Ex
         if len(compared.entries) == 1:
             what = f"{names} can run no plan of this problem, whatever the strategy: {compared.entries[0].reason}"
         return NoFeasiblePlan(what, binding=f"rules of {names}", relaxations=("choose another --backend",))
-    closest = searched[0]
-    error = no_feasible_plan(closest.problem, closest.result)
+    closest = min(searched, key=least_bound_s)
+    error = no_feasible_plan(closest.problem, closest.result, alone=len(compared.entries) == 1)
     others = [each for each in compared.entries if each is not closest]
     if others:
         more = "; ".join(f"{each.software.name}: {each.reason}" for each in others)
@@ -108,8 +120,8 @@ def _nothing(problem: Problem, compared: Compared, options: SearchOptions) -> Ex
 def _report(entries: Sequence[Entry], proved: bool) -> SearchReport:
     """What all searches looked at; an answer that was copied was looked at once."""
     proof = (
-        "every strategy of the spaces of all back-ends that were asked was evaluated or has a lower bound that is not below"
-        " this plan"
+        "every strategy of the spaces of all back-ends that were asked was evaluated or has a lower bound that is not"
+        " below this plan"
         if proved
         else "stopped early: the lower bound is the smallest bound of what was not examined"
     )

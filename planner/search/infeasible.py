@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from planner.backends.asked import problem_hardware, the_software
+from planner.backends.asked import inside, problem_hardware, the_software, why_not_these_devices
+from planner.backends.backend import Software
+from planner.backends.registry import with_files
 from planner.cost.row_cost import CostModel
 from planner.errors import MeshwrightError, NoFeasiblePlan
-from planner.problem import UNRESTRICTED, Problem
+from planner.problem import Problem
+from planner.search.backend_rules import BackEndRules
 from planner.search.bound import BoundTerms
 from planner.search.branch import BACKEND_RULES, Search, memory_limit_bytes
 from planner.search.memory_bound import lower_bounds_s
@@ -32,19 +36,25 @@ class _FirstPlan(Exception):
     """Ends a trial search at its first plan."""
 
 
-def no_feasible_plan(problem: Problem, result: SearchResult) -> NoFeasiblePlan:
-    """Diagnose an empty search: the binding constraint and relaxations, each one tried before it is named."""
+def no_feasible_plan(problem: Problem, result: SearchResult, *, alone: bool = True) -> NoFeasiblePlan:
+    """Diagnose an empty search: the binding constraint and relaxations, each one tried before it is named.
+
+    ``alone``: whether the question names this back-end only, so that another one may help.
+    """
     conflict = pin_conflict(problem)
     if conflict is not None:
         return NoFeasiblePlan(
             conflict.message,
             binding=f"rules of {conflict.backend}",
-            relaxations=_around(problem, conflict) or ("drop a pin, or choose another --backend",),
+            relaxations=_around(problem, conflict, alone) or ("drop a pin, or choose another --backend",),
             pruned=result.refused + result.pruned,
         )
     what, binding, otherwise = _diagnosis(problem, result)
     return NoFeasiblePlan(
-        what, binding=binding, relaxations=_helpful(problem) or (otherwise,), pruned=result.refused + result.pruned
+        what,
+        binding=binding,
+        relaxations=_helpful(problem, alone) or (otherwise,),
+        pruned=result.refused + result.pruned,
     )
 
 
@@ -89,22 +99,26 @@ def _out_of_memory(problem: Problem) -> str:
     )
 
 
-def _helpful(problem: Problem) -> tuple[str, ...]:
-    """Relaxations that give a plan; of several device counts the smallest only."""
+def _helpful(problem: Problem, alone: bool) -> tuple[str, ...]:
+    """Relaxations that give a plan; of several back-ends and device counts the first only."""
     found = [text for text, changed in _relaxations(problem) if _has_plan(changed)]
-    larger = next((text for text, changed in _larger(problem) if _has_plan(changed)), None)
-    return tuple(found if larger is None else [*found, larger])
+    return (*found, *(_first(_elsewhere(problem)) if alone else ()), *_first(_larger(problem)))
 
 
-def _around(problem: Problem, conflict: PinConflict) -> tuple[str, ...]:
+def _first(tries: Iterable[tuple[str, Problem]]) -> tuple[str, ...]:
+    return next(((text,) for text, changed in tries if _has_plan(changed)), ())
+
+
+def _around(problem: Problem, conflict: PinConflict, alone: bool) -> tuple[str, ...]:
     """Other values for the pins in conflict, and what else takes them out of the way; each one gives a plan."""
     values: dict[str, list[str]] = {}
     for name, value in conflict.instead:
         if _has_plan(repinned(problem, name, value)):
             values.setdefault(name, []).append(value_word(value))
     pinned = tuple(f"pin {name}={_either(words)}" for name, words in values.items())
-    changes = [change for change in _relaxations(problem) if change[0].startswith(("drop", "allow", "use"))]
-    return (*pinned, *(text for text, changed in changes if _has_plan(changed)))
+    changes = [change for change in _relaxations(problem) if change[0].startswith(("drop", "allow"))]
+    helpful = (text for text, changed in changes if _has_plan(changed))
+    return (*pinned, *helpful, *(_first(_elsewhere(problem)) if alone else ()))
 
 
 def _either(words: list[str]) -> str:
@@ -130,16 +144,23 @@ def _relaxations(problem: Problem) -> list[tuple[str, Problem]]:
     for name in constraints.forbids:
         rest = tuple(other for other in constraints.forbids if other != name)
         tries.append((f"allow {name}", _with(problem, constraints={"forbids": rest})))
-    name = the_software(problem).name
-    if name != UNRESTRICTED:
-        free = _with(problem, constraints={"backends": (UNRESTRICTED,)})
-        tries.append((f"use another back-end than {name}", free))
     if constraints.memory_margin_fraction > 0.02:
         tries.append(("lower --memory-margin to 0.02", _with(problem, constraints={"memory_margin_fraction": 0.02})))
     if workload.sequence_length >= 2048:
         half = workload.sequence_length // 2
         tries.append((f"halve the sequence length to {half}", _with(problem, workload={"sequence_length": half})))
     return tries
+
+
+def _elsewhere(problem: Problem) -> Iterator[tuple[str, Problem]]:
+    """The same problem to each other back-end that files can be written for and that may run it."""
+    for each in with_files():
+        wanted = Software(each, each.releases[0])
+        other = inside(problem, wanted)
+        if wanted.name == the_software(problem).name or why_not_these_devices(wanted, problem):
+            continue
+        if not BackEndRules(other).always():
+            yield f"use --backend {wanted.name}", other
 
 
 def _larger(problem: Problem) -> list[tuple[str, Problem]]:

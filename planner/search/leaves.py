@@ -37,11 +37,16 @@ class Leaves:
 
     def leaf(self, index: int) -> tuple[StrategyRows, RowCost]:
         """One strategy as a row of its own, with its costs."""
-        relief, at = divmod(index, len(self.terms.rows))
-        code, here = self.reliefs[relief], np.array([at])
-        cost = take(self.terms.cost, here)
-        layers = self.table.layers
-        relieved = replace(
-            cost, relief_s=layers.relief_s[code, cost.key], relieved_bytes=layers.saved_bytes[code, cost.key]
-        )
-        return replace(self.terms.rows.take(here), relief=np.array([code])), relieved
+        return self.written_out(np.array([index]))
+
+    def rows(self, index: NDArray[np.int64]) -> StrategyRows:
+        """Strategies as rows of their own."""
+        relief, at = np.divmod(index, len(self.terms.rows))
+        return replace(self.terms.rows.take(at), relief=np.array(self.reliefs)[relief])
+
+    def written_out(self, index: NDArray[np.int64]) -> tuple[StrategyRows, RowCost]:
+        """Strategies as rows of their own, with their costs."""
+        rows, layers = self.rows(index), self.table.layers
+        cost = take(self.terms.cost, index % len(self.terms.rows))
+        code, key = rows.relief, cost.key
+        return rows, replace(cost, relief_s=layers.relief_s[code, key], relieved_bytes=layers.saved_bytes[code, key])

@@ -2,7 +2,7 @@
 
 Every way to give consecutive layers to stages (``solver.stage_partition``); for each stage and span the fewest relieved
 layers that fit the memory.  Back-ends that recompute the same number of layers in every chunk get that constraint
-(``uniform``): one dynamic program for each number.
+(``uniform``): one dynamic program for each number whose bound (``line_bound``) is fast enough.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from planner.candidate import Candidate, Split
 from planner.memory.moments import Moment
+from planner.search.bound import BoundTerms
 from planner.search.evaluate import evaluate_split
+from planner.search.line_bound import ROUNDING, LineBound
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes, step_objective
 from solver.check import check_partition
@@ -25,21 +27,29 @@ Ints = NDArray[np.int64]
 def best_line(context: RowContext, rules: SplitRules, cutoff_s: float, known: Candidate | None) -> Candidate | None:
     """Best dealing that is faster than ``cutoff_s`` and than ``known``; ``known`` when there is none."""
     best = known
-    for fixed in _relief_choices(context, rules):
-        found = _best_line(context, rules, cutoff_s if best is None else best.step_time_s, fixed)
+    for fixed, bound_s in _relief_choices(context, rules, cutoff_s if best is None else best.step_time_s):
+        below_s = cutoff_s if best is None else best.step_time_s
+        # Below by no more than what the bound gives away to rounding is not below.
+        if bound_s * (1 + 2 * ROUNDING) >= below_s:
+            break
+        found = _best_line(context, rules, below_s, fixed)
         if found is not None:
             best = found
     return best
 
 
-def _relief_choices(context: RowContext, rules: SplitRules) -> list[int | None]:
-    """None: every stage chooses for itself.  A number: every chunk relieves that many layers."""
-    strategy, layers = context.strategy, context.costs.model.num_layers
-    if not rules.uniform or (strategy.recompute == "none" and not strategy.activation_offload):
-        return [None]
-    if rules.whole or strategy.recompute != "full":
-        return [layers]
-    return list(range(layers - context.strategy.pp + 2))
+def _relief_choices(context: RowContext, rules: SplitRules, cutoff_s: float) -> list[tuple[int | None, float]]:
+    """What relief may be where it is to be faster than ``cutoff_s``, with a bound of the step, the lowest bound first.
+
+    None: every stage chooses for itself.  A number: every chunk relieves that many layers.
+    """
+    relieves = context.strategy.recompute != "none" or context.strategy.activation_offload
+    if relieves and not rules.uniform:
+        return [(None, 0.0)]
+    terms = BoundTerms(context.costs, context.row, context.cost)
+    pairs = LineBound(context.costs, rules, context.row, context.cost, terms.tail_s).pairs(cutoff_s)
+    order = np.argsort(pairs.step_s, kind="stable").tolist()
+    return [(int(pairs.relieved[at]) if relieves else None, float(pairs.step_s[at])) for at in order]
 
 
 def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: int | None) -> Candidate | None:

@@ -1,7 +1,7 @@
 """How fast could a strategy be at best that must fit the memory?  For thousands of strategies at once.
 
 The bottleneck of ``planner.search.bound`` is the smallest tau in which the stages together can hold all layers
-(``planner.search.stage_capacity``), found by bisection between the mean stage time and what the cutoff allows.
+(``planner.search.stage_capacity``), found by bisection between what it is without memory and what the cutoff allows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planner.cost.model_cost import LayerTable
 from planner.memory.stage import end_seconds, in_flight, leanest_fixed_bytes, passes_memory
-from planner.search.bound import BoundTerms, Rows
+from planner.search.bound import BoundTerms, Rows, Schedules
 from planner.search.row_context import take
 from planner.search.stage_capacity import Capacity, MemoryLimits, ReliefOffer, StageRoom
 
@@ -76,7 +76,7 @@ def _room(
     rows, cost, major = take(terms.rows, at), take(terms.cost, at), terms.major
     if leanest is not None:
         dense, expert = leanest[0][at], leanest[1][at]
-        flight = in_flight(rows, stages)
+        flight = in_flight(rows, cost, stages)
         fixed = leanest_fixed_bytes(rows, cost, flight, dense, expert)
         state = cost.layer_dense[:, major] * dense + cost.layer_expert[:, major] * expert
     else:
@@ -136,7 +136,7 @@ def _bottlenecks_s(
     terms: BoundTerms, at: Rows, room: StageRoom, offers: Sequence[ReliefOffer], cutoff_s: float
 ) -> tuple[Ints, Ints, Array]:
     """Least bottlenecks of those rows ``at`` that fit and may be fast enough: offer, position in ``terms``, seconds."""
-    low = terms.total_s[at] / room.stages
+    low = terms.least_peak_s(Schedules.of(terms.rows, at), at)
     most = np.full(len(low), np.inf)
     # One test at the cutoff's own bottleneck discards most rows: makespan >= microbatches * bottleneck.
     if np.isfinite(cutoff_s):

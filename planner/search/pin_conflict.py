@@ -1,13 +1,13 @@
 """Which pins can the back-end not take, by which of its rules, and which other values would it take?
 
-Pins are in conflict with a back-end when nothing is left under them that it runs.  Of several pins the smallest set that
-still leaves nothing is named: they are let go one after the other, and a pin whose absence changes nothing stays away.
-What is left needs every one of its members (an irreducible set; the deletion filter of Chinneck and Dravnieks, ORSA
-Journal on Computing 3, 1991).
+Pins are in conflict with a back-end when nothing is left under them that it runs.  Of several pins the smallest set
+that still leaves nothing is named: they are let go one after the other, and a pin whose absence changes nothing stays
+away. What is left needs every one of its members (an irreducible set; the deletion filter of Chinneck and Dravnieks,
+ORSA Journal on Computing 3, 1991).
 
 *Nothing is left* means: the back-end's columns (``planner.backends.rules.columns``) hold no strategy, or all of them
-break a rule of its.  Rules are asked without a split, about some strategies of every kind, so that the cost does not grow
-with the cluster.
+break a rule of its.  Rules are asked without a split, about some strategies of every kind, so that the cost does not
+grow with the cluster.
 """
 
 from __future__ import annotations
@@ -41,13 +41,19 @@ _COLUMNS = {
     "zero_stage": ("zero_stages", "zero_stages_with_pipeline"),
     "schedule": ("schedules",),
     "vpp": ("schedules",),
-    "microbatch_group_size": ("schedules",),
+    "microbatch_group_size": ("schedules", "group_factors", "derived_group"),
     "cp_kind": ("cp_kinds",),
     "axis_order": ("axis_orders",),
-    "etp": ("expert_tensor_parallel",),
+    "tp": ("tensor_parallel", "repeated_kv_heads"),
+    "sp": ("sequence_parallel",),
+    "cp": ("cp_kinds",),
+    "pp": ("pipeline_parallel", "zero_stages_with_pipeline"),
+    "ep": ("expert_parallel",),
+    "etp": ("expert_tensor_parallel", "expert_tensor"),
+    "dp_replicate": ("hybrid_sharding", "hybrid_zero_stages"),
     "optimizer_offload": ("optimizer_offload",),
     "activation_offload": ("activation_offload",),
-    "recompute": ("recompute",),
+    "recompute": ("recompute", "selective_modules"),
     "overlap_grad_reduce": ("overlap_grad_with_pipeline",),
 }
 """Columns of a back-end's space that decide which values of a field are declared at all."""
@@ -74,7 +80,7 @@ class PinConflict:
 
 
 def pin_conflict(problem: Problem) -> PinConflict | None:
-    """The smallest set of pins and forbids that the problem's one back-end cannot take; None when it is not for them."""
+    """The smallest set of pins and forbids that the problem's one back-end cannot take; None if it is not for them."""
     constraints, name = problem.constraints, the_software(problem).name
     names = (*constraints.pins, *constraints.forbids)
     if name == UNRESTRICTED or not names or _leaves_something(problem):
@@ -161,13 +167,14 @@ def _wider(problem: Problem) -> Columns:
     fields = [ALIASES.get(name, name) for name in (*constraints.pins, *constraints.forbids)]
     everything = software(UNRESTRICTED).release.space.columns
     columns = {column: getattr(everything, column) for field in fields for column in _COLUMNS.get(field, ())}
-    return replace(the_software(problem).release.space.columns, **columns)
+    # Which axes exclude each other is said by rules too.
+    return replace(the_software(problem).release.space.columns, apart=(), **columns)
 
 
 def _named_rules(rules: BackEndRules, refused: list[Strategy]) -> tuple[str, ...]:
     """The fewest rules that refuse all of the strategies (greedily), each in the words that it has for the first one.
 
-    None when a strategy is refused by no rule: the search inside the target just does not try it.
+    None when a strategy is refused by no rule: the search inside the back-end just does not try it.
     """
     left = [{message.partition(":")[0]: message for message in rules.messages(each)} for each in refused]
     if not all(left):

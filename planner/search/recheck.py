@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from planner.assemble_plan import assemble_plan
 from planner.backends.asked import asked_software, problem_hardware, problem_of, software_of
 from planner.candidate import Candidate, Split
 from planner.cost.hardware import Hardware
 from planner.plan import Plan, StagePlan
 from planner.problem import Problem
+from planner.search.assemble_plan import assemble_plan
 from planner.search.branch import memory_limit_bytes, split_rules
 from planner.search.choices import checked_pins
 from planner.search.device_counts import cut_to, slowest_allowed_s
@@ -94,6 +94,7 @@ def _decisions(plan: Plan) -> Iterator[str]:
     claimed, computed = (made.model_dump(mode="json", exclude=set(OF_THE_SEARCH)) for made in (plan, again))
     yield from _differences(claimed, computed, "")
     yield from _bound(plan)
+    yield from _table(plan)
 
 
 def _split(plan: Plan) -> Split:
@@ -133,6 +134,28 @@ def _bound(plan: Plan) -> Iterator[str]:
         yield f"gap is {plan.gap}, its bound gives {gap}"
     if plan.status == "infeasible" or (plan.status == "optimal" and gap > TOLERANCE):
         yield f"it is called {plan.status} with a gap of {gap}"
+
+
+def _table(plan: Plan) -> Iterator[str]:
+    """Does the table of back-ends agree with the plan and with itself?"""
+    rows = [(row.step_time_s, row) for row in plan.backends if row.step_time_s is not None]
+    if plan.backends and (not rows or (rows[0][1].backend, rows[0][1].release) != (plan.backend, plan.release)):
+        yield "its own back-end is not the first of the table of back-ends"
+    for step_s, row in rows:
+        slower_by = step_s / plan.step_time_s - 1
+        if slower_by < -TOLERANCE or not math.isclose(slower_by, row.slower_by or 0.0, abs_tol=TOLERANCE):
+            yield f"{row.backend} is slower by {row.slower_by}, its step time gives {slower_by}"
+        bound, gap = row.lower_bound_s, row.gap
+        if bound is not None and not (0 <= bound <= step_s * (1 + TOLERANCE)):
+            yield f"the lower bound of {row.backend}, {bound} s, is not one of {step_s} s"
+        elif bound is not None and not math.isclose(gap or 0.0, max(0.0, 1 - bound / step_s), abs_tol=TOLERANCE):
+            yield f"the gap of {row.backend} is {gap}, its bound gives {max(0.0, 1 - bound / step_s)}"
+    free = plan.unrestricted
+    if free is not None and not (
+        free.step_time_s < plan.step_time_s
+        and math.isclose(free.faster_by, 1 - free.step_time_s / plan.step_time_s, abs_tol=TOLERANCE)
+    ):
+        yield f"the unrestricted plan of {free.step_time_s} s is no faster one by {free.faster_by}"
 
 
 def _differences(claimed: Any, computed: Any, where: str) -> Iterator[str]:

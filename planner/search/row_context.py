@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -96,6 +96,12 @@ def row_context(costs: CostModel, table: ModelCost, row: StrategyRows, cost: Row
         ends_s=end_seconds(row, cost, stages)[0],
         head_stage=int(head_stage(row, stages)[0]),
     )
+
+
+def without_relief(context: RowContext) -> RowContext:
+    """The same strategy with nothing recomputed and no activations offloaded: the first relief of every list."""
+    row = replace(context.row, relief=np.zeros_like(context.row.relief))
+    return row_context(context.costs, context.table, row, context.costs.rows(row, (context.table, context.cost.key)))
 
 
 def _prefix(costs: CostModel, table: ModelCost, cost: RowCost) -> Prefix:

@@ -21,13 +21,15 @@ from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 
 DRAWS_A_TRY = 20
-"""Draws after which a target that refuses all of them is given up."""
+"""Draws after which a back-end that refuses all of them is given up."""
+FRUITLESS = 2000
+"""Draws in a row without a legal strategy after which the space counts as empty."""
 
 
 def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
     """Legal strategies of the problem's space on all devices, without end; none where the space is empty.
 
-    Cores under which not even the leanest strategy fits in memory are left out.
+    Ends after ``FRUITLESS`` draws that led to none.  Cores under which not even the leanest strategy fits are left out.
     """
     search = Search(problem, problem_hardware(problem), SearchOptions())
     space, cores = search.space, search.space.cores
@@ -35,7 +37,9 @@ def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
         cores = cores.take(np.flatnonzero(np.isfinite(search.core_bounds(cores, *search.costs.keyed(cores)))))
     draw = np.random.default_rng(seed)
     key = np.zeros(1, dtype=np.int64)
-    while len(cores):
+    fruitless = 0
+    while len(cores) and fruitless < FRUITLESS:
+        fruitless += 1
         row = _one(cores, draw)
         for grow in (space.layouts, space.shardings, space.leaves):
             rows, _ = grow(row, key)
@@ -43,16 +47,17 @@ def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
                 break
             row = _one(rows, draw)
         else:
+            fruitless = 0
             yield row.strategy(0, space.reliefs)
 
 
 def random_plans(problem: Problem, seed: int, tries: int) -> Iterator[Plan]:
-    """Plans of those of ``tries`` random strategies that the problem's target runs and that fit in memory."""
+    """Plans of those of ``tries`` random strategies that the problem's one back-end runs and that fit in memory."""
     rules = BackEndRules(problem)
     if rules.always():
         return
     drawn = random_strategies(problem, seed)
-    # A target's rules cost little beside a prediction, and may refuse most draws.
+    # A back-end's rules cost little beside a prediction, and may refuse most draws.
     runnable = (
         strategy for _, strategy in zip(range(DRAWS_A_TRY * tries), drawn, strict=False) if not rules.refuses(strategy)
     )

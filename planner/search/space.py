@@ -20,28 +20,16 @@ from planner.backends.asked import the_software
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.problem import Problem
-from planner.search.choices import RELIEFS, VIRTUAL_STAGES, checked_pins
-from planner.strategy import LOOPED_SCHEDULES, V_SCHEDULES
+from planner.search.choices import RELIEFS, checked_pins
+from planner.search.chunk_choices import chunk_choices
+from planner.search.core_rows import CORE_COLUMNS, core_rows
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
 
 Ints = NDArray[np.int64]
 
-CORE_COLUMNS = (
-    "tp",
-    "cp",
-    "pp",
-    "dp",
-    "ep",
-    "etp",
-    "micro_batch_size",
-    "num_microbatches",
-    "sp",
-    "ring",
-    "overlap_tp",
-    "overlap_ep",
-)
 SCHEDULE_COLUMNS = ("schedule", "vpp", "group", "pp_inner")
 SHARDING_COLUMNS = ("dp_replicate", "zero", "optimizer_offload", "overlap_grad", "overlap_param")
+_NO_PIPELINE = ("1f1b",)
 _SHARDING_REASONS = ("replicate", "hsdp", "optimizer_offload")
 _LAYOUT_REASONS = ("layers", "chunks", "interleaved", "v_microbatches", "axis_order")
 SHARDING_RULES = tuple(rule for rule in RULES if rule.reason in (*_SHARDING_REASONS, "expert_grid"))
@@ -182,8 +170,16 @@ class Space:
                     elif shape.global_batch_size % dp != 0:
                         self.pruned["global_batch"] += 1
                     else:
-                        found += [(tp, cp, pp, dp, ep, etp) for ep, etp in self._expert_degrees(tp, cp, dp)]
+                        grids = [(tp, cp, pp, dp, ep, etp) for ep, etp in self._expert_degrees(tp, cp, dp)]
+                        kept = [grid for grid in grids if self._together(*grid[:3], grid[4])]
+                        self.pruned["axes"] += len(grids) - len(kept)
+                        found += kept
         return found
+
+    def _together(self, tp: int, cp: int, pp: int, ep: int) -> bool:
+        """Whether the back-end runs these axes in one strategy."""
+        on = {name for name, degree in (("tp", tp), ("cp", cp), ("pp", pp), ("ep", ep)) if degree > 1}
+        return not any(one in on and other in on for one, other in self.columns.apart)
 
     def _degrees(self, name: str, limit: int, allowed: Callable[[int], bool]) -> list[int]:
         values = [degree for degree in divisors(limit) if not self._off(name, degree)]
@@ -197,7 +193,8 @@ class Space:
         if tp > 1 and not self.columns.tensor_parallel:
             return False
         widths = all(width % tp == 0 for width in (*shape.heads, *shape.intermediate_sizes))
-        return widths and all(kv % tp == 0 or tp % kv == 0 for kv in shape.kv_heads)
+        repeats = self.columns.repeated_kv_heads
+        return widths and all(kv % tp == 0 or (repeats and tp % kv == 0) for kv in shape.kv_heads)
 
     def _cp_allowed(self, cp: int) -> bool:
         return self.shape.sequence_length % cp == 0 and (cp == 1 or bool(self.columns.cp_kinds))
@@ -208,14 +205,21 @@ class Space:
     def _expert_degrees(self, tp: int, cp: int, dp: int) -> list[tuple[int, int]]:
         if not self.shape.is_moe:
             return [(1, 1)]
-        etps = divisors(tp) if self.columns.expert_tensor_parallel else [1]
         eps = divisors(min(self.shape.experts)) if self.columns.expert_parallel else [1]
-        pairs = [(ep, etp) for ep in eps for etp in etps]
+        pairs = [(ep, etp) for ep in eps for etp in self._expert_tensor_degrees(tp, ep)]
         return [
             (ep, etp)
             for ep, etp in pairs
             if (tp * cp * dp) % (ep * etp) == 0 and not self._off("ep", ep) and not self._off("etp", etp)
         ]
+
+    def _expert_tensor_degrees(self, tp: int, ep: int) -> list[int]:
+        columns = self.columns
+        if not columns.expert_tensor_parallel:
+            return [1]
+        if columns.expert_tensor == "any":
+            return divisors(tp)
+        return [tp if columns.expert_tensor == "tp" or ep == 1 else 1]
 
     def _with_batch(self, grid: tuple[int, int, int, int, int, int]) -> list[Ints]:
         """Micro-batch sizes and switches of one grid, as rows of ``CORE_COLUMNS``."""
@@ -234,10 +238,11 @@ class Space:
         key = (2, per_replica, int(has_tp), min(cp, 2), int(has_ep))
         if key not in self._tables:
             rows = [
-                (size, per_replica // size, sp, ring, self._overlap_tp(sp), overlap_ep)
+                (size, per_replica // size, sp, ring, overlap_tp, overlap_ep)
                 for size in divisors(per_replica)
                 if not self._off("micro_batch_size", size) and not self._off("num_microbatches", per_replica // size)
                 for sp in self._sp_codes(has_tp)
+                for overlap_tp in self._overlap_tp_codes(sp)
                 for ring in self._cp_codes(cp)
                 for overlap_ep in self._overlap_ep_codes(has_ep)
             ]
@@ -257,8 +262,11 @@ class Space:
             return [] if self._off("cp_kind", "none") else [0]
         return [int(kind == "ring") for kind in self.columns.cp_kinds if not self._off("cp_kind", kind)]
 
-    def _overlap_tp(self, sp: int) -> int:
-        return int(self.pins.get("overlap_tp", bool(sp) and self.columns.overlap_tp))
+    def _overlap_tp_codes(self, sp: int) -> list[int]:
+        if "overlap_tp" in self.pins:
+            return [int(self.pins["overlap_tp"])]
+        overlaps = bool(sp) and self.columns.overlap_tp
+        return [1, 0] if overlaps and self.columns.overlap_tp_off else [int(overlaps)]
 
     def _overlap_ep_codes(self, has_ep: bool) -> list[int]:
         pinned = self.pins.get("overlap_ep")
@@ -274,9 +282,9 @@ class Space:
         orders = self.columns.axis_orders if ordered else (0,)
         choices = [
             (SCHEDULES.index(name), vpp, group, order)
-            for name in self.columns.schedules
+            for name in (self.columns.schedules if pp > 1 else _NO_PIPELINE)
             if not self._off("schedule", name)
-            for vpp, group in self._chunk_choices(name, pp, count)
+            for vpp, group in chunk_choices(self.columns, name, pp, count, self.shape.num_layers)
             if not self._off("vpp", vpp) and not self._off("microbatch_group_size", group)
             for order in orders
             if self._order_allowed(order)
@@ -287,23 +295,6 @@ class Space:
 
     def _order_allowed(self, order: int) -> bool:
         return not self._off("axis_order", "tp-cp-ep-pp-dp" if order else "tp-cp-ep-dp-pp")
-
-    def _chunk_choices(self, name: str, pp: int, count: int) -> list[tuple[int, int]]:
-        """(vpp, micro-batch group) choices of one schedule."""
-        layers = self.shape.num_layers
-        if pp == 1:
-            return [(1, 0)] if name == "1f1b" else []
-        if name in LOOPED_SCHEDULES:
-            factors = self._group_factors(name)
-            groups = [pp * factor for factor in factors if _group_fits(count, pp * factor, pp)] if factors else [0]
-            return [(vpp, group) for vpp in VIRTUAL_STAGES if vpp * pp <= layers for group in groups]
-        if name in V_SCHEDULES:
-            return [(2, 0)] if count >= 2 * pp and 2 * pp <= layers else []
-        return [(1, 0)]
-
-    def _group_factors(self, name: str) -> tuple[int, ...]:
-        """Group sizes in units of pp; torch runs interleaved_zb in groups of pp, looped_bfs has none."""
-        return {"interleaved": self.columns.group_factors, "interleaved_zb": (1,)}.get(name, ())
 
     def _zero_stages(self, pp: int) -> list[int]:
         stages = self.columns.zero_stages_with_pipeline if pp > 1 else self.columns.zero_stages
@@ -324,6 +315,9 @@ class Space:
                 continue
             if relief.recompute not in self.columns.recompute:
                 continue
+            wanted = self.columns.selective_modules
+            if relief.recompute == "selective" and wanted and relief.modules != wanted:
+                continue
             if self.pins.get("recompute", relief.recompute) == relief.recompute:
                 codes.append(code)
         return codes
@@ -342,7 +336,7 @@ class Space:
             rows = [
                 (replicate, zero, offload, reduces, gathers)
                 for zero in self._zero_stages(pp)
-                for replicate in (divisors(dp) if zero and self.columns.hybrid_sharding else [1])
+                for replicate in (divisors(dp) if self._hybrid(zero) else [1])
                 if not self._off("dp_replicate", replicate) and not self._off("dp_shard", dp // replicate)
                 for offload in self.offloads
                 if zero or not offload
@@ -351,6 +345,9 @@ class Space:
             cached = np.array(rows, dtype=np.int64).reshape(-1, len(SHARDING_COLUMNS))
             self._tables[(1, pp, dp)] = cached
         return cached
+
+    def _hybrid(self, zero: int) -> bool:
+        return self.columns.hybrid_sharding and zero in self.columns.hybrid_zero_stages
 
     def _overlap_data(self, pp: int) -> list[tuple[int, int]]:
         """(overlap_grad_reduce, overlap_param_gather) choices; a pin replaces what the back-end would take."""
@@ -370,28 +367,3 @@ class Space:
 
     def _empty(self) -> StrategyRows:
         return StrategyRows(*(np.zeros(0, dtype=np.int64) for _ in fields(StrategyRows)))
-
-
-def _group_fits(count: int, group: int, pp: int) -> bool:
-    """Whether micro-batches can be run in groups of this size: none left over, or at least one a stage."""
-    rest = count % group
-    return group <= count and (rest == 0 or rest >= pp)
-
-
-def core_rows(columns: Ints) -> StrategyRows:
-    """Rows of ``CORE_COLUMNS`` as strategies on the plainest schedule."""
-    named = dict(zip(CORE_COLUMNS, columns.T, strict=True))
-    zeros = np.zeros(len(columns), dtype=np.int64)
-    return StrategyRows(
-        **named,
-        vpp=zeros + 1,
-        group=zeros,
-        schedule=zeros,
-        pp_inner=zeros,
-        dp_replicate=zeros + 1,
-        zero=zeros,
-        relief=zeros,
-        optimizer_offload=zeros,
-        overlap_grad=zeros + 1,
-        overlap_param=zeros + 1,
-    )

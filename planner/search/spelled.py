@@ -1,4 +1,4 @@
-"""A candidate in the words of its back-end: switches that mean nothing get the one spelling that its files give back."""
+"""A candidate in the words of its back-end: switches that mean nothing get the spelling that its files give back."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from planner.search.split_terms import SplitRules
 def best_split(context: RowContext, rules: SplitRules, cutoff_s: float = math.inf) -> Candidate | None:
     """Best candidate of a strategy that is faster than ``cutoff_s`` and fits; None when there is none."""
     if rules.even:
-        return _even_split(context, rules, cutoff_s)
+        return even_split(context, rules, cutoff_s)
     if context.strategy.vpp > 1:
         return best_of_family(context, rules, cutoff_s)
     # Without a cutoff a near-even dealing comes first: its time cuts the dynamic program down to spans that can win.
@@ -27,8 +27,8 @@ def best_split(context: RowContext, rules: SplitRules, cutoff_s: float = math.in
     return best_line(context, rules, cutoff_s, known)
 
 
-def _even_split(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:
-    """The one dealing of a back-end that takes no other, if the layers divide and it fits."""
+def even_split(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:
+    """The dealing of equally many layers to every chunk; None where the layers do not divide or it does not fit."""
     chunks = context.strategy.num_chunks
     count, rest = divmod(context.costs.model.num_layers, chunks)
     split = None if rest else given_split(context, rules, (count,) * chunks)

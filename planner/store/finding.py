@@ -63,7 +63,7 @@ def read_plan(connection: Connection, plan_id: str) -> Plan:
             "the stored plan is damaged: its text does not hash to its id", where=plan_id, hint="restore a backup"
         )
     try:
-        return Plan.model_validate_json(body).stored_as(plan_id)
+        return Plan.model_validate_json(body)
     except ValidationError as error:
         first = error.errors()[0]
         pointer = "/" + "/".join(str(part) for part in first["loc"])

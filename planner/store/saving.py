@@ -20,7 +20,10 @@ from profiles.errors import Conflict
 
 
 def insert_plan(connection: Connection, plan: Plan, now: datetime) -> str:
-    """Store the plan and every document that its problem is made of; returns the plan's id."""
+    """Store the plan and every document that its problem is made of; returns the plan's id.
+
+    A plan of an earlier version is stored as it was written, under the id that it has.
+    """
     problem = plan.problem
     parts: dict[str, Document] = {
         "model": problem.model,
@@ -119,13 +122,13 @@ def insert_emission(
 
 def insert_documents(connection: Connection, parts: Mapping[str, Document]) -> dict[str, str]:
     """Insert the absent ones and compare all.  Raises Conflict when an id already has another body."""
-    bodies = {kind: part.canonical_json() for kind, part in parts.items()}
+    bodies = {kind: canonical_json(_written(part)) for kind, part in parts.items()}
     shas = {kind: hashlib.sha256(body.encode()).hexdigest() for kind, body in bodies.items()}
     rows = [
         {
             "sha": shas[kind],
             "kind": kind,
-            "schema_version": int(getattr(part, "schema_version", 1)),
+            "schema_version": int(_written(part).get("schema_version", 1)),
             "body": bodies[kind],
         }
         for kind, part in parts.items()
@@ -142,6 +145,10 @@ def insert_documents(connection: Connection, parts: Mapping[str, Document]) -> d
                 hint="a stored plan never changes, so the database was edited or damaged: restore a backup",
             )
     return shas
+
+
+def _written(document: Document) -> Mapping[str, Any]:
+    return document.written() if isinstance(document, Plan) else document.model_dump(mode="json")
 
 
 def insert_absent(connection: Connection, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> int:

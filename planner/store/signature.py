@@ -1,8 +1,9 @@
 """Which software computed a plan?  The release and a hash of every source that decides a plan's numbers.
 
 A constant to be bumped by hand would be forgotten once, and then a stored plan would answer with yesterday's cost
-model.  Hashing the sources cannot be forgotten; it reads about a megabyte, in milliseconds.  Doors, emitters, the
-native runtime and the store do not decide numbers and are left out, so a fix there keeps stored plans.
+model.  Hashing the sources cannot be forgotten; it reads about a megabyte, in milliseconds.  Doors, the native runtime,
+the store and what a back-end writes, reads and checks do not decide numbers and are left out, so a fix there keeps
+stored plans.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ import profiles
 import solver
 from planner.version import __version__
 
-DECIDING_FOLDERS = ("backends", "calibration", "cost", "coverage", "memory", "model", "physics", "schedule", "search")
-"""Folders of ``planner`` that decide a plan; modules directly in ``planner/`` do so too."""
-DOORS_OF_BACKENDS = frozenset(
-    {"checking", "tiny", "write.py", "read.py", "validator.py", "validator_worker.py", "tiny_run.py"}
+DECIDING_FOLDERS = (
+    *("backends", "calibration", "cost", "coverage", "memory", "model", "physics", "schedule", "search"),
 )
-"""In ``planner/backends`` or the room of one: what writes, reads, checks and runs files, and decides no plan."""
+"""Folders of ``planner`` that decide a plan; modules directly in ``planner/`` do so too."""
+UNDECIDING_BACKEND_PARTS = frozenset(
+    {"checking", "operator_sharding", "tiny", "validators", "write.py", "read.py", "validator.py", "tiny_run.py"}
+)
+"""Folders and files of ``planner/backends`` that search nothing: they write, read and check what was found."""
 
-ASKED_BY_RULES = frozenset({"planner/native/__init__.py", "planner/native/capabilities.py"})
-"""What the native runtime can do is a rule of its back-end."""
+DECIDING_FILES = frozenset({"planner/native/__init__.py", "planner/native/capabilities.py"})
+"""What the native runtime says that it can do; the space of the native back-end asks it."""
 
 
 @cache
@@ -49,6 +52,8 @@ def deciding_sources() -> list[tuple[str, Path]]:
 
 def _decides(name: str) -> bool:
     parts = name.split("/")
-    if parts[0] != "planner" or len(parts) == 2 or name in ASKED_BY_RULES:
+    if parts[0] != "planner" or len(parts) == 2 or name in DECIDING_FILES:
         return True
-    return parts[1] in DECIDING_FOLDERS and not (parts[1] == "backends" and set(parts[2:]) & DOORS_OF_BACKENDS)
+    if parts[1] == "backends" and (UNDECIDING_BACKEND_PARTS.intersection(parts) or parts[-1].endswith("_worker.py")):
+        return False
+    return parts[1] in DECIDING_FOLDERS

@@ -11,25 +11,39 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from planner.assemble_plan import assemble_plan
 from planner.backends.asked import asked_software, inside, problem_hardware, why_not_these_devices
 from planner.backends.backend import Software
 from planner.cost.hardware import Hardware
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan, SearchReport
 from planner.problem import Constraints, Problem
+from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import Search
 from planner.search.find import OPTIMAL_GAP
-from planner.search.options import SearchOptions
+from planner.search.options import Incumbent, SearchOptions
 from planner.search.search_result import SearchResult
 from planner.search.spelled import as_spelled
 
 LEFT_OUT = ("cp", "activation_offload", "optimizer_offload", "dp_replicate")
 HELD: dict[str, Any] = {"axis_order": "tp-cp-ep-dp-pp", "micro_batch_size": 1}
 PROOF = "the best of a narrow space (no cp, no offload, micro-batches of one); the lower bound is of the whole space"
+PROOF_OF_ALL = "nothing narrow fits; the whole space was searched as long as time was"
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A back-end that may run the question."""
+
+    software: Software
+    problem: Problem
+    hardware: Hardware
+    bound_s: float
+    """No strategy of its whole space is faster."""
 
 
 def quick_plan(problem: Problem, time_limit_s: float) -> Plan:
@@ -38,47 +52,56 @@ def quick_plan(problem: Problem, time_limit_s: float) -> Plan:
     Raises NoFeasiblePlan when nothing fits, BudgetSpent when that could not be decided in time.
     """
     end_s = time.monotonic() + time_limit_s
-    candidates, refused = list[tuple[float, Software]](), list[str]()
+    candidates, refused = list[_Candidate](), list[str]()
     for each in asked_software(problem):
         own = inside(problem, each)
-        wrong = [why_not_these_devices(each, problem), *BackEndRules(own).always()]
-        if any(wrong):
-            refused.append(f"{each.name}: {'; '.join(word for word in wrong if word)}")
+        wrong = why_not_these_devices(each, problem) or "; ".join(BackEndRules(own).always())
+        if wrong:
+            refused.append(f"{each.name}: {wrong}")
         else:
-            candidates.append((_bound_s(own, problem_hardware(own)), each))
+            hardware = problem_hardware(own)
+            candidates.append(_Candidate(each, own, hardware, _bound_s(own, hardware)))
     if not candidates:
-        raise NoFeasiblePlan("; ".join(refused), binding="rules of the back-ends")
-    candidates.sort(key=lambda pair: pair[0])
-    # The most promising back-end that has a plan answers; the bound is over all of them.
-    bound_s = candidates[0][0]
-    for position, (_, each) in enumerate(candidates):
-        try:
-            return _plan_in(problem, each, bound_s, end_s)
-        except NoFeasiblePlan:
-            if position + 1 == len(candidates):
-                raise
-    raise AssertionError("unreachable: the last back-end returns or raises")
-
-
-def _plan_in(problem: Problem, wanted: Software, bound_s: float, end_s: float) -> Plan:
-    """A good plan of one back-end.  Raises as ``quick_plan`` does."""
-    own = inside(problem, wanted)
-    hardware = problem_hardware(own)
-    narrow = own.model_copy(update={"constraints": narrowed(own.constraints)})
-    result = _search(narrow, hardware, end_s)
-    proof = PROOF
-    if result.best is None:
-        result, proof = _search(own, hardware, end_s), "searched in the whole space as long as time was"
-        bound_s = min(bound_s, result.lower_bound_s)
-    if result.best is None:
-        if result.complete:
-            raise NoFeasiblePlan(
-                f"no strategy fits on {problem.cluster.num_devices:,} devices",
-                binding="device memory",
-                relaxations=("offer more devices or more memory",),
-            )
+        raise NoFeasiblePlan(
+            f"no back-end can run a plan of this problem, whatever the strategy: {'; '.join(refused)}",
+            binding="rules of the back-ends",
+            relaxations=("choose another --backend",),
+        )
+    candidates.sort(key=lambda each: each.bound_s)
+    bound_s, undecided = candidates[0].bound_s, False
+    for narrow, proof in ((True, PROOF), (False, PROOF_OF_ALL)):
+        found, results = _fastest(candidates, end_s, narrow)
+        if found is not None:
+            return _plan(problem, *found, bound_s, proof)
+        undecided = not all(each.complete for each in results)
+    if undecided:
         raise BudgetSpent("whether it fits was not decided in time", hint="allow more time, or ask for a plan")
-    return _plan(problem, wanted, hardware, result, bound_s, proof)
+    raise NoFeasiblePlan(
+        f"no strategy fits on {problem.cluster.num_devices:,} devices",
+        binding="device memory",
+        relaxations=("offer more devices or more memory",),
+    )
+
+
+def _fastest(
+    candidates: Sequence[_Candidate], end_s: float, narrow: bool
+) -> tuple[tuple[_Candidate, SearchResult] | None, list[SearchResult]]:
+    """The fastest plan of all back-ends, and what each search gave; a slower back-end is left at once."""
+    incumbent, found, results = Incumbent(), None, []
+    for each in candidates:
+        own = each.problem
+        if narrow:
+            own = own.model_copy(update={"constraints": narrowed(own.constraints)})
+        if each.bound_s >= incumbent.step_time_s:
+            break
+        left_s = max(end_s - time.monotonic(), 0.01)
+        search = Search(own, each.hardware, SearchOptions(top_k=0, time_limit_s=left_s))
+        search.incumbent, search.near = incumbent, 1.0
+        results.append(search.run())
+        best = results[-1].best
+        if best is not None and best.step_time_s <= incumbent.step_time_s:
+            found = each, results[-1]
+    return found, results
 
 
 def narrowed(constraints: Constraints) -> Constraints:
@@ -97,17 +120,9 @@ def _bound_s(problem: Problem, hardware: Hardware) -> float:
     return float(search.core_bounds(cores, *search.costs.keyed(cores)).min()) if len(cores) else math.inf
 
 
-def _search(problem: Problem, hardware: Hardware, end_s: float) -> SearchResult:
-    left_s = max(end_s - time.monotonic(), 0.01)
-    return Search(problem, hardware, SearchOptions(top_k=0, time_limit_s=left_s)).run()
-
-
-def _plan(
-    problem: Problem, wanted: Software, hardware: Hardware, result: SearchResult, bound_s: float, proof: str
-) -> Plan:
+def _plan(problem: Problem, found: _Candidate, result: SearchResult, bound_s: float, proof: str) -> Plan:
     best = result.best
-    if best is None:
-        raise BudgetSpent("no plan was found in time")
+    assert best is not None
     bound_s = min(bound_s, best.step_time_s)
     proved = bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)
     report = SearchReport(
@@ -119,9 +134,9 @@ def _plan(
     )
     return assemble_plan(
         problem,
-        hardware,
-        as_spelled(inside(problem, wanted), hardware, best),
-        software=wanted,
+        found.hardware,
+        as_spelled(found.problem, found.hardware, best),
+        software=found.software,
         status="optimal" if proved else "feasible",
         lower_bound_s=best.step_time_s if proved else bound_s,
         report=report,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 from pydantic import Field
 
 from planner.backends.asked import physics_of
+from planner.cost.measured import nodes_of_group
 from planner.coverage.leaning import Leaning
 from planner.plan import Plan
 from planner.problem import Problem
@@ -117,8 +119,10 @@ def _commands(plan: Plan, wanted: list[Leaning]) -> tuple[str, ...]:
         )
     groups = [leaning for leaning in wanted if leaning.term != "compute"]
     if groups:
-        per_node = plan.problem.cluster.pools[0].devices_per_node
-        nodes = max(-(-leaning.shape["group_size"] * leaning.shape["stride"] // per_node) for leaning in groups)
-        launch = f"torchrun --nnodes {nodes} --nproc-per-node {per_node} --no-python"
+        pool = plan.problem.cluster.pools[0]
+        size, stride = (np.array([each.shape[name] for each in groups]) for name in ("group_size", "stride"))
+        # Tables are kept by the number of nodes of a group: where it lies on the fabric does not matter.
+        nodes = min(int(nodes_of_group(size, stride, pool.devices_per_node).max()), pool.num_nodes)
+        launch = f"torchrun --nnodes {nodes} --nproc-per-node {pool.devices_per_node} --no-python"
         commands.append(f"{launch} meshwright profile measure --only collectives,overlap")
     return tuple(commands)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 GIB = 2**30
 TIB = 2**40
 
@@ -20,6 +22,13 @@ def seconds(value_s: float) -> str:
             value = value_s / scale
             return f"{value:,.{_decimals(value)}f} {unit}"
     return "0 s" if value_s == 0 else f"{value_s * 1e6:,.{_decimals(value_s * 1e6)}f} us"
+
+
+def close_seconds(value_s: float) -> str:
+    """``117.4 s``, ``5.812 s``, ``42.13 ms``: four digits, where two close step times stand beside each other."""
+    value, unit = (value_s, "s") if abs(value_s) >= 1 else (value_s * 1e3, "ms")
+    places = 3 - int(math.log10(max(abs(value), 1.0)))
+    return f"{value:,.{max(places, 0)}f} {unit}"
 
 
 def count(value: float) -> str:

@@ -17,19 +17,23 @@ LEAVES: dict[str, set[str]] = {
     "plan": {
         *("--model", "--cluster", "--devices", "--workload", "--global-batch-size", "--sequence-length", "--precision"),
         *("--objective", "--pin", "--forbid", "--profile", "--top", "--time-limit", "--emit", "--launcher", "--out"),
+        "--backend",
     },
     "estimate": {
         *("--model", "--cluster", "--devices", "--workload", "--global-batch-size", "--sequence-length", "--precision"),
-        "--strategy",
+        *("--strategy", "--backend"),
     },
     "explain": {"--why-not", "--server"},
-    "throughput": {"--model", "--cluster", "--devices", "--server"},
+    "throughput": {"--model", "--cluster", "--devices", "--backend", "--server"},
     "replan": {"--devices", "--lost-nodes", "--server"},
     "diff": {"--server"},
     "sensitivity": set(),
-    "emit": {"--target", "--launcher", "--out"},
+    "emit": {"--backend", "--launcher", "--out"},
     "shard": {"--instance", "--module", "--mesh", "--time-limit"},
     "check": set(),
+    "run": {"--tiny", "--backend"},
+    "backends list": set(),
+    "backends show": set(),
     "models list": set(),
     "models show": set(),
     "clusters list": set(),
@@ -62,6 +66,7 @@ HEAVY = {
     "ruamel",
     "pyarrow",
     "planner.problem",
+    "planner.backends.registry",
 }
 """Not pydantic: Typer itself loads it to read the value of a flag."""
 
@@ -89,7 +94,15 @@ def test_every_command_prints_table_json_and_yaml(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["plan", "--help"], ["plans", "--help"], ["profile", "import", "--help"]]
+    "words",
+    [
+        ["--help"],
+        ["--version"],
+        ["plan", "--help"],
+        ["emit", "--help"],
+        ["plans", "--help"],
+        ["profile", "import", "--help"],
+    ],
 )
 def test_help_loads_nothing_heavy(words: list[str]) -> None:
     code = f"import sys; from planner.cli.main import main; main({words}); print(sorted({HEAVY} & set(sys.modules)))"
@@ -102,6 +115,25 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
         check=True,
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("path", ["plan", "estimate", "throughput", "sweep", "emit", "run"])
+@pytest.mark.parametrize("flag", ["--target", "--framework"])
+def test_flags_of_earlier_versions_name_the_one_of_today(path: str, flag: str) -> None:
+    assert flag not in flags(path), "no --help shows it"
+    for words in ((flag, "megatron"), (f"{flag}=megatron",)):
+        ran = run_here(path, *words, "-o", "json")
+        assert (ran.exit_code, ran.stdout) == (2, "")
+        error = ran.error()
+        assert error["slug"] == "usage"
+        assert error["where"] == f"meshwright {path} {flag}"
+        assert "--backend" in error["what"]
+        assert "--backend" in error["hint"]
+
+
+def test_a_log_still_names_its_framework() -> None:
+    assert "--framework" in flags("profile calibrate")
+    assert "--backend" not in flags("profile calibrate")
 
 
 def test_help_is_quick() -> None:

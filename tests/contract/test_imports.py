@@ -40,6 +40,9 @@ def test_layers_hold() -> None:
         ("profiles/device.py", "import planner.problem", "The house"),
         ("solver/__init__.py", "import profiles.device", "The house"),
         ("planner/model/spec.py", "import planner.search", "The floors"),
+        ("planner/backends/asked.py", "import planner.search.find", "The floors"),
+        ("planner/store/saving.py", "import planner.sweep.walk", "The floors"),
+        ("planner/uncertainty.py", "import planner.plan", "The floors"),
         ("planner/search/__init__.py", "import sqlalchemy", "SQLAlchemy"),
         ("planner/search/__init__.py", "import torch", "torch lives"),
         ("planner/plan.py", "import fastapi", "No HTTP"),
@@ -61,6 +64,16 @@ def test_a_breach_of_the_layers_is_caught(tmp_path: Path, module: str, line: str
     assert " BROKEN" in reports[0]
 
 
+def test_a_part_of_planner_without_a_floor_is_caught(tmp_path: Path) -> None:
+    for package in ("api", "planner", "profiles", "solver"):
+        shutil.copytree(REPOSITORY / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
+    (tmp_path / "planner" / "loose.py").write_text("")
+    done = lint_imports(tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "loose" in done.stdout
+
+
 @pytest.mark.parametrize(
     "module", ["planner.plan", "planner.store", "planner.cli.main", "profiles.cluster", "api.client.command_line"]
 )
@@ -69,3 +82,16 @@ def test_light_modules_import_nothing_heavy(module: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"]], ids=" ".join)
+def test_help_and_version_load_no_documents(words: list[str]) -> None:
+    code = (
+        "import sys; from planner.cli.main import main; code = main(sys.argv[1:]);"
+        " print(code, *sorted({'numpy', 'pydantic', 'planner.physics.physics', 'planner.problem'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "0"

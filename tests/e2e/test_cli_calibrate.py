@@ -61,20 +61,26 @@ def test_calibrate_then_estimate_changes_the_step_time_by_the_factor(slow_runs: 
     assert found["time"]["before"]["median"] == pytest.approx(1 - 1 / 1.6, rel=1e-6)
     assert found["time"]["after_leave_one_out"]["median"] < 0.02
     assert estimated() == plain, "a stored calibration was applied without being asked for"
-    corrected = estimated("--calibration", str(out))
+    corrected = estimated("--backend", "megatron", "--calibration", str(out))
     assert corrected["breakdown_s"]["compute"] == pytest.approx(factor * plain["breakdown_s"]["compute"], rel=1e-9)
     assert corrected["breakdown_s"]["tp"] == pytest.approx(plain["breakdown_s"]["tp"], rel=0.05)
     assert corrected["step_time_s"] > plain["step_time_s"]
     assert any(found["calibration_id"][:12] in note for note in corrected["assumptions"])
     assert corrected["provenance"]["calibration"]["factors"] == {"compute": factor}
     assert corrected["problem_id"] != plain["problem_id"]
-    assert estimated("--calibration", found["calibration_id"][:12])["plan_id"] == corrected["plan_id"]
+    assert (
+        estimated("--backend", "megatron", "--calibration", found["calibration_id"][:12])["plan_id"]
+        == corrected["plan_id"]
+    )
 
 
 def test_a_plan_uses_it_and_says_so(slow_runs: str) -> None:
     (found,) = ok(calibrate(slow_runs))["calibrations"]
     words = ("plan", *SMALL, *WORK, "--no-store", "-q", "-o", "json")
-    plain, corrected = ok(run_here(*words)), ok(run_here(*words, "--calibration", found["calibration_id"]))
+    plain, corrected = (
+        ok(run_here(*words)),
+        ok(run_here(*words, "--backend", "megatron", "--calibration", found["calibration_id"])),
+    )
     assert corrected["step_time_s"] > plain["step_time_s"]
     assert corrected["lower_bound_s"] <= corrected["step_time_s"]
     assert (corrected["status"], corrected["gap"]) == ("optimal", 0)
@@ -100,7 +106,7 @@ def test_another_device_is_refused(slow_runs: str, tmp_path: Path) -> None:
     ok(calibrate(slow_runs, "--out", out))
     ran = run_here(
         "estimate", "--model", "llama-3.1-8b", "--cluster", "dgx-a100-80g", "-n", "8", *WORK, *STRATEGY,
-        "--calibration", out,
+        "--backend", "megatron", "--calibration", out,
     )  # fmt: skip
     assert ran.exit_code == 4
     assert "h100-sxm5-80gb" in ran.error()["what"]
@@ -112,7 +118,7 @@ def test_a_factor_out_of_range_in_a_file_is_refused(slow_runs: str, tmp_path: Pa
     data = json.loads(out.read_text())
     data["factors"]["communication"] = 100
     out.write_text(json.dumps(data))
-    ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, "--calibration", str(out))
+    ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, "--backend", "megatron", "--calibration", str(out))
     assert ran.exit_code == 2
     assert "communication" in ran.stderr
 
@@ -120,15 +126,22 @@ def test_a_factor_out_of_range_in_a_file_is_refused(slow_runs: str, tmp_path: Pa
 def test_a_calibration_belongs_to_the_framework_whose_predictions_it_corrects(slow_runs: str, tmp_path: Path) -> None:
     out = tmp_path / "c.json"
     ok(calibrate(slow_runs, "--out", str(out)))
-    ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, "--calibration", str(out), "--framework", "nanotron")
+    ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, "--calibration", str(out), "--backend", "nanotron")
     assert ran.exit_code == 4
-    assert "framework tuned" in ran.stderr
-    assert "add --framework tuned" in ran.stderr
+    assert "physics tuned" in ran.stderr
+    assert "add --backend" in ran.stderr
 
 
 def test_an_unknown_calibration_is_not_found() -> None:
-    assert run_here("estimate", *SMALL, *WORK, *STRATEGY, "--calibration", "abc").exit_code == 3
-    assert run_here("estimate", *SMALL, *WORK, *STRATEGY, "--calibration", "no/such.json").exit_code == 3
+    assert (
+        run_here("estimate", *SMALL, *WORK, *STRATEGY, "--backend", "megatron", "--calibration", "abc").exit_code == 3
+    )
+    assert (
+        run_here(
+            "estimate", *SMALL, *WORK, *STRATEGY, "--backend", "megatron", "--calibration", "no/such.json"
+        ).exit_code
+        == 3
+    )
 
 
 def test_a_megatron_log_calibrates_with_model_and_cluster(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from planner.backends.registry import names_with_files
 from planner.cli.plan_reference import document_part
 from planner.diff import value_words
 from planner.plan import Plan
@@ -20,7 +21,7 @@ WORK = ("--global-batch-size", "64", "--sequence-length", "4096")
 CONTRACT_KEYS = {
     *("plan_id", "problem_id", "status", "strategy", "stages", "step_time_s", "step_time_interval_s"),
     *("tokens_per_s_per_device", "model_flops_utilization", "breakdown_s", "lower_bound_s", "gap", "search"),
-    *("alternatives", "assumptions", "provenance"),
+    *("alternatives", "assumptions", "provenance", "backend", "release", "backends", "unrestricted"),
 }
 
 
@@ -54,6 +55,13 @@ def test_plan_prints_the_contract(planned: dict[str, Any]) -> None:
     assert low_s < answer["step_time_s"] < high_s
     assert set(answer["search"]) >= {"enumerated", "pruned", "evaluated", "wall_s"}
     assert answer["search"]["wall_s"] > 0
+    rows = answer["backends"]
+    assert {row["backend"] for row in rows} == set(names_with_files())
+    assert (rows[0]["backend"], rows[0]["release"]) == (answer["backend"], answer["release"])
+    assert rows[0]["step_time_s"] == answer["step_time_s"]
+    for row in rows:
+        assert (row["step_time_s"] is None) == (row["reason"] is not None)
+        assert row["step_time_s"] is None or row["step_time_s"] >= answer["step_time_s"]
     strategy = answer["strategy"]
     assert strategy["tp"] * strategy["cp"] * strategy["pp"] * strategy["dp"] == 8
     for stage in answer["stages"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ WORK = ("--global-batch-size", "64", "--sequence-length", "4096", "--no-store")
 def test_a_plan_is_emitted_and_its_edits_are_found(tmp_path: Path, cluster: str, devices: str) -> None:
     out = tmp_path / "out"
     asked = ("--model", "llama-3.2-1b", "--cluster", cluster, "--devices", devices)
-    ran = run_here("plan", *asked, *WORK, "--target", "maxtext", "--emit", "maxtext", "--out", str(out), "-o", "json")
+    ran = run_here("plan", *asked, *WORK, "--backend", "maxtext", "--emit", "best", "--out", str(out), "-o", "json")
     assert ran.exit_code == 0, ran.stderr
     strategy = ran.json()["strategy"]
     assert strategy["zero_stage"] in (0, 1, 3)
@@ -34,15 +35,22 @@ def test_a_plan_is_emitted_and_its_edits_are_found(tmp_path: Path, cluster: str,
     assert "ici_fsdp_parallelism" in edited.stdout
 
 
-def test_a_plan_for_anything_is_fitted_to_maxtext_and_says_what_it_gave_up(tmp_path: Path) -> None:
+def test_a_plan_of_another_back_end_is_planned_again_in_maxtext(tmp_path: Path) -> None:
     wanted = make_plan(
-        Strategy(dp_shard=8, zero_stage=2, num_microbatches=4), load_model("llama-3.2-1b"), load_cluster("dgx-h100", 8)
+        Strategy(dp_shard=8, zero_stage=2, num_microbatches=4),
+        load_model("llama-3.2-1b"),
+        load_cluster("dgx-h100", 8),
+        backend="torchtitan",
     )
     document = tmp_path / "plan.json"
     document.write_text(plan_json(wanted), encoding="utf-8")
-    ran = run_here("emit", str(document), "--target", "maxtext==0.2.5", "--out", str(tmp_path / "out"), "-o", "json")
+    out = tmp_path / "out"
+    ran = run_here("emit", str(document), "--backend", "maxtext==0.2.5", "--out", str(out), "-o", "json")
     assert ran.exit_code == 0, ran.stderr
-    given_up = {each["field"]: each["emitted"] for each in ran.json()["projections"]}
-    assert given_up["zero_stage"] == "3"
-    assert given_up["recompute"] == "selective"
-    assert "Given up" in (tmp_path / "out" / "PLAN.md").read_text()
+    data = ran.json()
+    changed = {each["field"]: (each["a"], each["b"]) for each in data["difference"]["strategy"]}
+    assert changed["zero_stage"][0] == 2
+    assert changed["zero_stage"][1] != 2, "MaxText has no ZeRO-2"
+    assert data["difference"]["a"] == wanted.plan_id
+    assert data["plan_id"] == json.loads((out / "manifest.json").read_text(encoding="utf-8"))["plan_id"]
+    assert run_here("check", str(out)).exit_code == 0

@@ -34,13 +34,13 @@ def ran(*words: str) -> Ran:
 @pytest.mark.parametrize("cluster", QUESTIONS)
 def test_a_plan_for_ascend_becomes_files_for_every_launcher(cluster: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
-    ran("plan", *QUESTIONS[cluster], "--target", "mindspeed", "--no-store", "--plan-out", str(plan))
+    ran("plan", *QUESTIONS[cluster], "--backend", "mindspeed", "--no-store", "--plan-out", str(plan))
     for launcher, name in LAUNCHER_FILES.items():
         out = tmp_path / launcher
-        ran("emit", str(plan), "--target", "mindspeed==core_v0.12.1", "--launcher", launcher, "--out", str(out))
+        ran("emit", str(plan), "--backend", "mindspeed==core_v0.12.1", "--launcher", launcher, "--out", str(out))
         assert (out / name).is_file()
         manifest = json.loads((out / "manifest.json").read_text())
-        assert manifest["projections"] == []
+        assert (manifest["backend"], manifest["release"]) == ("mindspeed", "core_v0.12.1")
         assert manifest["plan_id"] == json.loads((tmp_path / "torchrun" / "manifest.json").read_text())["plan_id"]
         assert check_directory(out) == []
     job = YAML(typ="safe", pure=True).load((tmp_path / "ascendjob" / "ascendjob.yaml").read_text())
@@ -51,18 +51,19 @@ def test_a_plan_for_ascend_becomes_files_for_every_launcher(cluster: str, tmp_pa
 
 def test_a_question_about_other_devices_is_refused_at_once() -> None:
     question = ("--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--devices", "8", "--global-batch-size", "64")
-    done = run_here("plan", *question, "--sequence-length", "4096", "--target", "mindspeed", "-o", "json")
+    done = run_here("plan", *question, "--sequence-length", "4096", "--backend", "mindspeed", "-o", "json")
     assert done.exit_code == 5
-    assert "mindspeed.V1" in str(done.error())
-    assert "Ascend" in str(done.error())
-    assert "choose another --target" in str(done.error())
+    assert "Huawei" in str(done.error())
+    assert "NVIDIA" in str(done.error())
+    assert "choose another --backend" in str(done.error())
 
 
 def test_a_plan_for_other_devices_is_not_emitted(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     question = ("--model", "llama-3.2-1b", "--cluster", "dgx-h100", "--devices", "8", "--global-batch-size", "64")
     ran("plan", *question, "--sequence-length", "4096", "--pin", "tp=1", "--no-store", "--plan-out", str(plan))
-    done = run_here("emit", str(plan), "--target", "mindspeed", "--out", str(tmp_path / "out"))
+    done = run_here("emit", str(plan), "--backend", "mindspeed", "--out", str(tmp_path / "out"))
     assert done.exit_code == 8
-    assert "mindspeed.V1" in done.stderr
+    assert "MindSpeed" in done.stderr
+    assert "Huawei" in done.stderr
     assert not (tmp_path / "out").exists()

@@ -35,10 +35,10 @@ pytestmark = pytest.mark.slow
 pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")
 
 
-def plan_file(folder: Path, strategy: Strategy, layers: tuple[int, ...] | None = None) -> Path:
-    """A plan of Llama-3.1-8B as a file."""
+def plan_file(folder: Path, strategy: Strategy, layers: tuple[int, ...] | None = None, backend: str = "native") -> Path:
+    """A plan of Llama-3.1-8B for a back-end, as a file."""
     workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=8192)
-    plan = make_plan(strategy, load_model("llama-3.1-8b"), workload=workload, layers_per_chunk=layers)
+    plan = make_plan(strategy, load_model("llama-3.1-8b"), workload=workload, layers_per_chunk=layers, backend=backend)
     path = folder / "plan.json"
     path.write_text(json.dumps(full_document(plan)), encoding="utf-8")
     return path
@@ -78,18 +78,20 @@ def test_native_fsdp_on_a_mesh_that_is_cut(tmp_path: Path) -> None:
     reason="deepspeed and transformers are not installed",
 )
 def test_deepspeed_zero_3(tmp_path: Path, warm_pythons: WarmPythons) -> None:
-    path = plan_file(tmp_path, Strategy(dp_shard=2, zero_stage=3, num_microbatches=4, recompute="full"))
+    path = plan_file(
+        tmp_path, Strategy(dp_shard=2, zero_stage=3, num_microbatches=4, recompute="full"), backend="deepspeed"
+    )
     own = {"DS_ACCELERATOR": "cpu", "TRANSFORMERS_OFFLINE": "1", ENVIRONMENT_VARIABLE: str(extension_folder())}
     python = warm_pythons.python(DEEPSPEED, cpu_environment(**own))
-    data = answer(path, "--target", "deepspeed", "--timeout", "500", python=python)
-    assert data["target"] == "deepspeed"
+    data = answer(path, "--timeout", "500", python=python)
+    assert data["backend"] == "deepspeed"
 
 
 def test_megatron_tp(tmp_path: Path, warm_pythons: WarmPythons) -> None:
     worker_or_skip("megatron-core").close()
-    path = plan_file(tmp_path, Strategy(tp=2, sp=True, num_microbatches=8))
-    data = answer(path, "--target", "megatron", python=warm_pythons.python(NATIVE, cpu_environment()))
-    assert (data["target"], data["mesh"]["ranks"], data["mesh"]["tp"]) == ("megatron", 2, 2)
+    path = plan_file(tmp_path, Strategy(tp=2, sp=True, num_microbatches=8), backend="megatron")
+    data = answer(path, python=warm_pythons.python(NATIVE, cpu_environment()))
+    assert (data["backend"], data["mesh"]["ranks"], data["mesh"]["tp"]) == ("megatron", 2, 2)
     assert "--transformer-impl" in data["notes"][0]
 
 
@@ -124,3 +126,23 @@ def test_without_tiny_nothing_is_started(tmp_path: Path) -> None:
     done = run_process("run", str(path))
     assert done.exit_code == 2
     assert "--tiny" in done.stderr
+
+
+def test_a_plan_without_a_runner_names_those_that_have_one(tmp_path: Path) -> None:
+    path = plan_file(tmp_path, Strategy(dp_shard=2, zero_stage=2, num_microbatches=4), backend="torchtitan")
+    for words in ((), ("--backend", "torchtitan")):
+        done = run_process("run", str(path), "--tiny", *words)
+        assert done.exit_code == 2
+        assert "torchtitan has no runner" in done.stderr
+        assert "megatron, deepspeed, native" in done.stderr
+
+
+def test_another_back_end_runs_its_own_plan_of_the_question(tmp_path: Path) -> None:
+    path = plan_file(tmp_path, Strategy(dp_shard=2, zero_stage=1, num_microbatches=4), backend="torchtitan")
+    database = ("--database", f"sqlite:///{tmp_path / 'plans.db'}")
+    data = answer(path, "--backend", "native", "--max-ranks", "2", *database)
+    assert data["backend"] == "native"
+    assert data["plan_id"] != json.loads(path.read_text(encoding="utf-8"))["plan_id"]
+    assert data["difference"]["b"] == data["plan_id"]
+    kept = run_process("plans", "show", data["plan_id"], "-o", "json", *database)
+    assert json.loads(kept.stdout)["backend"] == "native"

@@ -144,7 +144,7 @@ def test_launch_files_and_documents_are_the_same(address: str, model: str, tmp_p
     identity = read_plan_file(folders["there"] / "plan.json").plan_id
     for extra in ((), ("--switches", "2")):
         out = tmp_path / f"emitted{len(extra)}"
-        words = ("emit", identity, "--target", "megatron", "--launcher", "slurm", "--out", str(out), *extra)
+        words = ("emit", identity, "--backend", "megatron", "--launcher", "slurm", "--out", str(out), *extra)
         there = ok(run_here(*words, "--server", address, "-o", "json")).json()
         assert changed_files(out, read_manifest(out)) == ()
         assert ok(run_here(*words, "-o", "json")).json() == there
@@ -169,7 +169,7 @@ def test_the_catalogue(address: str, model: str) -> None:
         (("plan", *("--cluster", "dgx-x100", "--devices", "8", *WORK)), 3),
         (("plan", *("--cluster", "dgx-a100-80g", "--devices", "12", *WORK)), 2),
         (("plan", *("--cluster", "dgx-a100-80g", "--devices", "8", *WORK, "--pin", "tp=8", "--pin", "pp=8")), 5),
-        (("plan", *("--cluster", "dgx-a100-80g", "--devices", "8", *WORK, "--framework", "none-such")), 2),
+        (("plan", *("--cluster", "dgx-a100-80g", "--devices", "8", *WORK, "--backend", "none-such")), 3),
         (("plan", *("--cluster", "dgx-a100-80g", "--devices", "8", *WORK, "--objective", "devices")), 2),
         (("estimate", *("--cluster", "dgx-a100-80g", "--devices", "8", *WORK, "--strategy", "tp=3")), 2),
         (("plans", "show", "ffffffffffff"), 3),

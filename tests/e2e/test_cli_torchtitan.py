@@ -28,15 +28,14 @@ def test_a_plan_inside_torchtitan_is_emitted_whole_and_accepted(
     monkeypatch.setenv("MESHWRIGHT_DATABASE", f"sqlite:///{tmp_path / 'plans.db'}")
     plan = tmp_path / "plan.json"
     # A pipeline cannot be left out: it is what both dialects say differently.
-    asked = ("plan", *PROBLEM, *WORK, "--target", "torchtitan", "--pin", "pp=2", "--plan-out", str(plan))
+    asked = ("plan", *PROBLEM, *WORK, "--backend", f"torchtitan=={release}", "--pin", "pp=2", "--plan-out", str(plan))
     answer = ok(run_here(*asked, "-o", "json")).json()
     assert answer["status"] in ("optimal", "feasible")
     folder = tmp_path / "run"
-    target = f"torchtitan=={release}"
-    words = ("emit", str(plan), "--target", target, "--launcher", launcher, "--out", str(folder))
+    words = ("emit", str(plan), "--launcher", launcher, "--out", str(folder))
     emitted = ok(run_here(*words, "-o", "json")).json()
     assert "launch.sh" in json.dumps(emitted)
-    checked = ok(run_here("check", str(folder), "--with", target, "-o", "json"))
+    checked = ok(run_here("check", str(folder), "--with", f"torchtitan=={release}", "-o", "json"))
     assert '"torchtitan"' in checked.stdout
     config = folder / ("titan_plan.py" if release == "0.3.0" else "titan.toml")
     config.write_text(config.read_text(encoding="utf-8").replace("8192", "4096"), encoding="utf-8")

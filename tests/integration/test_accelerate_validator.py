@@ -12,23 +12,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.backends.accelerate import emit, read_back, rule_input, violations
 from planner.backends.accelerate.config import CONFIG_FILE, accelerate_config, config_text, environment
+from planner.backends.accelerate.read import read_back
+from planner.backends.accelerate.space import violations
 from planner.backends.accelerate.training_document import TRAINING_FILE, training_document
 from planner.backends.accelerate.validator import VALIDATOR, request
+from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import way
+from planner.backends.accelerate.write import emit
 from planner.backends.checking.emitted import EmittedFolder, read_folder
 from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.emission.write import write_emission
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
+from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_model, make_plan
 from tests.property.test_accelerate_round_trip import near_accelerate_plans
+from tests.round_trip import as_spelled
 from tests.validators import worker_or_skip
 
 pytestmark = pytest.mark.slow
@@ -50,7 +55,10 @@ def folder(path: Path, s: Strategy = SHARDED) -> Path:
         make_model(num_kv_heads=4),
         make_cluster(s.world_size, devices_per_node=min(8, s.world_size)),
         workload=Workload(global_batch_size=s.global_batch_size, sequence_length=4096),
+        backend="accelerate",
+        release=ACCELERATE_VERSION,
     )
+    plan = as_spelled(plan, "accelerate")
     return write_emission(emit(plan, "torchrun"), path)
 
 
@@ -63,7 +71,7 @@ WAYS: dict[str, Strategy] = {
     "tp, cp, two kinds of dp, many nodes": replace(SHARDED, tp=4, cp=2, cp_kind="ring", dp_replicate=4, dp_shard=32),
     "DDP": replace(SHARDED, zero_stage=0),
     "one process": replace(SHARDED, zero_stage=0, dp_shard=1),
-    "DeepSpeed ZeRO-1": replace(SHARDED, zero_stage=1),
+    "DeepSpeed ZeRO-1": replace(SHARDED, zero_stage=1, overlap_grad_reduce=False, overlap_param_gather=False),
     "DeepSpeed offload": replace(SHARDED, zero_stage=3, optimizer_offload=True),
 }
 
@@ -99,8 +107,9 @@ def test_random_plans_get_accelerates_verdict(accelerate: Worker) -> None:
 
     @given(near_accelerate_plans(), st.booleans())
     @settings(max_examples=300, deadline=None)
-    def check(plan: Plan, projected: bool) -> None:
-        if projected:
+    def check(plan: Plan, ruled: bool) -> None:
+        plan = as_spelled(plan, "accelerate")
+        if ruled:
             try:
                 emission = emit(plan, "torchrun")
             except BackEndRefused:
@@ -133,7 +142,7 @@ EDITS: dict[str, tuple[Strategy, str, str, str, str]] = {
     "other ZeRO": (SHARDED, LAUNCH_SCRIPT, "RESHARD_AFTER_FORWARD=true", "RESHARD_AFTER_FORWARD=false", "environment"),
     "no FSDP in the launcher": (SHARDED, LAUNCH_SCRIPT, "export ACCELERATE_USE_FSDP=true", "", "environment"),
     "precision twice": (
-        replace(SHARDED, zero_stage=1),
+        replace(SHARDED, zero_stage=1, overlap_grad_reduce=False, overlap_param_gather=False),
         CONFIG_FILE,
         "debug: false",
         "debug: false\nmixed_precision: bf16",

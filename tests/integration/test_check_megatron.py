@@ -13,8 +13,8 @@ from planner.backends.checking.emitted import read_folder
 from planner.backends.checking.environment import is_ready
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.write import write_emission
-from planner.backends.megatron import emit
 from planner.backends.megatron.validator import request
+from planner.backends.megatron.write import emit
 from planner.strategy import Strategy
 from tests.command_line import run_here
 from tests.install_validators import OTHER_RELEASES

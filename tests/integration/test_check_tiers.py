@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.backends.emission.write import write_emission
-from planner.backends.registry import target_module
+from planner.backends.megatron.write import emit
 from planner.strategy import Strategy
 from tests.command_line import run_here
 from tests.plan_factory import make_plan
@@ -18,7 +18,7 @@ pytest.importorskip("torch", reason="torch is not installed, torchrun's parser i
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     plan = make_plan(Strategy(tp=2, sp=True, dp_shard=2, num_microbatches=4))
-    return write_emission(target_module("megatron").emit(plan, "torchrun"), tmp_path / "out")
+    return write_emission(emit(plan, "torchrun"), tmp_path / "out")
 
 
 def validators(data: dict[str, object]) -> dict[str, bool]:
@@ -46,9 +46,7 @@ def test_a_refusal_carries_the_parsers_own_words(out: Path) -> None:
 
 
 def test_several_folders_are_checked_with_one_process(out: Path, tmp_path: Path) -> None:
-    other = write_emission(
-        target_module("megatron").emit(make_plan(Strategy(dp_shard=2)), "torchrun"), tmp_path / "other"
-    )
+    other = write_emission(emit(make_plan(Strategy(dp_shard=2)), "torchrun"), tmp_path / "other")
     ran = run_here("check", str(out), str(other), "--with", "torchrun", "-o", "json")
     assert ran.exit_code == 0, ran.stderr
     assert [each["directory"] for each in ran.json()["checks"]] == [str(out), str(other)]

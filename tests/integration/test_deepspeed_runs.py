@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.deepspeed import emit
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
+from planner.backends.deepspeed.write import emit
 from planner.backends.emission.write import write_emission
 from planner.model.hf_config import model_from_hf_config
 from planner.model.spec import ModelSpec
@@ -100,7 +100,6 @@ def emitted(run: Run, path: Path) -> Path:
         recompute_layers_per_chunk=run.recompute,
     )
     emission = emit(plan, "torchrun")
-    assert emission.projections == ()
     write_emission(emission, path)
     config = json.loads((path / "ds_config.json").read_text())
     if run.learning_rate is not None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from planner.backends.deepspeed import emit
 from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES
 from planner.backends.deepspeed.expressible_rules import PIPELINE_FAMILIES
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
+from planner.backends.deepspeed.write import emit
 from planner.backends.emission.write import write_emission
 from planner.model.hf_config import model_from_hf_config
 from planner.model.parameters import total_parameters

@@ -17,13 +17,15 @@ from hypothesis import strategies as st
 from planner.backends.checking.emitted import read_folder
 from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
-from planner.backends.deepspeed import emit, project, rule_input, violations
 from planner.backends.deepspeed.config import CONFIG_FILE, ds_config
 from planner.backends.deepspeed.config_keys import config_findings
 from planner.backends.deepspeed.model_config import model_config, why_not_buildable
+from planner.backends.deepspeed.space import TABLE
 from planner.backends.deepspeed.training_document import TRAINING_FILE, training_document, training_text
 from planner.backends.deepspeed.validator import VALIDATOR, request
+from planner.backends.deepspeed.write import emit
 from planner.backends.emission.write import write_emission
+from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model, builtin_models
 from planner.plan import Plan
@@ -32,6 +34,7 @@ from planner.strategy import Strategy
 from profiles.errors import DocumentInvalid
 from tests.plan_factory import make_cluster, make_model, make_plan
 from tests.plan_strategies import plans
+from tests.round_trip import as_spelled, plans_of_the_space, question
 from tests.validators import worker_or_skip
 
 pytestmark = pytest.mark.slow
@@ -61,9 +64,9 @@ def asked(plan: Plan) -> dict[str, Any]:
 
 @st.composite
 def sayable_plans(draw: st.DrawFn) -> Plan:
-    """Random plans made sayable, then broken again where DeepSpeed has a rule of its own."""
-    plan = project(draw(plans()))[0]
-    s = plan.chosen()
+    """Random plans that the files can hold, broken where DeepSpeed has a rule of its own."""
+    plan = as_spelled(draw(plans(("1f1b", "dualpipev"), one_setting=True)), "deepspeed")
+    s = replace(plan.chosen(), sp=False, etp=1, activation_offload=False, recompute="none", recompute_modules=())
     s = replace(s, zero_stage=draw(st.integers(0, 3)), dp_replicate=1, dp_shard=s.dp)
     if draw(st.integers(0, 3)):  # mostly one model axis, as DeepSpeed wants it
         axes = {"tp": 1, "cp": 1, "ep": 1, "pp": 1}
@@ -85,7 +88,7 @@ def sayable_plans(draw: st.DrawFn) -> Plan:
     cluster = make_cluster(s.world_size, devices_per_node=1)
     layers = plan.problem.model.num_layers
     counts = [layers // s.num_chunks + (index < layers % s.num_chunks) for index in range(s.num_chunks)]
-    return make_plan(replace(s, recompute="none"), plan.problem.model, cluster, workload, layers_per_chunk=counts)
+    return make_plan(s, plan.problem.model, cluster, workload, layers_per_chunk=counts)
 
 
 def compare(plan: Plan, deepspeed: Worker, outcomes: Counter[str]) -> None:
@@ -96,7 +99,7 @@ def compare(plan: Plan, deepspeed: Worker, outcomes: Counter[str]) -> None:
         outcomes["unsayable"] += 1
         return
     verdict = deepspeed.ask(question)
-    found = {finding.rule for finding in violations(rule_input(plan))}
+    found = {finding.rule for finding in TABLE.violations(rule_input(plan))}
     keys = {finding.rule for finding in config_findings(ds_config(plan), plan.chosen().dp)}
     if not verdict.accepted:
         assert found, (verdict, plan.chosen())
@@ -136,6 +139,18 @@ def test_every_emitted_plan_of_a_built_in_model_is_accepted(deepspeed: Worker) -
             assert verdict.accepted, (name, s, verdict)
             emitted += 1
     assert emitted >= 20
+
+
+@pytest.mark.parametrize(
+    ("model", "cluster", "devices"),
+    [("llama-3.1-8b", "dgx-h100", 24), ("llama-2-13b", "dgx-a100-40g", 48), ("mixtral-8x7b", "dgx-a100-80g", 32)],
+)
+def test_plans_of_the_space_are_accepted(deepspeed: Worker, model: str, cluster: str, devices: int) -> None:
+    found = list(plans_of_the_space(question(model, cluster, devices), "deepspeed", seed=2, wanted=10))
+    assert len(found) == 10
+    for plan in found:
+        verdict = deepspeed.ask(asked(plan))
+        assert verdict.accepted, (verdict, plan.chosen())
 
 
 def folder(path: Path, s: Strategy = DATA) -> Path:

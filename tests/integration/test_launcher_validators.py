@@ -9,17 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.backends.checking.catalogue import VALIDATORS, validator
+from planner.backends.checking.catalogue import validator, validators
 from planner.backends.checking.emitted import EmittedFolder, read_folder
 from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.emission import LauncherName
-from planner.backends.emission.for_target import emit_for_target
+from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.launch.launchers import LAUNCHERS
 from planner.backends.launch.settings import LaunchSettings
-from planner.backends.launch.spec import LAUNCHERS
-from planner.backends.registry import target_module
+from planner.backends.registry import files_of, software
 from planner.errors import BackEndRefused
 from planner.plan import Plan
 from planner.strategy import Strategy
@@ -51,18 +51,18 @@ HOSTS = LaunchSettings(hosts=("n2", "n10", "n3", "n4"), image="example.com/x:1",
 PLACED = LaunchSettings(files_claim="plans", network_tier=2, topology_label="example.com/rack", switches=1)
 
 
-def sixteen() -> Plan:
-    return make_plan(Strategy(tp=2, dp_shard=8), cluster=make_cluster(16))
+def sixteen(backend: str) -> Plan:
+    return make_plan(Strategy(tp=2, dp_shard=8), cluster=make_cluster(16), backend=backend)
 
 
 def folder_of(tmp_path: Path, launcher: LauncherName, settings: LaunchSettings = LaunchSettings()) -> EmittedFolder:  # noqa: B008
-    emission = emit_for_target(sixteen(), "native", launcher, settings).emission
+    emission = emit_plan(sixteen("native"), launcher, settings)
     return read_folder(write_emission(emission, tmp_path / "out"))
 
 
 @pytest.fixture(scope="module")
 def checker() -> Iterator[Checker]:
-    """All validators, warm from one target to the next."""
+    """All validators, warm from one back-end to the next."""
     for names in ASKED.values():
         for name in names:
             worker_or_skip(name).close()
@@ -72,16 +72,16 @@ def checker() -> Iterator[Checker]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("target", "places"),
+    ("backend", "places"),
     [("native", (LaunchSettings(), HOSTS, PLACED)), ("megatron", (HOSTS,)), ("deepspeed", (LaunchSettings(),))],
 )
-def test_every_launcher_of_every_target_is_taken(
-    checker: Checker, tmp_path: Path, target: str, places: tuple[LaunchSettings, ...]
+def test_every_launcher_of_every_back_end_is_taken(
+    checker: Checker, tmp_path: Path, backend: str, places: tuple[LaunchSettings, ...]
 ) -> None:
     for number, (launcher, names) in enumerate(ASKED.items()):
         for number_of_place, place in enumerate(places):
             try:
-                emission = emit_for_target(sixteen(), target, launcher, place).emission  # type: ignore[arg-type]
+                emission = emit_plan(sixteen(backend), launcher, place)  # type: ignore[arg-type]
             except BackEndRefused:
                 assert (launcher, place) == ("mpijob", HOSTS)
                 continue
@@ -93,19 +93,19 @@ def test_every_launcher_of_every_target_is_taken(
 
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(plan=plans(), launcher=st.sampled_from(sorted(LAUNCHERS)), target=st.sampled_from(["native", "megatron"]))
+@given(plan=plans(), launcher=st.sampled_from(sorted(LAUNCHERS)), backend=st.sampled_from(["native", "megatron"]))
 def test_random_plans_are_taken_and_read_back(
     workers: dict[str, Worker],
     tmp_path_factory: pytest.TempPathFactory,
     plan: Plan,
     launcher: LauncherName,
-    target: str,
+    backend: str,
 ) -> None:
     try:
-        emission = target_module(target).emit(plan, launcher)
+        emission = files_of(software(backend)).write(plan, launcher, software(backend).release.version)
     except BackEndRefused:
         return
-    strategy, layout = target_module(target).read_back(emission.files)
+    strategy, layout = files_of(software(backend)).read(emission.files)
     assert strategy == emission.plan.chosen()
     assert layout == layout_of(emission.plan)
     folder = read_folder(write_emission(emission, tmp_path_factory.mktemp("random") / "out"))
@@ -221,4 +221,4 @@ def test_ray_refuses_what_does_not_fit(tmp_path: Path) -> None:
 
 
 def test_all_validators_of_launchers_are_in_the_catalogue() -> None:
-    assert {name for names in ASKED.values() for name in names} <= set(VALIDATORS)
+    assert {name for names in ASKED.values() for name in names} <= set(validators())

@@ -14,13 +14,13 @@ from planner.backends.checking.environment import overlay
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.emission import Emission
 from planner.backends.emission.write import manifest
-from planner.backends.maxtext import emit
 from planner.backends.maxtext.config_keys import KEYS_OF_A_PLAN, KEYS_OF_THE_USER
 from planner.backends.maxtext.decoder_blocks import decoder_block, model_keys
 from planner.backends.maxtext.mesh_axes import KEYS
 from planner.backends.maxtext.read import parse_config
 from planner.backends.maxtext.validator import VALIDATOR, request
 from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION
+from planner.backends.maxtext.write import emit
 from planner.model.load import load_model
 from planner.strategy import Strategy
 from tests.maxtext_plans import random_emissions
@@ -43,6 +43,7 @@ def asked(emission: Emission) -> dict[str, Any]:
 
 def test_random_emissions_are_accepted_and_mean_what_the_plan_says(worker: Worker) -> None:
     seen: set[str] = set()
+    circular = 0
     for emission in random_emissions(40, seed=7):
         verdict = worker.ask(asked(emission))
         s = emission.plan.chosen()
@@ -54,8 +55,10 @@ def test_random_emissions_are_accepted_and_mean_what_the_plan_says(worker: Worke
         assert sizes.get("data", 1) * sizes.get("fsdp", 1) * sizes.get("expert", 1) == s.dp
         assert verdict.facts["global_batch_size"] == emission.plan.problem.workload.global_batch_size
         assert verdict.facts["num_pipeline_microbatches"] == (s.num_microbatches if s.pp > 1 else 0)
+        circular += s.vpp > 1
         seen |= {axis for axis, size in sizes.items() if size > 1}
     assert {"stage", "data", "fsdp", "expert", "tensor"} <= seen <= set(KEYS)
+    assert circular >= 3
 
 
 def test_every_key_that_a_plan_or_a_user_may_set_is_in_the_release(worker: Worker) -> None:

@@ -11,14 +11,16 @@ import pytest
 from planner.backends.checking.emitted import read_folder
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.write import write_emission
-from planner.backends.megatron_bridge import emit, read_back
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE
+from planner.backends.megatron_bridge.read import read_back
 from planner.backends.megatron_bridge.validator import request
+from planner.backends.megatron_bridge.write import emit
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
+from tests.round_trip import plans_of_the_space, question
 from tests.validators import worker_or_skip
 
 pytestmark = pytest.mark.slow
@@ -68,6 +70,20 @@ def test_what_we_emit_is_accepted_and_understood(name: str, tmp_path: Path, brid
     assert (facts["tp"], facts["pp"], facts["vpp"]) == (emitted.tp, emitted.pp, emitted.vpp)
     assert facts["data_parallel_size"] == emitted.dp
     assert facts["distributed_optimizer"] == (emitted.zero_stage >= 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "cluster", "devices"), [("llama-3.1-8b", "dgx-h100", 24), ("qwen3-30b-a3b", "dgx-b200", 16)]
+)
+def test_plans_of_the_space_are_accepted(
+    model: str, cluster: str, devices: int, tmp_path: Path, bridge: Worker
+) -> None:
+    found = list(plans_of_the_space(question(model, cluster, devices), "megatron-bridge", seed=2, wanted=5))
+    assert len(found) == 5
+    for index, plan in enumerate(found):
+        path = write_emission(emit(plan, "torchrun"), tmp_path / str(index))
+        verdict = bridge.ask(request(read_folder(path)))
+        assert verdict.accepted, (verdict, plan.chosen())
 
 
 EDITS: dict[str, tuple[str, str, str]] = {

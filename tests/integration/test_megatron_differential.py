@@ -14,7 +14,9 @@ from collections.abc import Iterator
 import pytest
 
 from planner.backends.checking.worker import Worker
-from planner.backends.megatron import project, rule_input, violations
+from planner.backends.megatron.recompute import cannot_recompute
+from planner.backends.megatron.space import TABLE
+from planner.backends.rules.rule import rule_input
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
@@ -24,6 +26,7 @@ from tests.megatron_models import REFUSED_MODELS
 from tests.megatron_verdicts import ask_megatron, disagreement
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
 from tests.plan_strategies import MODULES
+from tests.round_trip import as_spelled
 from tests.validators import worker_or_skip
 
 pytestmark = pytest.mark.slow
@@ -48,6 +51,9 @@ def random_strategy(draw: random.Random, model: ModelSpec) -> Strategy:
     orders: list[AxisOrder] = ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
     recompute = draw.choice(policies)
     modules = tuple(draw.sample(MODULES, draw.randint(1, 3))) if recompute == "selective" else ()
+    modules = tuple(module for module in modules if cannot_recompute(model, module) is None)
+    if recompute == "selective" and not modules:
+        recompute = "none"
     return Strategy(
         tp=tp,
         sp=tp > 1 and draw.random() < 0.7,
@@ -67,7 +73,7 @@ def random_strategy(draw: random.Random, model: ModelSpec) -> Strategy:
         recompute=recompute,
         recompute_modules=modules,
         optimizer_offload=draw.random() < 0.15,
-        activation_offload=draw.random() < 0.2,
+        activation_offload=recompute != "full" and draw.random() < 0.2,
         overlap_grad_reduce=draw.random() < 0.85,
         overlap_param_gather=draw.random() < 0.6,
         overlap_tp=draw.random() < 0.2,
@@ -77,7 +83,7 @@ def random_strategy(draw: random.Random, model: ModelSpec) -> Strategy:
 
 
 def random_plan(draw: random.Random) -> Plan:
-    """A projected plan: what would be emitted if no rule stood in the way."""
+    """What would be emitted if no rule stood in the way."""
     model = draw.choice(models())
     strategy = random_strategy(draw, model)
     samples = strategy.global_batch_size + draw.choice([0] * 19 + [1])
@@ -95,14 +101,14 @@ def random_plan(draw: random.Random) -> Plan:
     if draw.random() < 0.3:
         cuts = sorted(draw.randint(0, model.num_layers) for _ in range(strategy.num_chunks - 1))
         layers = [high - low for low, high in zip([0, *cuts], [*cuts, model.num_layers], strict=True)]
-    return project(make_plan(strategy, model, cluster, workload, layers))[0]
+    return as_spelled(make_plan(strategy, model, cluster, workload, layers), "megatron")
 
 
 def compare(worker: Worker, seed: int) -> tuple[str, str | None]:
     """Where Megatron stopped, and how that differs from what our rules say."""
     plan = random_plan(random.Random(seed))
     answer = ask_megatron(worker, plan)
-    return answer.stage, disagreement(answer, plan, violations(rule_input(plan)))
+    return answer.stage, disagreement(answer, plan, TABLE.violations(rule_input(plan)))
 
 
 @pytest.fixture(scope="module")

@@ -15,17 +15,18 @@ import pytest
 
 from planner.backends.checking.environment import overlay
 from planner.backends.emission.write import write_emission
-from planner.backends.megatron import emit, project
+from planner.backends.megatron.write import emit
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_plan
 from tests.rank_launch import cpu_environment, launched, torchrun
+from tests.round_trip import as_spelled
 from tests.validators import worker_or_skip
 from tests.warm_python.interpreters import NATIVE, WarmPythons
 
 pytestmark = pytest.mark.slow
-SCRIPT = Path(__file__).parents[2] / "planner" / "run" / "workers" / "megatron_train.py"
+SCRIPT = Path(__file__).parents[2] / "planner" / "backends" / "megatron" / "tiny_run_worker.py"
 SAMPLES, STEPS, TOLERANCE = 8, 3, 1e-5
 ATTENTION = AttentionSpec(num_heads=4, num_kv_heads=2, head_dim=16, v_head_dim=16)
 DENSE = ModelSpec(
@@ -88,8 +89,7 @@ def emitted(run: Run, folder: Path) -> Path:
         layers_per_chunk=run.layers,
         recompute_layers_per_chunk=run.recompute,
     )
-    plan, _ = project(wanted)
-    write_emission(emit(plan, "torchrun"), folder)
+    write_emission(emit(as_spelled(wanted, "megatron"), "torchrun"), folder)
     data = folder / "data.args"
     data.write_text(data.read_text().replace("--lr 1e-4", "--lr 1e-2"))
     return folder

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from planner.backends.emission.write import write_emission
-from planner.backends.native import emit, violations
+from planner.backends.native.space import violations
+from planner.backends.native.write import emit
 from planner.backends.rules.rule import rule_input
 from planner.plan import Plan
 from planner.strategy import Strategy
@@ -39,6 +40,8 @@ def _strategy(**switches: Any) -> Strategy:
     # Dispatch on the CPU costs per call, so tp, cp and experts run few larger micro-batches.
     few = max(switches.get(axis, 1) for axis in ("tp", "cp", "ep")) > 1
     size = switches.setdefault("micro_batch_size", (2 if dp > 1 else 4) if few else 1)
+    # torch's stages reduce gradients behind the last backward pass.
+    switches.setdefault("overlap_grad_reduce", switches.get("pp", 1) == 1)
     return Strategy(**{"num_microbatches": 8 // dp // size, **switches})
 
 

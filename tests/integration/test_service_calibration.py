@@ -13,8 +13,8 @@ from api.client.question_body import body_of
 from planner.backends import megatron
 from planner.backends.registry import with_files
 from planner.calibration.document import Calibration
-from planner.calibration.factors import Factors
 from planner.calibration.folder import calibrations_folder, keep
+from planner.factors import Factors
 from planner.problem import Problem
 from tests.board_in_memory import MemoryBoard
 from tests.running_service import question, service

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.emitted_configs import folder_of
 from planner.backends.checking.worker import Worker
-from planner.backends.native import emit
 from planner.backends.native.validator import VALIDATOR
+from planner.backends.native.write import emit
 from planner.errors import ValidatorUnavailable
 from planner.model.load import load_model
 from planner.problem import Constraints, Problem, Workload
@@ -85,7 +85,7 @@ def test_random_plans_are_accepted(torch_worker: Worker) -> None:
             model=load_model(name),
             cluster=load_cluster("dgx-h100", 64),
             workload=Workload(global_batch_size=128, sequence_length=4096),
-            constraints=Constraints(target="native"),
+            constraints=Constraints(backends=("native",)),
         )
         for plan in list(random_plans(problem, 3, 40))[:12]:
             verdict = torch_worker.ask(VALIDATOR.request(folder_of(emit(plan, "torchrun"))))

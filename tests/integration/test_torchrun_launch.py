@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.launch.spec import LaunchSpec, launch_files
+from planner.backends.launch.launchers import launch_files
+from planner.backends.launch.spec import LaunchSpec
 
 pytestmark = pytest.mark.slow
 RANK_SCRIPT = '#!/usr/bin/env bash\necho "$RANK $LOCAL_RANK $WORLD_SIZE $WORD $*" > "rank-$RANK"\n'

@@ -16,7 +16,7 @@ from tests.search_problems import Size, random_problem
 
 @pytest.mark.parametrize("seed", range(3000, 3010))
 def test_the_search_finds_the_best_calibrated_plan(seed: int) -> None:
-    problem = calibrated(random_problem(seed, Size(max_devices=8, max_layers=5, max_batch=8), "any"), seed)
+    problem = calibrated(random_problem(seed, Size(max_devices=8, max_layers=5, max_batch=8), "unrestricted"), seed)
     best, _ = exhaustive_best(problem)
     if best is None:
         with pytest.raises(NoFeasiblePlan):

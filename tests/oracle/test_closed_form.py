@@ -71,6 +71,16 @@ def test_exact_for_equal_stages(schedule: ScheduleName, vpps: tuple[int, ...], w
     assert checked > 20
 
 
+def test_exact_for_a_backward_pass_that_is_not_split() -> None:
+    """DualPipeV as DeepSpeed runs it (0.19.8, runtime/pipe/schedule.py): weight gradients stay inside the pass."""
+    for p, v, m, g in sizes("dualpipev", (2,)):
+        ran = simulate(cached_graph("dualpipev", p, v, m, g), 1.0, 2.0, 0.0)
+        formula = pipeline_makespan_s("dualpipev", m, p, v, g, p * 6.0, 6.0, 0.0, 0.0)
+        assert float(formula) == pytest.approx(ran.makespan_s, rel=1e-12), (p, m)
+        split = simulate(cached_graph("dualpipev", p, v, m, g), 1.0, 2.0, 1.0)
+        assert split.makespan_s < ran.makespan_s or p == 1
+
+
 def test_textbook_formulas() -> None:
     """The formulas as the papers print them: F = 1, B = 2, W = 1 a device, p = 4, m = 8."""
     p, m, f, b, w = 4, 8, 1.0, 2.0, 1.0

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from planner.backends.asked import physics_of
 from planner.communication_bill import communication_bill
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
@@ -117,7 +118,9 @@ def sent(plan: Plan, ranks: list[dict[str, Any]], stage: int) -> tuple[Bytes, By
 
 def bill(plan: Plan, stage: int) -> Bytes:
     return {
-        (line.axis, line.operation): line.bytes_per_step for line in communication_bill(plan) if line.stage == stage
+        (line.axis, line.operation): line.bytes_per_step
+        for line in communication_bill(plan, physics_of(plan))
+        if line.stage == stage
     }
 
 
@@ -136,7 +139,7 @@ def test_what_is_sent_is_what_is_billed(name: str, recorded: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_group_has_the_size_that_the_bill_says(name: str, recorded: dict[str, Any]) -> None:
-    sizes = {(line.axis, line.group_size) for line in communication_bill(PLANS[name])}
+    sizes = {(line.axis, line.group_size) for line in communication_bill(PLANS[name], physics_of(PLANS[name]))}
     assert {(line[0], line[2]) for rank in recorded[name] for line in rank["lines"]} == sizes
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from planner.backends.megatron import emit, rule_input, violations
+from planner.backends.megatron.space import TABLE
+from planner.backends.megatron.write import emit
+from planner.backends.rules.rule import rule_input
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.megatron_args import megatron_job
 from planner.model.spec import ModelSpec
@@ -33,7 +35,7 @@ def test_arguments_describe_the_model_or_it_is_refused(name: str) -> None:
     model = builtin_model(name)
     workload = Workload(global_batch_size=1, sequence_length=min(model.max_sequence_length, 4096))
     plan = make_plan(Strategy(), model, workload=workload)
-    found = {finding.rule for finding in violations(rule_input(plan))}
+    found = {finding.rule for finding in TABLE.violations(rule_input(plan))}
     if name in REFUSED_MODELS:
         assert f"megatron.{REFUSED_MODELS[name]}" in found
         return

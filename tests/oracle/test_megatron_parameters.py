@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from planner.backends.asked import inside
 from planner.backends.checking.worker import Worker
-from planner.backends.megatron import project, rule_input, violations
 from planner.backends.megatron.layout import is_even
+from planner.backends.megatron.space import TABLE
 from planner.backends.megatron.vocabulary import padding_parameters
+from planner.backends.registry import software
+from planner.backends.rules.rule import rule_input
 from planner.model.builtin import builtin_model
 from planner.plan import Plan
 from planner.problem import Problem, Workload
@@ -70,9 +73,9 @@ def planned(name: str, strategy: Strategy, layers: tuple[int, ...] | None) -> Pl
     workload = Workload(
         global_batch_size=strategy.global_batch_size, sequence_length=min(model.max_sequence_length, 4096)
     )
-    problem = Problem(model=model, cluster=make_cluster(WORLD_SIZE), workload=workload)
-    plan, _ = project(estimate(problem, strategy, layers))
-    assert violations(rule_input(plan)) == []
+    problem = inside(Problem(model=model, cluster=make_cluster(WORLD_SIZE), workload=workload), software("megatron"))
+    plan = estimate(problem, strategy, layers)
+    assert TABLE.violations(rule_input(plan)) == []
     return plan
 
 

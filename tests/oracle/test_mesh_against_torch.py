@@ -29,7 +29,7 @@ def test_native_order_is_the_row_major_device_mesh(world_of_48: int) -> None:
     strategy = Strategy(tp=2, cp=2, dp_shard=2, dp_replicate=3, pp=2)
     names = ("pp", "dp_replicate", "dp_shard", "cp", "tp")
     theirs = init_device_mesh("cpu", (2, 3, 2, 2, 2), mesh_dim_names=names)
-    ours = build_mesh(strategy, load_cluster("dgx-h100", world_of_48), "native")
+    ours = build_mesh(strategy, load_cluster("dgx-h100", world_of_48))
     here = theirs.get_coordinate()
     assert here is not None
     for dim, axis in enumerate(names):
@@ -46,7 +46,7 @@ def test_native_expert_order_is_the_row_major_sparse_mesh(world_of_48: int) -> N
     strategy = Strategy(tp=2, dp_shard=4, dp_replicate=3, pp=2, ep=4)
     names = ("pp", "dp_replicate", "efsdp", "ep")
     theirs = init_device_mesh("cpu", (2, 3, 2, 4), mesh_dim_names=names)
-    ours = build_mesh(strategy, load_cluster("dgx-h100", world_of_48), "native")
+    ours = build_mesh(strategy, load_cluster("dgx-h100", world_of_48))
     for name, axis in (("ep", "ep"), ("efsdp", "edp_shard"), ("dp_replicate", "edp_replicate"), ("pp", "pp")):
         dim = names.index(name)
         rows = theirs.mesh.movedim(dim, -1).reshape(-1, theirs.size(dim)).tolist()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 
-from planner.cost.hardware import problem_hardware
+from planner.backends.asked import problem_hardware
+from planner.backends.registry import physics_by_name
+from planner.cost.hardware import problem_hardware as hardware_under
 from planner.errors import NoFeasiblePlan
 from planner.plan import Plan
-from planner.problem import Problem, Target
+from planner.problem import UNRESTRICTED, Problem
 from planner.search.branch import Search
 from planner.search.evaluate import evaluate_split
 from planner.search.find import find_plan
@@ -60,15 +60,22 @@ def _within_limits(plan: Plan) -> None:
 
 @pytest.mark.parametrize("seed", range(900, 915))
 def test_the_plan_is_the_optimum_of_measured_times_as_well(seed: int) -> None:
-    problem = random_problem(seed, SMALL, "any")
+    problem = random_problem(seed, SMALL, UNRESTRICTED)
     _agree(problem.model_copy(update={"profile": random_profile(problem, seed)}))
 
 
 @pytest.mark.parametrize("seed", range(940, 946))
-@pytest.mark.parametrize("framework", ["megatron-deepspeed", "nanotron", "nemo", "torchtitan"])
-def test_the_plan_is_the_optimum_of_a_framework_with_traits_as_well(framework: str, seed: int) -> None:
-    problem = random_problem(seed, SMALL, "any")
-    _agree(problem.model_copy(update={"framework": framework}))
+@pytest.mark.parametrize("physics", sorted(set(physics_by_name()) - {"tuned"}))
+def test_the_optimum_is_found_under_the_physics_of_every_back_end(physics: str, seed: int) -> None:
+    problem = random_problem(seed, SMALL, UNRESTRICTED)
+    hardware = hardware_under(problem, physics_by_name()[physics])
+    best, _ = exhaustive_best(problem, hardware=hardware)
+    found = Search(problem, hardware, QUICK).run()
+    assert found.complete
+    assert (found.best is None) == (best is None)
+    if found.best is not None and best is not None:
+        assert found.best.step_time_s == pytest.approx(best.step_time_s, rel=1e-9), best
+        assert found.lower_bound_s == found.best.step_time_s
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -77,10 +84,9 @@ def test_nothing_beats_the_plan_of_a_small_problem(seed: int) -> None:
 
 
 def test_the_small_problems_are_of_every_kind() -> None:
-    """The oracle is only worth its name if its problems differ: targets, devices, with and without a plan."""
+    """The oracle is only worth its name if its problems differ: back-ends, devices, with and without a plan."""
     problems = [random_problem(seed, SMALL) for seed in range(40)]
-    targets = Counter(problem.constraints.target for problem in problems)
-    assert len(targets) == 4
+    assert len({problem.constraints.backends for problem in problems}) == 4
     assert len({problem.cluster.num_devices for problem in problems}) >= 4
     assert len({len(problem.model.layer_kinds) for problem in problems}) == 2
     assert {problem.model.mtp is not None for problem in problems} == {True, False}
@@ -89,7 +95,7 @@ def test_the_small_problems_are_of_every_kind() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_declared_space_is_what_the_search_enumerates(seed: int) -> None:
     """Search and oracle count the same strategies: nothing is dropped that no rule names."""
-    problem = random_problem(100 + seed, SMALL, "any")
+    problem = random_problem(100 + seed, SMALL, UNRESTRICTED)
     hardware = problem_hardware(problem)
     space = Search(problem, hardware, QUICK).space
     cores = space.cores
@@ -113,13 +119,13 @@ def test_nothing_beats_the_plan_of_many_problems(batch: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["any", "megatron", "deepspeed", "native"])
-def test_nothing_beats_the_plan_inside_a_target(target: Target) -> None:
-    with_plan = sum(_agree(random_problem(seed, LARGER, target)) for seed in range(2000, 2012))
+@pytest.mark.parametrize("backend", [UNRESTRICTED, "megatron", "deepspeed", "native"])
+def test_nothing_beats_the_plan_inside_a_back_end(backend: str) -> None:
+    with_plan = sum(_agree(random_problem(seed, LARGER, backend)) for seed in range(2000, 2012))
     assert with_plan >= 4
 
 
 @pytest.mark.slow
 def test_nothing_beats_the_plan_on_sixteen_devices() -> None:
-    with_plan = sum(_agree(random_problem(seed, WIDE, "any")) for seed in range(3000, 3030))
+    with_plan = sum(_agree(random_problem(seed, WIDE, UNRESTRICTED)) for seed in range(3000, 3030))
     assert with_plan >= 10

@@ -8,7 +8,7 @@ import statistics
 import pytest
 
 from planner.errors import NoFeasiblePlan
-from planner.problem import Constraints
+from planner.problem import UNRESTRICTED, Constraints
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from tests.search_problems import Size, random_problem
@@ -21,7 +21,9 @@ def _errors(schedule: str, seeds: range) -> list[float]:
     errors = []
     for seed in seeds:
         pins: dict[str, int | str | bool] = {"schedule": schedule, "cp": 1, "pp": random.Random(seed).choice([2, 4])}
-        problem = random_problem(seed, SIZE, "any").model_copy(update={"constraints": Constraints(pins=pins)})
+        problem = random_problem(seed, SIZE, UNRESTRICTED).model_copy(
+            update={"constraints": Constraints(backends=(UNRESTRICTED,), pins=pins)}
+        )
         try:
             plan = find_plan(problem, SearchOptions(top_k=0))
         except NoFeasiblePlan:

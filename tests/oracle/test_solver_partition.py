@@ -122,3 +122,23 @@ def test_the_same_tables_give_the_same_dealing() -> None:
             for draw in (random.Random(seed), random.Random(seed))
         )
         assert first == second
+
+
+def test_the_only_dealing_is_found_under_every_cutoff_above_it() -> None:
+    """Sums of the same stages in another order differ in their last digits; the limits leave room for that."""
+    for seed in range(200):
+        draw = np.random.default_rng(seed)
+        stages = int(draw.integers(2, 9))
+        add = draw.uniform(1e-4, 1e-2, size=(stages, stages + 1, 1))
+        add[:, stages] = np.inf
+        tail = draw.uniform(0.1, 0.2, size=add.shape)
+        tables = PartitionTables(add=add, peak=add, tail1=tail, tail2=np.zeros_like(add), low=1)
+
+        def objective(total: Array, peak: Array, tail1: Array, tail2: Array) -> Array:
+            return np.asarray(total + peak + tail1 + tail2)
+
+        free = partition(tables, objective)
+        assert free is not None
+        limited = partition(tables, objective, free.objective * (1 + 1e-9))
+        assert limited is not None
+        assert limited.counts == free.counts

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+import pytest
 from hypothesis import strategies as st
 
-from planner.backends.accelerate import emit, project, read_back, rule_input, violations
+from planner.backends.accelerate.read import read_back
+from planner.backends.accelerate.space import violations
+from planner.backends.accelerate.write import emit
+from planner.backends.rules.rule import rule_input
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.drawn_from_space import drawn_plans, question
 from tests.plan_factory import make_cluster, make_model, make_plan
 from tests.plan_strategies import plans
-from tests.round_trip import assert_needs_no_second_projection, assert_same_fields, outcomes_of_reading_back
+from tests.round_trip import as_spelled, assert_comes_back, outcomes_of_reading_back
 
 
 @st.composite
@@ -52,28 +56,24 @@ def near_accelerate_plans(draw: st.DrawFn) -> Plan:
 def test_reading_back_gives_the_emitted_plan() -> None:
     deepspeed_files: list[bool] = []
     outcomes = outcomes_of_reading_back(
-        st.one_of(near_accelerate_plans(), near_accelerate_plans(), plans()),
+        st.one_of(near_accelerate_plans(), near_accelerate_plans(), plans()).map(
+            lambda plan: as_spelled(plan, "accelerate")
+        ),
         lambda plan: emit(plan, "torchrun"),
         read_back,
-        refusals=lambda plan: violations(rule_input(project(plan)[0])),
+        refusals=lambda plan: violations(rule_input(plan)),
         each=lambda emission: deepspeed_files.append("ds_config.json" in emission.files),
+        max_examples=600,
     )
-    assert outcomes["emitted"] >= 80, outcomes
-    assert outcomes["as wanted"] >= 10, outcomes
+    assert outcomes["emitted"] >= 40, outcomes
     assert outcomes["refused"] >= 20, outcomes
-    assert sum(deepspeed_files) >= 10, outcomes
+    assert sum(deepspeed_files) >= 5, outcomes
 
 
-@given(st.one_of(near_accelerate_plans(), plans()))
-def test_a_projected_plan_needs_no_projection(plan: Plan) -> None:
-    assert_needs_no_second_projection(project, plan)
-
-
-@given(st.one_of(near_accelerate_plans(), plans()))
-def test_a_projection_leaves_no_rule_that_it_should_repair(plan: Plan) -> None:
-    projected = project(plan)[0]
-    left = {finding.rule for finding in violations(rule_input(projected), model_too=False)}
-    repairable = {f"accelerate.P{number}" for number in range(1, 8)} | {"accelerate.D2"}
-    assert not left & repairable
-    before, after = plan.chosen(), projected.chosen()
-    assert_same_fields(before, after, "tp cp ep pp dp world_size micro_batch_size num_microbatches")
+@pytest.mark.parametrize(
+    ("model", "devices"), [("llama-3.1-8b", 1), ("llama-3.1-8b", 16), ("mixtral-8x7b", 32), ("llama-3.1-70b", 64)]
+)
+def test_every_plan_of_the_space_is_written_and_comes_back(model: str, devices: int) -> None:
+    problem = question(model, "dgx-h200", devices)
+    seen = [assert_comes_back(plan) for plan in drawn_plans(problem, "accelerate", wanted=12)]
+    assert len(seen) >= 3

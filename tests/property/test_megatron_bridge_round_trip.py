@@ -1,40 +1,62 @@
-"""Reading Megatron-Bridge's overrides back gives the emitted plan, for random plans, expressible or not."""
+"""Reading Megatron-Bridge's overrides back gives the plan: random plans, legal or not, and every plan of the space."""
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from functools import partial
 
+import pytest
+from hypothesis import strategies as st
+
+from planner.backends.emission.emission import Emission
 from planner.backends.megatron.arguments import parse_arguments, write_arguments
 from planner.backends.megatron.flags import sections
-from planner.backends.megatron_bridge import emit, project, read_back, rule_input, violations
 from planner.backends.megatron_bridge.fields import SPOKEN_OTHERWISE
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, arguments_of, parse_overrides
-from planner.errors import BackEndRefused
-from planner.plan import Plan
+from planner.backends.megatron_bridge.read import read_back
+from planner.backends.megatron_bridge.space import TABLE
+from planner.backends.megatron_bridge.write import emit
+from planner.backends.rules.rule import rule_input
 from tests.plan_strategies import plans
-from tests.round_trip import outcomes_of_reading_back
+from tests.round_trip import (
+    as_spelled,
+    assert_comes_back,
+    outcomes_of_reading_back,
+    plans_of_the_space,
+    question,
+)
+
+OURS = partial(as_spelled, backend="megatron-bridge")
 
 
-def test_reading_back_gives_the_emitted_plan() -> None:
-    outcomes = outcomes_of_reading_back(
-        plans(),
-        lambda plan: emit(plan, "torchrun"),
-        read_back,
-        refusals=lambda plan: violations(rule_input(project(plan)[0])),
-    )
-    assert outcomes["emitted"] >= 120, outcomes
-    assert outcomes["as wanted"] >= 10, outcomes
-
-
-@given(plans())
-@settings(max_examples=100)
-def test_the_overrides_say_every_flag_of_megatron_that_has_a_word(plan: Plan) -> None:
-    try:
-        emission = emit(plan, "torchrun")
-    except BackEndRefused:
-        return
+def says_every_flag(emission: Emission) -> None:
+    """The overrides say every flag of Megatron that has a word."""
     said, environment = parse_overrides(emission.files[OVERRIDES_FILE])
     flags = parse_arguments(write_arguments(sections(emission.plan)))
     meant = {flag: words for flag, words in flags.items() if flag not in SPOKEN_OTHERWISE}
     assert dict(arguments_of(said)) == meant
     assert environment == emission.environment
+
+
+def test_reading_back_gives_the_emitted_plan() -> None:
+    sayable = plans(("1f1b", "interleaved"), one_setting=True)
+    outcomes = outcomes_of_reading_back(
+        st.one_of(sayable, sayable, plans()).map(OURS),
+        lambda plan: emit(plan, "torchrun"),
+        read_back,
+        refusals=lambda plan: TABLE.violations(rule_input(plan)),
+        each=says_every_flag,
+    )
+    assert outcomes["emitted"] >= 60, outcomes
+    assert outcomes["refused"] >= 60, outcomes
+
+
+@pytest.mark.parametrize(
+    ("model", "cluster", "devices"),
+    [("llama-3.1-8b", "dgx-h100", 24), ("qwen3-30b-a3b", "dgx-b200", 16), ("deepseek-v2", "dgx-h100", 96)],
+)
+def test_every_plan_of_the_space_comes_back(model: str, cluster: str, devices: int) -> None:
+    asked = question(model, cluster, devices)
+    found = [assert_comes_back(plan) for plan in plans_of_the_space(asked, "megatron-bridge", seed=1, wanted=10)]
+    assert len(found) == 10
+    for emission in found:
+        says_every_flag(emission)

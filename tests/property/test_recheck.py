@@ -10,7 +10,7 @@ import pytest
 from planner.errors import NoFeasiblePlan
 from planner.model.builtin import builtin_model
 from planner.plan import Plan
-from planner.problem import Constraints, Objective, Problem, Workload
+from planner.problem import UNRESTRICTED, Constraints, Objective, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.recheck import OF_THE_SEARCH, recheck_plan
@@ -37,7 +37,9 @@ def question() -> Problem:
         model=builtin_model("llama-3.1-70b"),
         cluster=make_cluster(32),
         workload=Workload(global_batch_size=128, sequence_length=32768),
-        constraints=Constraints(pins={"tp": 4, "pp": 4, "cp": 1, "recompute": "full", "zero_stage": 1}),
+        constraints=Constraints(
+            backends=(UNRESTRICTED,), pins={"tp": 4, "pp": 4, "cp": 1, "recompute": "full", "zero_stage": 1}
+        ),
     )
 
 
@@ -125,7 +127,7 @@ def test_fewer_devices_are_an_answer_where_cost_is_minimised() -> None:
         cluster=make_cluster(16),
         workload=Workload(global_batch_size=16, sequence_length=2048),
         objective=Objective(minimize="cost", price_per_device_hour=2.0),
-        constraints=Constraints(pins={"tp": 1, "cp": 1, "micro_batch_size": 1}),
+        constraints=Constraints(backends=(UNRESTRICTED,), pins={"tp": 1, "cp": 1, "micro_batch_size": 1}),
     )
     plan = find_plan(problem, SearchOptions(top_k=0))
     recheck_plan(plan, problem)
@@ -133,10 +135,10 @@ def test_fewer_devices_are_an_answer_where_cost_is_minimised() -> None:
 
 def test_a_plan_that_breaks_a_pin_or_a_limit_is_refused(found: Plan, question: Problem) -> None:
     for constraints, says in (
-        (Constraints(pins={"tp": 8}), "tp is 4, pinned to 8"),
-        (Constraints(forbids=("recompute",)), "pinned to none"),
-        (Constraints(max_step_time_s=found.step_time_s / 2), "are allowed"),
-        (Constraints(memory_margin_fraction=0.9), "bytes of"),
+        (Constraints(backends=(UNRESTRICTED,), pins={"tp": 8}), "tp is 4, pinned to 8"),
+        (Constraints(backends=(UNRESTRICTED,), forbids=("recompute",)), "pinned to none"),
+        (Constraints(backends=(UNRESTRICTED,), max_step_time_s=found.step_time_s / 2), "are allowed"),
+        (Constraints(backends=(UNRESTRICTED,), memory_margin_fraction=0.9), "bytes of"),
     ):
         asked = question.model_copy(update={"constraints": constraints})
         with pytest.raises(CheckFailed, match=says):
@@ -144,7 +146,7 @@ def test_a_plan_that_breaks_a_pin_or_a_limit_is_refused(found: Plan, question: P
 
 
 def test_a_search_that_is_told_to_stop_keeps_its_best_plan(question: Problem) -> None:
-    asked = question.model_copy(update={"constraints": Constraints()})
+    asked = question.model_copy(update={"constraints": Constraints(backends=(UNRESTRICTED,))})
     incumbents: list[float] = []
     options = SearchOptions(top_k=0, stop=lambda: bool(incumbents))
     plan = find_plan(asked, options, lambda state: incumbents.append(state.incumbent_s) if state.incumbent_s else None)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from planner.backends.known_physics import FRAMEWORKS
+from planner.backends.registry import physics_by_name
 from planner.candidate import Split
-from planner.cost.hardware import problem_hardware
+from planner.cost.hardware import Hardware
+from planner.cost.hardware import problem_hardware as hardware_under
 from planner.model.load import load_model
-from planner.problem import Problem, Workload
+from planner.problem import UNRESTRICTED, Problem, Workload
 from planner.search.bound import BoundTerms
 from planner.search.branch import split_rules
 from planner.search.evaluate import evaluate_split
@@ -71,12 +72,12 @@ def _layout_bounds_s(problem: Problem, outcomes: Outcomes, cutoff_s: float = np.
 
 
 def _problem(seed: int, *, with_factors: bool = False) -> Problem:
-    problem = random_problem(seed, SMALL, "any")
+    problem = random_problem(seed, SMALL, UNRESTRICTED)
     return calibrated(problem, seed) if with_factors else problem
 
 
-def _check_time(problem: Problem) -> int:
-    outcomes = all_outcomes(problem)
+def _check_time(problem: Problem, hardware: Hardware | None = None) -> int:
+    outcomes = all_outcomes(problem, hardware)
     if len(outcomes.rows) == 0:
         return 0
     limit = _usable_bytes(outcomes, problem.constraints.memory_margin_fraction)
@@ -111,8 +112,8 @@ def _check_cutoff(problem: Problem) -> None:
         assert (bounds[faster] * ROUNDING <= outcomes.fastest_s[faster]).all()
 
 
-def _check_memory(problem: Problem) -> None:
-    outcomes = all_outcomes(problem)
+def _check_memory(problem: Problem, hardware: Hardware | None = None) -> None:
+    outcomes = all_outcomes(problem, hardware)
     if len(outcomes.rows) == 0:
         return
     cores = _plainest(outcomes.rows, "relief", *SHARDING, *CORE)
@@ -154,27 +155,27 @@ def test_bounds_hold_with_a_calibration(seed: int) -> None:
     _check_memory(problem)
 
 
-@pytest.mark.parametrize("framework", sorted(FRAMEWORKS))
-def test_bounds_hold_with_the_traits_of_every_framework(framework: str) -> None:
+@pytest.mark.parametrize("physics", sorted(physics_by_name()))
+def test_bounds_hold_under_the_physics_of_every_back_end(physics: str) -> None:
     for seed in range(1020, 1024):
-        problem = _problem(seed).model_copy(update={"framework": framework})
-        _check_time(problem)
-        _check_memory(problem)
+        problem = _problem(seed)
+        hardware = hardware_under(problem, physics_by_name()[physics])
+        _check_time(problem, hardware)
+        _check_memory(problem, hardware)
 
 
-@pytest.mark.parametrize("framework", ["tuned", "torchtitan"])
-def test_a_deep_model_sharded_with_its_optimizer_on_the_host_is_not_ruled_out(framework: str) -> None:
+@pytest.mark.parametrize("physics", ["tuned", "torchtitan"])
+def test_a_deep_model_sharded_with_its_optimizer_on_the_host_is_not_ruled_out(physics: str) -> None:
     """Where the states of many layers outweigh what is gathered of one, nothing hides a wrong state a parameter."""
     problem = Problem(
         model=load_model("llama-3.1-70b"),
         cluster=load_cluster("aws-p5"),
         workload=Workload(global_batch_size=8, sequence_length=2048),
-        framework=framework,
     )
     strategy = Strategy(
         dp_shard=8, zero_stage=3, num_microbatches=1, optimizer_offload=True, recompute="full", tp=1, pp=1
     )
-    context = strategy_context(problem, problem_hardware(problem), strategy)
+    context = strategy_context(problem, hardware_under(problem, physics_by_name()[physics]), strategy)
     layers = problem.model.num_layers
     leaf = evaluate_split(context, Split(chunk_layers=(layers,), relieved=(layers,)))
     core = _plainest(context.row, "relief", *SHARDING, *CORE)

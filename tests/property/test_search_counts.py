@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import MeshwrightError
-from planner.problem import Constraints, Target
+from planner.problem import Constraints
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from tests.search_problems import random_problem
@@ -23,11 +23,11 @@ def test_solved_and_pruned_make_all(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", ["megatron", "native", "deepspeed"])
-def test_it_holds_inside_a_target(target: Target) -> None:
+@pytest.mark.parametrize("backends", [("megatron",), ("native",), ("deepspeed",), ("native", "torchtitan")])
+def test_it_holds_without_pins_and_over_several_back_ends(backends: tuple[str, ...]) -> None:
     plans = 0
     for seed in range(30, 34):
-        problem = random_problem(seed).model_copy(update={"constraints": Constraints(target=target)})
+        problem = random_problem(seed).model_copy(update={"constraints": Constraints(backends=backends)})
         try:
             report = find_plan(problem).search
         except MeshwrightError:

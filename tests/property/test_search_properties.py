@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from importlib import import_module
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.backends.asked import software_of, the_software
+from planner.backends.emission.emit import emit_plan
+from planner.backends.emission.layout import chunks_in_model_order, layout_of
+from planner.backends.registry import files_of, names_with_files
 from planner.cost.hardware import hardware_of
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan
-from planner.problem import Problem, Target
+from planner.problem import Problem
 from planner.search.branch import Search
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
@@ -32,6 +35,17 @@ def _plan(problem: Problem, options: SearchOptions = QUICK) -> Plan | None:
         return find_plan(problem, options)
     except NoFeasiblePlan:
         return None
+
+
+def _on_its_devices(problem: Problem) -> Problem:
+    """The problem on devices of a maker that its one back-end trains on."""
+    vendors = the_software(problem).backend.vendors
+    pool = problem.cluster.pools[0]
+    if pool.device.vendor in vendors:
+        return problem
+    return _with_pool(
+        problem, pool.model_copy(update={"device": pool.device.model_copy(update={"vendor": min(vendors)})})
+    )
 
 
 def _with_pool(problem: Problem, pool: Pool) -> Problem:
@@ -152,11 +166,12 @@ def test_pins_and_forbids_are_respected(seed: int) -> None:
 
 
 @EXAMPLES
-@given(seed=SEEDS, target=st.sampled_from(["megatron", "deepspeed", "native"]))
-def test_a_plan_for_a_target_passes_its_rules(seed: int, target: Target) -> None:
-    plan = _plan(random_problem(seed, SMALL, target))
+@given(seed=SEEDS, backend=st.sampled_from(names_with_files()))
+def test_a_plan_of_a_back_end_passes_its_rules(seed: int, backend: str) -> None:
+    plan = _plan(_on_its_devices(random_problem(seed, SMALL, backend)))
     if plan is not None:
-        rules = import_module(f"planner.backends.emission.{target}.rules").rules()
+        assert plan.backend == backend
+        rules = software_of(plan).release.space.rules.over_plans()
         assert [message for rule in rules if (message := rule.check(plan)) is not None] == []
 
 
@@ -231,11 +246,14 @@ def test_a_time_limit_gives_a_plan_with_its_gap_or_says_that_it_was_too_short(se
 
 
 @settings(max_examples=16)
-@given(seed=SEEDS, target=st.sampled_from(["megatron", "deepspeed", "native"]))
-def test_what_a_target_gives_up_of_a_plan_made_for_it_costs_nothing(seed: int, target: Target) -> None:
-    """Its projection only changes switches that make no difference, so that the plan's numbers stay true."""
-    plan = _plan(random_problem(seed, SMALL, target))
+@given(seed=SEEDS, backend=st.sampled_from(names_with_files()))
+def test_the_files_of_a_plan_say_all_of_it(seed: int, backend: str) -> None:
+    """Written and read back, a searched plan is the same strategy on the same layers, at the step time it was found."""
+    plan = _plan(_on_its_devices(random_problem(seed, SMALL, backend)))
     if plan is not None:
-        projected, notes = import_module(f"planner.backends.emission.{target}.project").project(plan)
-        again = estimate(plan.problem, projected.chosen())
-        assert again.step_time_s == pytest.approx(plan.step_time_s, rel=1e-9), notes
+        files = files_of(software_of(plan))
+        strategy, layout = files.read(emit_plan(plan, "torchrun").files)
+        assert strategy == plan.chosen()
+        assert layout == layout_of(plan)
+        dealt = tuple(chunk.num_layers for chunk in chunks_in_model_order(layout))
+        assert estimate(plan.problem, strategy, dealt).step_time_s == pytest.approx(plan.step_time_s, rel=1e-9)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.backends.accelerate.physics import ACCELERATE
 from planner.backends.accelerate.space import SPACE
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.backend import BackEnd, Files, Release
-from planner.backends.pytorch_fsdp.physics import AUTOMODEL
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -34,7 +34,7 @@ BACKEND = BackEnd(
     name="accelerate",
     title="Accelerate",
     summary="Hugging Face Accelerate: FSDP2, DeepSpeed or DDP around Hugging Face models",
-    releases=(Release(ACCELERATE_VERSION, SPACE, AUTOMODEL),),
+    releases=(Release(ACCELERATE_VERSION, SPACE, ACCELERATE),),
     vendors=frozenset({"NVIDIA", "AMD"}),
     files=_files,
     validators=_validators,

@@ -65,7 +65,7 @@ KEYS: dict[str, frozenset[str] | None] = {
 
 
 def accelerate_config(plan: Plan, num_nodes: int) -> dict[str, Any]:
-    """The document of a projected plan."""
+    """The document of a plan."""
     s, workload = plan.chosen(), plan.problem.workload
     kind = way(s)
     config: dict[str, Any] = {"compute_environment": "LOCAL_MACHINE", "distributed_type": kind}

@@ -1,26 +1,24 @@
 """Which plans does Accelerate 1.15.0 refuse, or run differently?  Small functions over a ``RuleInput``.
 
 Letters: A Accelerate, torch or transformers refuse (at launch, in ``ParallelismConfig`` or at the first step);
-D DeepSpeed's rules on the way through DeepSpeed; P not expressible (see ``project``); M the model itself.  The config
-file's own keys (K) are in ``config``.
+D DeepSpeed's rules on the way through DeepSpeed; P not expressible, or run in another way; M the model itself.  The
+config file's own keys (K) are in ``config``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-from planner.backends.accelerate.settled import STEPS, Step
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import way
 from planner.backends.backend import Space
 from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES
 from planner.backends.deepspeed.model_rules import MODEL_RULES as SCRIPT_RULES
-from planner.backends.deepspeed.space import TABLE as DEEPSPEED_TABLE
+from planner.backends.deepspeed.space import STRATEGY_RULES as DEEPSPEED_RULES
 from planner.backends.deepspeed.space import spelled as spelled_for_deepspeed
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import context_parallel_sequence, exact_batch, positions
+from planner.backends.rules.overlap import FSDP2, data_parallel, fsdp2_overlap, fsdp2_spelling, plain_spelling
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
 from planner.strategy import Strategy
 
@@ -59,10 +57,6 @@ def _model_axes(given: RuleInput) -> str | None:
     if s.tp * s.cp > 1 and way(s) != "FSDP":
         return f"tp={s.tp} and cp={s.cp} need FSDP2: zero_stage 2 or 3, without optimizer offload"
     return None
-
-
-def _sequence(given: RuleInput) -> str | None:
-    return context_parallel_sequence(given)
 
 
 def _ring_attention(given: RuleInput) -> str | None:
@@ -109,21 +103,48 @@ def _one_offload(given: RuleInput) -> str | None:
     return None
 
 
-def _deepspeed(given: RuleInput) -> str | None:
-    if way(given.strategy) != "DEEPSPEED":
-        return None
-    found = DEEPSPEED_TABLE.violations(given, model_too=False)
-    return f"{found[0].message} ({found[0].rule})" if found else None
+def _through_deepspeed(rule: SpaceRule) -> SpaceRule:
+    """A rule of DeepSpeed, for what goes through DeepSpeed."""
 
-
-def _step_rule(step: Step) -> SpaceRule:
     def check(given: RuleInput) -> str | None:
-        s = given.strategy
-        if way(s) == "DEEPSPEED" or step.repair(s) == s:
-            return None
-        return step.reason
+        return rule.check(given) if way(given.strategy) == "DEEPSPEED" else None
 
-    return SpaceRule(step.id, step.source, check)
+    check.__name__ = getattr(rule.check, "__name__", "check")
+    return replace(rule, id=f"D.{rule.id}", check=check)
+
+
+def _one_rank(given: RuleInput) -> str | None:
+    s = given.strategy
+    return "one rank has nothing to shard over: use zero_stage 0" if s.world_size == 1 and s.zero_stage else None
+
+
+def _tensor_switches(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.tp > 1 and (s.sp or s.overlap_tp):
+        return "sharding plans keep norms whole on every tp rank and overlap nothing: sp and overlap_tp must be off"
+    return None
+
+
+def _context_kind(given: RuleInput) -> str | None:
+    s = given.strategy
+    wanted = "ring" if s.cp > 1 else "none"
+    return f"context parallelism is torch's ring: cp_kind must be {wanted}" if s.cp_kind != wanted else None
+
+
+def _recompute(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.recompute == "selective" or s.activation_offload:
+        return "the script recomputes whole layers, no modules, and offloads none: use recompute none or full"
+    return None
+
+
+def _overlap(given: RuleInput) -> str | None:
+    s = given.strategy
+    if way(s) == "FSDP":
+        return fsdp2_overlap(given)
+    if data_parallel(given) and not s.overlap_grad_reduce:
+        return "DDP always reduces gradients under the backward pass: overlap_grad_reduce must be on"
+    return None
 
 
 def _stage_recompute(given: RuleInput) -> str | None:
@@ -133,27 +154,61 @@ def _stage_recompute(given: RuleInput) -> str | None:
     return None
 
 
-def _without_deepspeed(check: Callable[[RuleInput], str | None]) -> Callable[[RuleInput], str | None]:
-    return lambda given: None if way(given.strategy) == "DEEPSPEED" else check(given)
+def _without_deepspeed(rule: SpaceRule) -> SpaceRule:
+    """A rule for the other ways."""
+
+    def check(given: RuleInput) -> str | None:
+        return None if way(given.strategy) == "DEEPSPEED" else rule.check(given)
+
+    check.__name__ = rule.check.__name__
+    return replace(rule, check=check)
 
 
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
-    SpaceRule("A1", f"{_LIBRARY} accelerator.py:796", _pipeline),
-    SpaceRule("A2", f"{_PARALLELISM}:70", _experts),
-    SpaceRule("A3", "docs: emit accelerate (train_accelerate.py)", exact_batch(steps="steps")),
-    SpaceRule("A4", f"{_PARALLELISM}:322", _replicas),
-    SpaceRule("A5", f"{_PARALLELISM}:371", _shards),
-    SpaceRule("A6", f"{_LIBRARY} commands/launch.py:1211", _model_axes),
-    SpaceRule("A7", "torch 2.13 distributed/tensor/experimental/_context_parallel (head-tail load balance)", _sequence),
-    SpaceRule("A8", f"{_LIBRARY} big_modeling.py (_attach_context_parallel_hooks)", _ring_attention),
-    SpaceRule("A9", "transformers 5 (base_model_tp_plan of the classes)", _tensor_family),
-    SpaceRule("A10", "transformers 5 integrations/tensor_parallel.py", _tensor_shards),
+    SpaceRule("A1", f"{_LIBRARY} accelerator.py:796", _pipeline, ("pp", "vpp")),
+    SpaceRule("A2", f"{_PARALLELISM}:70", _experts, ("ep", "etp")),
+    SpaceRule(
+        "A3",
+        "docs: emit accelerate (train_accelerate.py)",
+        exact_batch(steps="steps"),
+        ("micro_batch_size", "num_microbatches", "dp"),
+    ),
+    SpaceRule("A4", f"{_PARALLELISM}:322", _replicas, ("dp_replicate", "dp_shard", "zero_stage")),
+    SpaceRule("A5", f"{_PARALLELISM}:371", _shards, ("zero_stage", "dp_shard", "cp")),
+    SpaceRule(
+        "A6", f"{_LIBRARY} commands/launch.py:1211", _model_axes, ("zero_stage", "tp", "cp", "optimizer_offload")
+    ),
+    SpaceRule(
+        "A7",
+        "torch 2.13 distributed/tensor/experimental/_context_parallel (head-tail load balance)",
+        context_parallel_sequence,
+        ("cp",),
+    ),
+    SpaceRule("A8", f"{_LIBRARY} big_modeling.py (_attach_context_parallel_hooks)", _ring_attention, ("cp",)),
+    SpaceRule("A9", "transformers 5 (base_model_tp_plan of the classes)", _tensor_family, ("tp",)),
+    SpaceRule("A10", "transformers 5 integrations/tensor_parallel.py", _tensor_shards, ("tp",)),
     SpaceRule("A11", "docs: emit accelerate (train_accelerate.py)", _optimizer),
     SpaceRule("A12", "transformers 5 (position embedding table)", positions),
-    SpaceRule("D1", "docs: the rules of the target deepspeed", _deepspeed),
-    SpaceRule("D2", f"{_LIBRARY} accelerator.py (_prepare_deepspeed)", _one_offload),
-    *map(_step_rule, STEPS),
-    SpaceRule("P7", "docs: emit accelerate", _without_deepspeed(_stage_recompute)),
+    *map(_through_deepspeed, DEEPSPEED_RULES),
+    SpaceRule("D2", f"{_LIBRARY} accelerator.py (_prepare_deepspeed)", _one_offload, ("optimizer_offload",)),
+    *map(
+        _without_deepspeed,
+        (
+            SpaceRule("P1", f"{_LIBRARY} utils/dataclasses.py (fsdp_version 2)", _one_rank, ("zero_stage",)),
+            SpaceRule("P3", "transformers 5 (base_model_tp_plan)", _tensor_switches, ("sp", "overlap_tp", "tp")),
+            SpaceRule(
+                "P4",
+                f"{_LIBRARY} utils/dataclasses.py (TorchContextParallelConfig)",
+                _context_kind,
+                ("cp_kind", "cp"),
+            ),
+            SpaceRule("P5", f"{_LIBRARY} utils/fsdp_utils.py", _recompute, ("recompute", "activation_offload")),
+            SpaceRule(
+                "P6", f"{FSDP2}; nn/parallel/distributed.py", _overlap, ("overlap_grad_reduce", "overlap_param_gather")
+            ),
+            SpaceRule("P7", "docs: emit accelerate", _stage_recompute, ("recompute", "activation_offload")),
+        ),
+    ),
 )
 
 MODEL_RULES: tuple[SpaceRule, ...] = tuple(
@@ -170,26 +225,27 @@ def spelled(s: Strategy, given: RuleInput) -> Strategy:
     """One spelling for switches that mean nothing beside the others, as the files give them back."""
     if way(s) == "DEEPSPEED":
         return spelled_for_deepspeed(s, given)
-    for step in STEPS:
-        if step.id in ("P2", "P6"):
-            s = step.repair(s)
-    changes: dict[str, Any] = {}
-    if s.cp == 1:
-        changes["cp_kind"] = "none"
-    if s.tp == 1:
-        changes |= {"sp": False, "overlap_tp": False}
-    if s.recompute != "selective":
-        changes["recompute_modules"] = ()
-    if s.world_size == 1:
-        changes["zero_stage"] = 0
+    changes = plain_spelling(s) | fsdp2_spelling(s, given)
+    if s.pp == 1:
+        changes |= {"schedule": "1f1b", "microbatch_group_size": 0}
+    if s.zero_stage == 0:
+        # DDP gathers nothing, and one rank reduces nothing.
+        changes |= {"dp_replicate": 1, "dp_shard": s.dp, "overlap_param_gather": False}
+        changes |= {} if data_parallel(given) else {"overlap_grad_reduce": False}
     return replace(s, **changes)
 
 
 SPACE = Space(
     Columns(
-        schedules=("1f1b",),
+        schedules=(),
+        repeated_kv_heads=False,
         cp_kinds=("ring",),
+        sequence_parallel=(False,),
+        pipeline_parallel=False,
+        zero_stages_with_pipeline=(),
+        hybrid_zero_stages=(2, 3),
         axis_orders=(0,),
+        expert_parallel=False,
         expert_tensor_parallel=False,
         activation_offload=False,
         overlap_ep=(False,),

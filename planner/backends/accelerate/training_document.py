@@ -27,7 +27,7 @@ class AccelerateTraining(deepspeed.TrainingDocument):
 
 
 def training_document(plan: Plan) -> AccelerateTraining:
-    """The document of a projected plan."""
+    """The document of a plan."""
     s, workload = plan.chosen(), plan.problem.workload
     base = deepspeed.training_document(plan)
     reduce_dtype = "float32" if workload.gradient_dtype == "fp32" else base.dtype

@@ -9,8 +9,7 @@ from pathlib import Path
 from planner.backends.backend import Files, Software
 from planner.backends.checking.edits import edited_keys, expected_files
 from planner.backends.checking.emitted import EmittedFolder, read_folder
-from planner.backends.checking.sharding_folder import TARGET as OPERATOR_SHARDING
-from planner.backends.checking.sharding_folder import sharding_findings
+from planner.backends.checking.sharding_folder import OPERATOR_SHARDING, sharding_findings
 from planner.backends.emission.assemble import PLAN_JSON
 from planner.backends.emission.emission import Finding
 from planner.backends.emission.layout import layout_of

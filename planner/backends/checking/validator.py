@@ -1,4 +1,4 @@
-"""What is a validator?  The target's (or launcher's) own parser and checks, in a process and environment of its own."""
+"""What is a validator?  The back-end's (or launcher's) own parser and checks, in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,13 +1,17 @@
-"""DeepSpeed 0.19.8."""
+"""DeepSpeed 0.19.8.
+
+Devices: its README lists NVIDIA, AMD, Intel Gaudi and Max, Huawei Ascend; the emitted script asks DeepSpeed for the
+accelerator (``accelerator/real_accelerator.py``).  Only NVIDIA runs have been compared with predictions.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.deepspeed.physics import DEEPSPEED
 from planner.backends.deepspeed.space import SPACE
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.physics.physics import TUNED
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -37,8 +41,8 @@ BACKEND = BackEnd(
     name="deepspeed",
     title="DeepSpeed",
     summary="DeepSpeed's engine around Hugging Face models: ZeRO, its pipeline, AutoTP, AutoEP, Ulysses",
-    releases=(Release(DEEPSPEED_VERSION, SPACE, TUNED),),
-    vendors=frozenset({"NVIDIA", "AMD"}),
+    releases=(Release(DEEPSPEED_VERSION, SPACE, DEEPSPEED),),
+    vendors=frozenset({"NVIDIA", "AMD", "Intel", "Huawei"}),
     files=_files,
     validators=_validators,
     tiny_run=_tiny_run,

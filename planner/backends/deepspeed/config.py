@@ -18,7 +18,7 @@ PREFETCH_ELEMENTS = 50_000_000
 
 
 def ds_config(plan: Plan) -> dict[str, Any]:
-    """The config of a plan, projected or not: what DeepSpeed's own parser would be asked."""
+    """The config of a plan, whether the rules take it or not: what DeepSpeed's own parser would be asked."""
     s, problem = plan.chosen(), plan.problem
     config: dict[str, Any] = {
         "train_batch_size": problem.workload.global_batch_size,

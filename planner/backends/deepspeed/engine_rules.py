@@ -160,34 +160,43 @@ def _tensor_family(given: RuleInput) -> str | None:
 
 
 def _empty_chunk(given: RuleInput) -> str | None:
-    for stage in given.layout or ():
-        for chunk in stage.chunks:
-            if not (chunk.num_layers or chunk.has_embedding or chunk.has_head):
-                return f"chunk {chunk.chunk} on stage {stage.stage} is empty: an optimizer needs parameters"
-    return None
+    inner = (given.layers_per_chunk or ())[1:-1]
+    return f"chunk {inner.index(0) + 1} is empty: an optimizer needs parameters" if 0 in inner else None
 
 
 ENGINE_RULES: tuple[SpaceRule, ...] = (
-    SpaceRule("C1", f"{_DS} runtime/config.py:602", exact_batch("train_batch_size", "accumulation steps")),
-    SpaceRule("C2", f"{_DS} runtime/zero/config.py (ZeroStageEnum)", _zero_stage),
-    SpaceRule("E1", f"{_DS} runtime/pipe/engine.py:76", _zero_with_pipeline),
-    SpaceRule("E2", f"{_DS} runtime/engine.py:2323", _plain_with_fp32_gradients),
-    SpaceRule("E3", f"{_DS} runtime/pipe/dualpipev.py:102", _v_schedule_microbatches),
-    SpaceRule("E4", f"{_ULYSSES}:148", _query_heads),
-    SpaceRule("E5", f"{_ULYSSES}:150", _kv_heads),
-    SpaceRule("E6", f"{_ULYSSES} (required_query_shape)", _sequence_shards),
-    SpaceRule("E7", f"{_ULYSSES} (required_key_value_shape)", _ulysses_latent),
-    SpaceRule("T1", f"{_ULYSSES} (uattn_wrapper)", _ulysses_window),
-    SpaceRule("E8", f"{_DS} runtime/bf16_optimizer.py:61", _muon),
-    SpaceRule("E9", f"{_DS} runtime/engine.py (_configure_basic_optimizer)", _muon_offload),
+    SpaceRule(
+        "C1",
+        f"{_DS} runtime/config.py:602",
+        exact_batch("train_batch_size", "accumulation steps"),
+        ("micro_batch_size", "num_microbatches", "dp"),
+    ),
+    SpaceRule("C2", f"{_DS} runtime/zero/config.py (ZeroStageEnum)", _zero_stage, ("zero_stage",)),
+    SpaceRule("E1", f"{_DS} runtime/pipe/engine.py:76", _zero_with_pipeline, ("zero_stage", "pp")),
+    SpaceRule("E2", f"{_DS} runtime/engine.py:2323", _plain_with_fp32_gradients, ("zero_stage",)),
+    SpaceRule(
+        "E3", f"{_DS} runtime/pipe/dualpipev.py:102", _v_schedule_microbatches, ("num_microbatches", "schedule", "pp")
+    ),
+    SpaceRule("E4", f"{_ULYSSES}:148", _query_heads, ("cp",)),
+    SpaceRule("E5", f"{_ULYSSES}:150", _kv_heads, ("cp",)),
+    SpaceRule("E6", f"{_ULYSSES} (required_query_shape)", _sequence_shards, ("cp",)),
+    SpaceRule("E7", f"{_ULYSSES} (required_key_value_shape)", _ulysses_latent, ("cp",)),
+    SpaceRule("T1", f"{_ULYSSES} (uattn_wrapper)", _ulysses_window, ("cp",)),
+    SpaceRule("E8", f"{_DS} runtime/bf16_optimizer.py:61", _muon, ("tp", "cp", "pp", "ep")),
+    SpaceRule("E9", f"{_DS} runtime/engine.py (_configure_basic_optimizer)", _muon_offload, ("optimizer_offload",)),
     SpaceRule("E10", f"{_DS} runtime/precision_config.py:68, runtime/config.py:701-714", _reduced_states),
-    SpaceRule("E11", f"{_DS} module_inject/auto_ep_config.py:371-380", _expert_count),
-    SpaceRule("E12", f"{_FOLDING}:112", _expert_grid),
-    SpaceRule("E13", f"{_DS} module_inject/auto_ep_presets/registry.py", _expert_preset),
-    SpaceRule("E14", f"{_DS} module_inject/tp_plan_converter.py", _tensor_family),
-    SpaceRule("E15", f"{_DS} runtime/engine.py:834", _experts_with_ulysses),
-    SpaceRule("T2", f"{_DS} runtime/engine.py (_do_optimizer_sanity_check)", _offload_needs_zero),
-    SpaceRule("T3", f"{_DS} runtime/engine.py:1037, module_inject/tp_shard.py", _tensor_shards),
-    SpaceRule("E17", "torch 2.13 optim/optimizer.py (empty parameter list)", _empty_chunk),
+    SpaceRule("E11", f"{_DS} module_inject/auto_ep_config.py:371-380", _expert_count, ("ep",)),
+    SpaceRule("E12", f"{_FOLDING}:112", _expert_grid, ("ep", "etp", "tp", "cp", "dp")),
+    SpaceRule("E13", f"{_DS} module_inject/auto_ep_presets/registry.py", _expert_preset, ("ep",)),
+    SpaceRule("E14", f"{_DS} module_inject/tp_plan_converter.py", _tensor_family, ("tp",)),
+    SpaceRule("E15", f"{_DS} runtime/engine.py:834", _experts_with_ulysses, ("ep", "cp")),
+    SpaceRule(
+        "T2",
+        f"{_DS} runtime/engine.py (_do_optimizer_sanity_check)",
+        _offload_needs_zero,
+        ("optimizer_offload", "zero_stage"),
+    ),
+    SpaceRule("T3", f"{_DS} runtime/engine.py:1037, module_inject/tp_shard.py", _tensor_shards, ("tp",)),
+    SpaceRule("E17", "torch 2.13 optim/optimizer.py (empty parameter list)", _empty_chunk, ("pp", "vpp")),
     SpaceRule("E16", "transformers 5 (position embedding table)", positions),
 )

@@ -1,4 +1,4 @@
-"""Which parts of a plan can the DeepSpeed files not say?  ``project`` repairs most of these."""
+"""Which parts of a plan can the DeepSpeed files not say?"""
 
 from __future__ import annotations
 
@@ -158,21 +158,38 @@ def _axis_order(given: RuleInput) -> str | None:
 
 
 EXPRESSIBLE_RULES: tuple[SpaceRule, ...] = (
-    SpaceRule("P1", f"{_DS} runtime/pipe/schedule.py", _schedule),
-    SpaceRule("P2", f"{_DS} runtime/pipe/schedule.py", _group_size),
-    SpaceRule("P3", f"{_DS} runtime/engine.py (_configure_tensor_parallel_states)", _one_model_axis),
-    SpaceRule("P4", f"{_DS} __init__.py:582, runtime/pipe/topology.py:232", _pipeline_alone),
-    SpaceRule("P5", "docs: emit deepspeed", _pipeline_family),
-    SpaceRule("P6", f"{_DS} module_inject/layers.py", _sequence_parallel),
-    SpaceRule("P7", f"{_DS} runtime/sequence_parallel/", _ring),
-    SpaceRule("P8", f"{_DS} module_inject/auto_ep_folding.py:215", _expert_tensor),
-    SpaceRule("P9", f"{_DS} runtime/config.py:143", _hybrid_sharding),
-    SpaceRule("P10", f"{_DS} runtime/pipe/module.py (activation_checkpoint_interval)", _selective),
-    SpaceRule("P11", f"{_DS} runtime/activation_checkpointing/config.py (cpu_checkpointing)", _activation_offload),
-    SpaceRule("P12", f"{_DS} runtime/zero/offload_config.py", _even_offload),
-    SpaceRule("P13", f"{_DS} runtime/engine.py:2305, runtime/engine.py:2665", _gradient_overlap),
-    SpaceRule("P14", f"{_DS} runtime/zero/parameter_offload.py:195", _gather_overlap),
-    SpaceRule("P15", f"{_DS} module_inject/auto_ep_layer.py", _expert_overlap),
-    SpaceRule("P16", f"{_DS} runtime/tensor_parallel/config.py (tp_overlap_comm)", _tensor_overlap),
-    SpaceRule("P17", f"{_DS} runtime/pipe/topology.py:232-248", _axis_order),
+    SpaceRule("P1", f"{_DS} runtime/pipe/schedule.py", _schedule, ("schedule", "vpp", "pp")),
+    SpaceRule("P2", f"{_DS} runtime/pipe/schedule.py", _group_size, ("microbatch_group_size",)),
+    SpaceRule("P3", f"{_DS} runtime/engine.py (_configure_tensor_parallel_states)", _one_model_axis, ("tp", "cp")),
+    SpaceRule("P4", f"{_DS} __init__.py:582, runtime/pipe/topology.py:232", _pipeline_alone, ("pp", "tp", "cp", "ep")),
+    SpaceRule("P5", "docs: emit deepspeed", _pipeline_family, ("pp",)),
+    SpaceRule("P6", f"{_DS} module_inject/layers.py", _sequence_parallel, ("sp",)),
+    SpaceRule("P7", f"{_DS} runtime/sequence_parallel/", _ring, ("cp_kind", "cp")),
+    SpaceRule("P8", f"{_DS} module_inject/auto_ep_folding.py:215", _expert_tensor, ("etp",)),
+    SpaceRule("P9", f"{_DS} runtime/config.py:143", _hybrid_sharding, ("dp_replicate", "zero_stage")),
+    SpaceRule("P10", f"{_DS} runtime/pipe/module.py (activation_checkpoint_interval)", _selective, ("recompute",)),
+    SpaceRule(
+        "P11",
+        f"{_DS} runtime/activation_checkpointing/config.py (cpu_checkpointing)",
+        _activation_offload,
+        ("activation_offload",),
+    ),
+    SpaceRule("P12", f"{_DS} runtime/zero/offload_config.py", _even_offload, ("optimizer_offload",)),
+    SpaceRule(
+        "P13",
+        f"{_DS} runtime/engine.py:2305, runtime/engine.py:2665",
+        _gradient_overlap,
+        ("overlap_grad_reduce", "zero_stage", "pp"),
+    ),
+    SpaceRule(
+        "P14",
+        f"{_DS} runtime/zero/parameter_offload.py:195",
+        _gather_overlap,
+        ("overlap_param_gather", "zero_stage", "overlap_grad_reduce"),
+    ),
+    SpaceRule("P15", f"{_DS} module_inject/auto_ep_layer.py", _expert_overlap, ("overlap_ep",)),
+    SpaceRule(
+        "P16", f"{_DS} runtime/tensor_parallel/config.py (tp_overlap_comm)", _tensor_overlap, ("overlap_tp", "tp")
+    ),
+    SpaceRule("P17", f"{_DS} runtime/pipe/topology.py:232-248", _axis_order, ("axis_order",)),
 )

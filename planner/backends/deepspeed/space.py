@@ -1,8 +1,8 @@
 """Which strategies does DeepSpeed 0.19.8 refuse, or accept and run differently?  Small functions over a ``RuleInput``.
 
 Letters: C ``DeepSpeedConfig`` refuses the file; E the engine, the pipeline, AutoTP, AutoEP or Ulysses refuses at
-start; T accepted in silence, but another thing runs than planned; P not expressible (see ``project``); M the model
-itself (``model_rules``).  The config file's own rules (unknown and removed keys) are in ``config_keys``.
+start; T accepted in silence, but another thing runs than planned; P no word of the files; M the model itself
+(``model_rules``); V the devices.  The config file's own rules (unknown and removed keys) are in ``config_keys``.
 
 Everything here is integer arithmetic on a few fields, so that the search can ask it for every strategy.
 """
@@ -20,14 +20,40 @@ from planner.backends.deepspeed.expressible_rules import (
     gradient_overlap_possible,
 )
 from planner.backends.deepspeed.model_rules import MODEL_RULES
+from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.pipeline import end_problem, placement_problem
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.strategy import Strategy
 
-STRATEGY_RULES: tuple[SpaceRule, ...] = (*ENGINE_RULES, *EXPRESSIBLE_RULES)
 
-TABLE = RuleTable("deepspeed", MODEL_RULES, STRATEGY_RULES)
-violations, rules = TABLE.violations, TABLE.over_plans
+def _device(given: RuleInput) -> str | None:
+    if given.architecture == "battlemage":
+        return "DeepSpeed runs on Intel's Gaudi and Data Center GPU Max, not on Arc; name another --backend"
+    return None
+
+
+def _one_policy(given: RuleInput) -> str | None:
+    wanted = given.strategy.recompute
+    if any(stage.recompute.policy not in ("none", wanted) for stage in given.layout or ()):
+        return f"the strategy says recompute={wanted}, a stage recomputes otherwise"
+    return None
+
+
+def _chunks_in_place(given: RuleInput) -> str | None:
+    return placement_problem(given, of_chunk=end_problem)
+
+
+DEVICE_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("V1", f"deepspeed {DEEPSPEED_VERSION} README: contributed hardware support", _device),
+)
+STRATEGY_RULES: tuple[SpaceRule, ...] = (
+    *ENGINE_RULES,
+    *EXPRESSIBLE_RULES,
+    SpaceRule("P18", "docs: emit deepspeed (training.json)", _one_policy, ("recompute",)),
+    SpaceRule("P19", "docs: emit deepspeed (training.json)", _chunks_in_place, ("pp", "vpp")),
+)
+TABLE = RuleTable("deepspeed", (*DEVICE_RULES, *MODEL_RULES), STRATEGY_RULES)
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:
@@ -55,6 +81,10 @@ SPACE = Space(
     Columns(
         schedules=("1f1b", "dualpipev"),
         cp_kinds=("all_to_all",),
+        sequence_parallel=(False,),
+        hybrid_sharding=False,
+        apart=(("pp", "tp"), ("pp", "cp"), ("pp", "ep"), ("tp", "cp"), ("cp", "ep")),
+        overlap_grad_with_pipeline=False,
         zero_stages_with_pipeline=(0, 1),
         axis_orders=(0,),
         expert_tensor_parallel=False,

@@ -65,7 +65,7 @@ class TrainingDocument(Document):
 
 
 def training_document(plan: Plan) -> TrainingDocument:
-    """The document of a projected plan."""
+    """The document of a plan of the back-end's space."""
     s = plan.chosen()
     return TrainingDocument.model_validate(
         {

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.backends.deepspeed.config import CONFIG_FILE, ds_config
 from planner.backends.deepspeed.model_config import model_config
-from planner.backends.deepspeed.space import violations
+from planner.backends.deepspeed.space import TABLE
 from planner.backends.deepspeed.training_document import TRAINING_FILE, training_document, training_text
 from planner.backends.deepspeed.training_script import TRAIN_SCRIPT, training_script
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
@@ -25,7 +25,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = DEEPSPEED_VERSION) -
 
     Raises BackEndRefused with every violated rule when DeepSpeed cannot run the plan.
     """
-    findings = violations(rule_input(plan))
+    findings = TABLE.violations(rule_input(plan))
     if findings:
         raise refused("DeepSpeed", "deepspeed", findings)
     made = BackEndFiles(

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from planner.backends.asked import physics_of
 from planner.backends.emission.describe import plan_markdown
 from planner.backends.emission.emission import BackEndName, Emission, LauncherName
+from planner.backends.launch.launchers import launch_files
 from planner.backends.launch.pairs import demand_pair
 from planner.backends.launch.settings import LaunchSettings
-from planner.backends.launch.spec import launch_files, launch_spec
+from planner.backends.launch.spec import launch_spec
 from planner.plan import Plan
 
 PLAN_JSON = "plan.json"
@@ -110,4 +111,4 @@ def launch_again(emission: Emission, settings: LaunchSettings) -> Emission:
 
 def plan_json(plan: Plan) -> str:
     """The whole plan, readable and loadable: ``Plan.model_validate_json`` gives it back with the same ``plan_id``."""
-    return json.dumps(plan.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(plan.written(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"

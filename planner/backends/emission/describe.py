@@ -31,12 +31,18 @@ def plan_markdown(emission: Emission, physics: Physics) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _software_words(emission: Emission) -> str:
+    """``megatron 0.19.2``, and the packages that its files are written for."""
+    packages = ", ".join(f"{name} {version}" for name, version in emission.versions.items())
+    return f"{emission.backend} {emission.release}".strip() + (f" ({packages})" if packages else "")
+
+
 def _what(plan: Plan, emission: Emission) -> str:
     problem, strategy = plan.problem, plan.chosen()
     workload = problem.workload
     low_s, high_s = plan.step_time_interval_s
     rows = (
-        ("back-end", f"{emission.backend} ({', '.join(f'{k} {v}' for k, v in emission.versions.items()) or 'any'})"),
+        ("back-end", _software_words(emission)),
         ("plan", f"`{plan.plan_id}`"),
         ("strategy", strategy_words(strategy)),
         ("batch", f"{workload.global_batch_size} samples x {workload.sequence_length} tokens, {workload.precision}"),

@@ -18,8 +18,8 @@ def emit_plan(
 ) -> Emission:
     """Files and launch command of a plan.
 
-    Raises NotFound where no files can be written for its back-end, BackEndRefused when the launcher does not go with it,
-    DocumentInvalid for settings that do not fit the plan.
+    Raises NotFound where no files can be written for its back-end, BackEndRefused when the launcher does not go with
+    it, DocumentInvalid for settings that do not fit the plan.
     """
     software = software_of(plan)
     files = files_of(software)

@@ -1,6 +1,6 @@
 """What sits on which stage, and what does it recompute and offload?  What a back-end must say beside the strategy.
 
-``read_back`` of every target returns a ``Strategy`` and this layout; both must equal those of the emitted plan.
+``read`` of every back-end returns a ``Strategy`` and this layout; both must equal those of the emitted plan.
 """
 
 from __future__ import annotations

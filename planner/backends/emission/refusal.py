@@ -1,4 +1,4 @@
-"""What is said when a target refuses a plan?  Every rule that it breaks, with its source, and what to do instead."""
+"""What is said when a back-end refuses a plan?  Every rule that it breaks, with its source, and what to do instead."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from planner.backends.emission.emission import Finding
 from planner.errors import BackEndRefused
 
 
-def refused(engine: str, target: str, findings: Sequence[Finding]) -> BackEndRefused:
-    """The refusal of a plan that breaks rules, one line each; ``target`` as it was asked for (``NAME[==VERSION]``)."""
+def refused(engine: str, backend: str, findings: Sequence[Finding]) -> BackEndRefused:
+    """The refusal of a plan that breaks rules, one line each; ``backend`` as it was asked for (``NAME[==VERSION]``)."""
     lines = "\n".join(f"  {finding.rule}: {finding.message} ({finding.source})" for finding in findings)
     count = f"{len(findings)} rule{'s' if len(findings) > 1 else ''}"
-    name = target.partition("==")[0]
+    name = backend.partition("==")[0]
     return BackEndRefused(
         f"{engine} cannot run this plan; it breaks {count}:\n{lines}",
-        where=f"--target {target}",
-        hint=f"plan again with the target {name}, so that the search proposes only what it can run",
+        where=f"--backend {backend}",
+        hint=f"plan again with --backend {name}: the search proposes only what it can run",
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planner.backends.backend import BackEnd, Release
+from planner.backends.hugging_face.physics import HUGGING_FACE
 from planner.backends.hugging_face.space import SPACE
-from planner.backends.pytorch_fsdp.physics import HUGGING_FACE
 
 BACKEND = BackEnd(
     name="hugging-face",

@@ -8,30 +8,32 @@ them the back-end is accelerate).  DDP overlaps bucketed all-reduce with the bac
 from __future__ import annotations
 
 from planner.backends.backend import Space
+from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleTable
 
+COLUMNS = Columns(
+    schedules=("1f1b",),
+    tensor_parallel=False,
+    sequence_parallel=(False,),
+    expert_parallel=False,
+    pipeline_parallel=False,
+    hybrid_sharding=False,
+    recompute=("none", "full"),
+    cp_kinds=(),
+    zero_stages=(0,),
+    zero_stages_with_pipeline=(),
+    axis_orders=(0,),
+    expert_tensor_parallel=False,
+    optimizer_offload=False,
+    activation_offload=False,
+    overlap_ep=(False,),
+    overlap_tp=False,
+    overlap_data=((True, False),),
+    uniform_recompute=True,
+    whole_recompute=True,
+)
 SPACE = Space(
-    columns=Columns(
-        schedules=("1f1b",),
-        tensor_parallel=False,
-        sequence_parallel=(False,),
-        expert_parallel=False,
-        pipeline_parallel=False,
-        hybrid_sharding=False,
-        recompute=("none", "full"),
-        cp_kinds=(),
-        zero_stages=(0,),
-        zero_stages_with_pipeline=(),
-        axis_orders=(0,),
-        expert_tensor_parallel=False,
-        optimizer_offload=False,
-        activation_offload=False,
-        overlap_ep=(False,),
-        overlap_tp=False,
-        overlap_data=((True, False),),
-        uniform_recompute=True,
-        whole_recompute=True,
-    ),
-    rules=RuleTable("hugging-face", (), ()),
+    COLUMNS,
+    RuleTable("hugging-face", (), column_rules(COLUMNS, "torch 2.13 nn/parallel/distributed.py; transformers Trainer")),
 )

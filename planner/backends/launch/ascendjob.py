@@ -82,7 +82,7 @@ _SUPER_POD_POLICIES = {8: "chip2-node8-sp", 16: "chip2-node16-sp"}
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
     """Write the AscendJob, the rank table's template, and the ``launch.sh`` that every pod runs.
 
-    Raises BackEndRefused for devices that MindCluster's ``huawei.com/Ascend910`` does not stand for, or for named hosts.
+    Raises BackEndRefused for devices that MindCluster's ``huawei.com/Ascend910`` does not stand for, or named hosts.
     """
     kind = node_kind(spec)
     if spec.hosts:

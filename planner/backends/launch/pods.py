@@ -171,7 +171,7 @@ def node_files(spec: LaunchSpec) -> dict[str, str]:
 
 
 def pod_files(spec: LaunchSpec) -> dict[str, str]:
-    """All that a pod needs: the target's files and the launcher's."""
+    """All that a pod needs: the back-end's files and the launcher's."""
     return {**spec.files, **node_files(spec)}
 
 

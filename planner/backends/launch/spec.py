@@ -5,33 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 
-from planner.backends.emission.emission import LauncherName
 from planner.backends.launch.fabric_order import why_order_matters
 from planner.backends.launch.settings import LaunchSettings
-from planner.errors import BackEndRefused, DocumentInvalid, NotFound
+from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan
 from profiles.cluster import Cluster
 from profiles.device import Vendor
 
 HOSTS_FILE = "hosts.txt"
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
-
-LAUNCHERS: dict[LauncherName, str] = {
-    "torchrun": "planner.backends.launch.torchrun",
-    "slurm": "planner.backends.launch.slurm",
-    "kubernetes": "planner.backends.launch.kubernetes",
-    "trainjob": "planner.backends.launch.trainjob",
-    "pytorchjob": "planner.backends.launch.pytorchjob",
-    "volcano": "planner.backends.launch.volcano",
-    "mpirun": "planner.backends.launch.mpirun",
-    "mpijob": "planner.backends.launch.mpijob",
-    "ray": "planner.backends.launch.ray",
-    "ray-train": "planner.backends.launch.ray_train",
-    "ascendjob": "planner.backends.launch.ascendjob",
-}
-"""Launcher -> module that has ``launch_files(spec)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +165,3 @@ def spec_on_cluster(  # one job, told once
         architecture=first.device.architecture,
         scale_up_domain=first.scale_up.domain_size,
     )
-
-
-def launch_files(spec: LaunchSpec, launcher: LauncherName) -> LaunchFiles:
-    """Write the launcher's files.  Raises NotFound for an unknown launcher, BackEndRefused where it cannot do it."""
-    if launcher not in LAUNCHERS:
-        raise NotFound(f"no launcher is called {launcher!r}", where="--launcher", hint=f"one of {', '.join(LAUNCHERS)}")
-    made: LaunchFiles = import_module(LAUNCHERS[launcher]).launch_files(spec)
-    return made

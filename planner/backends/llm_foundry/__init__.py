@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planner.backends.backend import BackEnd, Release
+from planner.backends.llm_foundry.physics import LLM_FOUNDRY
 from planner.backends.llm_foundry.space import SPACE
-from planner.backends.pytorch_fsdp.physics import LLM_FOUNDRY
 
 BACKEND = BackEnd(
     name="llm-foundry",

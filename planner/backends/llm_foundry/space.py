@@ -17,30 +17,34 @@ mosaicml/llm-foundry v0.3.0 (2023-09-27) on mosaicml (Composer) v0.16.4 (setup.p
 from __future__ import annotations
 
 from planner.backends.backend import Space
+from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleTable
 
+COLUMNS = Columns(
+    schedules=("1f1b",),
+    tensor_parallel=False,
+    sequence_parallel=(False,),
+    expert_parallel=False,
+    pipeline_parallel=False,
+    hybrid_sharding=False,
+    recompute=("none", "full"),
+    cp_kinds=(),
+    zero_stages=(0, 2, 3),
+    zero_stages_with_pipeline=(),
+    axis_orders=(0,),
+    expert_tensor_parallel=False,
+    optimizer_offload=False,
+    activation_offload=True,
+    overlap_ep=(False,),
+    overlap_tp=False,
+    overlap_data=((True, True),),
+    uniform_recompute=True,
+    whole_recompute=True,
+)
 SPACE = Space(
-    columns=Columns(
-        schedules=("1f1b",),
-        tensor_parallel=False,
-        sequence_parallel=(False,),
-        expert_parallel=False,
-        pipeline_parallel=False,
-        hybrid_sharding=False,
-        recompute=("none", "full"),
-        cp_kinds=(),
-        zero_stages=(0, 2, 3),
-        zero_stages_with_pipeline=(),
-        axis_orders=(0,),
-        expert_tensor_parallel=False,
-        optimizer_offload=False,
-        activation_offload=True,
-        overlap_ep=(False,),
-        overlap_tp=False,
-        overlap_data=((True, True),),
-        uniform_recompute=True,
-        whole_recompute=True,
+    COLUMNS,
+    RuleTable(
+        "llm-foundry", (), column_rules(COLUMNS, "Composer 0.16.4 composer/trainer/mosaic_fsdp_utils.py:36-40, 110-115")
     ),
-    rules=RuleTable("llm-foundry", (), ()),
 )

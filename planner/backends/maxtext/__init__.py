@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.maxtext.physics import MAXTEXT
 from planner.backends.maxtext.space import SPACE
 from planner.backends.maxtext.version import MAXTEXT_VERSION
-from planner.physics.physics import TUNED
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -29,12 +29,23 @@ def _validators() -> tuple[Validator, ...]:
     )
 
 
+_TORCH_ONLY = "it hands the job to torch's process group, and MaxText is JAX"
+
 BACKEND = BackEnd(
     name="maxtext",
     title="MaxText",
     summary="MaxText on JAX, for TPU and GPU clusters",
-    releases=(Release(MAXTEXT_VERSION, SPACE, TUNED),),
+    releases=(Release(MAXTEXT_VERSION, SPACE, MAXTEXT),),
     vendors=frozenset({"NVIDIA", "AMD", "Google"}),
     files=_files,
     validators=_validators,
+    not_started_by={
+        "trainjob": (
+            "the runtime torch-distributed starts torch jobs, and MaxText is JAX",
+            "use --launcher kubernetes, a JobSet, which is what MaxText's own jobs are",
+        ),
+        "pytorchjob": (_TORCH_ONLY, "use --launcher kubernetes"),
+        "ray-train": (_TORCH_ONLY, "use --launcher ray"),
+        "ascendjob": ("MaxText runs on TPU and GPU, not on Ascend", "use --backend mindspeed"),
+    },
 )

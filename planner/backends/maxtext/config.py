@@ -60,7 +60,7 @@ def _mesh(plan: Plan) -> dict[str, Any]:
     s, cluster = plan.chosen(), plan.problem.cluster
     split = mesh_split(axis_sizes(s), scale_up_devices(cluster))
     if split is None:
-        raise BackEndRefused("the mesh cannot be laid out over slices", where="--target maxtext", hint="see rule S1")
+        raise BackEndRefused("the mesh cannot be laid out over slices", where="--backend maxtext", hint="see rule S1")
     tpu = is_tpu(cluster.pools[0].device.architecture)
     return {
         "hardware": "tpu" if tpu else "gpu",
@@ -73,11 +73,12 @@ def _mesh(plan: Plan) -> dict[str, Any]:
 
 
 def _pipeline(s: Strategy, num_layers: int) -> dict[str, Any]:
+    """A repeat of the circular pipeline is a chunk of every stage: chunk c is repeat c // pp of stage c % pp."""
     if s.pp == 1:
         return {}
     return {
-        "num_layers_per_pipeline_stage": num_layers // s.pp,
-        "num_pipeline_repeats": 1,
+        "num_layers_per_pipeline_stage": num_layers // s.num_chunks,
+        "num_pipeline_repeats": s.vpp,
         "num_pipeline_microbatches": s.num_microbatches,
         # The release's advice with a pipeline (configs/base.yml:480).
         "scan_layers": False,

@@ -74,7 +74,6 @@ def _contradictions(config: Mapping[str, Any], split: MeshSplit, files: Mapping[
             (split.num_slices != config["num_slices"], f"dcn degrees make {split.num_slices} slices, not num_slices"),
             (started != world, f"the mesh has {world} devices, {LAUNCH_SCRIPT} starts {started}"),
             (stages > 1 and steps > 1, "a plan's pipeline accumulates no gradients over batches"),
-            (stages > 1 and config.get("num_pipeline_repeats", 1) != 1, "a plan's pipeline has one repeat"),
             (stages > 1 and layers != config["base_num_decoder_layers"], f"the stages hold {layers} layers, not all"),
             (samples == 0 or samples % (data_ranks * in_pipeline) != 0, f"{samples} samples do not divide over ranks"),
             (config.get("shard_optimizer_over_data", False) and sharded, "shard_optimizer_over_data excludes fsdp"),
@@ -94,6 +93,7 @@ def _strategy(config: Mapping[str, Any], sizes: Mapping[str, int]) -> Strategy:
     shards = sizes["fsdp"] * sizes["expert"]
     data_ranks = sizes["data"] * shards
     pp, cp = sizes["stage"], sizes["context"]
+    repeats = config.get("num_pipeline_repeats", 1) if pp > 1 else 1
     microbatches = config.get("num_pipeline_microbatches", pp) if pp > 1 else config["gradient_accumulation_steps"]
     samples = int(data_ranks * tp * cp * pp * config["per_device_batch_size"])
     ulysses = config.get("context_parallel_strategy", "ring") == "ulysses"
@@ -105,11 +105,12 @@ def _strategy(config: Mapping[str, Any], sizes: Mapping[str, int]) -> Strategy:
         ep=sizes["expert"],
         etp=tp if config.get("num_experts", 1) > 1 else 1,
         pp=pp,
+        vpp=repeats,
         dp_replicate=sizes["data"] if zero_stage == 3 else 1,
         dp_shard=shards if zero_stage == 3 else data_ranks,
         micro_batch_size=samples // (data_ranks * (microbatches if pp > 1 else 1)),
         num_microbatches=microbatches,
-        schedule="gpipe" if pp > 1 else "1f1b",
+        schedule="1f1b" if pp == 1 else "looped_bfs" if repeats > 1 else "gpipe",
         zero_stage=zero_stage,
         recompute=policy,
         recompute_modules=modules,
@@ -125,24 +126,29 @@ def _zero_stage(config: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
 
 
 def _layout(config: Mapping[str, Any], s: Strategy) -> Layout:
-    """Equal stages; one layer of gemma2's block is two layers of the model."""
+    """Equal chunks, repeat by repeat; one layer of gemma2's block is two layers of the model."""
     layers = config["base_num_decoder_layers"] * (2 if config["decoder_block"] == "gemma2" else 1)
-    count = layers // s.pp
+    count, last = layers // s.num_chunks, s.num_chunks - 1
+    chunks = [
+        ChunkPlan(
+            chunk=chunk,
+            first_layer=chunk * count,
+            num_layers=count,
+            has_embedding=chunk == 0,
+            has_head=chunk == last,
+            num_mtp_layers=config.get("mtp_num_layers", 0) if chunk == last else 0,
+        )
+        for chunk in range(s.num_chunks)
+    ]
+    offloaded = count * s.vpp if s.activation_offload else 0
     return tuple(
         StageLayout(
             stage=stage,
-            chunks=(
-                ChunkPlan(
-                    chunk=stage,
-                    first_layer=stage * count,
-                    num_layers=count,
-                    has_embedding=stage == 0,
-                    has_head=stage == s.pp - 1,
-                    num_mtp_layers=config.get("mtp_num_layers", 0) if stage == s.pp - 1 else 0,
-                ),
+            chunks=tuple(chunks[stage :: s.pp]),
+            recompute=StageRecompute(
+                policy=s.recompute, modules=s.recompute_modules, num_layers_per_chunk=(count,) * s.vpp
             ),
-            recompute=StageRecompute(policy=s.recompute, modules=s.recompute_modules, num_layers_per_chunk=(count,)),
-            offload=StageOffload(optimizer=s.optimizer_offload, activation_layers=count if s.activation_offload else 0),
+            offload=StageOffload(optimizer=s.optimizer_offload, activation_layers=offloaded),
         )
         for stage in range(s.pp)
     )

@@ -6,6 +6,7 @@ from planner.backends.maxtext.decoder_blocks import decoder_block
 from planner.backends.maxtext.hardware import AMD, NVIDIA, is_tpu
 from planner.backends.maxtext.saved_tensors import canonical_modules
 from planner.backends.maxtext.version import MAXTEXT_VERSION, TYPES
+from planner.backends.rules.overlap import data_parallel
 from planner.backends.rules.rule import RuleInput, SpaceRule, used_kinds
 
 _DECODERS = f"maxtext {MAXTEXT_VERSION} layers/nnx_decoders.py"
@@ -34,9 +35,14 @@ def _optimizer(given: RuleInput) -> str | None:
 
 def _schedule(given: RuleInput) -> str | None:
     s = given.strategy
-    wanted = "gpipe" if s.pp > 1 else "1f1b"
-    if s.schedule != wanted or s.vpp != 1 or s.microbatch_group_size:
-        return f"every forward pass runs before the first backward pass: schedule must be {wanted} with one chunk"
+    if s.pp == 1:
+        return f"schedule {s.schedule} with vpp={s.vpp} needs pp > 1" if s.vpp > 1 or s.schedule != "1f1b" else None
+    wanted = "looped_bfs" if s.vpp > 1 else "gpipe"
+    if s.schedule != wanted:
+        return (
+            "every forward pass, repeat by repeat, runs before the first backward pass: schedule must be"
+            f" {wanted} with vpp={s.vpp}"
+        )
     return None
 
 
@@ -55,13 +61,15 @@ def _stages(given: RuleInput) -> str | None:
         return "only layers of one kind can be cut into stages"
     if model.mtp is not None:
         return "multi-token prediction with pipeline stages is not emitted"
-    return f"{model.num_layers} layers do not divide over pp={s.pp}" if model.num_layers % s.pp else None
+    if model.num_layers % s.num_chunks:
+        return f"{model.num_layers} layers do not divide over pp x vpp = {s.num_chunks}"
+    return None
 
 
 def _even(given: RuleInput) -> str | None:
     counts = given.layers_per_chunk
     if counts is not None and len(set(counts)) > 1:
-        return f"stages must hold equally many layers, not {'+'.join(map(str, counts))}"
+        return f"stages and repeats must hold equally many layers, not {'+'.join(map(str, counts))}"
     return None
 
 
@@ -96,14 +104,14 @@ def _every_layer(given: RuleInput) -> str | None:
 
 def _overlap(given: RuleInput) -> str | None:
     s = given.strategy
-    if not (s.overlap_grad_reduce and s.overlap_param_gather):
+    if data_parallel(given) and not (s.overlap_grad_reduce and (s.overlap_param_gather or s.zero_stage == 0)):
         return "XLA's scheduler overlaps all data-parallel collectives; neither switch can be off"
     return None
 
 
 def _model_overlap(given: RuleInput) -> str | None:
     s = given.strategy
-    if s.overlap_tp or s.overlap_ep:
+    if (s.overlap_tp and s.tp > 1) or (s.overlap_ep and s.ep > 1):
         return "no overlap inside tensor or expert parallelism is asked for: overlap_tp and overlap_ep must be off"
     return None
 
@@ -137,13 +145,33 @@ RUN_RULES: tuple[SpaceRule, ...] = (
     ),
     SpaceRule("W3", "docs.cloud.google.com/tpu/docs: number formats", _tpu_fp8),
     SpaceRule("W4", f"{TYPES}:1662", _device),
-    SpaceRule("P1", f"{_PIPELINE}: one scan over iterations, differentiated as a whole", _schedule),
-    SpaceRule("P2", f"{TYPES}:4594", _microbatches),
-    SpaceRule("P3", f"{TYPES}:4540-4585; {_DECODERS}:1396", _stages),
-    SpaceRule("P4", f"{TYPES}:4580", _even),
-    SpaceRule("R1", f"{_DECODERS}:1159, :1278", _recompute),
-    SpaceRule("R2", f"{_DECODERS}:1278: one policy; configs/base.yml:478", _every_layer),
-    SpaceRule("R3", f"{_PIPELINE}:187", _host),
-    SpaceRule("O1", f"maxtext {MAXTEXT_VERSION} configs/gpu/a3, configs/tpu: XLA flags", _overlap),
-    SpaceRule("O2", f"maxtext {MAXTEXT_VERSION} configs/gpu/a3, configs/tpu: XLA flags", _model_overlap),
+    SpaceRule(
+        "P1",
+        f"{_PIPELINE}:173-182: one scan over iterations, micro-batches inside repeats, differentiated as a whole",
+        _schedule,
+        ("schedule", "vpp", "pp"),
+    ),
+    SpaceRule("P2", f"{TYPES}:4594", _microbatches, ("num_microbatches", "micro_batch_size", "pp")),
+    SpaceRule("P3", f"{TYPES}:4540-4585; {_DECODERS}:1396", _stages, ("pp", "vpp")),
+    SpaceRule("P4", f"{TYPES}:4580", _even, ("pp", "vpp")),
+    SpaceRule("R1", f"{_DECODERS}:1159, :1278", _recompute, ("recompute", "recompute_modules")),
+    SpaceRule(
+        "R2",
+        f"{_DECODERS}:1278: one policy; configs/base.yml:478",
+        _every_layer,
+        ("recompute", "activation_offload", "optimizer_offload"),
+    ),
+    SpaceRule("R3", f"{_PIPELINE}:187", _host, ("activation_offload", "pp")),
+    SpaceRule(
+        "O1",
+        f"maxtext {MAXTEXT_VERSION} configs/gpu/a3, configs/tpu: XLA flags",
+        _overlap,
+        ("overlap_grad_reduce", "overlap_param_gather"),
+    ),
+    SpaceRule(
+        "O2",
+        f"maxtext {MAXTEXT_VERSION} configs/gpu/a3, configs/tpu: XLA flags",
+        _model_overlap,
+        ("overlap_tp", "overlap_ep"),
+    ),
 )

@@ -8,15 +8,14 @@ arithmetic on a few fields, so that the search can ask it for every strategy.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from planner.backends.backend import Space
 from planner.backends.maxtext.axis_rules import AXIS_RULES
 from planner.backends.maxtext.model_rules import MODEL_RULES
 from planner.backends.maxtext.run_rules import RUN_RULES
-from planner.backends.maxtext.saved_tensors import canonical_modules
 from planner.backends.rules.columns import Columns
-from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
+from planner.backends.rules.overlap import data_parallel, plain_spelling
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.strategy import Strategy
 
 STRATEGY_RULES: tuple[SpaceRule, ...] = (*AXIS_RULES, *RUN_RULES)
@@ -27,38 +26,30 @@ violations, rules = TABLE.violations, TABLE.over_plans
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:
     """One spelling for switches that mean nothing beside the others, as the file gives them back."""
-    changes: dict[str, Any] = {"microbatch_group_size": 0}
+    changes = plain_spelling(s) | {"microbatch_group_size": 0}
     if s.pp == 1:
-        changes |= {"schedule": "1f1b", "axis_order": "tp-cp-ep-dp-pp"}
-    if s.cp == 1:
-        changes["cp_kind"] = "none"
-    if s.tp == 1:
-        changes["sp"] = False
-    if s.zero_stage == 3 and s.dp_shard * s.cp * s.ep == 1:
-        changes |= {"zero_stage": 0, "dp_replicate": 1, "dp_shard": s.dp}
+        changes["schedule"] = "1f1b"
     if s.zero_stage == 0:
-        changes |= {"dp_replicate": 1, "dp_shard": s.dp}
-    if s.recompute == "full":
-        changes["recompute_modules"] = ()
-    elif s.recompute == "selective":
-        kinds = used_kinds(given.model)
-        changes["recompute_modules"] = canonical_modules(
-            s.recompute_modules,
-            dense_layers=any(kind.mlp or (kind.moe and kind.moe.shared_intermediate_size) for kind in kinds),
-            expert_layers=any(kind.moe for kind in kinds),
-        )
+        changes |= {"dp_replicate": 1, "dp_shard": s.dp, "overlap_param_gather": True}
+    if not data_parallel(given):
+        changes |= {"overlap_grad_reduce": True, "overlap_param_gather": True}
     return replace(s, **changes)
 
 
 SPACE = Space(
     Columns(
-        schedules=("1f1b", "gpipe"),
+        schedules=("gpipe", "looped_bfs"),
+        sequence_parallel=(True,),
+        repeated_kv_heads=False,
         zero_stages=(0, 1, 3),
         zero_stages_with_pipeline=(0, 1, 3),
+        hybrid_zero_stages=(3,),
         axis_orders=(0,),
+        expert_tensor="tp",
         activation_offload=False,
         overlap_ep=(False,),
         overlap_tp=False,
+        recompute=("selective", "full"),
         even_layers=True,
     ),
     TABLE,

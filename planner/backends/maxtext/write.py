@@ -52,6 +52,8 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
         lines.append("sp is a split of activations over their width, not over tokens; norms add a small sum over tp.")
     if s.pp > 1:
         lines.append("Embedding and head are on no stage: every stage holds them and computes a part of the batch.")
+    if s.vpp > 1 and s.num_microbatches > s.pp:
+        lines.append("The circular pipeline buffers the last stage's outputs of a repeat, which memory does not count.")
     if s.cp > 1 and s.ep > 1:
         lines.append("Expert groups lie along data parallelism, so members of one context group are in different ones.")
     if mixtures(model):

@@ -1,15 +1,17 @@
-"""Megatron-LM: megatron-core 0.19.2, and the generation of 2021, which predicts only."""
+"""Megatron-LM: megatron-core 0.19.2, and the generation of 2021, which predicts only.
+
+Devices: NVIDIA ("Megatron requires CUDA", training/initialize.py:66); AMD has a fork of its own, Ascend ``mindspeed``.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
-from planner.backends.megatron.physics import MEGATRON_2021
+from planner.backends.megatron.physics import MEGATRON_2021, MEGATRON_CORE
 from planner.backends.megatron.space import SPACE
 from planner.backends.megatron.space_2021 import SPACE_2021
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
-from planner.physics.physics import TUNED
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -40,10 +42,10 @@ BACKEND = BackEnd(
     title="Megatron-LM",
     summary="Megatron-LM on megatron-core: fused kernels, a host that is never late",
     releases=(
-        Release(MEGATRON_CORE_VERSION, SPACE, TUNED),
-        Release("2.5", SPACE_2021, MEGATRON_2021),
+        Release(MEGATRON_CORE_VERSION, SPACE, MEGATRON_CORE),
+        Release("2.5", SPACE_2021, MEGATRON_2021, predicts_only=True),
     ),
-    vendors=frozenset({"NVIDIA", "AMD"}),
+    vendors=frozenset({"NVIDIA"}),
     files=_files,
     validators=_validators,
     tiny_run=_tiny_run,

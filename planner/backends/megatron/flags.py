@@ -18,7 +18,7 @@ MEMORY_TITLE = "Recompute and offload"
 
 
 def sections(plan: Plan) -> tuple[Section, ...]:
-    """All arguments of a plan that Megatron can express (see ``project``), under headings."""
+    """All arguments of a plan, under headings."""
     strategy, problem = plan.chosen(), plan.problem
     architecture = problem.cluster.pools[0].device.architecture
     return (
@@ -129,7 +129,7 @@ def overlap_flags(strategy: Strategy) -> dict[str, Words]:
 
 
 def memory_flags(plan: Plan) -> dict[str, Words]:
-    """Recompute and offload, the same on every stage (see ``project``)."""
+    """Recompute and offload, the same on every stage (rules P4 and P5)."""
     strategy = plan.chosen()
     flags: dict[str, Words] = {}
     if strategy.recompute == "full":
@@ -152,7 +152,7 @@ def memory_flags(plan: Plan) -> dict[str, Words]:
 
 
 def full_recompute_flags(layout: Layout) -> dict[str, Words]:
-    """The first layers of every chunk whole; one number serves all chunks (see ``project``)."""
+    """The first layers of every chunk whole; one number serves all chunks (rule P4)."""
     count = max(count for stage in layout for count in stage.recompute.num_layers_per_chunk)
     return {
         "--recompute-granularity": ("full",),

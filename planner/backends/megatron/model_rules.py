@@ -1,6 +1,6 @@
 """Which models can ``pretrain_gpt.py`` of Megatron-LM 0.19.2 not build from flags?
 
-The planner knows them exactly, so a plan for ``any`` target may still hold one; Megatron's flags have no word for it.
+The planner knows them exactly; Megatron's flags have no word for them.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _rule(rule_id: str) -> SpaceRule:
 
     def check(given: RuleInput) -> str | None:
         message = inner(given)
-        return None if message is None else f"Megatron-LM's flags cannot build {message}; choose another target"
+        return None if message is None else f"Megatron-LM's flags cannot build {message}; name another --backend"
 
     return SpaceRule(rule_id, _FLAGS, check)
 

@@ -26,15 +26,6 @@ MEGATRON_2021 = Physics(
 scattered over the tensor-parallel ranks between stages (arXiv 2104.04473, section 4.1), dropout of 0.1 unless a flag
 says otherwise (arguments.py).  Launch and call seconds fitted on vTrain's one-node runs (539 rows of the fit part,
 hosts of the A100's time), with all else of this table: median error 39 % -> 2.8 %; held part 46 % -> 2.4 %."""
-MEGATRON_DEEPSPEED = replace(
-    MEGATRON_2021,
-    name="megatron-deepspeed",
-    summary="Megatron-DeepSpeed of 2021-22: as megatron-2021, under DeepSpeed's pipeline engine",
-    collective_skew_s=120e-6,
-    pads_vocabulary=False,
-)
-"""Skew fitted on the same rows (fit part: without it mean error 5.7 % and regret 4.1 %, with it 5.0 % and 2.3 %).  Its
-unsplit vocabulary matmul runs at less than half the rate of a split one: not padded."""
 MEGATRON_TEST = Physics(
     name="megatron-test",
     time_spread=0.42,
@@ -52,11 +43,23 @@ MEGATRON_TEST_FLASH = replace(MEGATRON_TEST, name="megatron-test-flash", attenti
 """Before Hopper TransformerEngine runs attention with the flash-attention package, on transposed copies; on Hopper
 with cuDNN's kernel, which takes Megatron's layout."""
 MEGATRON_TEST_UNFUSED = replace(MEGATRON_TEST, name="megatron-test-unfused", attention="unfused")
-NEMO = Physics(
-    name="nemo",
-    time_spread=0.095,
-    studied_devices=2048,
-    summary="a NeMo performance recipe: tuned Megatron-Core with DeepEP dispatch",
-    dispatch="node",
+MEGATRON_CORE = Physics(
+    name="megatron-core",
+    summary="Megatron-LM with Megatron-Core 0.19.2: fused kernels, what overlaps and what does not",
+    overlaps_latent_tp=False,
+    overlaps_tp_beside_ep=False,
+    overlap_warmup_chunk=True,
 )
-"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device."""
+"""As a tuned run, with three facts of the release.
+
+A TransformerEngine linear layer whose buffer has another name than qkv, proj, fc1 or fc2 switches ``tp_comm_overlap``
+off in the configuration that all layers share (core/extensions/transformer_engine.py:922-932); latent attention builds
+such layers in every layer (core/transformer/multi_latent_attention.py:519-613), so that only the first layer's output
+projection overlaps.
+
+Before Blackwell tensor parallelism wants CUDA_DEVICE_MAX_CONNECTIONS = 1 and expert overlap a larger number
+(training/arguments.py:1413-1436); our files set 32 for expert overlap (``backends.megatron.environment``), so that one
+is counted and tensor-parallel overlap is not: which of the two wins is the release's words, how much is *not studied*.
+
+Expert overlap runs one more chunk forward before an interleaved pipeline's first backward pass
+(core/pipeline_parallel/schedules.py:939-943).  Times and memory beside that: *not studied*."""

@@ -1,8 +1,8 @@
 """Which strategies does Megatron-LM 0.19.2 refuse, or accept and fail later?  Small functions over a ``RuleInput``.
 
 Letters: A ``validate_args``, B the config's ``__post_init__``, C process groups, D model build or first step, O the
-optimizer's config, U enforced nowhere before the run (the planner must), P not expressible at all (see ``project``),
-M the model itself (``model_rules``).  Rules that the flags obey by construction (A1, A4-A7, A17, B4, B9, B10, D1) are
+optimizer's config, U enforced nowhere before the run (the planner must), P no flag says it, M the model itself
+(``model_rules``).  Rules that the flags obey by construction (A1, A4-A7, A17, B4, B9, B10, D1) are
 not repeated: dp is derived, uneven splits always use a layout, recompute flags are written as a set.
 
 Everything here is integer arithmetic on a few fields, so that the search can ask it for every strategy.
@@ -17,8 +17,10 @@ from typing import Any
 from planner.backends.backend import Space
 from planner.backends.megatron.model_rules import MODEL_RULES
 from planner.backends.megatron.recompute import cannot_recompute
+from planner.backends.megatron.stage_rules import chunks_in_place, one_offload, one_recompute, some_layers_alone
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import (
+    context_kind,
     context_parallel_sequence,
     experts_need_sequence_parallel,
     positions,
@@ -30,6 +32,7 @@ from planner.strategy import RecomputeModule, Strategy
 
 _VALIDATE = "megatron-core 0.19.2 training/arguments.py"
 _CONFIG = "megatron-core 0.19.2 core/transformer/transformer_config.py"
+_LAYOUT = "megatron-core 0.19.2 core/transformer/pipeline_parallel_layer_layout.py"
 _GROUPS = "megatron-core 0.19.2 core/parallel_state.py"
 
 
@@ -125,6 +128,8 @@ def _overlap_ep(given: RuleInput) -> str | None:
     reasons = (
         ("ep > 1", s.ep > 1),
         ("vpp > 1 when pp > 1", s.pp == 1 or s.vpp > 1),
+        # combined_1f1b.py:208: the interleaved schedule takes no chunk that Megatron-FSDP wraps.
+        ("zero_stage 0 or 1 when pp > 1", s.pp == 1 or s.zero_stage < 2),
         ("no full recompute", s.recompute != "full"),
         ("no recompute of the whole 'moe' module", s.recompute != "selective" or "moe" not in s.recompute_modules),
         ("at most one MTP layer", mtp is None or mtp.num_layers <= 1),
@@ -262,40 +267,82 @@ def _offload_and_recompute(given: RuleInput) -> str | None:
     return None
 
 
+PROBLEM_RULES: tuple[SpaceRule, ...] = (SpaceRule("A15", f"{_VALIDATE}:1313", positions),)
+"""Those that no strategy mends, as the model's."""
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
-    SpaceRule("A3", f"{_VALIDATE}:694", _batch),
-    SpaceRule("A8", f"{_VALIDATE}:967", _interleaved_needs_pipeline),
-    SpaceRule("A9", f"{_VALIDATE}:990", _overlap_param_gather),
-    SpaceRule("A13", f"{_VALIDATE}:1131", _fsdp_optimizer),
-    SpaceRule("A14", f"{_VALIDATE}:1295", context_parallel_sequence),
-    SpaceRule("A15", f"{_VALIDATE}:1313", positions),
-    SpaceRule("A18", f"{_VALIDATE}:1401", _tp_overlap),
-    SpaceRule("A21", f"{_VALIDATE}:1600", _experts_divide),
-    SpaceRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", sequence_parallel),
-    SpaceRule("B2", f"{_CONFIG}:1323", _heads),
-    SpaceRule("B2b", f"{_CONFIG}:1338", _kv_heads),
-    SpaceRule("B8", "megatron-core 0.19.2 core/transformer/pipeline_parallel_layer_layout.py:86", _layout_count),
-    SpaceRule("B11", f"{_CONFIG}:2279", _expert_bias),
-    SpaceRule("B13", f"{_CONFIG}:2669", _overlap_ep),
-    SpaceRule("C1", f"{_GROUPS}:882", _expert_grid),
-    SpaceRule("C2", f"{_GROUPS}:898", _axis_order),
-    SpaceRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances),
-    SpaceRule("D2", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py:1133", interleaved_group_problem),
-    SpaceRule("D3", "megatron-core 0.19.2 core/transformer/moe/moe_layer.py:628", experts_need_sequence_parallel),
-    SpaceRule("D5", "megatron-core 0.19.2 core/tensor_parallel/layers.py:965", _widths),
-    SpaceRule("O1", "megatron-core 0.19.2 core/optimizer/optimizer_config.py:430", _precision_aware),
-    SpaceRule("U1", "not enforced before the run: sequence shards of sequence parallelism", _sequence_shards),
+    SpaceRule("A3", f"{_VALIDATE}:694", _batch, ("micro_batch_size", "dp")),
+    SpaceRule("A8", f"{_VALIDATE}:967", _interleaved_needs_pipeline, ("vpp", "pp")),
+    SpaceRule("A9", f"{_VALIDATE}:990", _overlap_param_gather, ("overlap_param_gather", "overlap_grad_reduce")),
+    SpaceRule("A13", f"{_VALIDATE}:1131", _fsdp_optimizer, ("zero_stage",)),
+    SpaceRule("A14", f"{_VALIDATE}:1295", context_parallel_sequence, ("cp",)),
+    SpaceRule("A18", f"{_VALIDATE}:1401", _tp_overlap, ("overlap_tp", "sp", "tp")),
+    SpaceRule("A21", f"{_VALIDATE}:1600", _experts_divide, ("ep",)),
+    SpaceRule("B1", "megatron-core 0.19.2 core/model_parallel_config.py:502", sequence_parallel, ("sp", "tp")),
+    SpaceRule("B2", f"{_CONFIG}:1323", _heads, ("tp",)),
+    SpaceRule("B2b", f"{_CONFIG}:1338", _kv_heads, ("tp",)),
+    SpaceRule("B8", f"{_LAYOUT}:86", _layout_count, ("pp", "vpp")),
+    SpaceRule("B11", f"{_CONFIG}:2279", _expert_bias, ("etp",)),
+    SpaceRule("B13", f"{_CONFIG}:2669", _overlap_ep, ("overlap_ep", "ep", "vpp", "recompute")),
+    SpaceRule("C1", f"{_GROUPS}:882", _expert_grid, ("etp", "ep", "tp", "cp", "dp")),
+    SpaceRule("C2", f"{_GROUPS}:898", _axis_order, ("axis_order", "etp", "ep", "tp", "cp")),
+    SpaceRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances, ("dp_replicate", "ep")),
     SpaceRule(
-        "U2", "not enforced before the run: heads of all-to-all attention in Transformer Engine", _all_to_all_heads
+        "D2",
+        "megatron-core 0.19.2 core/pipeline_parallel/schedules.py:1133",
+        interleaved_group_problem,
+        ("microbatch_group_size", "num_microbatches", "vpp"),
     ),
-    SpaceRule("U3", "not enforced at all: Megatron derives the number of micro-batches itself", _micro_batches),
-    SpaceRule("P1", "megatron-core 0.19.2 core/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule),
-    SpaceRule("P2", f"{_CONFIG}:1766 and transformer_layer.py:450", _recompute_modules),
-    SpaceRule("P3", f"{_CONFIG}:1720 and 1848", _offload_and_recompute),
+    SpaceRule(
+        "D3", "megatron-core 0.19.2 core/transformer/moe/moe_layer.py:628", experts_need_sequence_parallel, ("sp", "tp")
+    ),
+    SpaceRule("D5", "megatron-core 0.19.2 core/tensor_parallel/layers.py:965", _widths, ("tp", "etp")),
+    SpaceRule(
+        "O1",
+        "megatron-core 0.19.2 core/optimizer/optimizer_config.py:430",
+        _precision_aware,
+        ("zero_stage", "optimizer_offload"),
+    ),
+    SpaceRule(
+        "U1",
+        "not enforced before the run: sequence shards of sequence parallelism",
+        _sequence_shards,
+        ("sp", "tp", "cp"),
+    ),
+    SpaceRule(
+        "U2",
+        "not enforced before the run: heads of all-to-all attention in Transformer Engine",
+        _all_to_all_heads,
+        ("cp_kind", "cp", "tp"),
+    ),
+    SpaceRule(
+        "U3",
+        "not enforced at all: Megatron derives the number of micro-batches itself",
+        _micro_batches,
+        ("num_microbatches", "micro_batch_size", "dp"),
+    ),
+    SpaceRule(
+        "P1",
+        "megatron-core 0.19.2 core/pipeline_parallel/schedules.py: get_forward_backward_func",
+        _schedule,
+        ("schedule", "vpp"),
+    ),
+    SpaceRule(
+        "P2", f"{_CONFIG}:1766 and transformer_layer.py:450", _recompute_modules, ("recompute", "recompute_modules")
+    ),
+    SpaceRule("P3", f"{_CONFIG}:1720 and 1848", _offload_and_recompute, ("activation_offload", "recompute")),
+    SpaceRule(
+        "P4", f"{_CONFIG}: recompute_num_layers, recompute_modules", one_recompute, ("recompute", "recompute_modules")
+    ),
+    SpaceRule(
+        "P5",
+        f"{_CONFIG}:1707, core/optimizer/optimizer_config.py: one switch",
+        one_offload(some_layers_alone),
+        ("optimizer_offload", "activation_offload"),
+    ),
+    SpaceRule("P6", f"{_LAYOUT}: which rank holds a chunk", chunks_in_place, ("pp", "vpp")),
+    SpaceRule("P7", f"{_VALIDATE}: --cp-comm-type", context_kind, ("cp_kind", "cp")),
 )
-
-TABLE = RuleTable("megatron", MODEL_RULES, STRATEGY_RULES)
-violations, rules = TABLE.violations, TABLE.over_plans
+TABLE = RuleTable("megatron", (*PROBLEM_RULES, *MODEL_RULES), STRATEGY_RULES)
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:

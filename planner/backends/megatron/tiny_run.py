@@ -36,7 +36,8 @@ _EMITTED_RATE, _RATE = (f"--lr {value}" for value in _EDITS["learning_rate"])
 def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
     """Losses of the ranks and of one process.
 
-    Raises BackEndRefused (a layer needs Transformer Engine, or a launch fails), ValidatorUnavailable (no megatron-core).
+    Raises BackEndRefused (a layer needs Transformer Engine, or a launch fails), ValidatorUnavailable (there is no
+    megatron-core).
     """
     _refuse_what_no_cpu_runs(plan.problem.model)
     found = validator("megatron-core")
@@ -63,7 +64,7 @@ def _refuse_what_no_cpu_runs(model: ModelSpec) -> None:
         if there:
             raise BackEndRefused(
                 f"Megatron without Transformer Engine does not train {what}",
-                where="--target megatron",
+                where="--backend megatron",
                 hint="`meshwright check` asks Megatron's own parser about the whole plan",
             )
 

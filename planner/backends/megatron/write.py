@@ -8,7 +8,7 @@ from planner.backends.emission.refusal import refused
 from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, write_arguments
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import layer_offload, sections
-from planner.backends.megatron.space import violations
+from planner.backends.megatron.space import TABLE
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.vocabulary import padded_vocabulary, padding_parameters
 from planner.backends.rules.rule import mixture, rule_input, used_kinds
@@ -51,7 +51,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = MEGATRON_CORE_VERSIO
 
     Raises BackEndRefused with every violated rule when Megatron cannot run the plan.
     """
-    findings = violations(rule_input(plan))
+    findings = TABLE.violations(rule_input(plan))
     if findings:
         raise refused(f"Megatron-LM {MEGATRON_CORE_VERSION}", "megatron", findings)
     architecture = plan.problem.cluster.pools[0].device.architecture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.megatron.physics import MEGATRON_CORE
 from planner.backends.megatron_bridge.space import SPACE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
-from planner.physics.physics import TUNED
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -30,7 +30,7 @@ BACKEND = BackEnd(
     name="megatron-bridge",
     title="Megatron-Bridge",
     summary="what NeMo trains language models with: megatron-core under Bridge's own names and rules",
-    releases=(Release(BRIDGE_VERSION, SPACE, TUNED),),
+    releases=(Release(BRIDGE_VERSION, SPACE, MEGATRON_CORE),),
     vendors=frozenset({"NVIDIA"}),
     files=_files,
     validators=_validators,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from planner.backends.backend import Space
 from planner.backends.megatron.model_rules import MODEL_RULES
+from planner.backends.megatron.space import PROBLEM_RULES as CORE_PROBLEM_RULES
 from planner.backends.megatron.space import SPACE as CORE_SPACE
 from planner.backends.megatron.space import STRATEGY_RULES as CORE_RULES
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
@@ -30,13 +31,14 @@ def _positions(given: RuleInput) -> str | None:
     return None
 
 
-STRATEGY_RULES: tuple[SpaceRule, ...] = (
-    *CORE_RULES,
-    SpaceRule("X1", f"{_CONFIG}:1116", _fsdp_order),
+PROBLEM_RULES: tuple[SpaceRule, ...] = (
+    *CORE_PROBLEM_RULES,
     SpaceRule("X2", "megatron-bridge 0.6.2 models/gpt_provider.py (max_sequence_length=self.seq_length)", _positions),
 )
-
-TABLE = RuleTable("megatron-bridge", MODEL_RULES, STRATEGY_RULES)
-violations, rules = TABLE.violations, TABLE.over_plans
-
+"""Those that no strategy mends, as the model's."""
+STRATEGY_RULES: tuple[SpaceRule, ...] = (
+    *CORE_RULES,
+    SpaceRule("X1", f"{_CONFIG}:1116", _fsdp_order, ("axis_order", "zero_stage")),
+)
+TABLE = RuleTable("megatron-bridge", (*PROBLEM_RULES, *MODEL_RULES), STRATEGY_RULES)
 SPACE = Space(CORE_SPACE.columns, TABLE, CORE_SPACE.spelled)

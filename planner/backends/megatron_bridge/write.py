@@ -12,7 +12,7 @@ from planner.backends.megatron.flags import sections
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.write import offloads_modules
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides_text
-from planner.backends.megatron_bridge.space import violations
+from planner.backends.megatron_bridge.space import TABLE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
 from planner.backends.rules.rule import latent, mixture, rule_input, used_kinds
 from planner.plan import Plan
@@ -26,7 +26,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = BRIDGE_VERSION) -> E
 
     Raises BackEndRefused with every violated rule when Bridge cannot run the plan.
     """
-    findings = violations(rule_input(plan))
+    findings = TABLE.violations(rule_input(plan))
     if findings:
         raise refused("Megatron-Bridge", "megatron-bridge", findings)
     architecture = plan.problem.cluster.pools[0].device.architecture

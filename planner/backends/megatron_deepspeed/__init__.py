@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.backends.backend import BackEnd, Release
-from planner.backends.megatron.physics import MEGATRON_DEEPSPEED
+from planner.backends.megatron_deepspeed.physics import MEGATRON_DEEPSPEED
 from planner.backends.megatron_deepspeed.space import SPACE
 
 BACKEND = BackEnd(

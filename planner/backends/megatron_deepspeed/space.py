@@ -1,10 +1,10 @@
-"""Which strategies can this software run?
+"""Which strategies can Megatron-DeepSpeed of 2022 run?
 
 bigscience-workshop/Megatron-DeepSpeed 8387ae17 with DeepSpeed v0.7.7 (2022-12-09).
 
 - Every GPT with ``--deepspeed`` is a PipelineModule, pp = 1 too (pretrain_gpt.py:56-62, megatron/training.py:504-505),
   so ZeRO-2 and 3 never run (deepspeed/runtime/pipe/engine.py:62).  Their use in the authors' other fork
-  (microsoft/Megatron-DeepSpeed ``--no-pipeline-parallel``) is plain DeepSpeed: target ``deepspeed``.
+  (microsoft/Megatron-DeepSpeed ``--no-pipeline-parallel``) is plain DeepSpeed: back-end ``deepspeed``.
 - Schedule: TrainSchedule, which is 1F1B, is the only one (deepspeed/runtime/pipe/schedule.py:182).  The flag
   ``--num-layers-per-virtual-pipeline-stage`` is still parsed (megatron/arguments.py:723), but the model must be a
   PipelineEngine (training.py:505): vpp = 1.
@@ -20,13 +20,103 @@ bigscience-workshop/Megatron-DeepSpeed 8387ae17 with DeepSpeed v0.7.7 (2022-12-0
 - sp, cp, experts: no flag in arguments.py.
 - Rank order: axes pipe, data, model, the last one innermost (runtime/pipe/topology.py:246).
 - Devices: NVIDIA (CUDA kernels of Megatron); the ROCm fork is not studied.
+- Models: as Megatron-LM 2.5, and ALiBi or rotary positions (arguments.py:398), gated MLPs (:403), a norm after the
+  embedding (:386).
+
+Letters as in ``megatron.space_2021``; D DeepSpeed.
 """
 
 from __future__ import annotations
 
 from planner.backends.backend import Space
+from planner.backends.megatron.model_rules_2021 import Builds, model_rules
+from planner.backends.megatron.space_2021 import (
+    chunks_in_place,
+    no_flag,
+    optimizer,
+    spelled,
+    stages_outermost,
+    whole_recompute,
+    widths,
+)
 from planner.backends.rules.columns import Columns
-from planner.backends.rules.rule import RuleTable
+from planner.backends.rules.divisibility import exact_batch, heads, positions
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
+
+_FORK = "bigscience-workshop/Megatron-DeepSpeed 8387ae17 megatron"
+_ENGINE = "DeepSpeed v0.7.7 deepspeed/runtime"
+
+
+def _precision(given: RuleInput) -> str | None:
+    return "there is no fp8 training; use precision fp16 or bf16" if given.workload.precision == "fp8" else None
+
+
+def _schedule(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.schedule != "1f1b" or s.vpp > 1:
+        return f"the pipeline engine runs 1f1b with vpp=1 only, not {s.schedule} with vpp={s.vpp}"
+    return None
+
+
+def _stages(given: RuleInput) -> str | None:
+    s, layers = given.strategy, given.layers_per_chunk
+    if s.pp > given.model.num_layers or (layers is not None and min(layers) < 1):
+        return "every stage needs a transformer layer"
+    return None
+
+
+def _zero(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.zero_stage > 1:
+        return f"every model is a PipelineModule, which zero_stage {s.zero_stage} does not run; use 0 or 1"
+    if given.workload.precision == "bf16" and s.zero_stage == 0 and s.dp > 1:
+        return "bf16 runs BF16_Optimizer, which shards its states: zero_stage must be 1"
+    return "states are sharded over all data-parallel ranks: dp_replicate must be 1" if s.dp_replicate > 1 else None
+
+
+def _offload(given: RuleInput) -> str | None:
+    s, workload = given.strategy, given.workload
+    if not s.optimizer_offload:
+        return None
+    if s.zero_stage == 0:
+        return "optimizer offload belongs to ZeRO: zero_stage must be 1"
+    if workload.precision != "fp16":
+        return f"BF16_Optimizer offloads nothing: optimizer offload needs precision fp16, not {workload.precision}"
+    return None
+
+
+def _overlap(given: RuleInput) -> str | None:
+    if given.strategy.overlap_grad_reduce:
+        return "pipeline engine and ZeRO-1 reduce gradients behind the backward passes: overlap_grad_reduce must be off"
+    return None
+
+
+PROBLEM_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("A3", f"{_FORK}/arguments.py:257-262", positions),
+    SpaceRule("W1", f"{_FORK}/arguments.py:170-190", _precision),
+    SpaceRule("W2", f"{_FORK}/arguments.py:552", optimizer),
+)
+"""Those that no strategy mends, as the model's."""
+MODEL_RULES = model_rules(
+    f"{_FORK}/arguments.py: no flag says it",
+    Builds(positions=frozenset({"learned", "rope", "alibi"}), gated=True, embedding_norm=True),
+)
+STRATEGY_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("A1", f"{_FORK}/microbatches.py", exact_batch(), ("micro_batch_size", "num_microbatches", "dp")),
+    SpaceRule("S1", f"{_ENGINE}/pipe/schedule.py:182", _schedule, ("schedule", "vpp")),
+    SpaceRule("T1", f"{_FORK}/model/gpt_model.py:307", _stages, ("pp",)),
+    SpaceRule("T2", f"{_FORK}/model/transformer.py:145-150", heads, ("tp",)),
+    SpaceRule("T3", f"{_FORK}/mpu/layers.py", widths, ("tp",)),
+    SpaceRule("T4", f"{_ENGINE}/pipe/topology.py:246", stages_outermost, ("axis_order",)),
+    SpaceRule("T5", f"{_ENGINE}/pipe/module.py:382-387", chunks_in_place, ("pp", "vpp")),
+    SpaceRule("A5", f"{_FORK}/model/gpt_model.py:292-295, 318", whole_recompute, ("recompute",)),
+    SpaceRule("D1", f"{_ENGINE}/pipe/engine.py:62, 254-258", _zero, ("zero_stage", "dp_replicate")),
+    SpaceRule(
+        "D2", f"{_ENGINE}/zero/config.py:147-149, bf16_optimizer.py", _offload, ("optimizer_offload", "zero_stage")
+    ),
+    SpaceRule("D3", f"{_ENGINE}/engine.py:1444-1454", _overlap, ("overlap_grad_reduce",)),
+    *no_flag(f"{_FORK}/arguments.py: no flag says it", allowed=("zero_stage", "optimizer_offload")),
+)
 
 SPACE = Space(
     columns=Columns(
@@ -49,5 +139,6 @@ SPACE = Space(
         uniform_recompute=True,
         whole_recompute=True,
     ),
-    rules=RuleTable("megatron-deepspeed", (), ()),
+    rules=RuleTable("megatron-deepspeed", (*PROBLEM_RULES, *MODEL_RULES), STRATEGY_RULES),
+    spelled=spelled,
 )

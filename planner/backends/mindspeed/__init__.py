@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
 from planner.backends.mindspeed.flag_table import CORE_VERSION
+from planner.backends.mindspeed.physics import MINDSPEED
 from planner.backends.mindspeed.space import SPACE
-from planner.physics.physics import TUNED
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -30,8 +30,14 @@ BACKEND = BackEnd(
     name="mindspeed",
     title="MindSpeed",
     summary="MindSpeed on Megatron-LM core_v0.12.1, for Ascend",
-    releases=(Release(CORE_VERSION, SPACE, TUNED),),
+    releases=(Release(CORE_VERSION, SPACE, MINDSPEED),),
     vendors=frozenset({"Huawei"}),
     files=_files,
     validators=_validators,
+    not_started_by={
+        "ray-train": (
+            "Ray Train shows all devices of a node to each of its workers only for NVIDIA, and MindSpeed is for Ascend",
+            "use --launcher ray or ascendjob",
+        ),
+    },
 )

@@ -36,7 +36,7 @@ DUALPIPEV = "dualpipev"
 
 
 def sections(plan: Plan) -> tuple[Section, ...]:
-    """All arguments of a plan that this dialect can express (see ``project``), under headings."""
+    """All arguments of a plan, under headings."""
     strategy, problem = plan.chosen(), plan.problem
     return (
         Section("Model", model_flags(problem.model, problem.workload)),
@@ -97,7 +97,7 @@ def data_parallel_flags(strategy: Strategy) -> dict[str, Words]:
 
 
 def memory_flags(plan: Plan) -> dict[str, Words]:
-    """Recompute and offload, the same on every stage (see ``project``)."""
+    """Recompute and offload, the same on every stage (rules P4 and P5)."""
     strategy, model = plan.chosen(), plan.problem.model
     flags: dict[str, Words] = {}
     if strategy.recompute == "full":

@@ -55,7 +55,7 @@ def _rule(rule_id: str) -> SpaceRule:
 
     def check(given: RuleInput) -> str | None:
         message = inner(given)
-        return None if message is None else f"Megatron-LM core_v0.12.1 cannot build {message}; choose another target"
+        return None if message is None else f"Megatron-LM core_v0.12.1 cannot build {message}; name another --backend"
 
     return SpaceRule(rule_id, source, check)
 

@@ -1,7 +1,7 @@
 """Which strategies does MindSpeed on Megatron-LM core_v0.12.1 refuse, or accept and fail later?
 
-Letters as in ``megatron.rules`` (A ``validate_args``, B config, C process groups, D build or first step, U enforced
-nowhere, P not expressible, M the model), and V the device, W the workload, S schedules, E expert overlap, T
+Letters as in ``megatron.space`` (A ``validate_args``, B config, C process groups, D build or first step, U enforced
+nowhere, P no flag says it, M the model), and V the device, W the workload, S schedules, E expert overlap, T
 tensor-parallel overlap, F FSDP, O the optimizer, K activation swapping.  Rules that core_v0.12.1 shares with 0.19.2
 are Megatron's own functions with the source at this tag.
 
@@ -14,51 +14,45 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.backends.backend import Space
-from planner.backends.emission.emission import Rule
+from planner.backends.megatron.space import PROBLEM_RULES as LATER_PROBLEM_RULES
 from planner.backends.megatron.space import STRATEGY_RULES as LATER_RULES
 from planner.backends.megatron.space import recompute_problem, schedule_problem
 from planner.backends.megatron.space import spelled as plain_switches
+from planner.backends.megatron.stage_rules import one_offload, whole_stages_only
 from planner.backends.mindspeed.model_rules import MODEL_RULES
 from planner.backends.mindspeed.recompute import cannot_recompute, in_order
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixtures, used_kinds
-from planner.plan import Plan
 from planner.strategy import Strategy
 
 ARCHITECTURES = ("ascend910b", "ascend910c", "ascend950")
 """Atlas A2, A3 and 950: what MindSpeed's documents list."""
-DEVICE_RULE = "V1"
-_DEVICE_SOURCE = "MindSpeed core_r0.12.1 docs, pretraining guide: Ascend 950, Atlas A3, Atlas A2"
+LEAST_MEMORY_BYTES = 64 * 10**9
+"""Of a device; the Ascend 910B4 (32 GiB) is an Atlas A2 without it."""
+_GUIDE = "MindSpeed branch 26.1.0_core_r0.12.1 docs/zh/user-guide/quickstart.md:23"
 _VALIDATE = "Megatron-LM core_v0.12.1 megatron/training/arguments.py validate_args"
 _CORE = "megatron-core 0.12.1 core"
 _FEATURES = "MindSpeed core_r0.12.1 features_manager"
-_LATER = {rule.id: rule.check for rule in LATER_RULES}
+_LATER = {rule.id: rule for rule in (*LATER_PROBLEM_RULES, *LATER_RULES)}
 
 
-def rules() -> tuple[Rule, ...]:
-    """The same rules over a whole plan; the device rule looks at every pool."""
-    rest = tuple(rule for rule in TABLE.over_plans() if rule.id != f"mindspeed.{DEVICE_RULE}")
-    return (Rule(f"mindspeed.{DEVICE_RULE}", _DEVICE_SOURCE, wrong_devices), *rest)
-
-
-def wrong_devices(plan: Plan) -> str | None:
-    """Which pool of the plan's cluster is not Ascend; None when all are."""
-    for pool in plan.problem.cluster.pools:
-        message = _not_ascend(pool.device.architecture)
-        if message is not None:
-            return f"{pool.device.name} ({pool.device.vendor}): {message}"
-    return None
-
-
-def _not_ascend(architecture: str) -> str | None:
-    if architecture.startswith(ARCHITECTURES):
-        return None
-    known = ", ".join(ARCHITECTURES)
-    return f"MindSpeed runs on Huawei Ascend ({known}) only, not on {architecture!r}; choose another target"
+def _shared(rule_id: str, source: str) -> SpaceRule:
+    """A rule of 0.19.2 that this release has too, with the source at its tag."""
+    return replace(_LATER[rule_id], source=source)
 
 
 def _device(given: RuleInput) -> str | None:
-    return _not_ascend(given.architecture)
+    if given.architecture.startswith(ARCHITECTURES):
+        return None
+    known = ", ".join(ARCHITECTURES)
+    return f"MindSpeed runs on Huawei Ascend ({known}) only, not on {given.architecture!r}; name another --backend"
+
+
+def _device_memory(given: RuleInput) -> str | None:
+    held = given.device_memory_bytes
+    if not held or held >= LEAST_MEMORY_BYTES:
+        return None
+    return f"MindSpeed asks for devices of 64 GB or more, not of {held / 2**30:.0f} GiB; name another --backend"
 
 
 def _fp8(given: RuleInput) -> str | None:
@@ -217,51 +211,86 @@ def _swap_attention(given: RuleInput) -> str | None:
 
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
-    SpaceRule(DEVICE_RULE, _DEVICE_SOURCE, _device),
+    SpaceRule("V1", f"{_GUIDE}: Atlas A2, A3 and 950", _device),
+    SpaceRule("V2", f"{_GUIDE}: on-chip memory", _device_memory),
+    _shared("A15", f"{_VALIDATE}: max-position-embeddings"),
     SpaceRule("W1", "MindSpeed core_r0.12.1 features_manager/megatron_basic/transformer_engine_basic.py", _fp8),
     SpaceRule("W2", f"{_CORE}/optimizer/optimizer_config.py:165", _state_precision),
     SpaceRule("W4", f"{_VALIDATE}: grouped GEMM", _fp16_experts),
 )
 """Those that no strategy mends, as the model's."""
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
-    SpaceRule("W3", f"{_FEATURES}/optimizer/muon_optimizer_feature.py", _muon),
-    SpaceRule("A3", f"{_CORE}/num_microbatches_calculator.py:341", _LATER["A3"]),
-    SpaceRule("A8", f"{_VALIDATE}: interleaved schedule", _LATER["A8"]),
-    SpaceRule("A9", f"{_VALIDATE}: overlap-param-gather", _LATER["A9"]),
-    SpaceRule("A14", f"{_VALIDATE}: seq-length", _LATER["A14"]),
-    SpaceRule("A15", f"{_VALIDATE}: max-position-embeddings", _LATER["A15"]),
-    SpaceRule("A21", f"{_VALIDATE}: expert parallelism", _LATER["A21"]),
-    SpaceRule("A26", f"{_VALIDATE}: multi-token prediction", _mtp_context),
-    SpaceRule("B1", f"{_CORE}/model_parallel_config.py:353", _LATER["B1"]),
-    SpaceRule("B2", f"{_CORE}/transformer/transformer_config.py:559", _LATER["B2"]),
-    SpaceRule("B2b", f"{_CORE}/transformer/transformer_config.py:574", _kv_heads),
+    SpaceRule("W3", f"{_FEATURES}/optimizer/muon_optimizer_feature.py", _muon, ("zero_stage", "dp_replicate")),
+    _shared("A3", f"{_CORE}/num_microbatches_calculator.py:341"),
+    _shared("A8", f"{_VALIDATE}: interleaved schedule"),
+    _shared("A9", f"{_VALIDATE}: overlap-param-gather"),
+    _shared("A14", f"{_VALIDATE}: seq-length"),
+    _shared("A21", f"{_VALIDATE}: expert parallelism"),
+    SpaceRule("A26", f"{_VALIDATE}: multi-token prediction", _mtp_context, ("cp",)),
+    _shared("B1", f"{_CORE}/model_parallel_config.py:353"),
+    _shared("B2", f"{_CORE}/transformer/transformer_config.py:559"),
+    SpaceRule("B2b", f"{_CORE}/transformer/transformer_config.py:574", _kv_heads, ("tp",)),
+    _shared("B8", f"{_FEATURES}/pipeline_parallel/pipeline_model_parallel_layout_feature.py and its page"),
+    _shared("C1", f"{_CORE}/parallel_state.py: expert grid"),
+    _shared("C2", f"{_CORE}/parallel_state.py:716"),
+    _shared("C4", f"{_CORE}/parallel_state.py:813"),
+    _shared("D2", f"{_CORE}/pipeline_parallel/schedules.py:777"),
+    _shared("D3", f"{_CORE}/transformer/moe/moe_layer.py:135"),
+    _shared("D5", f"{_CORE}/tensor_parallel/layers.py:765"),
+    _shared("U1", "not enforced before the run: sequence shards of sequence parallelism"),
+    _shared("U2", f"{_FEATURES}/context_parallel/ulysses_context_parallel.py"),
+    _shared("U3", "not enforced at all: Megatron derives the number of micro-batches itself"),
     SpaceRule(
-        "B8", f"{_FEATURES}/pipeline_parallel/pipeline_model_parallel_layout_feature.py and its page", _LATER["B8"]
+        "S1",
+        f"{_FEATURES}/pipeline_parallel/dualpipev_feature.py and docs/features/dualpipev.md",
+        _dualpipev,
+        ("schedule", "vpp", "pp", "num_microbatches", "overlap_grad_reduce", "cp", "zero_stage"),
     ),
-    SpaceRule("C1", f"{_CORE}/parallel_state.py: expert grid", _LATER["C1"]),
-    SpaceRule("C2", f"{_CORE}/parallel_state.py:716", _LATER["C2"]),
-    SpaceRule("C4", f"{_CORE}/parallel_state.py:813", _LATER["C4"]),
-    SpaceRule("D2", f"{_CORE}/pipeline_parallel/schedules.py:777", _LATER["D2"]),
-    SpaceRule("D3", f"{_CORE}/transformer/moe/moe_layer.py:135", _LATER["D3"]),
-    SpaceRule("D5", f"{_CORE}/tensor_parallel/layers.py:765", _LATER["D5"]),
-    SpaceRule("U1", "not enforced before the run: sequence shards of sequence parallelism", _LATER["U1"]),
-    SpaceRule("U2", f"{_FEATURES}/context_parallel/ulysses_context_parallel.py", _LATER["U2"]),
-    SpaceRule("U3", "not enforced at all: Megatron derives the number of micro-batches itself", _LATER["U3"]),
-    SpaceRule("S1", f"{_FEATURES}/pipeline_parallel/dualpipev_feature.py and docs/features/dualpipev.md", _dualpipev),
-    SpaceRule("S2", f"{_CORE}/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule),
-    SpaceRule("E1", f"{_FEATURES}/moe/fb_overlap.py and docs of the layout", _overlap_ep),
-    SpaceRule("T1", f"{_FEATURES}/tensor_parallel/mc2.py and docs/features/mc2.md", _overlap_tp),
-    SpaceRule("F1", f"{_VALIDATE}: data-parallel-sharding-strategy", _fsdp),
-    SpaceRule("O1", f"{_FEATURES}/optimizer/swap_optimizer_feature.py", _swap_optimizer),
-    SpaceRule("P2", f"{_CORE}/transformer/transformer_config.py:722", _recompute_modules),
-    SpaceRule("K1", f"{_FEATURES}/memory/swap_attention.py and core/memory/swap_attention", _swap_attention),
+    SpaceRule(
+        "S2", f"{_CORE}/pipeline_parallel/schedules.py: get_forward_backward_func", _schedule, ("schedule", "vpp")
+    ),
+    SpaceRule(
+        "E1",
+        f"{_FEATURES}/moe/fb_overlap.py and docs of the layout",
+        _overlap_ep,
+        ("overlap_ep", "ep", "etp", "overlap_grad_reduce", "vpp", "num_microbatches", "activation_offload"),
+    ),
+    SpaceRule(
+        "T1", f"{_FEATURES}/tensor_parallel/mc2.py and docs/features/mc2.md", _overlap_tp, ("overlap_tp", "sp", "tp")
+    ),
+    SpaceRule(
+        "F1",
+        f"{_VALIDATE}: data-parallel-sharding-strategy",
+        _fsdp,
+        ("zero_stage", "dp_replicate", "overlap_grad_reduce", "overlap_param_gather"),
+    ),
+    SpaceRule(
+        "O1", f"{_FEATURES}/optimizer/swap_optimizer_feature.py", _swap_optimizer, ("optimizer_offload", "zero_stage")
+    ),
+    SpaceRule(
+        "P2", f"{_CORE}/transformer/transformer_config.py:722", _recompute_modules, ("recompute", "recompute_modules")
+    ),
+    SpaceRule(
+        "K1",
+        f"{_FEATURES}/memory/swap_attention.py and core/memory/swap_attention",
+        _swap_attention,
+        ("activation_offload", "recompute", "schedule"),
+    ),
+    _shared("P4", f"{_CORE}/transformer/transformer_config.py: recompute_num_layers, recompute_modules"),
+    SpaceRule(
+        "P5",
+        f"{_FEATURES}/memory/swap_attention.py, optimizer/swap_optimizer_feature.py: one switch",
+        one_offload(whole_stages_only),
+        ("optimizer_offload", "activation_offload"),
+    ),
+    _shared("P6", f"{_FEATURES}/pipeline_parallel/pipeline_model_parallel_layout_feature.py, dualpipev_feature.py"),
+    _shared("P7", f"{_FEATURES}/context_parallel/context_parallel_feature.py"),
 )
 TABLE = RuleTable("mindspeed", (*PROBLEM_RULES, *MODEL_RULES), STRATEGY_RULES)
-violations = TABLE.violations
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:
-    """As for Megatron-LM; recomputed modules have one order, and FSDP always overlaps."""
+    """As for Megatron-LM; recomputed modules have one order, the one in which they are read back."""
     plain = plain_switches(s, given)
     return replace(plain, recompute_modules=in_order(plain.recompute_modules))
 
@@ -270,6 +299,7 @@ SPACE = Space(
     Columns(
         schedules=("1f1b", "interleaved", "dualpipev"),
         overlap_ep=(True, False),
+        overlap_tp_off=True,
         overlap_data=((True, True), (False, False)),
         uniform_recompute=True,
     ),

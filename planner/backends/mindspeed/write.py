@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from planner.backends.emission.assemble import BackEndFiles, assemble
-from planner.backends.emission.emission import Emission, Finding, LauncherName
+from planner.backends.emission.emission import Emission, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.arguments import write_arguments
 from planner.backends.megatron.write import DATA_FILE, TRAIN_SCRIPT, data_arguments, read_arguments
 from planner.backends.mindspeed.environment import environment
 from planner.backends.mindspeed.flag_table import CORE_VERSION
 from planner.backends.mindspeed.flags import sections
-from planner.backends.mindspeed.space import rules
-from planner.backends.rules.rule import mixtures
+from planner.backends.mindspeed.space import TABLE
+from planner.backends.rules.rule import mixtures, rule_input
 from planner.plan import Plan
 
 ARGUMENTS_FILE = "mindspeed.args"
@@ -59,7 +59,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = CORE_VERSION) -> Emi
 
     Raises BackEndRefused with every violated rule when MindSpeed cannot run the plan.
     """
-    findings = [Finding(rule.id, message, rule.source) for rule in rules() if (message := rule.check(plan)) is not None]
+    findings = TABLE.violations(rule_input(plan))
     if findings:
         raise refused(f"MindSpeed on Megatron-LM {CORE_VERSION}", "mindspeed", findings)
     made = BackEndFiles(

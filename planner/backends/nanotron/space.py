@@ -3,7 +3,7 @@
 huggingface/nanotron 0e0a27ea (2025-02-19, the month of the Ultra-Scale Playbook; between tags v0.5 and main).
 
 - Schedules ``1f1b`` and ``afab`` (config/parallelism_config.py:23; parallel/pipeline_parallel/engine.py:165 and 222);
-  1F1B needs at least pp - 1 micro-batches (engine.py:236-239); no interleaving (TODO at engine.py:191).
+  1F1B needs at least pp - 1 micro-batches (engine.py:236-239); no interleaving (noted as undone at engine.py:191).
 - Stages are dealt by cumulative cost of blocks (models/base.py:211-236), uneven ones allowed: ``dealing="by_compute"``.
 - sp: ``tp_mode: REDUCE_SCATTER`` is on, ``ALL_REDUCE`` off (parallelism_config.py:24).
 - Recompute: ``recompute_layer`` one switch for every decoder layer (parallelism_config.py:35; models/llama.py:715,
@@ -25,27 +25,46 @@ huggingface/nanotron 0e0a27ea (2025-02-19, the month of the Ultra-Scale Playbook
 from __future__ import annotations
 
 from planner.backends.backend import Space
+from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
-from planner.backends.rules.rule import RuleTable
+from planner.backends.rules.divisibility import heads
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 
-SPACE = Space(
-    columns=Columns(
-        schedules=("1f1b", "gpipe"),
-        expert_parallel=False,
-        hybrid_sharding=False,
-        recompute=("none", "full"),
-        cp_kinds=(),
-        zero_stages=(0, 1),
-        zero_stages_with_pipeline=(0, 1),
-        axis_orders=(0,),
-        expert_tensor_parallel=False,
-        optimizer_offload=False,
-        activation_offload=False,
-        overlap_ep=(False,),
-        overlap_tp=False,
-        overlap_data=((True, False),),
-        uniform_recompute=True,
-        whole_recompute=True,
-    ),
-    rules=RuleTable("nanotron", (), ()),
+
+def _microbatches(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.schedule == "1f1b" and s.num_microbatches < s.pp - 1:
+        return f"1f1b needs at least pp - 1 = {s.pp - 1} micro-batches, not {s.num_microbatches}"
+    return None
+
+
+COLUMNS = Columns(
+    schedules=("1f1b", "gpipe"),
+    expert_parallel=False,
+    hybrid_sharding=False,
+    recompute=("none", "full"),
+    cp_kinds=(),
+    zero_stages=(0, 1),
+    zero_stages_with_pipeline=(0, 1),
+    axis_orders=(0,),
+    expert_tensor_parallel=False,
+    optimizer_offload=False,
+    activation_offload=False,
+    overlap_ep=(False,),
+    overlap_tp=False,
+    overlap_data=((True, False),),
+    uniform_recompute=True,
+    whole_recompute=True,
+    repeated_kv_heads=False,
 )
+RULES: tuple[SpaceRule, ...] = (
+    SpaceRule(
+        "P1",
+        "nanotron 0e0a27ea parallel/pipeline_parallel/engine.py:236-239",
+        _microbatches,
+        ("num_microbatches", "micro_batch_size", "pp", "schedule"),
+    ),
+    SpaceRule("T1", "nanotron 0e0a27ea models/llama.py:343-350", heads, ("tp",)),
+    *column_rules(COLUMNS, "nanotron 0e0a27ea config/parallelism_config.py:23-38"),
+)
+SPACE = Space(COLUMNS, RuleTable("nanotron", (), RULES))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.native.physics import NATIVE
 from planner.backends.native.space import SPACE
-from planner.backends.pytorch_fsdp.physics import NATIVE
 from planner.native.capabilities import TORCH_VERSION
 
 if TYPE_CHECKING:

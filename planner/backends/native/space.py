@@ -1,10 +1,10 @@
 """Which strategies does the native trainer refuse?  Small functions over a ``RuleInput``.
 
 Letters: M the model itself (``model_rules``), G rank grid and batch, T tensor and sequence parallelism, C context
-parallelism, E experts, P pipeline, Z data parallelism, R recompute and offload, L layout of the stages.  Integer
-arithmetic on a few fields, so that the search can ask it for every strategy.
+parallelism, E experts, P pipeline, Z data parallelism, R recompute and offload, O overlap, L layout of the stages.
+Integer arithmetic on a few fields, so that the search can ask it for every strategy.
 
-Overlap switches are no rules: they change no result, so ``project`` corrects and reports them.
+Overlap is what FSDP2 and torch's pipelines do; the trainer reads no switch for it, so a strategy must say what runs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from planner.backends.rules.divisibility import (
     heads,
     sequence_parallel,
 )
+from planner.backends.rules.overlap import FSDP2, expert_overlap, fsdp2_overlap, fsdp2_spelling, plain_spelling
 from planner.backends.rules.pipeline import (
     chunks_a_rank,
     empty_chunk,
@@ -103,8 +104,8 @@ def _microbatch_rounds(given: RuleInput) -> str | None:
     if s.schedule not in GROUPED_SCHEDULES:
         return f"microbatch_group_size is {wanted}, {s.schedule} has none" if wanted else None
     group = interleaved_group_size(s.pp, s.num_microbatches)
-    derived = f"torch derives a micro-batch group of {group}, not {wanted or s.pp}"
-    return uneven_rounds(given) or (None if (wanted or s.pp) == group else derived)
+    derived = f"torch derives a micro-batch group of {group}, not {wanted}"
+    return uneven_rounds(given) or (None if wanted == group else derived)
 
 
 def _tied(given: RuleInput) -> str | None:
@@ -145,6 +146,13 @@ def _offload(given: RuleInput) -> str | None:
     return None
 
 
+def _tensor_overlap(given: RuleInput) -> str | None:
+    s = given.strategy
+    return (
+        "tensor-parallel collectives are not overlapped: overlap_tp must be off" if s.overlap_tp and s.tp > 1 else None
+    )
+
+
 def _recompute_counts(rank: int, stage: StageLayout) -> str | None:
     counts = stage.recompute.num_layers_per_chunk
     if counts and len(counts) != len(stage.chunks):
@@ -163,28 +171,52 @@ def _ends(given: RuleInput) -> str | None:
 
 
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
-    SpaceRule("G1", "planner/native/data.py: sample_indices", exact_batch()),
-    SpaceRule("T1", _TENSOR, heads),
-    SpaceRule("T2", _TENSOR, _widths),
-    SpaceRule("T3", _TENSOR, _query_norm),
-    SpaceRule("T4", _TENSOR, sequence_parallel),
-    SpaceRule("C1", "planner/native/positions.py: local_positions", _tokens_divide),
-    SpaceRule("C2", "planner/native/context_parallel.py", context_kind),
-    SpaceRule("C3", "arXiv 2309.14509, section 3", _context_heads),
-    SpaceRule("E1", "planner/native/mixture.py: Experts", experts_divide),
-    SpaceRule("E2", "planner/native/mesh.py: expert_grid", _expert_grid),
-    SpaceRule("E3", f"{_TENSOR}: routed tokens are sequence-split", experts_need_sequence_parallel),
-    SpaceRule("P1", _SCHEDULES, _schedule),
-    SpaceRule("P2", f"{_SCHEDULES}: ZBV and DualPipeV want two stages a rank", chunks_a_rank),
-    SpaceRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", microbatches),
-    SpaceRule("P4", f"{_SCHEDULES}:2935-2941, :3046-3052", _microbatch_rounds),
-    SpaceRule("P5", "planner/native/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157", _tied),
-    SpaceRule("Z1", f"{_STAGE}: backward_maybe_with_nosync, perform_reduce_grad", _zero_pipeline),
-    SpaceRule("R1", "planner/native/recompute.py, branch_input.py", _recompute_modules),
-    SpaceRule("R2", "torch 2.13.0 distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy", _offload),
-    SpaceRule("L1", "planner/native/assemble.py", _placement),
-    SpaceRule("L2", "planner/native/model.py: DecoderChunk", _ends),
-    SpaceRule("L3", "planner/native/pipeline.py: a stage must make its own output", empty_chunk),
+    SpaceRule(
+        "G1", "planner/native/data.py: sample_indices", exact_batch(), ("micro_batch_size", "num_microbatches", "dp")
+    ),
+    SpaceRule("T1", _TENSOR, heads, ("tp",)),
+    SpaceRule("T2", _TENSOR, _widths, ("tp",)),
+    SpaceRule("T3", _TENSOR, _query_norm, ("tp",)),
+    SpaceRule("T4", _TENSOR, sequence_parallel, ("sp", "tp")),
+    SpaceRule("C1", "planner/native/positions.py: local_positions", _tokens_divide, ("cp", "cp_kind", "tp", "sp")),
+    SpaceRule("C2", "planner/native/context_parallel.py", context_kind, ("cp_kind", "cp")),
+    SpaceRule("C3", "arXiv 2309.14509, section 3", _context_heads, ("cp_kind", "cp", "tp")),
+    SpaceRule("E1", "planner/native/mixture.py: Experts", experts_divide, ("ep",)),
+    SpaceRule("E2", "planner/native/mesh.py: expert_grid", _expert_grid, ("ep", "etp", "dp_shard", "cp", "tp")),
+    SpaceRule("E3", f"{_TENSOR}: routed tokens are sequence-split", experts_need_sequence_parallel, ("sp", "tp")),
+    SpaceRule("P1", _SCHEDULES, _schedule, ("num_microbatches", "pp", "schedule")),
+    SpaceRule(
+        "P2", f"{_SCHEDULES}: ZBV and DualPipeV want two stages a rank", chunks_a_rank, ("vpp", "schedule", "pp")
+    ),
+    SpaceRule(
+        "P3",
+        f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)",
+        microbatches,
+        ("num_microbatches", "micro_batch_size", "pp", "schedule"),
+    ),
+    SpaceRule(
+        "P4",
+        f"{_SCHEDULES}:2935-2941, :3046-3052",
+        _microbatch_rounds,
+        ("microbatch_group_size", "num_microbatches", "pp"),
+    ),
+    SpaceRule("P5", "planner/native/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157", _tied, ("pp",)),
+    SpaceRule("Z1", f"{_STAGE}: backward_maybe_with_nosync, perform_reduce_grad", _zero_pipeline, ("zero_stage", "pp")),
+    SpaceRule(
+        "R1", "planner/native/recompute.py, branch_input.py", _recompute_modules, ("recompute_modules", "recompute")
+    ),
+    SpaceRule(
+        "R2",
+        "torch 2.13.0 distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy",
+        _offload,
+        ("optimizer_offload", "activation_offload"),
+    ),
+    SpaceRule("O1", FSDP2, fsdp2_overlap, ("overlap_grad_reduce", "overlap_param_gather", "pp")),
+    SpaceRule("O2", f"{_TENSOR}: not built", _tensor_overlap, ("overlap_tp", "tp")),
+    SpaceRule("O3", "planner/native/mixture.py: not built", expert_overlap, ("overlap_ep", "ep")),
+    SpaceRule("L1", "planner/native/assemble.py", _placement, ("pp", "vpp")),
+    SpaceRule("L2", "planner/native/model.py: DecoderChunk", _ends, ("pp", "vpp")),
+    SpaceRule("L3", "planner/native/pipeline.py: a stage must make its own output", empty_chunk, ("pp", "vpp")),
 )
 
 TABLE = RuleTable("native", MODEL_RULES, STRATEGY_RULES)
@@ -192,24 +224,19 @@ violations, rules = TABLE.violations, TABLE.over_plans
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:
-    """One spelling for switches that mean nothing beside the others, as the plan file gives them back."""
-    late = s.pp > 1 and s.dp * s.cp > 1
-    group = s.microbatch_group_size
-    if s.pp > 1 and s.schedule in GROUPED_SCHEDULES:
-        group = interleaved_group_size(s.pp, s.num_microbatches)
-    return replace(
-        s,
-        sp=s.sp and s.tp > 1,
-        cp_kind=s.cp_kind if s.cp > 1 else "none",
-        microbatch_group_size=group,
-        overlap_grad_reduce=s.overlap_grad_reduce and not late,
-    )
+    """One spelling for switches that mean nothing beside the others."""
+    changes = plain_spelling(s) | fsdp2_spelling(s, given)
+    if s.pp == 1:
+        changes |= {"schedule": "1f1b", "microbatch_group_size": 0}
+    return replace(s, **changes)
 
 
 SPACE = Space(
     Columns(
         schedules=SCHEDULES,
-        axis_orders=(0,),
+        derived_group=True,
+        repeated_kv_heads=False,
+        zero_stages_with_pipeline=(0, 1),
         expert_tensor_parallel=False,
         optimizer_offload=False,
         activation_offload=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.backends.backend import BackEnd, Release
-from planner.backends.megatron.physics import NEMO
+from planner.backends.nemo.physics import NEMO
 from planner.backends.nemo.space import SPACE
 
 BACKEND = BackEnd(

@@ -20,18 +20,30 @@ NVIDIA/NeMo v2.4.0 on Megatron-Core, nemo/lightning/pytorch/strategies/megatron_
 from __future__ import annotations
 
 from planner.backends.backend import Space
+from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
-from planner.backends.rules.rule import RuleTable
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 
-SPACE = Space(
-    columns=Columns(
-        schedules=("1f1b", "interleaved"),
-        zero_stages=(0, 1, 2, 3),
-        zero_stages_with_pipeline=(0, 1, 2, 3),
-        optimizer_offload=False,
-        overlap_ep=(False,),
-        overlap_data=((True, True), (True, False)),
-        uniform_recompute=True,
-    ),
-    rules=RuleTable("nemo", (), ()),
+
+def _tensor_overlap(given: RuleInput) -> str | None:
+    s = given.strategy
+    return "overlap_tp needs sp" if s.overlap_tp and s.tp > 1 and not s.sp else None
+
+
+COLUMNS = Columns(
+    schedules=("1f1b", "interleaved"),
+    zero_stages=(0, 1, 2, 3),
+    zero_stages_with_pipeline=(0, 1, 2, 3),
+    optimizer_offload=False,
+    overlap_ep=(False,),
+    overlap_data=((True, True), (True, False)),
+    uniform_recompute=True,
 )
+RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("T1", "NeMo v2.4.0 callbacks/megatron_comm_overlap.py:141-151", _tensor_overlap, ("overlap_tp", "sp")),
+    *column_rules(
+        COLUMNS,
+        "NeMo v2.4.0 nemo/lightning/pytorch/strategies/megatron_strategy.py:237-283, scripts/performance/helpers.py",
+    ),
+)
+SPACE = Space(COLUMNS, RuleTable("nemo", (), RULES))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planner.backends.backend import BackEnd, Release
+from planner.backends.nemo_automodel.physics import AUTOMODEL
 from planner.backends.nemo_automodel.space import SPACE
-from planner.backends.pytorch_fsdp.physics import AUTOMODEL
 
 BACKEND = BackEnd(
     name="nemo-automodel",

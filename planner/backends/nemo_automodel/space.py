@@ -22,26 +22,65 @@ NVIDIA-NeMo/Automodel v0.5.0 (2026-06-29), nemo_automodel/components/distributed
 from __future__ import annotations
 
 from planner.backends.backend import Space
+from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
-from planner.backends.rules.rule import RuleTable
+from planner.backends.rules.pipeline import microbatches
+from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 
-SPACE = Space(
-    columns=Columns(
-        schedules=("1f1b", "gpipe", "interleaved", "looped_bfs", "interleaved_zb", "zbv"),
-        group_factors=(1,),
-        cp_kinds=("ring",),
-        zero_stages=(0, 2, 3),
-        zero_stages_with_pipeline=(1,),
-        axis_orders=(0,),
-        expert_tensor_parallel=False,
-        optimizer_offload=False,
-        activation_offload=False,
-        overlap_ep=(False,),
-        overlap_tp=True,
-        overlap_data=((True, True),),
-        overlap_grad_with_pipeline=False,
-        uniform_recompute=True,
-        whole_recompute=True,
-    ),
-    rules=RuleTable("nemo-automodel", (), ()),
+
+def _plain_data_parallel(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.zero_stage == 0 and s.pp == 1 and s.tp * s.cp * s.ep > 1:
+        return "DDP (zero_stage 0) runs alone: tp, cp and ep must be 1"
+    return None
+
+
+def _replicas(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.zero_stage and s.dp_replicate > 1 and s.dp_shard == 1:
+        return f"dp_replicate={s.dp_replicate} must be below dp={s.dp}"
+    return None
+
+
+def _expert_grid(given: RuleInput) -> str | None:
+    s = given.strategy
+    block = s.dp * s.cp * s.tp
+    return f"ep={s.ep} does not divide dp x cp x tp = {block}" if block % s.ep else None
+
+
+def _tensor_overlap(given: RuleInput) -> str | None:
+    s = given.strategy
+    return "overlap_tp needs sp" if s.overlap_tp and s.tp > 1 and not s.sp else None
+
+
+COLUMNS = Columns(
+    schedules=("1f1b", "gpipe", "interleaved", "looped_bfs", "interleaved_zb", "zbv"),
+    derived_group=True,
+    cp_kinds=("ring",),
+    zero_stages=(0, 2, 3),
+    zero_stages_with_pipeline=(1,),
+    axis_orders=(0,),
+    expert_tensor_parallel=False,
+    optimizer_offload=False,
+    activation_offload=False,
+    overlap_ep=(False,),
+    overlap_tp=True,
+    overlap_data=((True, True),),
+    overlap_grad_with_pipeline=False,
+    uniform_recompute=True,
+    whole_recompute=True,
 )
+RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("D1", "Automodel v0.5.0 mesh_utils.py:92-95", _plain_data_parallel, ("zero_stage", "tp", "cp", "ep")),
+    SpaceRule("D2", "Automodel v0.5.0 mesh_utils.py:202-206", _replicas, ("dp_replicate", "dp_shard")),
+    SpaceRule("E1", "Automodel v0.5.0 mesh_utils.py:210-213", _expert_grid, ("ep", "dp_shard", "cp", "tp")),
+    SpaceRule("T1", "Automodel v0.5.0 config.py:189-193", _tensor_overlap, ("overlap_tp", "sp")),
+    SpaceRule(
+        "P1",
+        "torch 2.13.0 distributed/pipelining/schedules.py:1021 (1F1B)",
+        microbatches,
+        ("num_microbatches", "micro_batch_size", "pp", "schedule"),
+    ),
+    *column_rules(COLUMNS, "Automodel v0.5.0 components/distributed/mesh_utils.py:189-229, config.py:153-207"),
+)
+SPACE = Space(COLUMNS, RuleTable("nemo-automodel", (), RULES))

@@ -14,8 +14,9 @@ from typing import Any
 
 from planner.backends.emission.emission import LauncherName
 from planner.backends.emission.write import KIND, SCHEMA_VERSION, file_digests, write_folder
+from planner.backends.launch.launchers import launch_files
 from planner.backends.launch.settings import LaunchSettings
-from planner.backends.launch.spec import LaunchFiles, job_name, launch_files, spec_on_cluster
+from planner.backends.launch.spec import LaunchFiles, job_name, spec_on_cluster
 from planner.backends.operator_sharding.describe import sharding_markdown
 from planner.backends.operator_sharding.parallelize import parallelize_script
 from planner.backends.operator_sharding.plan_parts import part_digests
@@ -24,7 +25,7 @@ from planner.shard.sharding_plan import ShardingPlan
 from planner.version import __version__
 from profiles.cluster import Cluster
 
-TARGET = "operator-sharding"
+OPERATOR_SHARDING = "operator-sharding"
 PLAN_FILE, TRAIN_SCRIPT, PARALLELIZE_SCRIPT, MARKDOWN = "sharding.json", "train.py", "parallelize.py", "PLAN.md"
 # Long runs with changing sizes fragment the allocator without it.
 ENVIRONMENT = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
@@ -94,7 +95,7 @@ def manifest(emission: ShardingEmission) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
-        "backend": TARGET,
+        "backend": OPERATOR_SHARDING,
         "release": TORCH_VERSION,
         "launcher": emission.launcher,
         "launch": emission.settings.to_dict(),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from planner.physics.physics import Physics
 
 EAGER = frozenset({"norm", "activation", "rope", "cross_entropy"})
@@ -17,70 +15,3 @@ PYTORCH_FSDP = Physics(
     passing_logit_bytes=4.0,
 )
 """Plain cross-entropy over 16-bit logits: the kept log-softmax beside logits or gradient, and its input's gradient."""
-LLM_FOUNDRY = replace(
-    PYTORCH_FSDP,
-    name="llm-foundry",
-    time_spread=0.11,
-    studied_devices=512,
-    summary="llm-foundry (FSDP, MPT models)",
-    attention="triton",
-    unfused=frozenset({"cross_entropy"}),
-    passing_logit_bytes=2.0,
-)
-"""attn_impl: triton, FlashAttention 1 with ALiBi (llm-foundry scripts/train/benchmarking).  Its default loss is
-flash-attention's cross-entropy, which keeps the 16-bit logits and writes a 16-bit gradient (csrc/xentropy)."""
-LLM_FOUNDRY_FIRST = replace(
-    LLM_FOUNDRY, name="llm-foundry-first", unfused=frozenset({"cross_entropy", "norm", "activation"})
-)
-"""The first revision of its benchmark tables: norms that autocast keeps in fp32, plain activations.  The tables do not
-say so; inferred on the fit part, where with fp32 reduction 34 such rows go from ratios of 0.79 (A100-40GB) and 0.88 to
-0.91 and 0.94 (all rows: median error 6.8 % -> 4.8 %; held part 4.1 % -> 3.6 %)."""
-TORCHTITAN = replace(
-    PYTORCH_FSDP,
-    name="torchtitan",
-    time_spread=0.12,
-    studied_devices=128,
-    summary="torchtitan, eager FSDP2",
-    attention="flash2",
-    unfused=EAGER,
-    kept_logit_bytes=4.0,
-    passing_logit_bytes=8.0,
-)
-"""Eager unless it is compiled; scaled_dot_product_attention picks FlashAttention-2.
-Plain cross-entropy over fp32 logits: the kept log-softmax, the gradient of the loss and that of the softmax, three
-fp32 tensors at the head's backward (torchtitan, components/loss.py)."""
-AUTOMODEL = replace(
-    PYTORCH_FSDP,
-    name="nemo-automodel",
-    time_spread=0.35,
-    studied_devices=1024,
-    summary="NeMo Automodel: Hugging Face models under FSDP2",
-    attention="flash2",
-    unfused=EAGER,
-)
-"""Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
-NATIVE = Physics(
-    name="native",
-    summary="Meshwright's own trainer: eager FSDP2",
-    attention="flash2",
-    unfused=EAGER,
-    fp32_shards=True,
-    keeps_gate_output=True,
-    kept_logit_bytes=4.0,
-    passing_logit_bytes=8.0,
-    split_loss_bytes=6.0,
-    gathered_context=True,
-    moments_apart=True,
-    whole_head_input=True,
-)
-"""``planner.native``: fp32 shards under FSDP2 (``data_parallel``), a gated non-linearity of two kernels
-(``feed_forward``), loss over fp32 logits (``loss``), whose backward pass holds the gradient of the log-softmax and that
-of its input.  Its times were not studied."""
-HUGGING_FACE = Physics(
-    name="hugging-face",
-    summary="Hugging Face models, eager, one device or plain data parallelism",
-    attention="unfused",
-    unfused=EAGER,
-    dropout=True,
-)
-"""Dropout of 0.1 in the configurations of GPT-2, OPT and BERT (transformers, GPT2Config and so on)."""

@@ -17,28 +17,31 @@ as foundation-model-stack/fms-fsdp chooses among them (fms_fsdp/utils/train_util
 from __future__ import annotations
 
 from planner.backends.backend import Space
+from planner.backends.rules.column_rules import column_rules
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleTable
 
+COLUMNS = Columns(
+    schedules=("1f1b",),
+    tensor_parallel=False,
+    sequence_parallel=(False,),
+    expert_parallel=False,
+    pipeline_parallel=False,
+    recompute=("none", "selective", "full"),
+    cp_kinds=(),
+    zero_stages=(0, 2, 3),
+    zero_stages_with_pipeline=(),
+    axis_orders=(0,),
+    expert_tensor_parallel=False,
+    optimizer_offload=False,
+    activation_offload=False,
+    overlap_ep=(False,),
+    overlap_tp=False,
+    overlap_data=((True, True),),
+    uniform_recompute=True,
+    hybrid_zero_stages=(2, 3),
+)
 SPACE = Space(
-    columns=Columns(
-        schedules=("1f1b",),
-        tensor_parallel=False,
-        sequence_parallel=(False,),
-        expert_parallel=False,
-        pipeline_parallel=False,
-        recompute=("none", "selective", "full"),
-        cp_kinds=(),
-        zero_stages=(0, 2, 3),
-        zero_stages_with_pipeline=(),
-        axis_orders=(0,),
-        expert_tensor_parallel=False,
-        optimizer_offload=False,
-        activation_offload=False,
-        overlap_ep=(False,),
-        overlap_tp=False,
-        overlap_data=((True, True),),
-        uniform_recompute=True,
-    ),
-    rules=RuleTable("pytorch-fsdp", (), ()),
+    COLUMNS,
+    RuleTable("pytorch-fsdp", (), column_rules(COLUMNS, "torch 2.13 distributed/fsdp/api.py: ShardingStrategy")),
 )

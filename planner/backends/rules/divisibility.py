@@ -1,6 +1,6 @@
-"""Which sizes must divide over which degrees?  The questions that several targets ask in the same words.
+"""Which sizes must divide over which degrees?  The questions that several back-ends ask in the same words.
 
-A target whose back-end asks a little differently keeps a function of its own.  Names of these functions are the words
+A back-end whose software asks a little differently keeps a function of its own.  Names of these functions are the words
 of the reference pages.
 """
 

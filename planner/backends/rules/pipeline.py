@@ -1,6 +1,6 @@
 """Which chunks and micro-batches do torch's pipeline schedules take, and is every chunk where it belongs?
 
-What the targets on ``torch.distributed.pipelining`` have in common.  Names of the rules are the words of the
+What the back-ends on ``torch.distributed.pipelining`` have in common.  Names of the rules are the words of the
 reference pages.
 """
 
@@ -58,7 +58,7 @@ def placement_problem(
 ) -> str | None:
     """Are all chunks there once, on the ranks where the schedule runs them, and do they hold all layers in order?
 
-    ``of_stage`` and ``of_chunk`` are what a target also asks of every stage (with its rank) and of every chunk (with
+    ``of_stage`` and ``of_chunk`` are what a back-end also asks of every stage (with its rank) and of every chunk (with
     the number of chunks).
     """
     if given.layout is None:

@@ -19,8 +19,8 @@ class RuleInput:
     """A strategy for a model and a workload on one kind of device.
 
     ``layers_per_chunk`` goes along the model, pp * vpp entries, None while the split is not decided; ``layout`` is
-    there only for a whole plan.  Rules about what is missing are silent; ``scale_up_devices`` is 0 while the cluster
-    is not known.
+    there only for a whole plan.  Rules about what is missing are silent; ``scale_up_devices`` and
+    ``device_memory_bytes`` are 0 while the cluster is not known.
     """
 
     strategy: Strategy
@@ -30,6 +30,7 @@ class RuleInput:
     layers_per_chunk: tuple[int, ...] | None = None
     layout: Layout | None = None
     scale_up_devices: int = 0
+    device_memory_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +74,14 @@ class RuleTable:
 
 def rule_input(plan: Plan) -> RuleInput:
     """The rule's view of a whole plan."""
-    layout = layout_of(plan)
+    layout, pool = layout_of(plan), plan.problem.cluster.pools[0]
     return RuleInput(
         strategy=plan.chosen(),
         model=plan.problem.model,
         workload=plan.problem.workload,
-        architecture=plan.problem.cluster.pools[0].device.architecture,
+        architecture=pool.device.architecture,
         scale_up_devices=scale_up_devices(plan.problem.cluster),
+        device_memory_bytes=pool.device.memory_bytes,
         layers_per_chunk=tuple(chunk.num_layers for chunk in chunks_in_model_order(layout)),
         layout=layout,
     )

@@ -63,8 +63,9 @@ def shrink(plan: Plan, max_ranks: int, *, context_parallelism: bool = True) -> S
         findings = _broken(small) + [each.message for each in space.rules.violations(rule_input(small))]
         if not findings:
             return Shrunk(small, _changes(plan, small))
+    why = "; ".join(findings) or "no mesh fits"
     raise BackEndRefused(
-        f"{software.name} runs no plan of at most {max_ranks} ranks like this one: {'; '.join(findings) or 'no mesh fits'}",
+        f"{software.name} runs no plan of at most {max_ranks} ranks like this one: {why}",
         where="--tiny",
         hint="allow more ranks with --max-ranks, or check the plan with `meshwright emit`",
     )

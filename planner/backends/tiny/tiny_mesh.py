@@ -17,7 +17,7 @@ LARGEST_MICRO_BATCH = 2
 
 
 def tiny_strategies(wanted: Strategy, max_ranks: int) -> Iterator[Strategy]:
-    """Small strategies that may stand for ``wanted``, the best first; the rules of the target decide which one does.
+    """Small strategies that may stand for ``wanted``, the best first; the rules of the back-end decide which one does.
 
     A mesh of at most ``max_ranks`` ranks stays as it is.  Raises DocumentInvalid when its axes need more ranks.
     """

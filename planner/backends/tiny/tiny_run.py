@@ -48,9 +48,9 @@ class TinyRun:
 def tiny_run(plan: Plan, options: TinyOptions) -> TinyRun:
     """Run the small form of ``plan`` on CPU ranks.
 
-    Losses that differ are an answer, not an error.  Raises BackEndRefused when its back-end has no small form of the plan
-    or its ranks fail or take too long (their output then stays, and the error says where), DocumentInvalid, NotFound,
-    Conflict (the folder to keep is not empty).
+    Losses that differ are an answer, not an error.  Raises BackEndRefused when its back-end has no small form of the
+    plan or its ranks fail or take too long (their output then stays, and the error says where), DocumentInvalid,
+    NotFound, Conflict (the folder to keep is not empty).
     """
     begin = time.monotonic()
     found_backend, made = runner(plan.backend)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
-from planner.backends.pytorch_fsdp.physics import TORCHTITAN
+from planner.backends.torchtitan.physics import TORCHTITAN_COMPILED
 from planner.backends.torchtitan.space import SPACE, TOML_SPACE
 from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
 
@@ -31,8 +31,8 @@ BACKEND = BackEnd(
     title="torchtitan",
     summary="torchtitan: FSDP2, DTensor and torch's pipelines",
     releases=(
-        Release(TORCHTITAN_VERSION, SPACE, TORCHTITAN),
-        Release(TOML_VERSION, TOML_SPACE, TORCHTITAN),
+        Release(TORCHTITAN_VERSION, SPACE, TORCHTITAN_COMPILED),
+        Release(TOML_VERSION, TOML_SPACE, TORCHTITAN_COMPILED),
     ),
     vendors=frozenset({"NVIDIA", "AMD"}),
     files=_files,

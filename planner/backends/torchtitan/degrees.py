@@ -28,8 +28,8 @@ SCHEDULES: dict[ScheduleName, str] = {
     "interleaved_zb": "InterleavedZeroBubble",
 }
 """The planner's name -> torch's class without ``Schedule`` (torch 2.13.0 schedules.py:3620-3644)."""
-UNCOMPILED_SCHEDULES: frozenset[ScheduleName] = frozenset({"zbv", "dualpipev", "interleaved_zb"})
-"""They split backward passes, so torch refuses stages that torch.compile wrapped (2.13.0 schedules.py:3031)."""
+SPLIT_BACKWARD_SCHEDULES: frozenset[ScheduleName] = frozenset({"zbv", "dualpipev", "interleaved_zb"})
+"""They split backward passes, which fails on what torch.compile compiled, layers and loss (rule P6)."""
 POLICIES: dict[int, str] = {0: "default", 1: "never", 2: "never", 3: "always"}
 RECOMPUTE: tuple[RecomputePolicy, ...] = ("none", "selective", "full")
 SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")

@@ -1,20 +1,21 @@
 """Which strategies does torchtitan 0.3.0 refuse, or accept and fail later?  Small functions over a ``RuleInput``.
 
 Letters: M the model itself (``model_rules``), G batch, T tensor and sequence parallelism, C context parallelism,
-E experts, P pipeline, Z data parallelism, R recompute and offload, L layout of the stages; V only in the TOML release
-(``toml_rules``).  Rules marked *not checked* are accepted by its configuration and fail, or run something else, later.
+E experts, P pipeline, Z data parallelism, R recompute and offload, O overlap, L layout of the stages; V only in the
+TOML release (``toml_rules``).  Rules marked *not checked* are accepted by its configuration and fail, or run something
+else, later.
 
-Overlap switches are no rules but for one: they change no result, so ``project`` corrects and reports them.
+Overlap is what FSDP2, torch's pipelines and the standard dispatcher do; no file says it, so a strategy must.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from planner.backends.backend import Space
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import exact_batch, experts_divide, sequence_parallel
+from planner.backends.rules.overlap import FSDP2, expert_overlap, fsdp2_overlap, fsdp2_spelling, plain_spelling
 from planner.backends.rules.pipeline import (
     chunks_a_rank,
     empty_chunk,
@@ -28,6 +29,7 @@ from planner.backends.torchtitan.degrees import (
     RECOMPUTE,
     SCHEDULES,
     SELECTIVE_MODULES,
+    SPLIT_BACKWARD_SCHEDULES,
     expert_tensor_degree,
     group_size,
     replicate_degree,
@@ -39,6 +41,10 @@ from planner.strategy import GROUPED_SCHEDULES, Strategy
 
 _TITAN = "torchtitan 0.3.0"
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
+_SPLIT_BACKWARD = (
+    "github.com/pytorch/pytorch issue 161904 and pull request 162511, github.com/pytorch/torchtitan issue 3584, not"
+    " checked: torch's check sees wrapped stages, and layers are compiled in place"
+)
 
 
 def _heads(given: RuleInput) -> str | None:
@@ -131,6 +137,18 @@ def _schedule(given: RuleInput) -> str | None:
     return f"schedule {s.schedule} needs pp > 1" if s.pp == 1 and s.schedule != "1f1b" else None
 
 
+def _split_backward(given: RuleInput) -> str | None:
+    """The input's pass keeps the graph for the weights' pass; a compiled backward gives its saved buffers away.
+
+    Two gloo ranks of torch 2.13.0 fail at the first step, in ``stage_backward_input``, with compiled layers and with a
+    compiled loss alone (tests/oracle/test_split_backward_compiled.py has the reason in one process).
+    """
+    name = given.strategy.schedule
+    if name not in SPLIT_BACKWARD_SCHEDULES:
+        return None
+    return f"{name} splits backward passes, which fails on compiled layers and loss; use interleaved or 1f1b"
+
+
 def _microbatch_rounds(given: RuleInput) -> str | None:
     s = given.strategy
     uneven = uneven_rounds(given) if s.pp > 1 and s.schedule in GROUPED_SCHEDULES else None
@@ -207,31 +225,82 @@ def _order(given: RuleInput) -> str | None:
 
 
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
-    SpaceRule("G1", f"{_TITAN} trainer.py:422", exact_batch()),
-    SpaceRule("G2", f"{_TITAN} distributed/parallel_dims.py:284-335", _order),
-    SpaceRule("T1", f"{_TITAN} models/common/decoder.py:147-160", _heads),
-    SpaceRule("T2", f"{_TITAN} models/common/decoder_sharding.py, not checked: uneven shards", _widths),
-    SpaceRule("T3", f"{_TITAN} config/configs.py:160, not checked: no effect", sequence_parallel),
-    SpaceRule("T4", f"{_TITAN} config/configs.py:303 and distributed/compile.py:72", _tensor_overlap),
-    SpaceRule("C1", f"{_TITAN} trainer.py:307", _sequence_divides),
-    SpaceRule("C2", f"{_TITAN} distributed/context_parallel/api.py:82", _context_kind),
-    SpaceRule("C3", f"{_TITAN} models/common/moe_sharding.py:89, not checked", _router_tokens),
-    SpaceRule("E1", f"{_TITAN} models/common/moe_sharding.py:29, not checked: uneven experts", experts_divide),
-    SpaceRule("E2", f"{_TITAN} config/configs.py:279, not checked before the mesh is built", _expert_grid),
-    SpaceRule("E3", f"{_TITAN} models/common/moe_sharding.py:29 and 50", _expert_tensor),
-    SpaceRule("E4", f"{_TITAN} distributed/fsdp.py:230; torch 2.13.0 fully_shard: even shards", _expert_shards),
-    SpaceRule("P1", f"{_SCHEDULES}:3620", _schedule),
-    SpaceRule("P2", f"{_TITAN} distributed/pipeline_parallel.py:571; :341, not checked: parts dropped", chunks_a_rank),
-    SpaceRule("P3", f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)", microbatches),
-    SpaceRule("P4", f"{_SCHEDULES}:2935-2941, :3046-3052", _microbatch_rounds),
-    SpaceRule("P5", f"{_TITAN} models/common/decoder.py:138", _tied),
-    SpaceRule("Z1", "torch 2.13.0 distributed/pipelining/stage.py: backward_maybe_with_nosync", _zero_stages),
-    SpaceRule("Z2", f"{_TITAN} distributed/parallel_dims.py:278", _plain_data_parallel),
-    SpaceRule("R1", f"{_TITAN} distributed/activation_checkpoint.py:185", _recompute_policy),
-    SpaceRule("R2", f"{_TITAN} distributed/activation_checkpoint.py:152", _every_layer),
-    SpaceRule("R3", f"{_TITAN} config/configs.py:61", _offload),
-    SpaceRule("L1", f"{_TITAN} distributed/pipeline_parallel.py:581, not checked", _placement),
-    SpaceRule("L2", f"{_TITAN} distributed/pipeline_parallel.py:581, not checked: an empty stage", empty_chunk),
+    SpaceRule("G1", f"{_TITAN} trainer.py:422", exact_batch(), ("micro_batch_size", "num_microbatches", "dp")),
+    SpaceRule("G2", f"{_TITAN} distributed/parallel_dims.py:284-335", _order, ("axis_order",)),
+    SpaceRule("T1", f"{_TITAN} models/common/decoder.py:147-160", _heads, ("tp",)),
+    SpaceRule("T2", f"{_TITAN} models/common/decoder_sharding.py, not checked: uneven shards", _widths, ("tp", "ep")),
+    SpaceRule("T3", f"{_TITAN} config/configs.py:160, not checked: no effect", sequence_parallel, ("sp", "tp")),
+    SpaceRule(
+        "T4",
+        f"{_TITAN} config/configs.py:303 and distributed/compile.py:72",
+        _tensor_overlap,
+        ("overlap_tp", "sp", "tp"),
+    ),
+    SpaceRule("C1", f"{_TITAN} trainer.py:307", _sequence_divides, ("cp", "tp", "sp")),
+    SpaceRule("C2", f"{_TITAN} distributed/context_parallel/api.py:82", _context_kind, ("cp_kind", "cp")),
+    SpaceRule(
+        "C3", f"{_TITAN} models/common/moe_sharding.py:89, not checked", _router_tokens, ("ep", "tp", "sp", "cp")
+    ),
+    SpaceRule("E1", f"{_TITAN} models/common/moe_sharding.py:29, not checked: uneven experts", experts_divide, ("ep",)),
+    SpaceRule(
+        "E2",
+        f"{_TITAN} config/configs.py:279, not checked before the mesh is built",
+        _expert_grid,
+        ("ep", "dp_shard", "cp", "tp", "zero_stage"),
+    ),
+    SpaceRule("E3", f"{_TITAN} models/common/moe_sharding.py:29 and 50", _expert_tensor, ("etp", "tp", "ep")),
+    SpaceRule(
+        "E4",
+        f"{_TITAN} distributed/fsdp.py:230; torch 2.13.0 fully_shard: even shards",
+        _expert_shards,
+        ("dp_shard", "ep", "cp", "tp"),
+    ),
+    SpaceRule("P1", f"{_SCHEDULES}:3620", _schedule, ("schedule", "pp")),
+    SpaceRule(
+        "P2",
+        f"{_TITAN} distributed/pipeline_parallel.py:571; :341, not checked: parts dropped",
+        chunks_a_rank,
+        ("vpp", "schedule", "pp"),
+    ),
+    SpaceRule(
+        "P3",
+        f"{_SCHEDULES}:1021 (1F1B), :3440 (DualPipeV)",
+        microbatches,
+        ("num_microbatches", "micro_batch_size", "pp", "schedule"),
+    ),
+    SpaceRule(
+        "P4",
+        f"{_SCHEDULES}:2935-2941, :3046-3052",
+        _microbatch_rounds,
+        ("microbatch_group_size", "num_microbatches", "pp"),
+    ),
+    SpaceRule("P5", f"{_TITAN} models/common/decoder.py:138", _tied, ("pp",)),
+    SpaceRule("P6", _SPLIT_BACKWARD, _split_backward, ("schedule",)),
+    SpaceRule(
+        "Z1",
+        "torch 2.13.0 distributed/pipelining/stage.py: backward_maybe_with_nosync",
+        _zero_stages,
+        ("zero_stage", "pp"),
+    ),
+    SpaceRule(
+        "Z2", f"{_TITAN} distributed/parallel_dims.py:278", _plain_data_parallel, ("zero_stage", "cp", "dp_replicate")
+    ),
+    SpaceRule(
+        "R1",
+        f"{_TITAN} distributed/activation_checkpoint.py:185",
+        _recompute_policy,
+        ("recompute_modules", "recompute"),
+    ),
+    SpaceRule("R2", f"{_TITAN} distributed/activation_checkpoint.py:152", _every_layer, ("recompute",)),
+    SpaceRule("R3", f"{_TITAN} config/configs.py:61", _offload, ("optimizer_offload", "activation_offload")),
+    SpaceRule("O1", FSDP2, fsdp2_overlap, ("overlap_grad_reduce", "overlap_param_gather", "pp")),
+    SpaceRule(
+        "O2", f"{_TITAN} distributed/expert_parallel.py: the standard dispatcher", expert_overlap, ("overlap_ep", "ep")
+    ),
+    SpaceRule("L1", f"{_TITAN} distributed/pipeline_parallel.py:581, not checked", _placement, ("pp", "vpp")),
+    SpaceRule(
+        "L2", f"{_TITAN} distributed/pipeline_parallel.py:581, not checked: an empty stage", empty_chunk, ("pp", "vpp")
+    ),
 )
 
 TABLE = RuleTable("torchtitan", MODEL_RULES, STRATEGY_RULES)
@@ -240,38 +309,32 @@ violations, rules = TABLE.violations, TABLE.over_plans
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:
     """One spelling for switches that mean nothing beside the others, as the files give them back."""
-    changes: dict[str, Any] = {"microbatch_group_size": group_size(s), "sp": s.sp and s.tp > 1}
+    changes = plain_spelling(s) | fsdp2_spelling(s, given)
     if s.pp == 1:
-        changes["schedule"] = "1f1b"
-    if s.pp == 1 or s.dp == 1:
-        changes["axis_order"] = "tp-cp-ep-dp-pp"
+        changes |= {"schedule": "1f1b", "microbatch_group_size": 0}
     if s.zero_stage == 0:
         changes |= {"dp_replicate": 1, "dp_shard": s.dp}
-    if s.cp == 1:
-        changes["cp_kind"] = "none"
-    if s.ep == 1:
-        changes["overlap_ep"] = False
-    if s.recompute == "selective" and set(s.recompute_modules) <= set(SELECTIVE_MODULES):
-        changes["recompute_modules"] = SELECTIVE_MODULES
-    if s.recompute != "selective":
-        changes["recompute_modules"] = ()
-    # FSDP2 always prefetches, and overlaps gradients unless a pipeline reduces them at the end.
-    changes |= {"overlap_grad_reduce": s.pp == 1, "overlap_param_gather": True, "overlap_tp": s.overlap_tp and s.sp}
     return replace(s, **changes)
 
 
 _COLUMNS = Columns(
-    schedules=("1f1b", "gpipe", "interleaved", "zbv", "dualpipev", "looped_bfs", "interleaved_zb"),
+    # Not those that split backward passes (rule P6).
+    schedules=("1f1b", "gpipe", "interleaved", "looped_bfs"),
+    derived_group=True,
+    repeated_kv_heads=False,
     cp_kinds=("ring",),
     zero_stages=(0, 2, 3),
     zero_stages_with_pipeline=(0, 1),
     axis_orders=(0,),
+    expert_tensor="tp without ep",
     optimizer_offload=False,
     activation_offload=False,
     overlap_ep=(False,),
     overlap_grad_with_pipeline=False,
+    selective_modules=SELECTIVE_MODULES,
     uniform_recompute=True,
     whole_recompute=True,
 )
 SPACE = Space(_COLUMNS, TABLE, spelled)
-TOML_SPACE = Space(_COLUMNS, RuleTable("torchtitan", MODEL_RULES, (*STRATEGY_RULES, *TOML_RULES)), spelled)
+TOML_TABLE = RuleTable("torchtitan", MODEL_RULES, (*STRATEGY_RULES, *TOML_RULES))
+TOML_SPACE = Space(replace(_COLUMNS, sequence_parallel=(True,)), TOML_TABLE, spelled)

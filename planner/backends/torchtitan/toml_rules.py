@@ -41,15 +41,31 @@ def _experts_on_one_shard(given: RuleInput) -> str | None:
     return None
 
 
+def _always_sequence_parallel(given: RuleInput) -> str | None:
+    s = given.strategy
+    return "tensor parallelism comes with sequence parallelism only: sp must be on" if s.tp > 1 and not s.sp else None
+
+
 def _float8(given: RuleInput) -> str | None:
     return "fp8 is written for 0.3.0 only; use precision bf16" if given.workload.precision == "fp8" else None
 
 
 TOML_RULES: tuple[SpaceRule, ...] = (
-    SpaceRule("V1", f"{_TITAN} models/llama3/infra/parallelize.py:69", _sequence),
+    SpaceRule("V1", f"{_TITAN} models/llama3/infra/parallelize.py:69", _sequence, ("tp", "cp")),
     SpaceRule("V2", f"{_TITAN} models/llama3/model/args.py", _tied),
-    SpaceRule("V3", f"{_TITAN} models/qwen3/__init__.py: pipelining_fn=None", _pipeline),
-    SpaceRule("V4", f"{_TITAN} models/llama3/infra/parallelize.py: DDP has not supported > 1D", _plain_data_parallel),
-    SpaceRule("V5", f"{_TITAN} models/deepseek_v3/infra/parallelize.py: fsdp mesh", _experts_on_one_shard),
+    SpaceRule("V3", f"{_TITAN} models/qwen3/__init__.py: pipelining_fn=None", _pipeline, ("pp",)),
+    SpaceRule(
+        "V4",
+        f"{_TITAN} models/llama3/infra/parallelize.py: DDP has not supported > 1D",
+        _plain_data_parallel,
+        ("zero_stage", "dp_replicate", "tp", "pp"),
+    ),
+    SpaceRule(
+        "V5",
+        f"{_TITAN} models/deepseek_v3/infra/parallelize.py: fsdp mesh",
+        _experts_on_one_shard,
+        ("ep", "dp_shard", "cp"),
+    ),
     SpaceRule("V6", "docs: emit torchtitan", _float8),
+    SpaceRule("V7", f"{_TITAN} models/llama3/infra/parallelize.py: apply_tp", _always_sequence_parallel, ("sp", "tp")),
 )

@@ -11,7 +11,6 @@ from planner.backends.emission.layout import chunks_in_model_order, layout_of
 from planner.backends.torchtitan.degrees import (
     POLICIES,
     SCHEDULES,
-    UNCOMPILED_SCHEDULES,
     replicate_degree,
     shard_degree,
 )
@@ -25,7 +24,7 @@ HEAD_MODULE = {"0.3.0": "lm_head", "0.2.2": "output"}
 
 
 def parallelism(plan: Plan, version: str) -> Values:
-    """Degrees, schedule and stages of a projected plan."""
+    """Degrees, schedule and stages of a plan."""
     s = plan.chosen()
     values: Values = {
         "data_parallel_replicate_degree": replicate_degree(s),
@@ -76,9 +75,7 @@ def training(plan: Plan, version: str) -> Values:
 
 def compiling(plan: Plan, version: str) -> Values:
     """The compiler, which async tensor parallelism and 8-bit matrix products need, and attention is slow without."""
-    # 0.2.2 wraps compiled layers, and torch's zero-bubble schedules take no wrapped ones.
-    wrapped = version == TOML_VERSION and plan.chosen().schedule in UNCOMPILED_SCHEDULES
-    values: Values = {"enable": True, "components": ["loss"] if wrapped else ["model", "loss"]}
+    values: Values = {"enable": True, "components": ["model", "loss"]}
     if version != TOML_VERSION:
         values["enable_async_tensor_parallel"] = plan.chosen().overlap_tp
     return values

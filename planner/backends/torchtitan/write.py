@@ -7,9 +7,8 @@ from planner.backends.emission.emission import Emission, Finding, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.backends.torchtitan.config_module import MODULE_FILE, module_text
-from planner.backends.torchtitan.space import violations
+from planner.backends.torchtitan.space import TABLE, TOML_TABLE
 from planner.backends.torchtitan.toml_config import CONFIG_FILE, MODEL_FILE, config_text, model_text
-from planner.backends.torchtitan.toml_rules import TOML_RULES
 from planner.backends.torchtitan.train_script import TRAIN_SCRIPT, train_script
 from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
 from planner.plan import Plan
@@ -43,13 +42,8 @@ def emit(plan: Plan, launcher: LauncherName, version: str = TORCHTITAN_VERSION) 
 
 def violations_for(plan: Plan, version: str) -> list[Finding]:
     """All rules that a whole plan breaks in a release."""
-    given = rule_input(plan)
-    found = violations(given)
-    for rule in TOML_RULES if version == TOML_VERSION else ():
-        message = rule.check(given)
-        if message is not None:
-            found.append(Finding(f"torchtitan.{rule.id}", message, rule.source))
-    return found
+    table = TOML_TABLE if version == TOML_VERSION else TABLE
+    return table.violations(rule_input(plan))
 
 
 def assumptions(plan: Plan, version: str) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def check(directories: Directories, wanted: With = None, output: flags.Output = 
         raise BackEndRefused(
             f"{count} finding{'s' if count > 1 else ''} in the launch files",
             where=", ".join(str(report.folder.path) for report in refused),
-            hint="emit the plan again; a plan that the target cannot run needs --target in `meshwright plan`",
+            hint="emit the plan again; `meshwright plan --backend B` finds a plan that B can run",
         )
 
 
@@ -58,7 +58,8 @@ def report_data(report: CheckReport) -> dict[str, Any]:
     """What a program wants to know."""
     return {
         "directory": str(report.folder.path),
-        "target": report.folder.target,
+        "backend": report.folder.backend,
+        "release": report.folder.manifest.get("release"),
         "plan_id": report.folder.manifest.get("plan_id"),
         "ok": report.ok,
         "findings": [
@@ -87,7 +88,7 @@ def report_lines(report: CheckReport) -> list[str]:
     """The same for a person."""
     lines = [f"{each.rule}: {each.message}  ({each.source})" for each in report.findings]
     if not report.findings:
-        lines = [f"{report.folder.path}: unchanged, readable, and legal for {report.folder.target}"]
+        lines = [f"{report.folder.path}: unchanged, readable, and legal for {report.folder.backend}"]
     for verdict in report.verdicts:
         said = "accepts" if verdict.accepted else f"refuses ({verdict.stage}): {verdict.message}"
         lines.append(f"  {verdict.validator} {verdict.version} {said}  [{verdict.wall_s:.2f} s]")

@@ -1,31 +1,41 @@
-"""``meshwright emit``: launch files of a plan."""
+"""``meshwright emit``: launch files of a plan, for its own back-end or from the best plan of another one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from planner.cli import launch_flags as place
 from planner.cli import options as flags
+from planner.cli.backend_names import BEST, bare_name, complete_backends, parse_emitted
 from planner.cli.emitting import (
-    TARGET_NAMES,
     LauncherChoice,
-    bare_name,
-    emission_data_of_manifest,
+    emission_data,
     emission_lines,
-    parse_targets,
-    tell_projections,
-    write_target,
+    keep_plan,
+    planned_there,
+    tell_difference,
+    write_there,
 )
 from planner.cli.output import OutputFormat, write_answer
-from planner.cli.service import asked_service
+from planner.cli.planning import Afterwards
+from planner.cli.service import PlanService, asked_service
 
-Target = Annotated[
+if TYPE_CHECKING:
+    from planner.backends.launch.settings import LaunchSettings
+    from planner.plan import Plan
+
+Backend = Annotated[
     str,
     typer.Option(
-        "--target", "-t", metavar="T", help=f"{', '.join(TARGET_NAMES)}; with ==VERSION for an older release."
+        "--backend",
+        metavar="B[==RELEASE],...",
+        help="Back-ends to write for (default: the plan's own); for another one the question is planned there.",
+        autocompletion=complete_backends,
+        show_default=False,
     ),
 ]
 Launcher = Annotated[LauncherChoice, typer.Option("--launcher", help="Who starts the processes.")]
@@ -41,8 +51,8 @@ def register(app: typer.Typer) -> None:
 
 def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
     plan: flags.PlanReference,
-    target: Target,
     out: Out,
+    backend: Backend = BEST,
     launcher: Launcher = LauncherChoice.TORCHRUN,
     hosts: place.Hosts = None,
     switches: place.Switches = None,
@@ -56,8 +66,8 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
-    """Write the files that run a plan on a back-end."""
-    names = parse_targets(target, "--target")
+    """Write the files that run a plan on its back-end, or the best plan of the same question on another."""
+    names = parse_emitted(backend, "--backend")
     settings = place.launch_settings(
         hosts=hosts,
         switches=switches,
@@ -71,19 +81,42 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
     from planner.cli.plan_reference import is_plan_file, load_plan
 
     folders = [(name, out if len(names) == 1 else out / bare_name(name)) for name in names]
+    done = Afterwards()
     with asked_service(server, database) as service:
         # What is said about the place where the job runs, and files of this machine, are put together here.
         if service is not None and settings == LaunchSettings() and not is_plan_file(plan):
-            made = []
-            for name, folder in folders:
-                view = service.write_emission(plan, name, launcher.value, folder)
-                made.append(emission_data_of_manifest(view, folder))
-                tell_projections(name, made[-1], quiet=quiet)
+            done.emissions += [_from_service(service, plan, name, launcher, folder, quiet) for name, folder in folders]
         else:
-            the_plan = load_plan(plan, database, service)
-            made = [
-                write_target(the_plan, name, launcher, folder, quiet=quiet, settings=settings)
-                for name, folder in folders
-            ]
-    data = made[0] if len(made) == 1 else {"emissions": made}
-    write_answer(data, output, lambda: [line for each in made for line in emission_lines(each)])
+            _made_here(load_plan(plan, database, service), folders, launcher, settings, database, done, quiet=quiet)
+    data = done.emissions[0] if len(done.emissions) == 1 else {"emissions": done.emissions}
+    lines = [line for each in done.emissions for line in emission_lines(each)]
+    write_answer(data, output, lambda: lines)
+    if done.failure is not None:
+        raise done.failure
+
+
+def _made_here(
+    plan: Plan,
+    folders: Sequence[tuple[str, Path]],
+    launcher: LauncherChoice,
+    settings: LaunchSettings,
+    database: str | None,
+    done: Afterwards,
+    *,
+    quiet: bool,
+) -> None:
+    """The files, and every new plan in the database: what files say that they are of can be looked up."""
+    for name, folder in folders:
+        there = planned_there(plan, name, None, quiet=quiet)
+        done.emissions.append(write_there(there, launcher, folder, quiet=quiet, settings=settings))
+        if there.difference is not None:
+            done.attempt(lambda made=there.plan: keep_plan(made, database, quiet=quiet))  # type: ignore[misc]
+
+
+def _from_service(
+    service: PlanService, reference: str, name: str, launcher: LauncherChoice, folder: Path, quiet: bool
+) -> dict[str, Any]:
+    backend = None if name == BEST else name
+    data = emission_data(service.write_emission(reference, backend, launcher.value, folder), folder)
+    tell_difference(data, quiet=quiet)
+    return data

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli import options as flags
+from planner.cli.backend_names import ANY, parse_backends
 from planner.cli.megatron_script import megatron_script, script_strategy
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.cli.planning import announce, write_plan, write_trace
@@ -56,7 +57,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     precision: flags.Precision = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
-    framework: flags.Framework = "tuned",
+    backend: flags.Backend = ANY,
     memory_margin: flags.MemoryMargin = None,
     layers: Layers = None,
     plan_out: PlanOut = None,
@@ -70,8 +71,8 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     values = given_strategy(model, strategy)
     chunk_layers = _parse_layers(layers)
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    space = SpaceFlags({}, memory_margin=memory_margin)
-    asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration, framework)
+    space = SpaceFlags({}, backends=parse_backends(backend), memory_margin=memory_margin)
+    asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration)
     with asked_service(server) as service:
         if service is not None:
             wanted = {"strategy": values, "chunk_layers": chunk_layers}

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli import options as flags
-from planner.cli.emitting import TARGET_NAMES, LauncherChoice, parse_targets
+from planner.cli.backend_names import ANY, parse_backends, parse_emitted
+from planner.cli.emitting import LauncherChoice
 from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
-from planner.cli.planning import Place, Wanted, answer, search_options, search_target
+from planner.cli.planning import Place, Wanted, answer, search_options
 from planner.cli.pools import answer_pools, named_pools, pools_problem, refuse_flags
 from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem, parse_forbids
 from planner.cli.remote_planning import answer_remotely
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 
 Emit = Annotated[
     str | None,
-    typer.Option("--emit", metavar="T,...", help=f"Write launch files: {', '.join(TARGET_NAMES)}."),
+    typer.Option(
+        "--emit",
+        metavar="B,...",
+        help="Write launch files: best (of this plan), or back-ends, each from its own plan of the question.",
+    ),
 ]
 Launcher = Annotated[LauncherChoice, typer.Option("--launcher", help="Who starts the processes.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder of the launch files (with --emit).")]
@@ -65,14 +70,13 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     precision: flags.Precision = None,
     profile: flags.Profile = "auto",
     calibration: flags.Calibration = None,
-    framework: flags.Framework = "tuned",
     objective: flags.Objective = flags.ObjectiveChoice.STEP_TIME,
     price: flags.Price = None,
     max_step_time: flags.MaxStepTime = None,
     min_tokens_per_s: flags.MinTokensPerSecond = None,
     pin: flags.Pin = None,
     forbid: flags.Forbid = None,
-    target: flags.Target = flags.TargetChoice.ANY,
+    backend: flags.Backend = ANY,
     memory_margin: flags.MemoryMargin = None,
     top: flags.TopK = 3,
     time_limit: flags.TimeLimit = None,
@@ -92,14 +96,14 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Find the fastest way to train a model on a cluster, and prove it."""
-    targets = parse_targets(emit)
+    emitted = parse_emitted(emit)
     pins = parse_assignments(pin or [], "--pin", pinnable_keys())
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price)
-    space = SpaceFlags(pins, parse_forbids(forbid), search_target(target, targets), *limits)
+    space = SpaceFlags(pins, parse_forbids(forbid), parse_backends(backend), *limits)
     search = search_options(top, time_limit, seed)
-    wanted = Wanted(targets, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
+    wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration, framework)
+    asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration)
     with asked_service(server, database) as service:
         if service is not None:
             refuse(service, {"--pool": bool(pool), "--pareto": pareto, "--no-store": no_store}, "plan on this machine")
@@ -111,7 +115,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
         return
     problem = build_problem(asked)
     if pareto:
-        front_alone(targets, (plan_out, trace))
+        front_alone(emitted, (plan_out, trace))
         answer_front(problem, search, database=None if no_store else Place(database), quiet=quiet, output=output)
         return
     answer(problem, search, wanted, database=None if no_store else Place(database), reuse=reuse)
@@ -126,7 +130,6 @@ def _plan_over_pools(
 ) -> None:
     """One pipeline over unequal pools, which knows fewer flags."""
     known = {"--profile": asked.profile not in {"auto", "none"}, "--calibration": asked.calibration is not None}
-    known["--framework"] = asked.framework != "tuned"
-    refuse_flags({**known, **others}, asked.space, wanted.targets)
+    refuse_flags({**known, **others}, asked.space, wanted.emitted)
     problem = pools_problem(asked.model, clusters, asked.work, asked.space)
     answer_pools(problem, time_limit_s, wanted.plan_out, wanted.quiet, wanted.output)

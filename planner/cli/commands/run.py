@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli import options as flags
+from planner.cli.backend_names import BEST, bare_name, complete_backends, parse_emitted
+from planner.cli.emitting import difference_lines, keep_plan, planned_there, tell_difference, there_data
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.errors import BackEndRefused, DocumentInvalid
 
@@ -16,15 +18,16 @@ if TYPE_CHECKING:
 
     from planner.backends.tiny.tiny_run import TinyRun
     from planner.plan import Plan
+    from planner.replan.other_backend import PlanThere
 
 Tiny = Annotated[bool, typer.Option("--tiny", help="A small model on the plan's mesh, on CPU ranks of this machine.")]
-Target = Annotated[
+Backend = Annotated[
     str | None,
     typer.Option(
-        "--target",
-        "-t",
-        metavar="T",
-        help="native, deepspeed or megatron (default: the target of the plan, else native).",
+        "--backend",
+        metavar="B[==RELEASE]",
+        help="Back-end to run on (default: the plan's own); for another one the question is planned there.",
+        autocompletion=complete_backends,
     ),
 ]
 Steps = Annotated[int, typer.Option("--steps", metavar="N", min=1, max=1000, help="Optimizer steps to compare.")]
@@ -45,7 +48,7 @@ def register(app: typer.Typer) -> None:
 def run(  # noqa: PLR0917  # a flag is an argument
     plan: flags.PlanReference,
     tiny: Tiny = False,
-    target: Target = None,
+    backend: Backend = None,
     steps: Steps = 3,
     keep: Keep = None,
     max_ranks: MaxRanks = 8,
@@ -64,12 +67,18 @@ def run(  # noqa: PLR0917  # a flag is an argument
     from planner.backends.tiny.tiny_run import TinyOptions, tiny_run
     from planner.cli.plan_reference import load_plan
 
+    named = None if backend is None else _one_backend(backend)
     the_plan = load_plan(plan, database)
-    name = target or _target_of(plan, the_plan)
-    talk(f"starting CPU ranks for {name} (at most {max_ranks}) ...", quiet=quiet)
-    done = tiny_run(the_plan, name, TinyOptions(steps, max_ranks, timeout, keep))
+    there = _there(plan, the_plan, named, quiet=quiet)
+    if there.difference is not None:
+        data = there_data(there)
+        tell_difference(data, quiet=quiet)
+        talk("\n".join(difference_lines(data)[1:]), quiet=quiet)
+        keep_plan(there.plan, database, quiet=quiet)
+    talk(f"starting CPU ranks for {there.plan.backend} (at most {max_ranks}) ...", quiet=quiet)
+    done = tiny_run(there.plan, TinyOptions(steps, max_ranks, timeout, keep))
     kept = done.folder if keep is not None or not done.parity else None
-    data = run_data(the_plan, done, kept)
+    data = run_data(there, done, kept)
     write_answer(data, output, lambda: run_tables(data))
     if not done.parity:
         raise BackEndRefused(
@@ -80,18 +89,32 @@ def run(  # noqa: PLR0917  # a flag is an argument
         )
 
 
-def _target_of(reference: str, plan: Plan) -> str:
-    """The target that an emitted folder is for, or the one that the plan was searched for, or native."""
+def _one_backend(text: str) -> str:
+    """The back-end that ``--backend`` names.  Raises NotFound; DocumentInvalid for several, or one without a runner."""
+    from planner.backends.tiny.runner import runner
+
+    names = parse_emitted(text, "--backend")
+    if len(names) > 1:
+        raise DocumentInvalid("one back-end runs at a time", where="--backend", hint=f"name one of {', '.join(names)}")
+    if names[0] != BEST:
+        # Before anything is planned there: whether it can run here at all.
+        runner(bare_name(names[0]))
+    return names[0]
+
+
+def _there(reference: str, plan: Plan, named: str | None, *, quiet: bool) -> PlanThere:
+    """The plan that runs: of the named back-end, of the one that an emitted folder is for, else the plan itself."""
     from planner.backends.emission.write import MANIFEST, read_manifest
 
     folder = Path(reference)
-    if reference != "-" and (folder / MANIFEST).is_file():
-        return str(read_manifest(folder).get("target"))
-    wanted = plan.problem.constraints.target
-    return "native" if wanted == "any" else wanted
+    if named is None and reference != "-" and (folder / MANIFEST).is_file():
+        manifest = read_manifest(folder)
+        own = manifest.get("plan_id") == plan.plan_id or manifest["backend"] == plan.backend
+        named = BEST if own else _one_backend(str(manifest["backend"]))
+    return planned_there(plan, named or BEST, None, quiet=quiet)
 
 
-def run_data(plan: Plan, done: TinyRun, kept: Path | None) -> dict[str, Any]:
+def run_data(there: PlanThere, done: TinyRun, kept: Path | None) -> dict[str, Any]:
     """What a program wants to know."""
     from math import isfinite
 
@@ -101,14 +124,9 @@ def run_data(plan: Plan, done: TinyRun, kept: Path | None) -> dict[str, Any]:
     axes = ("tp", "cp", "pp", "dp_replicate", "dp_shard", "ep", "etp")
     mesh = {axis: getattr(strategy, axis) for axis in axes}
     return {
-        "plan_id": plan.plan_id,
-        "target": done.target,
+        **there_data(there),
         "mesh": {**mesh, "ranks": strategy.world_size, "schedule": strategy.schedule, "vpp": strategy.vpp},
         "shrunk": {change.name: {"from": change.before, "to": change.after} for change in done.changes},
-        "projections": [
-            {"field": each.field, "wanted": each.wanted, "emitted": each.emitted, "reason": each.reason}
-            for each in done.shrunk.given_up
-        ],
         "steps": [
             {
                 "step": number,
@@ -141,14 +159,10 @@ def run_tables(data: dict[str, Any]) -> list[RenderableType]:
     mesh = data["mesh"]
     axes = ", ".join(f"{axis}={mesh[axis]}" for axis in ("tp", "cp", "pp", "dp_replicate", "dp_shard", "ep"))
     lines: list[RenderableType] = [
-        f"{data['target']} on {mesh['ranks']} CPU ranks: {axes}, schedule {mesh['schedule']}, vpp={mesh['vpp']}"
+        f"{data['backend']} on {mesh['ranks']} CPU ranks: {axes}, schedule {mesh['schedule']}, vpp={mesh['vpp']}"
     ]
     changes = ", ".join(f"{name} {each['from']} -> {each['to']}" for name, each in data["shrunk"].items())
     lines.append(f"shrunk: {changes or 'nothing'}")
-    lines += [
-        f"given up: {each['field']} {each['wanted']} -> {each['emitted']}: {each['reason']}"
-        for each in data["projections"]
-    ]
     table = Table(box=None, pad_edge=False)
     for title in ("step", "loss", "one process", "relative difference"):
         table.add_column(title, justify="right")

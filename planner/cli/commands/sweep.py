@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from planner.cli import options as flags
+from planner.cli.backend_names import complete_backends
 from planner.cli.planning import search_options
 from planner.cli.problem_inputs import positive
 from planner.cli.remote_sweeping import sweep_remotely
@@ -37,8 +38,14 @@ Lengths = Annotated[
 Batches = Annotated[
     list[str] | None, typer.Option("--global-batch-size", metavar="B,...", help="Samples a step, one or more.")
 ]
-Framework = Annotated[
-    str | None, typer.Option("--framework", metavar="NAME", help="Whose software to assume (see plan --help).")
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="B[==RELEASE],...",
+        help="Software that may run the plans (see plan --help; default: what the file says, else any).",
+        autocompletion=complete_backends,
+    ),
 ]
 Price = Annotated[
     float | None, typer.Option("--price", metavar="X", help="Price of a device hour (default: the cluster's own).")
@@ -75,11 +82,10 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     global_batch_size: Batches = None,
     precision: flags.Precision = None,
     profile: flags.Profile = "auto",
-    framework: Framework = None,
     price: Price = None,
     pin: flags.Pin = None,
     forbid: flags.Forbid = None,
-    target: flags.Target = flags.TargetChoice.ANY,
+    backend: Backend = None,
     memory_margin: flags.MemoryMargin = None,
     top: flags.TopK = 3,
     time_limit: TimeLimit = None,
@@ -106,7 +112,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     positive(price, "--price")
     search = search_options(top, time_limit, seed)
     wanted = Wanted(database, price, quiet, output)
-    said = SweepFlags(file, axes, precision, framework, pin or [], forbid or [], target, memory_margin)
+    said = SweepFlags(file, axes, precision, pin or [], forbid or [], backend, memory_margin)
     with asked_service(server, database) as service:
         if service is not None:
             here = {"--executor": executor is not None, "--workers": workers is not None, "--ray-code": bool(ray_code)}

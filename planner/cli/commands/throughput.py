@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli import options as flags
+from planner.cli.backend_names import ANY, parse_backends
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem, parse_forbids, positive
 from planner.cli.remote_question import remote_question
@@ -49,13 +50,12 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     sequence_length: flags.SequenceLength = None,
     precision: flags.Precision = None,
     profile: flags.Profile = "auto",
-    framework: flags.Framework = "tuned",
     price: Price = None,
     max_step_time: flags.MaxStepTime = None,
     min_tokens_per_s: flags.MinTokensPerSecond = None,
     pin: flags.Pin = None,
     forbid: flags.Forbid = None,
-    target: flags.Target = flags.TargetChoice.ANY,
+    backend: flags.Backend = ANY,
     memory_margin: flags.MemoryMargin = None,
     budget: Budget = 10.0,
     no_store: NoStore = False,
@@ -70,14 +70,16 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     if not 0 < budget <= LONGEST_S:
         raise DocumentInvalid(f"{budget} s", where="--budget", hint=f"give a number above 0, up to {LONGEST_S:g}")
     pins = parse_assignments(pin or [], "--pin", pinnable_keys())
-    space = SpaceFlags(pins, parse_forbids(forbid), target, memory_margin, max_step_time, min_tokens_per_s)
+    space = SpaceFlags(
+        pins, parse_forbids(forbid), parse_backends(backend), memory_margin, max_step_time, min_tokens_per_s
+    )
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    asked = ProblemFlags(model, cluster, None, work, space, profile, None, framework)
+    asked = ProblemFlags(model, cluster, None, work, space, profile)
     with asked_service(server, database) as service:
         if service is not None:
             refuse(service, {"--no-store": no_store}, "plan on this machine")
             question = remote_question(service, asked)
-            taken = ("model", "cluster", "workload", "constraints", "profile", "framework")
+            taken = ("model", "cluster", "workload", "constraints", "profile")
             wanted = {"device_counts": counts, "price_per_device_hour": price, "budget_s": budget}
             found = service.throughput({**{name: question[name] for name in taken}, **wanted})
         else:

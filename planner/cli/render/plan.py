@@ -1,4 +1,4 @@
-"""How does a person read a plan?  Head, time, memory bars, stages, timeline, runners-up, what was searched."""
+"""How does a person read a plan?  Head, time, memory, stages, back-ends, timeline, runners-up, what was searched."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from planner.cli.render.tables import bullets, facts, heading, table
+from planner.cli.render.back_ends import back_ends, software_title
+from planner.cli.render.tables import WideOrNarrow, bullets, facts, heading, table
 from planner.cli.render.words import bar, symbol
 from planner.diff import offload_words, told_fields, value_words
 from planner.plan import Alternative, ChunkPlan, Plan, StagePlan
 from planner.step_terms import term_words
-from planner.views.words import GIB, count, gib, money, percent, seconds, short_id
+from planner.views.words import GIB, close_seconds, count, gib, money, percent, seconds, short_id
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
 MOST_STAGES = 16
 BAR_WIDTH = 24
@@ -28,8 +30,9 @@ def plan_report(plan: Plan, *, wall_s: float | None = None, timeline: str | None
     yield from _head(plan)
     yield heading("Where the step goes")
     yield breakdown(plan)
-    yield heading(f"Stages (limit {gib(plan.memory_limit_bytes)} a device)")
+    yield heading(f"Stages ({', '.join((f'limit {gib(plan.memory_limit_bytes)} a device', *_on_every_stage(plan)))})")
     yield stages(plan)
+    yield from back_ends(plan)
     if timeline:
         yield heading("Timeline")
         yield Text(timeline.rstrip("\n"), no_wrap=True, overflow="crop")
@@ -45,13 +48,14 @@ def is_searched(plan: Plan) -> bool:
 
 
 def verdict(plan: Plan) -> str:
-    """What the plan's status means."""
+    """What the plan's status means, and for which spaces."""
     if plan.status == "infeasible":
         return "it does not fit"
     if not is_searched(plan):
         return "an estimate: it fits"
     if plan.status == "optimal":
-        return "optimal: proved best in the searched space"
+        spaces = "the spaces of all back-ends that were asked" if plan.backends else "its space"
+        return f"optimal: no plan of {spaces} is predicted to be faster"
     return f"feasible: within {percent(plan.gap)} of the bound"
 
 
@@ -100,16 +104,36 @@ def breakdown(plan: Plan) -> RenderableType:
 
 
 def stages(plan: Plan) -> RenderableType:
-    """One line a pipeline rank; in long pipelines one line a run of equal ranks, with the worst memory of the run."""
+    """One line a pipeline rank; in long pipelines one line a run of equal ranks, with the worst memory of the run.
+
+    What is the same on every rank stands in the heading; a narrow terminal gets no picture of the memory.
+    """
     runs = _runs(plan.stages) if len(plan.stages) > MOST_STAGES else [(stage,) for stage in plan.stages]
     columns = (">stage", "layers", "recompute", "offload", "|memory", ">peak", ">of limit")
     terms = (">weights", ">grads", ">optim.", ">activ.", ">buffers", ">fwd / bwd")
     names = (*columns, *terms)
     rows = [_stage_row(run, plan.memory_limit_bytes) for run in runs]
-    if any(offload_words(stage) != "none" for stage in plan.stages):
-        return table("", names, rows)
-    unused = names.index("offload")
-    return table("", (*names[:unused], *names[unused + 1 :]), [(*row[:unused], *row[unused + 1 :]) for row in rows])
+    same = {"recompute": len(set(map(_recompute, plan.stages))) == 1, "offload": _same_offload(plan)}
+    told = [name for name in names if not same.get(name)]
+
+    def made(shown: list[str]) -> Table:
+        return table(
+            "", shown, [[cell for name, cell in zip(names, row, strict=True) if name in shown] for row in rows]
+        )
+
+    return WideOrNarrow(made(told), made([name for name in told if name not in {"|memory", ">of limit"}]))
+
+
+def _same_offload(plan: Plan) -> bool:
+    return len(set(map(offload_words, plan.stages))) == 1
+
+
+def _on_every_stage(plan: Plan) -> tuple[str, ...]:
+    """``recompute none``, ``offload optimizer``: what no column says because all stages do the same."""
+    kinds = set(map(_recompute, plan.stages))
+    words = [f"recompute {kinds.pop()}"] if len(kinds) == 1 else []
+    first = offload_words(plan.stages[0])
+    return (*words, *([f"offload {first}"] if _same_offload(plan) and first != "none" else []))
 
 
 def _stage_row(run: tuple[StagePlan, ...], limit_bytes: int) -> tuple[str | Text, ...]:
@@ -152,11 +176,12 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
     spare = f"{gib(margin)} spare" if margin >= 0 else f"{gib(-margin)} too much"
     yield Text(headline(plan))
     yield Text(
-        f"PLAN {short_id(plan.plan_id)}  {verdict(plan)}", style="bold red" if plan.status == "infeasible" else "bold"
+        f"PLAN {short_id(plan.plan_id)} for {software_title(plan.backend, plan.release)}, {verdict(plan)}",
+        style="bold red" if plan.status == "infeasible" else "bold",
     )
     rows = [
         ("strategy", strategy_line(plan)),
-        ("step", f"{seconds(plan.step_time_s)}  (interval {seconds(low_s)} to {seconds(high_s)})"),
+        ("step", f"{close_seconds(plan.step_time_s)}  (interval {seconds(low_s)} to {seconds(high_s)})"),
         (
             "rate",
             f"{count(plan.tokens_per_s)} tokens/s, {count(plan.tokens_per_s_per_device)} a device, "
@@ -168,7 +193,9 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
         ),
     ]
     if searched:
-        rows.append(("bound", f"no plan is faster than {seconds(plan.lower_bound_s)} (gap {percent(plan.gap)})"))
+        spaces = "these spaces" if plan.backends else "this space"
+        below = f"no plan of {spaces} is predicted below {close_seconds(plan.lower_bound_s)}"
+        rows.append(("bound", f"{below} (gap {percent(plan.gap)})"))
     if plan.problem.profile is not None:
         rows.append(("inputs", inputs_line(plan)))
     if plan.cost_per_step is not None:

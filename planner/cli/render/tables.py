@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from planner.cli.output import can_encode
 
 Cell = str | Text
+WIDEST = 10_000
+"""Columns to measure a table in, as if nothing had to be folded."""
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
@@ -35,6 +40,19 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) ->
     for row in rows:
         made.add_row(*row)
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class WideOrNarrow:
+    """Two forms of a table; the wide one where nothing of it must be folded."""
+
+    wide: Table
+    narrow: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The form that fits (Rich calls this)."""
+        needed = Measurement.get(console, options.update_width(WIDEST), self.wide).maximum
+        yield self.wide if needed <= options.max_width else self.narrow
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> Table:

@@ -34,7 +34,7 @@ from planner.model.hf_config.reader import ConfigReader
 from planner.model.hf_config.vision_family import import_gemma3, import_llava, import_qwen_vl
 from planner.model.spec import ModelSpec
 from profiles.errors import DocumentInvalid
-from profiles.spelling import nearest_name
+from profiles.spelling import typing_slip
 
 Importer = Callable[[ConfigReader, str], ModelSpec | None]
 
@@ -126,7 +126,7 @@ def model_from_hf_config(data: dict[str, Any], name: str, where: str) -> ModelSp
 
 
 def _supported(kind: str, known: tuple[str, ...]) -> str:
-    match = nearest_name(kind[:80], known)
+    match = typing_slip(kind[:80], known)
     start = f"did you mean '{match}'? " if match else ""
     return f"{start}Supported: {', '.join(known)}; or describe the model in Meshwright's own model YAML"
 

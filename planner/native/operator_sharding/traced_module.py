@@ -56,8 +56,8 @@ def load_sharding_plan(path: Path) -> ShardingPlan:
 def retrace(plan: ShardingPlan, seed: int) -> Retraced:
     """Build the module with weights and trace its step again.
 
-    Raises DocumentInvalid when it is not the module that was planned, NotFound when it is not there, BackEndRefused when
-    its step draws random numbers.
+    Raises DocumentInvalid when it is not the module that was planned, NotFound when it is not there, BackEndRefused
+    when its step draws random numbers.
     """
     step = traced_step(module_source(plan.traced))
     if operator_graph(step, ()).graph_hash != plan.traced.graph_hash:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from planner.backends.registry import names_with_files
 from planner.diff import offload_words, told_fields, value_words
 from planner.explain.why import Explanation, explain
 from planner.plan import Plan
@@ -42,6 +43,7 @@ def report_page(plan: Plan) -> str:
         _bullets(explanation.sentences),
         *_time(plan),
         *_memory(plan),
+        *_back_ends(plan),
         *_others(plan, explanation),
         *_behind(plan),
     ]
@@ -75,6 +77,7 @@ def _facts(plan: Plan) -> str:
             "Workload",
             f"{workload.global_batch_size:,} sequences of {workload.sequence_length:,} tokens, {workload.precision}",
         ),
+        ("Back-end", f"{plan.backend} {plan.release}".strip()),
         ("Cluster", f"{plan.problem.cluster.name}, {plan.problem.cluster.pools[0].device.name}"),
         ("Inputs", _inputs(plan)),
     ]
@@ -132,6 +135,30 @@ def _memory(plan: Plan) -> Iterator[str]:
     yield _table(_Table(f"Peak of every stage; {gib(plan.memory_limit_bytes)} usable", columns, rows))
 
 
+def _back_ends(plan: Plan) -> Iterator[str]:
+    """Every back-end that was asked, and what none of them can run yet."""
+    if not plan.backends:
+        return
+    yield "<h2>Back-ends</h2>"
+    rows = [
+        (
+            f"{each.backend} {each.release}".strip(),
+            "" if each.step_time_s is None else seconds(each.step_time_s),
+            "" if each.slower_by is None else percent(each.slower_by, signed=True),
+            "" if each.gap is None else percent(each.gap),
+            "" if each.peak_memory_bytes is None else gib(each.peak_memory_bytes),
+            each.reason or "",
+        )
+        for each in plan.backends
+    ]
+    columns = ("back-end", ">step", ">slower", ">gap", ">peak", "why not")
+    yield _table(_Table("The best plan of each in its own space, under its own physics", columns, rows))
+    free = plan.unrestricted
+    if free is not None:
+        faster = f"No back-end can run yet: {seconds(free.step_time_s)}, {percent(free.faster_by)} faster. {free.why}."
+        yield f"<p>{escape(faster)}</p>"
+
+
 def _others(plan: Plan, explanation: Explanation) -> Iterator[str]:
     if plan.alternatives:
         yield "<h2>Runners-up</h2>"
@@ -172,7 +199,9 @@ def _behind(plan: Plan) -> Iterator[str]:
         yield "<h2>Assumptions</h2>"
         yield _bullets(plan.assumptions)
     yield "<h2>Do the same again</h2>"
-    yield f"<p><code>meshwright emit {short_id(plan.plan_id)} --target megatron --out out</code></p>"
+    names = names_with_files()
+    backend = plan.backend if plan.backend in names else names[0]
+    yield f"<p><code>meshwright emit {short_id(plan.plan_id)} --backend {backend} --out out</code></p>"
 
 
 def _table(table: _Table) -> str:

@@ -14,7 +14,7 @@ from planner.accuracy.prediction import DATASHEET, MappedRun, Prediction, map_ro
 from planner.accuracy.ranking import ranking_key
 from planner.accuracy.residual_model import shrunken_level
 from planner.accuracy.statistics import coverage, memory_figures, time_figures
-from planner.calibration.factors import Factors
+from planner.factors import Factors
 from planner.physics.physics import TUNED
 from tests.accuracy_rows import rows_of
 

@@ -9,7 +9,7 @@ import pytest
 from planner.accuracy.prediction import map_rows, predict_rows
 from planner.accuracy.row_flavour import flavour_of_row
 from planner.accuracy.statistics import oom_figures
-from planner.backends.known_physics import FRAMEWORKS
+from planner.backends.registry import physics_by_name
 from tests.accuracy_rows import rows_of
 
 CI = {"source": "github:NVIDIA/Megatron-LM:tests/functional_tests/test_cases/a.json"}
@@ -66,10 +66,10 @@ def test_an_h100_of_96_gb_has_them() -> None:
     assert larger.memory_limit_bytes / usual.memory_limit_bytes == pytest.approx(1.2, rel=0.01)
 
 
-@pytest.mark.parametrize("name", sorted(FRAMEWORKS))
+@pytest.mark.parametrize("name", sorted(physics_by_name()))
 def test_a_row_may_name_its_framework(name: str) -> None:
     (row,) = rows_of({"source": "https://example.org/ours"})
     found = flavour_of_row(replace(row, framework=name))
-    assert found.traits == FRAMEWORKS[name]
-    assert found.traits != FRAMEWORKS["tuned"] or found == flavour_of_row(row)
+    assert found.traits == physics_by_name()[name]
+    assert found.traits != physics_by_name()["tuned"] or found == flavour_of_row(row)
     assert flavour_of_row(replace(row, framework="something else")) == flavour_of_row(row)

@@ -7,7 +7,7 @@ import pytest
 from planner.backends.registry import backend, backends, with_files
 from planner.calibration.asked_backends import backends_for_calibration, physics_to_fit
 from planner.calibration.document import Calibration
-from planner.calibration.factors import Factors
+from planner.factors import Factors
 from planner.problem import ANY, Constraints
 
 

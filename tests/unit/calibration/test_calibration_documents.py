@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from planner.calibration.document import Calibration
-from planner.calibration.factors import NEUTRAL, Factors
 from planner.calibration.folder import calibration_text, find_calibration, keep, read_calibration, stored_calibrations
 from planner.cost.hardware import hardware_of
 from planner.errors import DocumentInvalid, NotFound
+from planner.factors import NEUTRAL, Factors
 from planner.problem import Problem
 from planner.uncertainty import Z, step_interval_s, step_sigma
 from profiles.catalogue import load_cluster

@@ -12,8 +12,8 @@ import pytest
 from planner.accuracy.prediction import Inputs, map_rows, predict_runs
 from planner.calibration.calibrate import CalibrationRun, calibrate
 from planner.calibration.document import Calibration
-from planner.calibration.factors import Factors
 from planner.calibration.response import RATIOS, MemoryResponse, TimeResponse
+from planner.factors import Factors
 from tests.accuracy_rows import rows_of
 
 SETTINGS = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.checking.catalogue import VALIDATORS, parse_requirement, validator
+from planner.backends.checking.catalogue import parse_requirement, validator, validators
 from planner.backends.checking.environment import ENVIRONMENT_VARIABLE, is_ready, make_ready, overlay, overlays_folder
 from planner.backends.checking.validator import Validator
 from planner.errors import DocumentInvalid, ValidatorUnavailable
@@ -70,7 +70,7 @@ def test_a_module_that_the_interpreter_lacks_is_named() -> None:
         make_ready(made, "1.0")
 
 
-@pytest.mark.parametrize("name", VALIDATORS)
+@pytest.mark.parametrize("name", list(validators()))
 def test_every_validator_is_found_under_its_name(name: str) -> None:
     found = validator(name)
     assert found.name == name

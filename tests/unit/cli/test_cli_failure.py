@@ -28,7 +28,7 @@ from planner.errors import (
         (NoFeasiblePlan("x", binding="memory"), "no-feasible-plan", 5),
         (BudgetSpent("x"), "budget-spent", 6),
         (ProfileMissing("x"), "profile-missing", 7),
-        (BackEndRefused("x"), "target-refused", 8),
+        (BackEndRefused("x"), "backend-refused", 8),
         (MeshwrightError("x"), "internal", 1),
         (KeyboardInterrupt(), "interrupted", 130),
         (OSError(errno.ENOSPC, "No space left on device", "out/plan.json"), "file-unusable", 2),

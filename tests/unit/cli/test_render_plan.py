@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
@@ -9,7 +10,7 @@ from planner.cli.output import render_text
 from planner.cli.render.comparison import diff_report
 from planner.cli.render.plan import plan_report
 from planner.diff import diff_plans
-from planner.plan import Alternative, Plan
+from planner.plan import Alternative, BackEndAnswer, Plan, UnrestrictedAnswer
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_model, make_plan
 
@@ -36,7 +37,7 @@ def test_the_report_says_what_the_plan_says(plan: Plan) -> None:
     assert plan.plan_id[:12] in text
     assert "small-llama on 8" in text
     assert "pp=2" in text
-    assert "optimal: proved best" in text
+    assert "optimal: no plan of its space is predicted to be faster" in text
     assert "pipeline bubble" in text
     assert "+50.0 %" in text
     assert "tp=2, sp=true" in text
@@ -45,6 +46,83 @@ def test_the_report_says_what_the_plan_says(plan: Plan) -> None:
     assert "Made by hand for a test." in text
     share = 100 * plan.breakdown_s["pp_bubble"] / sum(plan.breakdown_s.values())
     assert f"{share:.1f} %" in text
+
+
+def wide(plan: Plan, columns: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    return text_of(plan)
+
+
+def with_back_ends(plan: Plan) -> Plan:
+    """The plan as the answer of three back-ends, one of which has none, beside a faster one of the free space."""
+    slower_s = 1.25 * plan.step_time_s
+    rows = (
+        BackEndAnswer(
+            backend="megatron", release="0.19.2", step_time_s=plan.step_time_s, slower_by=0.0, gap=0.0,
+            strategy=plan.strategy,
+        ),
+        BackEndAnswer(
+            backend="native", release="2.13.0", step_time_s=slower_s, slower_by=0.25, gap=0.01,
+            strategy={**plan.strategy, "recompute": "full", "vpp": 2},
+        ),
+        BackEndAnswer(backend="maxtext", release="0.2.5", reason="2 problems\n  R1: one thing\n  R2: another"),
+    )  # fmt: skip
+    free = UnrestrictedAnswer(
+        step_time_s=0.994 * plan.step_time_s,
+        faster_by=0.006,
+        gap=0.01,
+        strategy={**plan.strategy, "schedule": "interleaved_zb"},
+        differs_in=("schedule",),
+        why="Megatron-LM 0.19.2 has no interleaved_zb schedule",
+    )
+    return plan.model_copy(update={"backend": "megatron", "release": "0.19.2", "backends": rows, "unrestricted": free})
+
+
+def test_the_report_names_the_back_end_and_what_is_proved(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = wide(with_back_ends(plan), 200, monkeypatch)
+    assert f"PLAN {with_back_ends(plan).plan_id[:12]} for Megatron-LM 0.19.2, optimal: no plan of the spaces of" in text
+    assert "all back-ends that were asked is predicted to be faster" in text
+    assert "optimal: proved best" not in text
+
+
+def test_every_back_end_has_a_line_and_the_free_space_a_sentence(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = wide(with_back_ends(plan), 200, monkeypatch).splitlines()
+    (native,) = [line for line in lines if line.startswith("native PyTorch 2.13.0")]
+    assert "+25.0 %" in native
+    assert "1.0 %" in native
+    assert "pp=2x2 dp=4 zero=1 mbs=1 1f1b, recompute full" in native
+    (none,) = [line for line in lines if line.startswith("MaxText 0.2.5")]
+    assert none.endswith("R1: one thing; R2: another")
+    said = " ".join(lines[lines.index(none) :])
+    assert "0.6 % faster" in said
+    assert "within 1.0 % of the best" in said
+    assert "if Megatron-LM 0.19.2 could run schedule=interleaved_zb" in said
+    assert "has no interleaved_zb schedule." in said
+
+
+def test_a_plan_of_one_back_end_has_no_table_of_them(plan: Plan) -> None:
+    assert "Back-ends" not in text_of(plan)
+    assert "no back-end can run yet" not in text_of(plan)
+
+
+def test_software_that_is_gone_keeps_its_name(plan: Plan) -> None:
+    gone = plan.model_copy(update={"backend": "gone", "release": "7"})
+    assert f"PLAN {gone.plan_id[:12]} for gone 7, " in text_of(gone)
+
+
+@pytest.mark.parametrize("columns", [100, 140])
+def test_a_narrow_terminal_keeps_every_number_of_a_stage(
+    plan: Plan, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = wide(plan, columns, monkeypatch)
+    assert max(map(len, text.splitlines())) <= columns
+    rows = [line for line in text.splitlines() if line.startswith(("    0 ", "    1 ")) and " GiB" in line]
+    assert len(rows) == 2
+    for row in rows:
+        assert len(re.findall(r"\d+\.\d(?: |$)", row)) >= 6, "peak and five parts of memory"
+        assert row.count(" ms") == 2
+    assert ("of limit" in text) == (columns == 140)
+    assert "recompute none" in text
 
 
 def test_memory_is_shown_against_the_limit(plan: Plan) -> None:

@@ -24,7 +24,7 @@ def test_distinct_parts_by_hand(copies: float, parts: float, expected: float) ->
 def test_once_a_node_is_faster_only_where_experts_share_nodes() -> None:
     cluster = scale_cluster(load_cluster("dgx-h100"), 64)
     each = hardware_of(cluster, "bf16")
-    once = replace(each, framework=Physics(dispatch="node"))
+    once = replace(each, physics=Physics(dispatch="node"))
     group = np.array([64.0])
     assert once.expert_exchange_s(SIZE, group, STRIDE, 8.0) < 0.9 * each.expert_exchange_s(SIZE, group, STRIDE, 8.0)
     single = once.expert_exchange_s(SIZE, group, STRIDE, 1.0)

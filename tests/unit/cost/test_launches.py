@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.backends.megatron.physics import MEGATRON_2021, MEGATRON_DEEPSPEED
+from planner.backends.megatron.physics import MEGATRON_2021
+from planner.backends.megatron_deepspeed.physics import MEGATRON_DEEPSPEED
 from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.launches import (
     EAGER_SOFTMAX_CALLS,

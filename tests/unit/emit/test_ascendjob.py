@@ -10,8 +10,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from planner.backends.launch.ascendjob import JOB_FILE, RANK_TABLE_TEMPLATE, launch_files, super_pod_block
+from planner.backends.launch.launchers import launch_files as launch_files_of
 from planner.backends.launch.spec import LaunchSpec, launch_spec
-from planner.backends.launch.spec import launch_files as launch_files_of
 from planner.backends.launch.torchrun import read_world_size
 from planner.errors import BackEndRefused
 from planner.strategy import Strategy

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from planner.backends.checking.directory import check_directory
+from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.write import write_emission
-from planner.backends.registry import TARGETS, target_module
+from planner.backends.registry import names_with_files
 from planner.errors import DocumentInvalid, NotFound
 from planner.strategy import Strategy
 from tests.plan_factory import make_plan
@@ -18,8 +19,8 @@ STRATEGY = Strategy(tp=2, sp=True, pp=2, dp_shard=2, num_microbatches=4, recompu
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    plan = make_plan(STRATEGY, layers_per_chunk=(3, 5), recompute_layers_per_chunk=(3, 4))
-    return write_emission(target_module("megatron").emit(plan, "torchrun"), tmp_path / "out")
+    plan = make_plan(STRATEGY, layers_per_chunk=(3, 5), recompute_layers_per_chunk=(3, 4), backend="megatron")
+    return write_emission(emit_plan(plan, "torchrun"), tmp_path / "out")
 
 
 def rehash(out: Path, name: str) -> None:
@@ -121,16 +122,16 @@ def test_no_manifest_is_an_error(tmp_path: Path) -> None:
         check_directory(tmp_path)
 
 
-def test_an_unknown_target_is_an_error(out: Path) -> None:
+def test_an_unknown_back_end_is_an_error(out: Path) -> None:
     manifest = json.loads((out / "manifest.json").read_text())
-    (out / "manifest.json").write_text(json.dumps({**manifest, "target": "caffe"}))
+    (out / "manifest.json").write_text(json.dumps({**manifest, "backend": "caffe"}))
     with pytest.raises(NotFound, match="caffe") as caught:
         check_directory(out)
-    assert all(target in str(caught.value.hint) for target in TARGETS)
+    assert all(name in str(caught.value.hint) for name in names_with_files())
 
 
 def test_a_manifest_of_the_future_is_an_error(out: Path) -> None:
     manifest = json.loads((out / "manifest.json").read_text())
-    (out / "manifest.json").write_text(json.dumps({**manifest, "schema_version": 2}))
-    with pytest.raises(DocumentInvalid, match="schema_version 2"):
+    (out / "manifest.json").write_text(json.dumps({**manifest, "schema_version": 3}))
+    with pytest.raises(DocumentInvalid, match="schema_version 3"):
         check_directory(out)

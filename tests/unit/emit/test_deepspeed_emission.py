@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from planner.backends.checking.directory import check_directory
-from planner.backends.deepspeed import emit, project, read_back
 from planner.backends.deepspeed.config import ds_config
 from planner.backends.deepspeed.config_keys import config_findings
 from planner.backends.deepspeed.model_config import model_config, why_not_buildable
+from planner.backends.deepspeed.read import read_back
 from planner.backends.deepspeed.training_script import training_script
-from planner.backends.emission.assemble import PLAN_MARKDOWN
+from planner.backends.deepspeed.write import emit
 from planner.backends.emission.write import write_emission
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.builtin import builtin_model, builtin_models
@@ -78,43 +78,26 @@ def test_offload_precision_and_parallel_sections() -> None:
     assert (split["overlap_comm"], split["stage3_prefetch_bucket_size"]) == (True, 0)
 
 
-def test_what_deepspeed_cannot_say_is_given_up_with_a_reason() -> None:
+def test_what_the_files_cannot_say_is_refused_with_every_reason() -> None:
     wanted = Strategy(
         pp=2, vpp=2, schedule="interleaved", microbatch_group_size=2, dp_replicate=2, dp_shard=2, zero_stage=2,
         num_microbatches=4, recompute="selective", recompute_modules=("mlp",), axis_order="tp-cp-ep-pp-dp",
     )  # fmt: skip
-    plan, projections = project(
-        make_plan(wanted, layers_per_chunk=(1, 2, 2, 3), recompute_layers_per_chunk=(1, 1, 0, 2))
-    )
-    given_up = {note.field: (note.wanted, note.emitted) for note in projections}
-    assert given_up["schedule"] == ("interleaved", "1f1b")
-    assert given_up["vpp"] == ("2", "1")
-    assert given_up["zero_stage"] == ("2", "1")
-    assert given_up["dp_shard"] == ("2", "4")
-    assert given_up["recompute"] == ("selective", "full")
-    assert given_up["stages/chunks"] == ("1+2; 2+3", "3; 5")
-    assert given_up["stages/recompute"] == ("selective (mlp) 1/0; selective (mlp) 1/2", "full 1; full 3")
-    assert {"overlap_grad_reduce", "overlap_param_gather", "axis_order", "dp_replicate"} <= given_up.keys()
-    assert all(len(note.reason) > 10 for note in projections)
-    assert [stage.layers for stage in plan.stages] == [3, 5]
-    markdown = emit(make_plan(wanted), "torchrun").files[PLAN_MARKDOWN]
-    assert "Given up" in markdown
+    with pytest.raises(BackEndRefused) as caught:
+        emit(make_plan(wanted), "torchrun")
+    for rule in ("P1", "P2", "E1", "P9", "P10", "P13", "P14", "P17"):
+        assert f"deepspeed.{rule}:" in caught.value.what
+    assert caught.value.hint is not None
 
 
-def test_ring_becomes_ulysses_and_activation_offload_becomes_recompute() -> None:
-    plan, notes = project(make_plan(replace(PLAIN, cp=2, cp_kind="ring", activation_offload=True)))
-    assert plan.chosen().cp_kind == "all_to_all"
-    assert plan.stages[0].recompute.num_layers_per_chunk == (8,)
-    assert not plan.chosen().activation_offload
-    assert {"cp_kind", "activation_offload", "recompute", "stages/offload"} <= {note.field for note in notes}
-
-
-def test_what_has_no_neighbour_is_refused_with_every_reason() -> None:
+def test_ring_activation_offload_and_axes_apart_are_refused() -> None:
+    with pytest.raises(BackEndRefused, match=r"deepspeed\.P7.*Ulysses") as caught:
+        emit(make_plan(replace(PLAIN, cp=2, cp_kind="ring", activation_offload=True)), "torchrun")
+    assert "deepspeed.P11" in caught.value.what
     with pytest.raises(BackEndRefused, match=r"deepspeed\.P4.*tp=2") as caught:
         emit(make_plan(replace(PIPELINE, tp=2, cp=3, dp_shard=1)), "torchrun")
     assert "deepspeed.P3" in caught.value.what
     assert "deepspeed.E4" in caught.value.what
-    assert caught.value.hint is not None
 
 
 def test_launchers_start_the_planned_ranks() -> None:

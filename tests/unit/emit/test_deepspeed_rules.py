@@ -7,12 +7,17 @@ from typing import Any
 
 import pytest
 
-from planner.backends.deepspeed import RuleInput, rule_input, rules, violations
+from planner.backends.asked import inside, why_not_these_devices
 from planner.backends.deepspeed.expressible_rules import EXPRESSIBLE_RULES
+from planner.backends.deepspeed.space import SPACE, TABLE
+from planner.backends.registry import software
+from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MtpSpec, VisionSpec
 from planner.problem import Workload
+from planner.search.backend_rules import BackEndRules
 from planner.strategy import Strategy
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
+from tests.round_trip import question
 
 BASE = Strategy(dp_shard=4, num_microbatches=4, overlap_grad_reduce=False, overlap_param_gather=False)
 PIPELINE = replace(BASE, pp=2, dp_shard=2)
@@ -107,6 +112,9 @@ BROKEN: dict[str, list[RuleInput]] = {
     "P15": [given(replace(BASE, ep=2, overlap_ep=True), make_moe_model())],
     "P16": [given(replace(BASE, overlap_tp=True))],
     "P17": [given(replace(BASE, axis_order="tp-cp-ep-pp-dp"))],
+    "P18": [stage_level(recompute="full")],
+    "P19": [replace(stage_level(), strategy=replace(PIPELINE, pp=4, dp_shard=1))],
+    "V1": [replace(given(), architecture="battlemage")],
 }
 
 PASSING = [
@@ -134,35 +142,48 @@ PASSING = [
 
 @pytest.mark.parametrize("case", PASSING)
 def test_a_legal_strategy_breaks_no_rule(case: RuleInput) -> None:
-    assert violations(case) == []
+    assert TABLE.violations(case) == []
 
 
 @pytest.mark.parametrize(("name", "case"), [(name, case) for name, cases in BROKEN.items() for case in cases])
 def test_a_rule_names_what_breaks_it(name: str, case: RuleInput) -> None:
-    found = {finding.rule: finding for finding in violations(case)}
+    found = {finding.rule: finding for finding in TABLE.violations(case)}
     assert f"deepspeed.{name}" in found, sorted(found)
     assert found[f"deepspeed.{name}"].source
     assert len(found[f"deepspeed.{name}"].message) > 15
 
 
 def test_every_rule_has_a_breaking_case_and_a_source() -> None:
-    assert {rule.id for rule in rules()} == {f"deepspeed.{name}" for name in BROKEN}
-    assert all(rule.source for rule in rules())
-    assert len({rule.id for rule in rules()}) == len(rules())
-
-
-def test_rules_over_a_plan_agree_with_violations() -> None:
-    for strategy in (BASE, replace(BASE, zero_stage=2, sp=True, tp=2), replace(PIPELINE, zero_stage=3, ep=2)):
-        plan = make_plan(strategy)
-        by_rule = {rule.id for rule in rules() if rule.check(plan) is not None}
-        assert by_rule == {finding.rule for finding in violations(rule_input(plan))}
+    rules = (*TABLE.model_rules, *TABLE.strategy_rules)
+    assert {rule.id for rule in rules} == set(BROKEN)
+    assert all(rule.source for rule in rules)
+    assert len({rule.id for rule in rules}) == len(rules)
 
 
 def test_model_rules_can_be_left_out_of_the_search() -> None:
     case = given(replace(BASE, sp=True, tp=2), precision="fp8")
-    assert {finding.rule for finding in violations(case, model_too=False)} == {"deepspeed.P6"}
+    assert {finding.rule for finding in TABLE.violations(case, model_too=False)} == {"deepspeed.P6"}
+
+
+@pytest.mark.parametrize("pair", SPACE.columns.apart)
+def test_axes_apart_are_refused_together(pair: tuple[str, str]) -> None:
+    """The search does not try what rules refuse whatever else the strategy says."""
+    both = Strategy.from_dict({**BASE.to_dict(), "cp_kind": "all_to_all", **dict.fromkeys(pair, 2)})
+    assert TABLE.violations(given(both, make_moe_model() if "ep" in pair else None), model_too=False) != []
+
+
+@pytest.mark.parametrize("cluster", ["dgx-h100", "mi300x-8", "ascend-910b-8"])
+def test_devices_of_its_readme_are_taken(cluster: str) -> None:
+    asked = question("llama-2-7b", cluster, 8)
+    assert why_not_these_devices(software("deepspeed"), asked) is None
+    assert BackEndRules(inside(asked, software("deepspeed"))).always() == []
+
+
+@pytest.mark.parametrize("cluster", ["tpu-v5p", "trn2"])
+def test_other_devices_are_not(cluster: str) -> None:
+    assert why_not_these_devices(software("deepspeed"), question("llama-2-7b", cluster, 64)) is not None
 
 
 def test_rules_about_stages_are_silent_before_stages_exist() -> None:
-    assert violations(given(PIPELINE)) == []
+    assert TABLE.violations(given(PIPELINE)) == []
     assert {rule.id for rule in EXPRESSIBLE_RULES if rule.check(stage_level(recompute="selective"))} == {"P10"}

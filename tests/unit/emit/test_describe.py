@@ -5,20 +5,20 @@ from typing import Literal
 import pytest
 
 from planner.backends.emission.describe import plan_markdown, strategy_words
-from planner.backends.emission.emission import Emission, Projection
+from planner.backends.emission.emission import Emission
+from planner.physics.physics import TUNED
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.plan_factory import make_plan
 
-REASON = "the trainer cannot do that"
 
-
-def page(plan: Plan, *projections: Projection) -> str:
-    return plan_markdown(
-        Emission(target="megatron", plan=plan, files={}, launch_command="true", environment={}, projections=projections)
+def page(plan: Plan) -> str:
+    emission = Emission(
+        backend="megatron", release="0.19.2", plan=plan, files={}, launch_command="true", environment={}
     )
+    return plan_markdown(emission, TUNED)
 
 
 def searched(status: Literal["optimal", "feasible"], bounded: int) -> Plan:
@@ -40,11 +40,9 @@ def test_a_search_says_what_it_proved(status: Literal["optimal", "feasible"], wo
     assert "%. Nothing is faster." in text
 
 
-def test_a_reason_is_said_once() -> None:
-    text = page(searched("optimal", 10), Projection("tp", "4", "1", REASON), Projection("sp", "true", "false", REASON))
-    assert text.count("The trainer cannot do that.") == 1
-    assert "| tp | 4 | 1 | none |\n| sp | true | false | none |" in text
-    assert "The wanted plan is proved best" in text
+def test_the_back_end_and_its_release_are_named() -> None:
+    assert "megatron" in page(searched("optimal", 10)).lower()
+    assert "0.19.2" in page(searched("optimal", 10))
 
 
 def test_one_micro_batch_is_singular() -> None:

@@ -10,12 +10,14 @@ import pytest
 
 from planner.backends.emission.assemble import PLAN_JSON
 from planner.backends.emission.emission import LauncherName
-from planner.backends.emission.for_target import emit_for_target
+from planner.backends.emission.emit import emit_plan
+from planner.backends.launch.launchers import LAUNCHERS, launch_files
 from planner.backends.launch.manifest_text import manifest_text
-from planner.backends.launch.pairs import REFUSED, demand_pair
+from planner.backends.launch.pairs import demand_pair
 from planner.backends.launch.pods import CONFIG_MAP_LIMIT_BYTES, RESOURCES, object_name
 from planner.backends.launch.settings import IMAGE_PLACEHOLDER, LaunchSettings
-from planner.backends.launch.spec import LAUNCHERS, LaunchSpec, launch_files
+from planner.backends.launch.spec import LaunchSpec
+from planner.backends.registry import with_files
 from planner.errors import BackEndRefused
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
@@ -173,9 +175,11 @@ def test_ray_train_needs_devices_that_it_shares() -> None:
 
 
 def test_pairs_without_sense_are_refused_with_a_way_out() -> None:
-    for (target, launcher), (reason, _) in REFUSED.items():
+    pairs = [(each.name, *pair) for each in with_files() for pair in each.not_started_by.items()]
+    assert pairs
+    for backend, launcher, (reason, _) in pairs:
         with pytest.raises(BackEndRefused) as caught:
-            demand_pair(target, launcher)
+            demand_pair(backend, launcher)
         assert reason in str(caught.value)
         assert caught.value.hint
     demand_pair("megatron", "kubernetes")
@@ -183,11 +187,11 @@ def test_pairs_without_sense_are_refused_with_a_way_out() -> None:
 
 def test_every_launcher_says_where_named_hosts_stand() -> None:
     assert set(LAUNCHERS) == set(get_args(LauncherName))
-    plan = make_plan(Strategy(tp=2, dp_shard=8), cluster=make_cluster(16))
+    plan = make_plan(Strategy(tp=2, dp_shard=8), cluster=make_cluster(16), backend="native")
     for launcher in LAUNCHERS:
         if launcher in ("mpijob", "ascendjob"):  # they number the pods themselves, and refuse named hosts
             continue
-        made = emit_for_target(plan, "native", launcher, LaunchSettings(hosts=("n2", "n10"))).emission
+        made = emit_plan(plan, launcher, LaunchSettings(hosts=("n2", "n10")))
         placed = made.files.get("hosts.txt") or made.files.get("hostfile") or made.files["launch.json"]
         assert placed.index("n2") < placed.index("n10")
         assert any("Node rank r runs on line" in note for note in made.launch_notes)

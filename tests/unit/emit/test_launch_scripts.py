@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from planner.backends.launch.launchers import launch_files
 from planner.backends.launch.settings import LaunchSettings
-from planner.backends.launch.spec import LaunchSpec, launch_files
+from planner.backends.launch.spec import LaunchSpec
 from planner.errors import BackEndRefused
 from tests.launch_folders import write_launch
 

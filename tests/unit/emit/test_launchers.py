@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.launch.spec import LaunchSpec, launch_files, launch_spec
+from planner.backends.launch.launchers import launch_files
+from planner.backends.launch.spec import LaunchSpec, launch_spec
 from planner.backends.launch.torchrun import read_world_size
 from planner.errors import BackEndRefused, DocumentInvalid, NotFound
 from planner.strategy import Strategy

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
-from planner.backends.maxtext import emit, project, read_back
 from planner.backends.maxtext.config import batch_keys
 from planner.backends.maxtext.mesh_axes import AXES, axis_sizes, mesh_split
-from planner.backends.maxtext.read import parse_config
+from planner.backends.maxtext.read import parse_config, read_back
 from planner.backends.maxtext.saved_tensors import canonical_modules, read_remat, remat_keys
 from planner.backends.maxtext.version import CONFIG_FILE, TRAIN_SCRIPT
+from planner.backends.maxtext.write import emit
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_model, make_moe_model, make_plan
@@ -71,6 +72,18 @@ def test_a_pipeline_takes_its_micro_batches_from_one_batch() -> None:
     assert config["num_pipeline_microbatches"] == 4
     assert config["per_device_batch_size"] * 32 == 16
     assert config["num_layers_per_pipeline_stage"] == 4
+    assert config["num_pipeline_repeats"] == 1
+
+
+def test_a_circular_pipeline_comes_back_with_its_chunks() -> None:
+    """Chunk c is repeat c // pp of stage c % pp (pipeline.py:173-182 counts micro-batches inside repeats)."""
+    s = replace(BASE, pp=2, vpp=2, dp_replicate=1, schedule="looped_bfs")
+    emission = emit(make_plan(s, cluster=make_cluster(32)), "torchrun")
+    config = parse_config(emission.files[CONFIG_FILE])
+    assert (config["num_layers_per_pipeline_stage"], config["num_pipeline_repeats"]) == (2, 2)
+    strategy, layout = read_back(emission.files)
+    assert (strategy, layout) == (s, layout_of(emission.plan))
+    assert [[chunk.first_layer for chunk in stage.chunks] for stage in layout] == [[0, 4], [2, 6]]
 
 
 @pytest.mark.parametrize("offload", [False, True])
@@ -87,18 +100,15 @@ def test_norms_and_activations_are_always_recomputed() -> None:
     assert canonical_modules(("moe",), dense_layers=False, expert_layers=True) == ("norm", "moe")
 
 
-def test_what_is_given_up_is_said() -> None:
+def test_what_maxtext_cannot_say_is_refused() -> None:
     wanted = replace(
         BASE, pp=2, dp_replicate=1, schedule="interleaved", vpp=2, microbatch_group_size=2, sp=False, zero_stage=2,
         recompute="none", overlap_tp=True,
     )  # fmt: skip
-    plan = make_plan(wanted, cluster=make_cluster(32))
-    projected, projections = project(plan)
-    said = {each.field for each in projections}
-    assert {"schedule", "vpp", "microbatch_group_size", "sp", "zero_stage", "recompute", "overlap_tp"} <= said
-    assert {"stages/chunks", "stages/recompute"} <= said
-    assert all(each.reason for each in projections)
-    assert [len(stage.chunks) for stage in projected.stages] == [1, 1]
+    with pytest.raises(BackEndRefused) as refusal:
+        emit(make_plan(wanted, cluster=make_cluster(32)), "torchrun")
+    for rule in ("P1", "T3", "Z1", "R1", "O2"):
+        assert f"maxtext.{rule}:" in refusal.value.what
 
 
 def test_refusals_list_every_rule() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from planner.backends.maxtext import RuleInput, rule_input, rules, violations
+from planner.backends.maxtext.space import rules, violations
+from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import ModelSpec, MtpSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
@@ -16,6 +17,7 @@ from tests.plan_factory import make_gpt, make_mla_model, make_model, make_moe_mo
 BASE = Strategy(dp_shard=4, zero_stage=3, num_microbatches=4, recompute="full")
 TENSOR = replace(BASE, tp=2, sp=True, dp_shard=2)
 PIPELINE = replace(BASE, pp=2, dp_shard=2, schedule="gpipe")
+CIRCULAR = replace(PIPELINE, vpp=2, schedule="looped_bfs")
 RING = replace(BASE, cp=2, cp_kind="ring", dp_shard=2)
 ULYSSES = replace(RING, cp_kind="all_to_all")
 EXPERTS = replace(BASE, ep=4)
@@ -91,9 +93,18 @@ BROKEN: dict[str, list[RuleInput]] = {
     "W2": [given(optimizer="sgd"), given(optimizer="muon"), given(optimizer="adam_bf16_states")],
     "W3": [given(precision="fp8", architecture="tpu_v5p")],
     "W4": [given(architecture="ascend910b")],
-    "P1": [given(replace(PIPELINE, schedule="1f1b")), given(replace(BASE, schedule="gpipe"))],
+    "P1": [
+        given(replace(PIPELINE, schedule="1f1b")),
+        given(replace(BASE, schedule="gpipe")),
+        given(replace(CIRCULAR, schedule="interleaved", microbatch_group_size=2)),
+        given(replace(PIPELINE, schedule="looped_bfs")),
+    ],
     "P2": [given(replace(PIPELINE, num_microbatches=3))],
-    "P3": [given(PIPELINE, make_model(7)), given(PIPELINE, make_mla_model(8, num_dense=2))],
+    "P3": [
+        given(PIPELINE, make_model(7)),
+        given(CIRCULAR, make_model(6)),
+        given(PIPELINE, make_mla_model(8, num_dense=2)),
+    ],
     "P4": [whole((3, 5), (3, 5))],
     "R1": [
         given(replace(BASE, recompute="none")),
@@ -108,6 +119,7 @@ LEGAL = [
     given(),
     given(TENSOR),
     given(PIPELINE),
+    given(CIRCULAR),
     given(RING),
     given(RING, architecture="tpu_v5p"),
     given(ULYSSES, architecture="tpu_v5p"),

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from planner.backends.emission.write import write_emission
-from planner.backends.megatron import emit, project
 from planner.backends.megatron.arguments import argument_vector, parse_arguments
 from planner.backends.megatron.model_flags import list_pattern, model_flags, moe_flags
+from planner.backends.megatron.write import emit
+from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
@@ -83,63 +84,44 @@ def test_layer_patterns_are_python_lists() -> None:
     assert [bool(item) for item in eval(list_pattern(values))] == values
 
 
-def test_an_expressible_plan_is_not_projected() -> None:
+def test_the_emitted_plan_is_the_plan() -> None:
     plan = make_plan(Strategy(tp=2, sp=True, pp=2, dp_shard=2, num_microbatches=4, recompute="full"))
-    assert project(plan) == (plan, ())
     assert emit(plan, "torchrun").plan == plan
 
 
-def test_a_v_schedule_becomes_interleaved_and_says_so() -> None:
-    plan = make_plan(Strategy(pp=2, vpp=2, schedule="zbv", num_microbatches=4), layers_per_chunk=(1, 3, 2, 2))
-    projected, notes = project(plan)
-    assert projected.chosen().schedule == "interleaved"
-    assert [chunk.chunk for chunk in projected.stages[0].chunks] == [0, 2]
-    assert projected.stages[1].chunks[-1].has_head
-    assert [stage.layers for stage in projected.stages] == [3, 5]
-    assert {note.field for note in notes} == {"schedule", "microbatch_group_size"}
+@pytest.mark.parametrize(
+    ("strategy", "rule"),
+    [
+        (Strategy(pp=2, vpp=2, schedule="zbv", num_microbatches=4), "P1"),
+        (Strategy(recompute="selective", recompute_modules=("norm", "mlp")), "P2"),
+        (Strategy(cp=2), "P7"),
+    ],
+)
+def test_what_no_flag_says_is_refused(strategy: Strategy, rule: str) -> None:
+    with pytest.raises(BackEndRefused, match=f"megatron.{rule}"):
+        emit(make_plan(strategy), "torchrun")
 
 
-def test_a_v_schedule_with_odd_micro_batches_becomes_one_chunk() -> None:
-    plan = make_plan(Strategy(pp=2, vpp=2, schedule="zbv", num_microbatches=3), layers_per_chunk=(1, 3, 2, 2))
-    projected, _ = project(plan)
-    assert (projected.chosen().schedule, projected.chosen().vpp) == ("1f1b", 1)
-    assert [stage.layers for stage in projected.stages] == [4, 4]
-    assert projected.stages[0].chunks[0].has_embedding
-    assert projected.stages[1].chunks[0].has_head
-
-
-def test_unequal_recompute_takes_the_largest_count() -> None:
+def test_full_recompute_is_one_number_for_all_chunks() -> None:
     plan = make_plan(
         Strategy(pp=2, num_microbatches=4, recompute="full"),
         layers_per_chunk=(2, 6),
-        recompute_layers_per_chunk=(1, 4),
+        recompute_layers_per_chunk=(2, 4),
     )
-    emission = emit(plan, "torchrun")
-    assert parse_arguments(emission.files["megatron.args"])["--recompute-num-layers"] == ("4",)
-    assert [stage.recompute.num_layers_per_chunk for stage in emission.plan.stages] == [(2,), (4,)]
-    (note,) = emission.projections
-    assert note.wanted == "full (1 layers), full (4 layers)"
-    assert note.emitted == "full (2 layers), full (4 layers)"
-    assert "## Given up" in emission.files["PLAN.md"]
+    arguments = parse_arguments(emit(plan, "torchrun").files["megatron.args"])
+    assert arguments["--recompute-num-layers"] == ("4",)
 
 
-def test_a_module_that_cannot_be_recomputed_is_dropped_with_its_reason() -> None:
-    strategy = Strategy(recompute="selective", recompute_modules=("norm", "mlp"))
-    projected, (note,) = project(make_plan(strategy))
-    assert projected.chosen().recompute_modules == ("mlp",)
-    assert "fuses the norm" in note.reason
+def test_norms_in_front_of_experts_can_be_recomputed() -> None:
     moe = make_plan(Strategy(ep=2, dp_shard=2, recompute="selective", recompute_modules=("norm",)), make_moe_model())
-    assert project(moe) == (moe, ())
+    assert parse_arguments(emit(moe, "torchrun").files["megatron.args"])["--recompute-modules"] == ("layernorm",)
 
 
 def test_activation_offload_covers_every_layer_of_a_pipeline() -> None:
-    plan = make_plan(Strategy(pp=2, num_microbatches=4, activation_offload=True), activation_offload_layers=[2, 0])
-    emission = emit(plan, "torchrun")
+    emission = emit(make_plan(Strategy(pp=2, num_microbatches=4, activation_offload=True)), "torchrun")
     given = parse_arguments(emission.files["megatron.args"])
     assert "core_attn" in given["--offload-modules"]
-    assert [stage.offload.activation_layers for stage in emission.plan.stages] == [4, 4]
     assert emission.environment["NVTE_CPU_OFFLOAD_V1"] == "1"
-    assert emission.projections
 
 
 @pytest.mark.parametrize(("architecture", "recipe"), [("hopper", "tensorwise"), ("blackwell", "mxfp8")])
@@ -203,6 +185,5 @@ def test_the_page_for_people_has_what_they_ask_for() -> None:
         assert words in page
     for heading in ("## Why", "## Stages", "## Assumptions", "## Launch"):
         assert heading in page
-    assert "## Given up" not in page
     assert page.count("\n| 0 |") == 1
     assert page.count("\n| 1 |") == 1

@@ -2,16 +2,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from planner.backends.megatron import RuleInput, emit, rules, violations
 from planner.backends.megatron.environment import environment, max_connections
 from planner.backends.megatron.model_rules import MODEL_RULES
-from planner.backends.megatron.space import STRATEGY_RULES
+from planner.backends.megatron.space import PROBLEM_RULES, STRATEGY_RULES, TABLE
+from planner.backends.megatron.write import emit
+from planner.backends.registry import backend
+from planner.backends.rules.rule import RuleInput, rule_input
 from planner.errors import BackEndRefused
 from planner.model.spec import LayerRun, LayerSpec, MlpSpec, ModelSpec, VisionSpec
+from planner.plan import Plan
 from planner.problem import Workload
+from planner.search.choices import PINNABLE
 from planner.strategy import Strategy
 from tests.plan_factory import make_model, make_moe_model, make_plan
 
@@ -28,6 +33,17 @@ def given(
     strategy = strategy or Strategy()
     asked = {"global_batch_size": strategy.global_batch_size, "sequence_length": 4096, **workload}
     return RuleInput(strategy, model, Workload.model_validate(asked), "hopper", layers)
+
+
+PIPELINE = Strategy(pp=2, num_microbatches=4)
+
+
+def swapped(plan: Plan) -> Plan:
+    """The plan with the chunks of its two stages on each other's ranks."""
+    first, last = plan.stages
+    chunks = (last.chunks, first.chunks)
+    stages = tuple(stage.model_copy(update={"chunks": own}) for stage, own in zip((first, last), chunks, strict=True))
+    return plan.model_copy(update={"stages": stages})
 
 
 BROKEN: dict[str, RuleInput] = {
@@ -69,6 +85,10 @@ BROKEN: dict[str, RuleInput] = {
     "P1": given(Strategy(pp=2, schedule="zb_h1", num_microbatches=4)),
     "P2": given(Strategy(recompute="selective", recompute_modules=("norm",))),
     "P3": given(Strategy(recompute="full", activation_offload=True)),
+    "P4": rule_input(make_plan(replace(PIPELINE, recompute="full"), recompute_layers_per_chunk=(1, 3))),
+    "P5": rule_input(make_plan(replace(PIPELINE, activation_offload=True), activation_offload_layers=[2, 0])),
+    "P6": rule_input(swapped(make_plan(PIPELINE))),
+    "P7": given(Strategy(cp=2)),
 }
 
 
@@ -118,14 +138,14 @@ UNBUILDABLE: dict[str, list[ModelSpec]] = {
 
 
 def test_a_plain_strategy_breaks_nothing() -> None:
-    assert violations(given()) == []
-    assert violations(given(replace(INTERLEAVED, tp=2, sp=True, dp_shard=2))) == []
-    assert violations(given(Strategy(tp=2, sp=True, ep=4, dp_shard=4), MOE)) == []
+    assert TABLE.violations(given()) == []
+    assert TABLE.violations(given(replace(INTERLEAVED, tp=2, sp=True, dp_shard=2))) == []
+    assert TABLE.violations(given(Strategy(tp=2, sp=True, ep=4, dp_shard=4), MOE)) == []
 
 
 @pytest.mark.parametrize("rule", BROKEN)
 def test_each_strategy_rule_fires(rule: str) -> None:
-    found = {finding.rule: finding for finding in violations(BROKEN[rule])}
+    found = {finding.rule: finding for finding in TABLE.violations(BROKEN[rule])}
     assert f"megatron.{rule}" in found
     assert found[f"megatron.{rule}"].message
     assert found[f"megatron.{rule}"].source
@@ -134,26 +154,58 @@ def test_each_strategy_rule_fires(rule: str) -> None:
 @pytest.mark.parametrize("rule", UNBUILDABLE)
 def test_each_model_rule_fires(rule: str) -> None:
     for model in UNBUILDABLE[rule]:
-        found = {finding.rule for finding in violations(given(model=model))}
+        found = {finding.rule for finding in TABLE.violations(given(model=model))}
         assert f"megatron.{rule}" in found
-        assert f"megatron.{rule}" not in {f.rule for f in violations(given(model=model), model_too=False)}
+        assert f"megatron.{rule}" not in {f.rule for f in TABLE.violations(given(model=model), model_too=False)}
 
 
 def test_every_rule_has_a_case_here() -> None:
-    assert set(BROKEN) == {rule.id for rule in STRATEGY_RULES}
+    assert set(BROKEN) == {rule.id for rule in (*PROBLEM_RULES, *STRATEGY_RULES)}
     # M12 needs a mixture that the document itself nearly refuses; see the test below.
     assert set(UNBUILDABLE) | {"M12"} == {rule.id for rule in MODEL_RULES}
 
 
 def test_expert_bias_behind_a_plain_router_cannot_be_built() -> None:
     model = BROKEN["B11"].model
-    assert "megatron.M12" in {finding.rule for finding in violations(given(model=model))}
+    assert "megatron.M12" in {finding.rule for finding in TABLE.violations(given(model=model))}
 
 
 def test_rule_ids_are_unique_and_sourced() -> None:
-    ids = [rule.id for rule in rules()]
-    assert len(ids) == len(set(ids)) == len(STRATEGY_RULES) + len(MODEL_RULES)
-    assert all(rule.source for rule in rules())
+    rules = (*TABLE.model_rules, *TABLE.strategy_rules)
+    assert len({rule.id for rule in rules}) == len(rules) == len(BROKEN) + len(MODEL_RULES)
+    assert all(rule.source for rule in rules)
+
+
+@pytest.mark.parametrize("room", ["megatron", "megatron-bridge", "mindspeed", "deepspeed", "megatron-deepspeed"])
+def test_rules_name_the_fields_that_they_are_about(room: str) -> None:
+    for release in backend(room).releases:
+        table = release.space.rules
+        assert all(rule.fields == () for rule in table.model_rules)
+        named = {name for rule in table.strategy_rules for name in rule.fields}
+        assert named <= {*PINNABLE, "recompute_modules"}
+        about_the_workload = {rule.id for rule in table.strategy_rules if not rule.fields}
+        assert about_the_workload <= {"E10", "E16"}  # deepspeed: the optimizer, the position table
+
+
+FULL = replace(PIPELINE, recompute="full")
+OFFLOADED = replace(PIPELINE, activation_offload=True)
+
+
+@pytest.mark.parametrize(
+    ("layers", "strategy", "broken"),
+    [
+        ({"recompute_layers_per_chunk": (2, 2)}, FULL, set()),
+        ({"recompute_layers_per_chunk": (0, 0)}, FULL, {"megatron.P4"}),
+        ({"layers_per_chunk": (2, 6), "recompute_layers_per_chunk": (2, 4)}, FULL, set()),
+        ({"layers_per_chunk": (2, 6), "recompute_layers_per_chunk": (1, 4)}, FULL, {"megatron.P4"}),
+        ({"activation_offload_layers": [4, 4]}, OFFLOADED, set()),
+        ({"activation_offload_layers": [3]}, Strategy(activation_offload=True), set()),
+        ({"activation_offload_layers": [3, 4]}, OFFLOADED, {"megatron.P5"}),
+    ],
+)
+def test_one_setting_serves_all_stages(layers: dict[str, Any], strategy: Strategy, broken: set[str]) -> None:
+    plan = make_plan(strategy, **layers)
+    assert {finding.rule for finding in TABLE.violations(rule_input(plan))} == broken
 
 
 def test_a_refused_plan_lists_every_rule_at_once() -> None:

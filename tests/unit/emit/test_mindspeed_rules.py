@@ -1,18 +1,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from planner.backends.mindspeed import RuleInput, emit, project, rules, violations
+from planner.backends.asked import inside
 from planner.backends.mindspeed.model_rules import MODEL_RULES
-from planner.backends.mindspeed.space import PROBLEM_RULES, STRATEGY_RULES
+from planner.backends.mindspeed.space import PROBLEM_RULES, STRATEGY_RULES, TABLE
+from planner.backends.mindspeed.write import emit
+from planner.backends.registry import software
+from planner.backends.rules.rule import RuleInput, rule_input
 from planner.errors import BackEndRefused
 from planner.model.spec import LayerSpec, ModelSpec
-from planner.problem import Workload
+from planner.problem import Constraints, Workload
+from planner.search.backend_rules import BackEndRules
 from planner.strategy import Strategy
+from profiles.catalogue.device_files import load_device
 from tests.mindspeed_plans import DUALPIPEV, INTERLEAVED, ascend_cluster, on_ascend
-from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
+from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
+from tests.round_trip import plans_of_the_space, question
 
 DENSE, MOE = make_model(), make_moe_model(shared=512)
 
@@ -22,16 +29,29 @@ def given(
     model: ModelSpec = DENSE,
     layers: tuple[int, ...] | None = None,
     architecture: str = "ascend910b",
+    memory_gib: int = 64,
     **workload: object,
 ) -> RuleInput:
     strategy = strategy or Strategy()
     asked = {"global_batch_size": strategy.global_batch_size, "sequence_length": 4096, **workload}
-    return RuleInput(strategy, model, Workload.model_validate(asked), architecture, layers)
+    memory_bytes = memory_gib * 2**30
+    return RuleInput(
+        strategy, model, Workload.model_validate(asked), architecture, layers, device_memory_bytes=memory_bytes
+    )
+
+
+def planned(strategy: Strategy, **parts: Any) -> RuleInput:
+    """A whole plan."""
+    return rule_input(on_ascend(make_plan(strategy, **parts)))
+
+
+PIPELINE = Strategy(pp=2, num_microbatches=4)
 
 
 OVERLAPPED = Strategy(ep=2, dp_shard=2, overlap_ep=True, overlap_grad_reduce=False, overlap_param_gather=False)
 BROKEN: dict[str, list[RuleInput]] = {
     "V1": [given(architecture="hopper"), given(architecture="ascend910a"), given(architecture="")],
+    "V2": [given(memory_gib=32)],
     "W1": [given(precision="fp8")],
     "W2": [given(optimizer="adam_bf16_states")],
     "W3": [
@@ -97,6 +117,13 @@ BROKEN: dict[str, list[RuleInput]] = {
         given(replace(DUALPIPEV, activation_offload=True)),
         given(Strategy(pp=2, activation_offload=True), layers=(3, 5)),
     ],
+    "P4": [planned(replace(PIPELINE, recompute="full"), recompute_layers_per_chunk=(1, 3))],
+    "P5": [
+        planned(replace(PIPELINE, activation_offload=True), activation_offload_layers=[2, 4]),
+        planned(Strategy(activation_offload=True), activation_offload_layers=[3]),
+    ],
+    "P6": [replace(planned(INTERLEAVED), strategy=DUALPIPEV)],
+    "P7": [given(Strategy(cp=2))],
 }
 
 
@@ -136,13 +163,13 @@ def test_plain_strategies_break_nothing() -> None:
         (Strategy(dp_shard=4, zero_stage=3), DENSE),
         (Strategy(pp=2, num_microbatches=4, activation_offload=True, optimizer_offload=True), DENSE),
     ):
-        assert violations(given(strategy, model)) == []
+        assert TABLE.violations(given(strategy, model)) == []
 
 
 @pytest.mark.parametrize("rule", BROKEN)
 def test_each_strategy_rule_fires(rule: str) -> None:
     for broken in BROKEN[rule]:
-        found = {finding.rule: finding for finding in violations(broken)}
+        found = {finding.rule: finding for finding in TABLE.violations(broken)}
         assert f"mindspeed.{rule}" in found, (rule, broken.strategy)
         assert found[f"mindspeed.{rule}"].message
 
@@ -150,8 +177,8 @@ def test_each_strategy_rule_fires(rule: str) -> None:
 @pytest.mark.parametrize("rule", UNBUILDABLE)
 def test_each_model_rule_fires(rule: str) -> None:
     model = UNBUILDABLE[rule]
-    assert f"mindspeed.{rule}" in {finding.rule for finding in violations(given(model=model))}
-    assert f"mindspeed.{rule}" not in {f.rule for f in violations(given(model=model), model_too=False)}
+    assert f"mindspeed.{rule}" in {finding.rule for finding in TABLE.violations(given(model=model))}
+    assert f"mindspeed.{rule}" not in {f.rule for f in TABLE.violations(given(model=model), model_too=False)}
 
 
 def test_every_rule_has_a_case_here() -> None:
@@ -162,30 +189,30 @@ def test_every_rule_has_a_case_here() -> None:
 
 
 def test_rule_ids_are_unique_and_sourced() -> None:
-    ids = [rule.id for rule in rules()]
-    assert len(ids) == len(set(ids)) == len(PROBLEM_RULES) + len(STRATEGY_RULES) + len(MODEL_RULES)
-    assert all(rule.source for rule in rules())
+    rules = (*TABLE.model_rules, *TABLE.strategy_rules)
+    assert len({rule.id for rule in rules}) == len(rules)
+    assert set(rules) == {*PROBLEM_RULES, *STRATEGY_RULES, *MODEL_RULES}
+    assert all(rule.source for rule in rules)
 
 
 @pytest.mark.parametrize("architecture", ["ascend910b", "ascend910c", "ascend950"])
 def test_ascend_devices_are_taken(architecture: str) -> None:
     plan = make_plan(cluster=ascend_cluster(1, architecture))
-    assert emit(plan, "torchrun").target_version == "core_v0.12.1"
+    assert emit(plan, "torchrun").release == "core_v0.12.1"
+
+
+def test_an_atlas_a2_of_32_gib_is_refused() -> None:
+    asked = question("llama-2-7b", "ascend-910b-8", 8)
+    pool = asked.cluster.pools[0].model_copy(update={"device": load_device("ascend-910b4")})
+    small = asked.model_copy(update={"cluster": asked.cluster.model_copy(update={"pools": (pool,)})})
+    assert BackEndRules(inside(asked, software("mindspeed"))).always() == []
+    (reason,) = BackEndRules(inside(small, software("mindspeed"))).always()
+    assert "64 GB or more" in reason
 
 
 def test_other_devices_are_refused_with_the_rule() -> None:
     with pytest.raises(BackEndRefused, match=r"mindspeed\.V1.*Huawei Ascend.*'hopper'"):
         emit(make_plan(), "torchrun")
-
-
-def test_a_second_pool_of_other_devices_is_refused() -> None:
-    cluster = ascend_cluster(8)
-    other = make_cluster(8).pools[0].model_copy(update={"name": "other"})
-    plan = make_plan(Strategy(dp_shard=8), cluster=cluster.model_copy(update={"pools": (*cluster.pools, other)}))
-    broken = [rule.id for rule in rules() if rule.check(plan) is not None]
-    assert broken == ["mindspeed.V1"]
-    with pytest.raises(BackEndRefused, match=r"mindspeed\.V1"):
-        emit(plan, "torchrun")
 
 
 def test_a_refused_plan_lists_every_rule_at_once() -> None:
@@ -197,16 +224,11 @@ def test_a_refused_plan_lists_every_rule_at_once() -> None:
     assert caught.value.hint
 
 
-def test_atlas_a3_gives_up_the_overlap_of_tensor_parallelism() -> None:
-    wanted = make_plan(Strategy(tp=2, sp=True, dp_shard=4, overlap_tp=True))
-    assert project(on_ascend(wanted))[0].chosen().overlap_tp
-    plan, notes = project(on_ascend(wanted, "ascend910c"))
-    assert not plan.chosen().overlap_tp
-    assert [(note.field, "Atlas A3" in note.reason) for note in notes] == [("overlap_tp", True)]
-
-
-def test_what_the_projection_gives_up_breaks_no_rule_any_more() -> None:
-    wanted = Strategy(tp=2, dp_replicate=2, dp_shard=2, zero_stage=3, overlap_tp=True, optimizer_offload=True)
-    plan, notes = project(on_ascend(make_plan(wanted)))
-    assert [rule.id for rule in rules() if rule.check(plan) is not None] == []
-    assert {note.field for note in notes} >= {"overlap_tp", "dp_replicate", "dp_shard", "optimizer_offload"}
+def test_tensor_parallelism_without_its_overlap_is_in_the_space() -> None:
+    """Rules tie the overlap to dense models and to Atlas A2 and 950; the others still get sequence parallelism."""
+    for model, cluster in (("mixtral-8x7b", "ascend-910b-8"), ("llama-2-7b", "ascend-910c")):
+        asked = question(model, cluster, 16)
+        asked = asked.model_copy(update={"constraints": Constraints(pins={"tp": 4, "sp": True})})
+        found = [plan.chosen() for plan in plans_of_the_space(asked, "mindspeed", seed=1, wanted=5)]
+        assert len(found) == 5
+        assert not any(strategy.overlap_tp for strategy in found)

@@ -11,8 +11,9 @@ import pytest
 from planner.backends.checking.directory import check_directory
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
-from planner.backends.native import emit, project, read_back
-from planner.backends.registry import target_module
+from planner.backends.native.read import read_back
+from planner.backends.native.write import emit
+from planner.backends.registry import backend
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan
 from planner.strategy import Strategy
@@ -23,21 +24,21 @@ PLANS = [
     make_plan(Strategy(tp=4, sp=True, dp_shard=2, zero_stage=3, num_microbatches=4)),
     make_plan(Strategy(pp=2, vpp=2, schedule="zbv", num_microbatches=8), layers_per_chunk=(1, 3, 3, 1)),
     make_plan(Strategy(pp=2, num_microbatches=8, recompute="full"), recompute_layers_per_chunk=(1, 4)),
-    make_plan(Strategy(pp=2, dp_shard=2, zero_stage=3, num_microbatches=8, activation_offload=True)),
+    make_plan(Strategy(pp=2, dp_shard=2, zero_stage=1, num_microbatches=8, overlap_grad_reduce=False)),
 ]
 
 
-def test_the_catalogue_finds_the_target() -> None:
-    assert target_module("native").emit is emit
+def test_the_registry_finds_the_back_end() -> None:
+    files = backend("native").files
+    assert files is not None
+    assert files().write is emit
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_read_back_is_the_projected_plan(plan: Plan) -> None:
-    projected, notes = project(plan)
+def test_read_back_is_the_plan(plan: Plan) -> None:
     emission = emit(plan, "torchrun")
-    assert emission.plan == projected
-    assert emission.projections == notes
-    assert read_back(emission.files) == (projected.chosen(), layout_of(projected))
+    assert emission.plan == plan
+    assert read_back(emission.files) == (plan.chosen(), layout_of(plan))
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "slurm"])

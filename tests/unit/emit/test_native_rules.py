@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from planner.backends.native import RuleInput, project, rule_input, rules, violations
 from planner.backends.native.model_rules import MODEL_RULES
-from planner.backends.native.space import STRATEGY_RULES
+from planner.backends.native.space import STRATEGY_RULES, rules, spelled, violations
+from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import LayerSpec, ModelSpec
 from planner.plan import Plan, StageRecompute
 from planner.problem import Workload
@@ -61,11 +61,16 @@ def test_a_plain_strategy_breaks_nothing() -> None:
         ("P2", {"vpp": 2}),
         ("P3", {"pp": 4, "num_microbatches": 3}),
         ("P3", {"pp": 2, "vpp": 2, "schedule": "dualpipev", "num_microbatches": 3}),
+        ("G2", {"pp": 2, "dp_shard": 2, "num_microbatches": 2, "axis_order": "tp-cp-ep-pp-dp"}),
         ("P4", {"pp": 2, "vpp": 2, "schedule": "interleaved", "num_microbatches": 5}),
         ("P4", {"pp": 2, "vpp": 2, "schedule": "interleaved", "num_microbatches": 4, "microbatch_group_size": 4}),
         ("Z1", {"pp": 2, "num_microbatches": 2, "zero_stage": 2}),
         ("R2", {"optimizer_offload": True}),
         ("R2", {"activation_offload": True}),
+        ("O1", {"pp": 2, "dp_shard": 2, "num_microbatches": 2}),
+        ("O1", {"dp_shard": 2, "overlap_grad_reduce": False}),
+        ("O1", {"dp_shard": 2, "zero_stage": 3, "overlap_param_gather": False}),
+        ("O2", {"tp": 2, "sp": True, "overlap_tp": True}),
     ],
 )
 def test_strategy_rule(rule: str, strategy: dict[str, Any]) -> None:
@@ -78,6 +83,8 @@ def test_strategy_rule(rule: str, strategy: dict[str, Any]) -> None:
         ("E1", {"ep": 3, "dp_shard": 3}),
         ("E2", {"ep": 4, "dp_replicate": 2, "dp_shard": 2}),
         ("E3", {"tp": 2}),
+        ("O1", {"tp": 2, "sp": True, "overlap_grad_reduce": False}),
+        ("O3", {"ep": 2, "dp_shard": 2, "overlap_ep": True}),
     ],
 )
 def test_expert_rule(rule: str, strategy: dict[str, Any]) -> None:
@@ -170,63 +177,58 @@ def test_every_rule_has_an_id_and_a_source() -> None:
     assert all(rule.source for rule in rules())
 
 
-def test_an_expressible_plan_is_not_projected() -> None:
-    plan = make_plan(Strategy(tp=2, sp=True, dp_shard=2, zero_stage=3, num_microbatches=4))
-    projected, notes = project(plan)
-    assert projected is plan
-    assert notes == ()
-
-
-def test_projection_gives_up_what_the_trainer_lacks_and_obeys_the_rules() -> None:
+def test_what_the_trainer_lacks_is_refused_and_named() -> None:
     wanted = Strategy(
         pp=2,
         dp_shard=2,
         zero_stage=3,
         num_microbatches=5,
         schedule="zb_h1",
-        recompute="selective",
-        recompute_modules=("norm", "mlp"),
         optimizer_offload=True,
         activation_offload=True,
         overlap_tp=True,
+        tp=2,
     )
-    projected, notes = project(make_plan(wanted, LLAMA, workload=Workload(global_batch_size=10, sequence_length=32)))
-    strategy = projected.chosen()
-    assert violations(rule_input(projected)) == []
-    assert (strategy.schedule, strategy.zero_stage, strategy.recompute_modules) == ("1f1b", 1, ("norm", "mlp"))
-    assert not any(stage.offload.activation_layers or stage.offload.optimizer for stage in projected.stages)
-    assert {note.field for note in notes} == {
-        "schedule",
-        "zero_stage",
-        "overlap_tp",
-        "overlap_grad_reduce",
-        "optimizer_offload",
-        "activation_offload",
+    found = {each.rule.removeprefix("native."): each.fields for each in violations(rule_input(make_plan(wanted)))}
+    assert set(found) == {"P1", "Z1", "O1", "O2", "R2"}
+    assert {name: fields[0] for name, fields in found.items()} == {
+        "P1": "num_microbatches",
+        "Z1": "zero_stage",
+        "O1": "overlap_grad_reduce",
+        "O2": "overlap_tp",
+        "R2": "optimizer_offload",
     }
-    assert all(note.reason and note.wanted != note.emitted for note in notes)
 
 
 @pytest.mark.parametrize(("pp", "num_microbatches"), [(2, 1), (2, 4), (4, 3), (4, 6), (4, 8)])
-def test_zb_h1_in_whole_rounds_is_kept(pp: int, num_microbatches: int) -> None:
-    wanted = Strategy(pp=pp, num_microbatches=num_microbatches, schedule="zb_h1")
-    workload = Workload(global_batch_size=num_microbatches, sequence_length=32)
-    projected, notes = project(make_plan(wanted, LLAMA, workload=workload))
-    assert (projected.chosen(), notes) == (wanted, ())
-    assert violations(rule_input(projected)) == []
+def test_zb_h1_runs_in_whole_rounds(pp: int, num_microbatches: int) -> None:
+    assert broken({"pp": pp, "num_microbatches": num_microbatches, "schedule": "zb_h1"}) == set()
 
 
-def test_projection_to_torchs_microbatch_group() -> None:
-    wanted = Strategy(pp=4, vpp=2, num_microbatches=6, schedule="interleaved", microbatch_group_size=4)
+def test_torch_derives_the_micro_batch_group() -> None:
+    wanted = {"pp": 4, "vpp": 2, "num_microbatches": 6, "schedule": "interleaved"}
     model = tiny_llama(num_layers=8)
-    projected, notes = project(make_plan(wanted, model, workload=Workload(global_batch_size=6, sequence_length=32)))
-    assert projected.chosen().microbatch_group_size == 6
-    assert [(note.field, note.wanted, note.emitted) for note in notes] == [("microbatch_group_size", "4", "6")]
-    assert violations(rule_input(projected)) == []
+    assert broken({**wanted, "microbatch_group_size": 4}, model) == {"P4"}
+    assert broken({**wanted, "microbatch_group_size": 6}, model) == set()
 
 
-def test_projection_is_stable() -> None:
-    wanted = Strategy(pp=2, dp_shard=2, zero_stage=2, num_microbatches=4, recompute="selective")
-    once, _ = project(make_plan(wanted))
-    again, notes = project(once)
-    assert again is once
-    assert notes == ()
+def test_switches_that_mean_nothing_have_one_spelling() -> None:
+    """One rank of each axis: nothing is reduced, gathered or split, whatever the switches say."""
+    strange = Strategy(
+        num_microbatches=4, overlap_grad_reduce=False, overlap_param_gather=False, overlap_tp=True, overlap_ep=True
+    )
+    given = RuleInput(strange, LLAMA, Workload(global_batch_size=4, sequence_length=32))
+    assert spelled(strange, given) == Strategy(num_microbatches=4)
+
+
+def test_a_switch_that_means_something_is_never_spelled_away() -> None:
+    for strategy in (
+        Strategy(dp_shard=2, overlap_grad_reduce=False),
+        Strategy(dp_shard=2, overlap_param_gather=False),
+        Strategy(dp_shard=2, pp=2, num_microbatches=2, overlap_grad_reduce=True),
+        Strategy(tp=2, overlap_tp=True),
+    ):
+        workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=32)
+        given = RuleInput(strategy, LLAMA, workload)
+        assert spelled(strategy, given) == strategy
+        assert {finding.rule for finding in violations(given)} & {"native.O1", "native.O2"}

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch", reason="sharding plans need the extra meshwright[torch]")
 
 from planner.backends.checking.directory import check_directory
-from planner.backends.launch.spec import LAUNCHERS
+from planner.backends.launch.launchers import LAUNCHERS
 from planner.backends.operator_sharding.emit import emit_sharding, write_sharding
 from planner.backends.operator_sharding.parallelize import parallelize_script
 from planner.backends.operator_sharding.read_back import read_back

@@ -13,10 +13,12 @@ from planner.backends.checking.directory import check_directory
 from planner.backends.emission.emission import Emission
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
-from planner.backends.torchtitan import VERSIONS, emit, project, read_back
 from planner.backends.torchtitan.config_module import NAMES, read_module
-from planner.backends.torchtitan.degrees import SCHEDULES
+from planner.backends.torchtitan.degrees import SCHEDULES, SPLIT_BACKWARD_SCHEDULES
+from planner.backends.torchtitan.read import read_back
 from planner.backends.torchtitan.toml_config import read_config, read_model
+from planner.backends.torchtitan.version import VERSIONS
+from planner.backends.torchtitan.write import emit
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, Strategy
@@ -27,7 +29,8 @@ PIPELINE = Strategy(tp=2, sp=True, pp=2, dp_shard=2, micro_batch_size=2, num_mic
 
 
 def emitted(strategy: Strategy = PIPELINE, version: str = VERSIONS[0], **more: Any) -> Emission:
-    return emit(make_plan(strategy, **more), "torchrun", version)
+    plan = make_plan(strategy, backend="torchtitan", release=version, **more)
+    return emit(plan, "torchrun", version)
 
 
 def test_a_pipeline_is_written_with_uneven_stages_and_all_its_micro_batches() -> None:
@@ -74,10 +77,9 @@ def test_zero_stages_are_degrees_and_a_policy(strategy: Strategy, replicate: int
     assert values["data_parallel_replicate_degree"] == replicate
     assert values["data_parallel_shard_degree"] == shard
     assert values["fsdp_reshard_after_forward"] == policy
-    assert emission.projections == ()
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", sorted(set(SCHEDULES) - SPLIT_BACKWARD_SCHEDULES))
 def test_every_schedule_comes_back(schedule: str) -> None:
     vpp = 2 if schedule in LOOPED_SCHEDULES | V_SCHEDULES else 1
     group = 2 if schedule in GROUPED_SCHEDULES else 0
@@ -86,35 +88,34 @@ def test_every_schedule_comes_back(schedule: str) -> None:
     )
     for version in VERSIONS:
         emission = emitted(strategy, version)
-        assert emission.projections == ()
         assert read_back(emission.files) == (strategy, layout_of(emission.plan))
 
 
-def test_the_old_release_compiles_only_the_loss_where_torch_splits_backward_passes() -> None:
-    for schedule, components in (("interleaved_zb", ["loss"]), ("looped_bfs", ["model", "loss"])):
-        strategy = Strategy.from_dict(PIPELINE.to_dict() | {"schedule": schedule, "vpp": 2, "overlap_tp": True})
-        emission = emitted(strategy, "0.2.2")
-        assert read_config(emission.files["titan.toml"])["compile"]["components"] == components
-        assert emission.plan.chosen().overlap_tp is (schedule == "looped_bfs")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("schedule", sorted(SPLIT_BACKWARD_SCHEDULES))
+def test_a_schedule_that_splits_backward_passes_is_never_written(schedule: str, version: str) -> None:
+    group = 2 if schedule in GROUPED_SCHEDULES else 0
+    wanted = Strategy.from_dict(PIPELINE.to_dict() | {"schedule": schedule, "vpp": 2, "microbatch_group_size": group})
+    with pytest.raises(BackEndRefused, match=r"torchtitan\.P6: .* compiled layers"):
+        emitted(wanted, version)
 
 
-def test_what_torchtitan_cannot_say_is_given_up_aloud() -> None:
+def test_what_torchtitan_cannot_say_is_refused_rule_by_rule() -> None:
     wanted = replace(
-        PIPELINE, schedule="zb_h1", zero_stage=3, optimizer_offload=True, cp=2, cp_kind="all_to_all", overlap_ep=True
-    )
-    emission = emitted(wanted)
-    names = {each.field for each in emission.projections}
-    assert {"schedule", "zero_stage", "optimizer_offload", "cp_kind", "overlap_ep"} <= names
-    assert all(each.reason for each in emission.projections)
-    s = emission.plan.chosen()
-    assert (s.schedule, s.zero_stage, s.optimizer_offload, s.cp_kind) == ("1f1b", 1, False, "ring")
+        PIPELINE, schedule="zb_h1", zero_stage=3, optimizer_offload=True, cp=2, cp_kind="all_to_all", overlap_tp=True,
+        sp=False,
+    )  # fmt: skip
+    with pytest.raises(BackEndRefused) as caught:
+        emitted(wanted)
+    for rule in ("P1", "Z1", "R3", "C2", "T4"):
+        assert f"torchtitan.{rule}:" in caught.value.what
 
 
-def test_experts_follow_tp_only_without_ep() -> None:
-    base = Strategy(tp=2, sp=True, dp_shard=4, num_microbatches=2, zero_stage=3)
-    without, _ = project(make_plan(base, qwen_like(experts=8)))
-    with_ep, _ = project(make_plan(replace(base, ep=4, etp=2), qwen_like(experts=8)))
-    assert (without.chosen().etp, with_ep.chosen().etp) == (2, 1)
+def test_the_old_release_has_no_tensor_parallelism_without_sequence_parallelism() -> None:
+    plain = replace(PIPELINE, sp=False)
+    assert emitted(plain).plan.chosen().sp is False
+    with pytest.raises(BackEndRefused, match=r"torchtitan\.V7"):
+        emitted(plain, "0.2.2")
 
 
 def test_a_refusal_lists_every_rule() -> None:

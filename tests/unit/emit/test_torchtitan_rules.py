@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from planner.backends.rules.rule import RuleInput, rule_input
-from planner.backends.torchtitan import rules, violations
-from planner.backends.torchtitan.space import STRATEGY_RULES
+from planner.backends.torchtitan.space import STRATEGY_RULES, rules, violations
 from planner.backends.torchtitan.toml_rules import TOML_RULES
 from planner.backends.torchtitan.write import violations_for
 from planner.model.builtin import builtin_model
@@ -28,7 +27,16 @@ def found(strategy: Strategy, model: ModelSpec | None = None, **workload: Any) -
     return {finding.rule.removeprefix("torchtitan.") for finding in violations(given)}
 
 
-@pytest.mark.parametrize("strategy", [FSDP, PIPELINE, replace(PIPELINE, schedule="gpipe", num_microbatches=1)])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        FSDP,
+        PIPELINE,
+        replace(PIPELINE, schedule="gpipe", num_microbatches=1),
+        replace(PIPELINE, schedule="interleaved", vpp=2, microbatch_group_size=2),
+        replace(PIPELINE, schedule="looped_bfs", vpp=2),
+    ],
+)
 def test_ordinary_strategies_break_no_rule(strategy: Strategy) -> None:
     assert found(strategy) == set()
 
@@ -80,11 +88,19 @@ def test_ordinary_strategies_break_no_rule(strategy: Strategy) -> None:
         ("P4", replace(PIPELINE, schedule="interleaved_zb", vpp=2), None, {}),
         ("P4", replace(PIPELINE, schedule="looped_bfs", vpp=2, microbatch_group_size=2), None, {}),
         ("P5", PIPELINE, llama_like(tied=True), {}),
+        ("P6", replace(PIPELINE, schedule="zbv", vpp=2), None, {}),
+        ("P6", replace(PIPELINE, schedule="dualpipev", vpp=2), None, {}),
+        ("P6", replace(PIPELINE, schedule="interleaved_zb", vpp=2, microbatch_group_size=2), None, {}),
+        ("O1", replace(PIPELINE, overlap_grad_reduce=True), None, {}),
+        ("O1", replace(FSDP, overlap_grad_reduce=False), None, {}),
+        ("O1", replace(FSDP, overlap_param_gather=False), None, {}),
+        ("O2", replace(EXPERTS, overlap_ep=True), qwen_like(experts=8), {}),
         ("Z1", replace(FSDP, zero_stage=1), None, {}),
         ("Z1", replace(PIPELINE, zero_stage=3), None, {}),
         ("Z2", replace(FSDP, zero_stage=0, cp=2, cp_kind="ring"), None, {}),
         ("Z2", replace(FSDP, zero_stage=0, dp_replicate=2), None, {}),
         ("R1", replace(FSDP, recompute="selective", recompute_modules=("mlp",)), None, {}),
+        ("R1", replace(FSDP, recompute="selective", recompute_modules=("norm",)), None, {}),
         ("R1", replace(FSDP, recompute="full", recompute_modules=("mlp",)), None, {}),
         ("R3", replace(FSDP, optimizer_offload=True), None, {}),
         ("R3", replace(FSDP, activation_offload=True), None, {}),
@@ -167,6 +183,7 @@ def test_empty_chunks_are_refused_between_the_ends() -> None:
         ("V2", FSDP, make_model(tie_embeddings=True)),
         ("V3", PIPELINE, qwen_like()),
         ("V4", replace(FSDP, tp=2, sp=True, zero_stage=0), make_model()),
+        ("V7", replace(FSDP, tp=2), make_model()),
         ("V5", Strategy(tp=4, sp=True, ep=4, num_microbatches=2, zero_stage=3), deepseek_like()),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from planner.backends.emission.assemble import BackEndFiles, assemble
-from planner.backends.emission.emission import Emission, Projection
+from planner.backends.emission.emission import Emission
 from planner.backends.emission.write import write_emission
 from planner.errors import Conflict, DocumentInvalid
 from planner.plan import Plan
@@ -28,8 +28,7 @@ def make_emission(content: str = "hello\n") -> Emission:
         "1.2",
         executables=frozenset({"train.sh"}),
     )
-    projections = (Projection("schedule", "zbv", "1f1b", "because"),)
-    return assemble("megatron", plan, "slurm", made, assumptions=("it rains",), projections=projections)
+    return assemble("megatron", plan, "slurm", made, assumptions=("it rains",))
 
 
 def leftovers(directory: Path) -> list[str]:
@@ -47,11 +46,10 @@ def test_everything_is_on_disk_and_in_the_manifest(tmp_path: Path) -> None:
         assert entry["sha256"] == hashlib.sha256(data).hexdigest()
         assert entry["executable"] == os.access(out / name, os.X_OK) == (name in {"train.sh", "launch.sh"})
     assert manifest["plan_id"] == emission.plan.plan_id
-    assert manifest["target"] == "megatron"
+    assert (manifest["schema_version"], manifest["backend"], manifest["release"]) == (2, "megatron", "1.2")
     assert manifest["launcher"] == "slurm"
     assert manifest["versions"] == {"meshwright": __version__, "thing": "1.2"}
     assert manifest["assumptions"] == ["it rains"]
-    assert manifest["projections"][0]["emitted"] == "1f1b"
     assert leftovers(tmp_path / "made") == ["out"]
 
 

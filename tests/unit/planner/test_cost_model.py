@@ -189,7 +189,7 @@ def _parameters_of_one_replica(problem: Problem, strategy: Strategy) -> float:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_devices_hold_the_model_once(seed: int) -> None:
-    problem = random_problem(seed, target="any")
+    problem = random_problem(seed, backend="unrestricted")
     rows = all_rows(problem, problem.cluster.num_devices)
     model = problem.model
     whole = total_parameters(model) + mtp_parameters(model)
@@ -254,7 +254,7 @@ def test_overlap_hides_some_and_never_costs_more_than_none(
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_row_costs_the_same_alone_and_in_a_batch(seed: int) -> None:
-    problem = random_problem(seed, target="any")
+    problem = random_problem(seed, backend="unrestricted")
     hardware = hardware_of(problem.cluster, problem.workload.precision)
     costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
     rows = all_rows(problem, problem.cluster.num_devices)

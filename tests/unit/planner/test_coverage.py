@@ -14,6 +14,7 @@ from planner.problem import Problem, Workload
 from planner.search.estimate import estimate
 from planner.strategy import Strategy
 from planner.uncertainty import DATASHEET_SIGMA, step_interval_s, step_sigma
+from planner.views.leaning import leaning_view
 from profiles.catalogue import load_cluster
 from profiles.prediction.rungs import Rung
 from tests.measured_problems import random_profile
@@ -97,3 +98,29 @@ def test_measure_next_puts_the_largest_gain_first_and_leaves_out_what_is_measure
     gains = found.gains()
     assert [each for each, _ in gains] == [heavy, light]
     assert gains[0][1] > gains[1][1] > 0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "nodes"),
+    [
+        # Tied embedding and head: a group of the first and the last stage, 48 and 56 devices apart.
+        (Strategy(tp=2, sp=True, pp=4, dp_shard=8, num_microbatches=8), 2),
+        (Strategy(tp=8, sp=True, pp=8, num_microbatches=8), 2),
+        (Strategy(dp_shard=64, zero_stage=3), 8),
+        (Strategy(tp=8, sp=True, dp_shard=8, zero_stage=3), 8),
+    ],
+)
+def test_no_more_nodes_are_asked_for_than_the_largest_group_has_members_on(strategy: Strategy, nodes: int) -> None:
+    question = Problem(
+        model=builtin_model("llama-3.1-8b").model_copy(update={"tie_embeddings": True}),
+        cluster=load_cluster("dgx-h100", 64),
+        workload=Workload(global_batch_size=strategy.global_batch_size, sequence_length=4096),
+    )
+    view = leaning_view(estimate(question, strategy), 500)
+    (command,) = [each for each in view.commands if "collectives" in each]
+    assert f"--nnodes {nodes} " in command
+    widest = max(
+        each.shape["group_size"] * each.shape["stride"] for each in view.measure_next if each.term != "compute"
+    )
+    # Group times stride, which was asked for, is more than the cluster where a group has gaps.
+    assert (widest > 64) == (strategy.pp > 1)

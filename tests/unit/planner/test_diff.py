@@ -87,8 +87,14 @@ def test_changes_come_in_the_order_of_a_strategy_however_it_was_stored() -> None
     assert [each.field for each in changes] == ["tp", "pp", "dp_shard", "zero_stage", "dp"]
 
 
-def test_another_framework_is_named_beside_the_default_one() -> None:
-    tuned = make_plan(Strategy(dp_shard=8))
-    late = tuned.model_copy(update={"problem": tuned.problem.model_copy(update={"framework": "nanotron"})})
-    changes = {(each.field, each.a, each.b) for each in diff_plans(tuned, late).problem}
-    assert changes == {("/framework", "tuned", "nanotron")}
+def test_plans_of_two_back_ends_are_compared_by_the_step_and_both_are_named() -> None:
+    here = make_plan(Strategy(dp_shard=8), backend="megatron", release="0.19.2")
+    constraints = here.problem.constraints.model_copy(update={"backends": ("nanotron",)})
+    there = make_plan(TENSOR, backend="nanotron", release="0.5")
+    there = there.model_copy(update={"problem": here.problem.model_copy(update={"constraints": constraints})})
+    diff = diff_plans(here, there)
+    assert {(each.field, each.a, each.b) for each in diff.problem} == {("/constraints/backends/0", "any", "nanotron")}
+    assert diff.same_problem
+    assert "a step" in diff.summary
+    assert "Back-end: megatron 0.19.2 -> nanotron 0.5." in diff.summary
+    assert "Back-end" not in diff_plans(here, make_plan(TENSOR, backend="megatron", release="0.19.2")).summary

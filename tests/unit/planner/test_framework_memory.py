@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from planner.backends.asked import problem_hardware
 from planner.backends.nanotron.physics import NANOTRON
-from planner.cost.hardware import hardware_of, problem_hardware
+from planner.cost.hardware import hardware_of
 from planner.memory.framework_memory import (
     collective_buffer_bytes,
     framework_buffer_bytes,
@@ -20,7 +21,7 @@ from planner.memory.states import state_bytes
 from planner.model.mlp_operators import mlp_operators
 from planner.model.spec import MlpSpec
 from planner.physics.physics import TUNED
-from planner.problem import Problem, Workload
+from planner.problem import Constraints, Problem, Workload
 from profiles.catalogue import load_device
 from tests.plan_factory import make_cluster, make_model
 
@@ -76,16 +77,18 @@ def test_the_step_of_zero_one_copies_shard_and_whole(zero: int, shards: int, cop
 
 
 def test_a_plan_keeps_dropout_masks_where_its_workload_asks_for_dropout_and_nowhere_else() -> None:
-    """The launch files of a plan set dropout by the workload, whatever a framework's default is."""
-    for name, dropout in itertools.product(("tuned", "megatron-2021"), (False, True)):
+    """The launch files of a plan set dropout by the workload, whatever a back-end's default is."""
+    for name, dropout in itertools.product(("unrestricted", "megatron==2.5"), (False, True)):
         workload = WORKLOAD.model_copy(update={"dropout": dropout})
-        problem = Problem(model=make_model(), cluster=make_cluster(8), workload=workload, framework=name)
-        assert problem_hardware(problem).framework.dropout is dropout
+        problem = Problem(
+            model=make_model(), cluster=make_cluster(8), workload=workload, constraints=Constraints(backends=(name,))
+        )
+        assert problem_hardware(problem).physics.dropout is dropout
 
 
 def test_devices_without_fused_kernels_keep_the_scores_that_their_attention_writes() -> None:
     cluster = make_cluster(8)
     pool = cluster.pools[0].model_copy(update={"device": load_device("v100-sxm2-32gb")})
     old = hardware_of(cluster.model_copy(update={"pools": (pool,)}), "fp16")
-    assert old.framework.attention == "unfused"
+    assert old.physics.attention == "unfused"
     assert hardware_of(cluster, "bf16").physics.attention == "best"

@@ -85,7 +85,7 @@ def test_operator_checkpointing_keeps_every_second_matmul_and_attention() -> Non
 def _costs(traits: Physics, reliefs: tuple[Relief, ...] = (Relief(),)) -> CostModel:
     hardware = hardware_of(load_cluster("dgx-h100", 8), "bf16")
     workload = Workload(global_batch_size=8, sequence_length=8192)
-    return CostModel(LLAMA, workload, replace(hardware, framework=traits), reliefs)
+    return CostModel(LLAMA, workload, replace(hardware, physics=traits), reliefs)
 
 
 @pytest.mark.parametrize(("kept", "passing"), [(4.0, 2.0), (2.0, 2.0), (4.0, 8.0)])

@@ -8,7 +8,7 @@ import pytest
 
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.plan import Plan
-from planner.problem import Constraints, Objective, Problem, Workload
+from planner.problem import UNRESTRICTED, Constraints, Objective, Problem, Workload
 from planner.search.device_counts import cut_to, device_counts, pareto_front
 from planner.search.find import find_plan, plan_on_all_devices
 from planner.search.options import SearchOptions
@@ -27,7 +27,7 @@ def _problem(minimize: str, memory_gib: float = 16.0, **constraints: float) -> P
         cluster=cluster,
         workload=Workload(global_batch_size=24, sequence_length=2048),
         constraints=Constraints.model_validate(
-            {"forbids": ("optimizer_offload", "activation_offload", "cp"), **constraints}
+            {"backends": (UNRESTRICTED,), "forbids": ("optimizer_offload", "activation_offload", "cp"), **constraints}
         ),
         objective=Objective.model_validate({"minimize": minimize}),
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planner.errors import DocumentInvalid, NoFeasiblePlan
-from planner.problem import Constraints, Problem, Workload
+from planner.problem import UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.strategy_text import parse_assignments
@@ -24,7 +24,7 @@ def _problem(batch: int = 8, sequence: int = 2048, devices: int = 8, **constrain
         model=make_model(8),
         cluster=make_cluster(devices),
         workload=Workload(global_batch_size=batch, sequence_length=sequence),
-        constraints=Constraints(**constraints),
+        constraints=Constraints.model_validate({"backends": (UNRESTRICTED,), **constraints}),
     )
 
 
@@ -61,8 +61,8 @@ def _relaxed(problem: Problem, text: str) -> Problem:
     if text.startswith("allow "):
         forbids = tuple(name for name in constraints.forbids if name != words[-1])
         return problem.model_copy(update={"constraints": constraints.model_copy(update={"forbids": forbids})})
-    if text.startswith("use a target other than "):
-        return problem.model_copy(update={"constraints": constraints.model_copy(update={"target": "any"})})
+    if text.startswith("use --backend "):
+        return problem.model_copy(update={"constraints": constraints.model_copy(update={"backends": (words[-1],)})})
     if text.startswith("lower --memory-margin to "):
         margin = {"memory_margin_fraction": float(words[-1])}
         return problem.model_copy(update={"constraints": constraints.model_copy(update=margin)})
@@ -77,9 +77,9 @@ def _relaxed(problem: Problem, text: str) -> Problem:
 
 GENERAL = (
     "change the number of devices, the global batch size or the pins",
-    "drop a pin, or choose another --target",
+    "drop a pin, or choose another --backend",
     "drop a pin, or pin other values",
-    "choose another --target",
+    "choose another --backend",
     "use nodes with more host memory, or more devices",
     "use far more devices, or a device with more memory",
 )

@@ -6,9 +6,9 @@ import pytest
 
 from planner.backends.rules.legality import broken_rules, model_shape
 from planner.model.load import load_model
-from planner.problem import Constraints, Problem, Workload
+from planner.problem import UNRESTRICTED, Constraints, Problem, Workload
+from planner.search.backend_rules import BackEndRules
 from planner.search.sample import random_plans, random_strategies
-from planner.search.target_rules import TargetRules
 from planner.strategy_rows import StrategyRows, relief_of
 from profiles.catalogue import load_cluster
 
@@ -18,7 +18,7 @@ def problem(model: str = "mixtral-8x7b", **constraints: object) -> Problem:
         model=load_model(model),
         cluster=load_cluster("dgx-h100", 32),
         workload=Workload(global_batch_size=64, sequence_length=4096),
-        constraints=Constraints.model_validate(constraints),
+        constraints=Constraints.model_validate({"backends": (UNRESTRICTED,), **constraints}),
     )
 
 
@@ -45,10 +45,10 @@ def test_rare_values_are_drawn() -> None:
     assert {strategy.ep for strategy in drawn} == {1, 2, 4, 8}
 
 
-@pytest.mark.parametrize("target", ["megatron", "deepspeed", "native"])
-def test_drawn_plans_fit_and_obey_the_target(target: str) -> None:
-    asked = problem("llama-3.1-8b", target=target)
-    rules = TargetRules(asked)
+@pytest.mark.parametrize("backend", ["megatron", "deepspeed", "native", "torchtitan", "accelerate"])
+def test_drawn_plans_fit_and_obey_the_back_end(backend: str) -> None:
+    asked = problem("llama-3.1-8b", backends=(backend,))
+    rules = BackEndRules(asked)
     plans = list(random_plans(asked, 0, 150))
     assert plans
     for plan in plans:

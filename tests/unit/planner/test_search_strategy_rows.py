@@ -15,7 +15,7 @@ from tests.search_problems import random_problem
 
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_and_strategies_are_the_same(seed: int) -> None:
-    problem = random_problem(seed, target="any")
+    problem = random_problem(seed, backend="unrestricted")
     rows = all_rows(problem, problem.cluster.num_devices)
     for index in random.Random(seed).sample(range(len(rows)), min(50, len(rows))):
         strategy = rows.strategy(index, RELIEFS)

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from planner.backends.megatron.physics import NEMO
 from planner.backends.nanotron.physics import NANOTRON
+from planner.backends.nemo.physics import NEMO
 from planner.physics.physics import EXPERTS_SPREAD, TUNED
 from planner.uncertainty import SLOW_SIDE, STUDIED_SLOW_SIDE, step_interval_s, step_sigma, z_of
 

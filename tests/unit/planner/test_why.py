@@ -76,12 +76,13 @@ def test_new_pins_replace_old_ones_of_the_same_field(plan: Plan) -> None:
     assert plan.problem.constraints.pins == {}
 
 
-def test_waits_for_the_host_are_the_framework_s_or_the_calibration_s(plan: Plan) -> None:
+def test_waits_for_the_host_are_the_back_end_s_or_the_calibration_s(plan: Plan) -> None:
     late = plan.model_copy(
         update={
             "breakdown_s": {**plan.breakdown_s, "host": 0.1},
-            "problem": plan.problem.model_copy(update={"framework": "nanotron"}),
+            "backend": "nanotron",
+            "release": "0.5",
         }
     )
     host = next(cause for cause in explain(late, with_neighbours=False).causes if cause.term == "host")
-    assert host.choice == "framework nanotron"
+    assert host.choice == "nanotron 0.5"

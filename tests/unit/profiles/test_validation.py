@@ -9,7 +9,7 @@ import pytest
 from profiles.cluster import Cluster, FabricLevel
 from profiles.device import Device
 from profiles.errors import DocumentInvalid
-from profiles.spelling import nearest_name
+from profiles.spelling import nearest_name, typing_slip
 from profiles.validation import FindingsInvalid, pointer_to, read_document
 
 
@@ -119,3 +119,47 @@ def test_nearest_name_ignores_case_and_dashes() -> None:
     assert nearest_name("DGX_H100", known) == "dgx-h100"
     assert nearest_name("mi300x", known) == "mi300x-8"
     assert nearest_name("zzz", known) is None
+
+
+MODEL_TYPES = ("llama", "llava", "mistral", "deepseek_v3", "gemma3", "glm4_moe", "mpt", "opt", "qwen2_5_vl", "qwen3")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("LLaMA", "llama"),
+        ("deepseek-v3", "deepseek_v3"),
+        ("DeepSeekV3", "deepseek_v3"),
+        ("qwen2.5_vl", "qwen2_5_vl"),
+        ("lama", "llama"),
+        ("lllama", "llama"),
+        ("mistrel", "mistral"),
+        ("mitsral", "mistral"),
+        ("deepsek_v3", "deepseek_v3"),
+    ],
+)
+def test_a_typing_slip_is_told(typed: str, meant: str) -> None:
+    assert typing_slip(typed, MODEL_TYPES) == meant
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "deepseek_v32",
+        "deepseek_v4",
+        "qwen3_next",
+        "llama4",
+        "mllama",
+        "gemma3n",
+        "gemma",
+        "glm4v_moe",
+        "dpt",
+        "ministral",
+    ],
+)
+def test_a_near_name_of_another_model_is_no_slip(name: str) -> None:
+    assert typing_slip(name, MODEL_TYPES) is None
+
+
+def test_a_slip_of_two_names_is_neither() -> None:
+    assert typing_slip("llaka", MODEL_TYPES) is None

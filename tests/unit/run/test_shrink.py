@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.backends.emission.emission import BackEndName
-from planner.backends.registry import target_module
-from planner.backends.tiny.catalogue import RUNNERS
+from planner.backends.asked import software_of
+from planner.backends.registry import files_of, software, with_files
+from planner.backends.rules.rule import rule_input
 from planner.backends.tiny.shrink import on_one_rank, shrink
 from planner.backends.tiny.tiny_mesh import AXES
 from planner.errors import BackEndRefused, DocumentInvalid
@@ -22,31 +21,37 @@ from planner.strategy import Strategy
 from tests.plan_factory import make_plan
 from tests.plan_strategies import plans
 
+RUNNERS = {each.name: each.tiny_run() for each in with_files() if each.tiny_run is not None}
 
-def planned(strategy: Strategy, model: str = "llama-3.1-8b", layers: tuple[int, ...] | None = None) -> Plan:
+
+def planned(
+    strategy: Strategy,
+    model: str = "llama-3.1-8b",
+    layers: tuple[int, ...] | None = None,
+    backend: str = "native",
+) -> Plan:
     """A plan of a real model on a made-up cluster."""
     workload = Workload(global_batch_size=strategy.global_batch_size, sequence_length=4096)
-    return make_plan(strategy, load_model(model), workload=workload, layers_per_chunk=layers)
+    return make_plan(strategy, load_model(model), workload=workload, layers_per_chunk=layers, backend=backend)
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(plans(), st.sampled_from(sorted(RUNNERS)), st.sampled_from([4, 8, 16]))
-def test_the_small_form_is_legal_and_keeps_the_axes(plan: Plan, target: BackEndName, max_ranks: int) -> None:
-    module = target_module(target)
-    ring = not import_module(RUNNERS[target]).WITHOUT_CONTEXT_PARALLELISM
-    wanted = module.project(plan)[0].chosen()
+def test_the_small_form_is_legal_and_keeps_the_axes(plan: Plan, backend: str, max_ranks: int) -> None:
+    plan = plan.model_copy(update={"backend": backend, "release": ""})
+    space = software(backend).release.space
+    ring = not RUNNERS[backend].without_context_parallelism
+    wanted = space.spelled(plan.chosen(), rule_input(plan))
     if not ring:
         wanted = replace(wanted, cp=1, cp_kind="none", dp_shard=wanted.dp_shard * wanted.cp)
     try:
-        shrunk = shrink(plan, target, max_ranks, context_parallelism=ring)
+        shrunk = shrink(plan, max_ranks, context_parallelism=ring)
     except DocumentInvalid:
         assert 2 ** sum(getattr(wanted, axis) > 1 for axis in AXES) > max_ranks
         return
     except BackEndRefused:
-        # A plan that the target refuses whole has no small form either, or its parts need more ranks than there are.
-        assert plan.chosen().world_size > max_ranks or any(
-            rule.check(module.project(plan)[0]) is not None for rule in module.rules()
-        )
+        # A plan that the back-end refuses has no small form either, or its parts need more ranks than there are.
+        assert plan.chosen().world_size > max_ranks or space.rules.violations(rule_input(plan))
         return
     small = shrunk.plan.chosen()
     assert small.world_size <= max_ranks
@@ -57,17 +62,17 @@ def test_the_small_form_is_legal_and_keeps_the_axes(plan: Plan, target: BackEndN
         wanted.sp,
         wanted.cp_kind,
     )
-    assert [message for rule in module.rules() if (message := rule.check(shrunk.plan))] == []
+    assert space.rules.violations(rule_input(shrunk.plan)) == []
     if wanted.world_size <= max_ranks:
         assert all(getattr(small, axis) == getattr(wanted, axis) for axis in AXES)
     assert shrunk.plan.problem.model.num_layers <= 3 * small.num_chunks
-    emission = module.emit(shrunk.plan, "torchrun")
-    assert module.read_back(emission.files)[0] == emission.plan.chosen()
+    files = files_of(software_of(shrunk.plan))
+    assert files.read(files.write(shrunk.plan, "torchrun").files)[0] == shrunk.plan.chosen()
 
 
 def test_a_large_mesh_is_cut_to_divisors_and_said() -> None:
-    strategy = Strategy(tp=8, sp=True, pp=4, dp_shard=16, num_microbatches=32)
-    shrunk = shrink(planned(strategy, "llama-3.1-70b"), "native", 8)
+    strategy = Strategy(tp=8, sp=True, pp=4, dp_shard=16, num_microbatches=32, overlap_grad_reduce=False)
+    shrunk = shrink(planned(strategy, "llama-3.1-70b"), 8)
     small = shrunk.plan.chosen()
     assert (small.tp, small.pp, small.dp_shard, small.num_microbatches) == (2, 2, 2, 4)
     said = {change.name: (change.before, change.after) for change in shrunk.changes}
@@ -79,15 +84,15 @@ def test_a_large_mesh_is_cut_to_divisors_and_said() -> None:
 def test_uneven_stages_stay_uneven_and_partial_recompute_partial() -> None:
     strategy = Strategy(pp=2, num_microbatches=8, recompute="full")
     workload = Workload(global_batch_size=8, sequence_length=4096)
-    plan = make_plan(strategy, load_model("llama-3.1-8b"), None, workload, (15, 17), (15, 4))
-    small = shrink(plan, "native", 8).plan
+    plan = make_plan(strategy, load_model("llama-3.1-8b"), None, workload, (15, 17), (15, 4), backend="native")
+    small = shrink(plan, 8).plan
     assert [stage.layers for stage in small.stages] == [2, 3]
     assert [stage.recompute.num_layers_per_chunk for stage in small.stages] == [(2,), (1,)]
 
 
 def test_every_kind_of_layer_is_there() -> None:
     for name in ("qwen3-235b-a22b", "mixtral-8x7b"):
-        small = shrink(planned(Strategy(ep=4, dp_shard=4, num_microbatches=2), name), "native", 8).plan
+        small = shrink(planned(Strategy(ep=4, dp_shard=4, num_microbatches=2), name), 8).plan
         model = small.problem.model
         assert {kind.moe is None for kind in model.layer_kinds} == {
             kind.moe is None for kind in load_model(name).layer_kinds
@@ -97,7 +102,7 @@ def test_every_kind_of_layer_is_there() -> None:
 
 
 def test_one_stage_holds_dense_layers_and_experts() -> None:
-    shrunk = shrink(planned(Strategy(dp_shard=4, num_microbatches=2), "glm-4.5-air"), "megatron", 8)
+    shrunk = shrink(planned(Strategy(dp_shard=4, num_microbatches=2), "glm-4.5-air", backend="megatron"), 8)
     model = shrunk.plan.problem.model
     assert model.num_layers == 2
     assert {kind.moe is None for kind in model.layer_kinds} == {True, False}
@@ -106,18 +111,20 @@ def test_one_stage_holds_dense_layers_and_experts() -> None:
 
 
 def test_too_many_axes_are_refused_with_the_ranks_that_they_need() -> None:
-    strategy = Strategy(tp=2, pp=2, dp_replicate=2, dp_shard=2, zero_stage=1, num_microbatches=4)
+    strategy = Strategy(
+        tp=2, pp=2, dp_replicate=2, dp_shard=2, zero_stage=1, num_microbatches=4, overlap_grad_reduce=False
+    )
     with pytest.raises(DocumentInvalid, match="need at least 16 ranks, 8 are allowed"):
-        shrink(planned(strategy), "native", 8)
-    assert shrink(planned(strategy), "native", 16).plan.chosen().world_size == 16
+        shrink(planned(strategy), 8)
+    assert shrink(planned(strategy), 16).plan.chosen().world_size == 16
 
 
 def test_megatron_trades_context_parallel_ranks_for_data_parallel_ones_and_keeps_experts() -> None:
     strategy = Strategy(
         tp=4, sp=True, cp=2, cp_kind="ring", ep=2, pp=2, vpp=2, schedule="interleaved", num_microbatches=12
     )
-    plan = planned(replace(strategy, microbatch_group_size=4), "qwen3-30b-a3b")
-    shrunk = shrink(plan, "megatron", 8, context_parallelism=False)
+    plan = planned(replace(strategy, microbatch_group_size=4), "qwen3-30b-a3b", backend="megatron")
+    shrunk = shrink(plan, 8, context_parallelism=False)
     small = shrunk.plan.chosen()
     assert (small.cp, small.cp_kind, small.tp, small.pp, small.dp_shard, small.ep) == (1, "none", 2, 2, 2, 2)
     assert (small.schedule, small.vpp, small.microbatch_group_size, small.num_microbatches) == ("interleaved", 2, 2, 4)
@@ -128,8 +135,8 @@ def test_megatron_trades_context_parallel_ranks_for_data_parallel_ones_and_keeps
 
 
 def test_the_reference_of_one_rank_trains_the_same_samples() -> None:
-    small = shrink(planned(Strategy(tp=2, sp=True, pp=2, num_microbatches=8)), "native", 8).plan
-    alone = on_one_rank(small, "native")
+    small = shrink(planned(Strategy(tp=2, sp=True, pp=2, num_microbatches=8)), 8).plan
+    alone = on_one_rank(small)
     assert alone.chosen().world_size == 1
     assert alone.chosen().global_batch_size == small.chosen().global_batch_size
     assert alone.problem.model == small.problem.model

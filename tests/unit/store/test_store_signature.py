@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.backends.registry import OURS
 from planner.store import software_signature
 from planner.store.signature import deciding_sources
 from planner.version import __version__
@@ -22,12 +23,15 @@ def test_signature_is_the_release_and_a_hash() -> None:
 def test_sources_that_decide_numbers_are_in_and_doors_are_out() -> None:
     names = {name for name, _ in deciding_sources()}
     assert {"planner/plan.py", "planner/strategy.py", "planner/model/spec.py", "profiles/cluster.py"} <= names
+    assert {f"planner/backends/{each.name.replace('-', '_')}/space.py" for each in OURS} <= names
+    files = ("/write.py", "/read.py", "/validator.py", "_worker.py")
+    assert not [name for name in names if name.startswith("planner/backends/") and name.endswith(files)]
     assert any(name.startswith("solver/") for name in names)
-    assert not [name for name in names if name.startswith(("planner/store/", "planner/cli/", "planner/emit/"))]
+    assert not [name for name in names if name.startswith(("planner/store/", "planner/cli/", "planner/views/"))]
 
 
 def test_every_source_that_planning_imports_is_hashed() -> None:
-    """A folder that joins the planner later (traits of frameworks did) must not leave stored plans looking fresh."""
+    """A folder that joins the planner later (the spaces of back-ends did) must not leave stored plans looking fresh."""
     code = "import sys, planner.search.find, planner.search.estimate; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     modules = {name for name in done.stdout.split() if name.startswith(("planner.", "profiles.", "solver."))}

@@ -130,6 +130,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/backends": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Back-ends that a question may name, with their releases
+         * @description From the registry, other parties' ones too; `any` means those that files can be written for.
+         */
+        get: operations["list_backends_v1_backends_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/clusters": {
         parameters: {
             query?: never;
@@ -265,7 +285,7 @@ export interface paths {
         put?: never;
         /**
          * Predict one strategy, without any search
-         * @description Time, memory, whether it fits.  Fields that are left out are filled in as a framework would, and named.
+         * @description Time, memory, whether it fits.  Fields that are left out are filled in as a back-end would, and named.
          */
         post: operations["create_estimate_v1_estimates_post"];
         delete?: never;
@@ -486,7 +506,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/plans/{plan}/emissions/{target}": {
+    "/v1/plans/{plan}/emissions": {
         parameters: {
             query?: never;
             header?: never;
@@ -494,12 +514,38 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Launch files of the plan for a target
+         * Launch files of the plan
          * @description JSON with every file's text, or the folder as a zip: `format=zip`, or `Accept: application/zip`.
          *
-         *     What is said about the place where the job runs stands in the files; what is not, as marked places.
+         *     What is said about the place where the job runs stands in the files; what is not, as marked places.  Files of
+         *     another back-end are of the same question's best plan there: 404 until a POST to this address has planned it.
          */
-        get: operations["get_emission_v1_plans__plan__emissions__target__get"];
+        get: operations["get_emission_v1_plans__plan__emissions_get"];
+        put?: never;
+        /**
+         * Launch files of the plan, or of the best plan in another back-end, which is planned if it has to be
+         * @description The new plan is stored; `plan_id` names it, `difference` says how it differs from the one asked about.
+         */
+        post: operations["create_emission_v1_plans__plan__emissions_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/plans/{plan}/emissions/{backend}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The same, with the back-end in the path
+         * @deprecated
+         * @description As earlier releases had it.
+         */
+        get: operations["get_emission_of_v1_plans__plan__emissions__backend__get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1461,6 +1507,77 @@ export interface components {
             kept: boolean;
         };
         /**
+         * BackEndAnswer
+         * @description What one back-end makes of the question: its own best plan under its own physics, or the reason why not.
+         *
+         *     ``step_time_s`` is proved best in the back-end's space up to ``gap``; ``slower_by`` is over the plan's.
+         */
+        BackEndAnswer: {
+            /** Backend */
+            backend: string;
+            /** Gap */
+            gap?: number | null;
+            /** Lower Bound S */
+            lower_bound_s?: number | null;
+            /** Peak Memory Bytes */
+            peak_memory_bytes?: number | null;
+            /**
+             * Reason
+             * @description why it has no plan; absent where it has one
+             */
+            reason?: string | null;
+            /** Release */
+            release: string;
+            /** Slower By */
+            slower_by?: number | null;
+            /** Step Time S */
+            step_time_s?: number | null;
+            /** Strategy */
+            strategy?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /**
+         * BackEndListing
+         * @description Every back-end that this service knows.
+         */
+        BackEndListing: {
+            /** Items */
+            items: components["schemas"]["BackEndView"][];
+        };
+        /**
+         * BackEndView
+         * @description Software that trains, as ``constraints.backends`` names it.
+         */
+        BackEndView: {
+            /**
+             * Launchers
+             * @description what starts its processes; empty where no files are written
+             */
+            launchers: string[];
+            /** Name */
+            name: string;
+            /**
+             * Releases
+             * @description the default first; a question says NAME==RELEASE for another
+             */
+            releases: string[];
+            /** Summary */
+            summary: string;
+            /** Title */
+            title: string;
+            /**
+             * Vendors
+             * @description makers of the devices that it trains on; empty = all
+             */
+            vendors: string[];
+            /**
+             * Writes Files
+             * @description launch files can be written for it; `any` means these
+             */
+            writes_files: boolean;
+        };
+        /**
          * BadRow
          * @description A row that cannot be used.
          */
@@ -1646,9 +1763,17 @@ export interface components {
          * @description What the answer must respect.
          *
          *     ``pins`` fix a strategy field (``{"tp": 8}``); ``forbids`` exclude an axis or a switch (``("cp",)`` = cp must be
-         *     1; ``("recompute",)`` = none).  ``target`` restricts the space to what that back-end can run.
+         *     1; ``("recompute",)`` = none).  ``backends`` names the software that may run the plan, each ``NAME`` or
+         *     ``NAME==RELEASE``: the plan is one of these back-ends' own space, under its own physics.
          */
         Constraints: {
+            /**
+             * Backends
+             * @default [
+             *       "any"
+             *     ]
+             */
+            backends: string[];
             /**
              * Forbids
              * @default []
@@ -1670,16 +1795,10 @@ export interface components {
             };
             /**
              * Schema Version
-             * @default 1
+             * @default 2
              * @constant
              */
-            schema_version: 1;
-            /**
-             * Target
-             * @default any
-             * @enum {string}
-             */
-            target: "any" | "megatron" | "mindspeed" | "megatron-bridge" | "deepspeed" | "torchtitan" | "native" | "accelerate" | "maxtext";
+            schema_version: 2;
         };
         /**
          * CurvePoints
@@ -1775,10 +1894,81 @@ export interface components {
             vendor: "NVIDIA" | "AMD" | "Intel" | "Google" | "AWS" | "Huawei" | "other";
         };
         /**
+         * EmissionQuestion
+         * @description ``POST /v1/plans/{id}/emissions``: launch files, of the plan or of the best plan in another back-end.
+         *
+         *     What is said about the place where the job runs stands in the files; what is not, as marked places.
+         */
+        EmissionQuestion: {
+            /**
+             * Backend
+             * @description null = the plan's own
+             * @default null
+             */
+            backend: string | null;
+            /**
+             * Files Claim
+             * @description Kubernetes: a volume claim with the files, instead of a ConfigMap
+             * @default null
+             */
+            files_claim: string | null;
+            /**
+             * Hosts
+             * @description in the fabric's order; names or host lists such as n[000-031]
+             * @default []
+             */
+            hosts: string[];
+            /**
+             * Image
+             * @description Kubernetes: the container image
+             * @default null
+             */
+            image: string | null;
+            /**
+             * Launcher
+             * @default torchrun
+             * @enum {string}
+             */
+            launcher: "torchrun" | "slurm" | "kubernetes" | "trainjob" | "pytorchjob" | "volcano" | "mpirun" | "mpijob" | "ray" | "ray-train" | "ascendjob";
+            /**
+             * Namespace
+             * @description Kubernetes: the namespace
+             * @default null
+             */
+            namespace: string | null;
+            /**
+             * Network Tier
+             * @description Volcano: highest tier of HyperNodes of the job
+             * @default null
+             */
+            network_tier: number | null;
+            /**
+             * Switches
+             * @description Slurm: leaf switches that the job may span
+             * @default null
+             */
+            switches: number | null;
+            /**
+             * Topology Label
+             * @description Kubernetes: node label of the domain to stay inside
+             * @default null
+             */
+            topology_label: string | null;
+        };
+        /**
          * EmissionView
-         * @description Launch files of a plan.
+         * @description Launch files of a plan, or of the same question's best plan in another back-end.
          */
         EmissionView: {
+            /**
+             * Asked Plan Id
+             * @description the plan that was asked about
+             */
+            asked_plan_id: string;
+            /** Backend */
+            backend: string;
+            /** @description from the plan that was asked about; null = it is that */
+            difference: components["schemas"]["PlanDiff"] | null;
             /**
              * Files
              * @description relative path -> text
@@ -1793,8 +1983,15 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
+             * Plan Id
+             * @description the plan that the files are of
+             */
+            plan_id: string;
+            /** Release */
+            release: string;
+            /**
              * Slower By
-             * @description step time of what the target runs over the plan's, minus one
+             * @description step time over that of the plan that was asked about, minus one
              */
             slower_by: number;
             /** Step Time S */
@@ -1849,13 +2046,15 @@ export interface components {
             };
             /**
              * @default {
+             *       "backends": [
+             *         "any"
+             *       ],
              *       "forbids": [],
              *       "max_step_time_s": null,
              *       "memory_margin_fraction": 0.06,
              *       "min_tokens_per_s": null,
              *       "pins": {},
-             *       "schema_version": 1,
-             *       "target": "any"
+             *       "schema_version": 2
              *     }
              */
             constraints: components["schemas"]["Constraints"];
@@ -1865,12 +2064,6 @@ export interface components {
              * @default null
              */
             devices: number | null;
-            /**
-             * Framework
-             * @description whose software runs the plan
-             * @default tuned
-             */
-            framework: string;
             /**
              * Include Problem
              * @description answer with the complete problem too
@@ -1929,6 +2122,17 @@ export interface components {
              * @default []
              */
             assumptions: string[];
+            /**
+             * Backend
+             * @description the software that runs this plan, under whose physics it was predicted
+             */
+            backend: string;
+            /**
+             * Backends
+             * @description every back-end that was asked, the fastest first; empty where one was asked
+             * @default []
+             */
+            backends: components["schemas"]["BackEndAnswer"][];
             /** Breakdown S */
             breakdown_s: {
                 [key: string]: number;
@@ -1958,11 +2162,16 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
+             * Release
+             * @description its release; empty = the default one
+             */
+            release: string;
+            /**
              * Schema Version
-             * @default 1
+             * @default 2
              * @constant
              */
-            schema_version: 1;
+            schema_version: 2;
             search: components["schemas"]["SearchReport"];
             /** Simulated Step Time S */
             simulated_step_time_s: number;
@@ -1988,6 +2197,7 @@ export interface components {
             tokens_per_s: number;
             /** Tokens Per S Per Device */
             tokens_per_s_per_device: number;
+            unrestricted?: components["schemas"]["UnrestrictedAnswer"] | null;
         };
         /**
          * Explanation
@@ -2059,7 +2269,7 @@ export interface components {
             communication: number;
             /**
              * Compute
-             * @description operator times of the framework over the predicted ones
+             * @description operator times of the back-end over the predicted ones
              * @default 1
              */
             compute: number;
@@ -3232,7 +3442,7 @@ export interface components {
         };
         /**
          * Plan
-         * @description The chosen strategy with its stages, numbers, bound, alternatives, assumptions and provenance.
+         * @description The chosen strategy of one back-end with its stages, numbers, bound, alternatives, assumptions and provenance.
          */
         Plan: {
             /**
@@ -3245,6 +3455,17 @@ export interface components {
              * @default []
              */
             assumptions: string[];
+            /**
+             * Backend
+             * @description the software that runs this plan, under whose physics it was predicted
+             */
+            backend: string;
+            /**
+             * Backends
+             * @description every back-end that was asked, the fastest first; empty where one was asked
+             * @default []
+             */
+            backends: components["schemas"]["BackEndAnswer"][];
             /** Breakdown S */
             breakdown_s: {
                 [key: string]: number;
@@ -3275,11 +3496,16 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
+             * Release
+             * @description its release; empty = the default one
+             */
+            release: string;
+            /**
              * Schema Version
-             * @default 1
+             * @default 2
              * @constant
              */
-            schema_version: 1;
+            schema_version: 2;
             search: components["schemas"]["SearchReport"];
             /** Simulated Step Time S */
             simulated_step_time_s: number;
@@ -3305,6 +3531,7 @@ export interface components {
             tokens_per_s: number;
             /** Tokens Per S Per Device */
             tokens_per_s_per_device: number;
+            unrestricted?: components["schemas"]["UnrestrictedAnswer"] | null;
         };
         /**
          * PlanAnswer
@@ -3321,6 +3548,17 @@ export interface components {
              * @default []
              */
             assumptions: string[];
+            /**
+             * Backend
+             * @description the software that runs this plan, under whose physics it was predicted
+             */
+            backend: string;
+            /**
+             * Backends
+             * @description every back-end that was asked, the fastest first; empty where one was asked
+             * @default []
+             */
+            backends: components["schemas"]["BackEndAnswer"][];
             /** Breakdown S */
             breakdown_s: {
                 [key: string]: number;
@@ -3361,11 +3599,16 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
+             * Release
+             * @description its release; empty = the default one
+             */
+            release: string;
+            /**
              * Schema Version
-             * @default 1
+             * @default 2
              * @constant
              */
-            schema_version: 1;
+            schema_version: 2;
             search: components["schemas"]["SearchReport"];
             /** Simulated Step Time S */
             simulated_step_time_s: number;
@@ -3391,6 +3634,12 @@ export interface components {
             tokens_per_s: number;
             /** Tokens Per S Per Device */
             tokens_per_s_per_device: number;
+            unrestricted?: components["schemas"]["UnrestrictedAnswer"] | null;
+            /**
+             * Upgraded From
+             * @description schema_version as which it is stored, where that is an earlier one: its ids are of that text
+             */
+            upgraded_from?: number | null;
         };
         /**
          * PlanDiff
@@ -3421,7 +3670,10 @@ export interface components {
              * @description every leaf that differs, by JSON pointer
              */
             problem: components["schemas"]["FieldChange"][];
-            /** Same Problem */
+            /**
+             * Same Problem
+             * @description the same question, to whichever back-ends
+             */
             same_problem: boolean;
             /**
              * Schema Version
@@ -3471,13 +3723,15 @@ export interface components {
             };
             /**
              * @default {
+             *       "backends": [
+             *         "any"
+             *       ],
              *       "forbids": [],
              *       "max_step_time_s": null,
              *       "memory_margin_fraction": 0.06,
              *       "min_tokens_per_s": null,
              *       "pins": {},
-             *       "schema_version": 1,
-             *       "target": "any"
+             *       "schema_version": 2
              *     }
              */
             constraints: components["schemas"]["Constraints"];
@@ -3487,12 +3741,6 @@ export interface components {
              * @default null
              */
             devices: number | null;
-            /**
-             * Framework
-             * @description whose software runs the plan
-             * @default tuned
-             */
-            framework: string;
             /**
              * Model
              * @description a built-in or stored name; or a Hugging Face config, a model description or a whole ModelSpec
@@ -3544,6 +3792,11 @@ export interface components {
          * @description One line of a list of plans.
          */
         PlanSummary: {
+            /**
+             * Backend
+             * @description the software that runs it
+             */
+            backend: string;
             /** Cluster */
             cluster: string;
             /**
@@ -3566,6 +3819,11 @@ export interface components {
             plan_id: string;
             /** Problem Id */
             problem_id: string;
+            /**
+             * Release
+             * @description its release; empty = the default one
+             */
+            release: string;
             /** Status */
             status: string;
             /** Step Time S */
@@ -3632,26 +3890,20 @@ export interface components {
          * @description A complete planning question.  ``problem_id`` is its content hash.
          */
         Problem: {
-            /** @description factors of a framework on this device; absent = none, so that ids without one stay as they were */
+            /** @description factors of a back-end's physics on this device; absent = none */
             calibration?: components["schemas"]["AppliedCalibration"] | null;
             cluster: components["schemas"]["Cluster"];
             constraints?: components["schemas"]["Constraints"];
-            /**
-             * Framework
-             * @description whose software runs the plan: its launches, fusion and memory; absent = a tuned Megatron-Core
-             * @default tuned
-             */
-            framework: string;
             model: components["schemas"]["ModelSpec"];
             objective?: components["schemas"]["Objective"];
             /** @description measurements by content; None = datasheet predictions only */
             profile?: components["schemas"]["ProfileReference"] | null;
             /**
              * Schema Version
-             * @default 1
+             * @default 2
              * @constant
              */
-            schema_version: 1;
+            schema_version: 2;
             workload: components["schemas"]["Workload"];
         };
         /**
@@ -3810,13 +4062,15 @@ export interface components {
             };
             /**
              * @default {
+             *       "backends": [
+             *         "any"
+             *       ],
              *       "forbids": [],
              *       "max_step_time_s": null,
              *       "memory_margin_fraction": 0.06,
              *       "min_tokens_per_s": null,
              *       "pins": {},
-             *       "schema_version": 1,
-             *       "target": "any"
+             *       "schema_version": 2
              *     }
              */
             constraints: components["schemas"]["Constraints"];
@@ -3826,12 +4080,6 @@ export interface components {
              * @default null
              */
             devices: number | null;
-            /**
-             * Framework
-             * @description whose software runs the plan
-             * @default tuned
-             */
-            framework: string;
             /**
              * Model
              * @description a built-in or stored name; or a Hugging Face config, a model description or a whole ModelSpec
@@ -4440,6 +4688,11 @@ export interface components {
          */
         SweepCellView: {
             /**
+             * Backend
+             * @description the software that runs the plan
+             */
+            backend?: string | null;
+            /**
              * Binding
              * @description infeasible: the constraint that rules out every plan
              */
@@ -4497,6 +4750,11 @@ export interface components {
              * @description infeasible: what would let a plan fit
              */
             relaxations: string[];
+            /**
+             * Release
+             * @description its release
+             */
+            release?: string | null;
             /** Sequence Length */
             sequence_length: number;
             /**
@@ -4624,11 +4882,6 @@ export interface components {
              */
             dropout: boolean;
             /**
-             * Framework
-             * @default tuned
-             */
-            framework: string;
-            /**
              * Global Batch Sizes
              * @description samples a step
              */
@@ -4663,10 +4916,10 @@ export interface components {
             precision: "bf16" | "fp16" | "fp8";
             /**
              * Schema Version
-             * @default 1
+             * @default 2
              * @constant
              */
-            schema_version: 1;
+            schema_version: 2;
             /**
              * Sequence Lengths
              * @description tokens a sample
@@ -4684,13 +4937,15 @@ export interface components {
             })[];
             /**
              * @default {
+             *       "backends": [
+             *         "any"
+             *       ],
              *       "forbids": [],
              *       "max_step_time_s": null,
              *       "memory_margin_fraction": 0.06,
              *       "min_tokens_per_s": null,
              *       "pins": {},
-             *       "schema_version": 1,
-             *       "target": "any"
+             *       "schema_version": 2
              *     }
              */
             constraints: components["schemas"]["Constraints"];
@@ -4705,12 +4960,6 @@ export interface components {
              * @default false
              */
             dropout: boolean;
-            /**
-             * Framework
-             * @description whose software runs the plans
-             * @default tuned
-             */
-            framework: string;
             /**
              * Global Batch Sizes
              * @description samples a step
@@ -4757,10 +5006,10 @@ export interface components {
             profile: string;
             /**
              * Schema Version
-             * @default 1
+             * @default 2
              * @constant
              */
-            schema_version: 1;
+            schema_version: 2;
             /**
              * Seed
              * @default 0
@@ -4938,11 +5187,6 @@ export interface components {
             variant: string;
         };
         /**
-         * TargetName
-         * @enum {string}
-         */
-        TargetName: "accelerate" | "deepspeed" | "maxtext" | "megatron" | "megatron-bridge" | "mindspeed" | "native" | "torchtitan";
-        /**
          * TermChange
          * @description A quantity on both sides, in the unit of the table that holds it (seconds or bytes).
          */
@@ -4974,6 +5218,11 @@ export interface components {
          * @description One allocation.
          */
         ThroughputPoint: {
+            /**
+             * Backend
+             * @description the software that runs the plan
+             */
+            backend?: string | null;
             /**
              * Cost Per Million Tokens
              * @description null without a price
@@ -5017,6 +5266,11 @@ export interface components {
              * @description why it does not fit, or why nobody knows
              */
             reason?: string | null;
+            /**
+             * Release
+             * @description its release; empty = the default one
+             */
+            release?: string | null;
             /** Step Time Interval S */
             step_time_interval_s?: [
                 number,
@@ -5054,13 +5308,15 @@ export interface components {
             }) | null;
             /**
              * @default {
+             *       "backends": [
+             *         "any"
+             *       ],
              *       "forbids": [],
              *       "max_step_time_s": null,
              *       "memory_margin_fraction": 0.06,
              *       "min_tokens_per_s": null,
              *       "pins": {},
-             *       "schema_version": 1,
-             *       "target": "any"
+             *       "schema_version": 2
              *     }
              */
             constraints: components["schemas"]["Constraints"];
@@ -5069,11 +5325,6 @@ export interface components {
              * @default []
              */
             device_counts: number[];
-            /**
-             * Framework
-             * @default tuned
-             */
-            framework: string;
             /**
              * Model
              * @description a built-in or stored name; or a Hugging Face config, a model description or a whole ModelSpec
@@ -5144,6 +5395,29 @@ export interface components {
             start_ns: number[];
             /** To Rank */
             to_rank: number[];
+        };
+        /**
+         * UnrestrictedAnswer
+         * @description What no back-end can run yet: the best of the whole declared space under the neutral physics, within ``gap``.
+         */
+        UnrestrictedAnswer: {
+            /** Differs In */
+            differs_in: string[];
+            /**
+             * Faster By
+             * @description one minus its step time over the plan's
+             */
+            faster_by: number;
+            /** Gap */
+            gap: number;
+            /** Step Time S */
+            step_time_s: number;
+            /** Strategy */
+            strategy: {
+                [key: string]: unknown;
+            };
+            /** Why */
+            why: string;
         };
         /**
          * UploadedFile
@@ -5822,6 +6096,107 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    list_backends_v1_backends_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackEndListing"];
                 };
             };
             /** @description The request cannot be accepted as it was sent */
@@ -8047,6 +8422,8 @@ export interface operations {
                 model?: string | null;
                 /** @description only plans for this cluster */
                 cluster?: string | null;
+                /** @description only plans of this back-end */
+                backend?: string | null;
                 /** @description only answers to this */
                 problem_id?: string | null;
                 limit?: number;
@@ -8597,12 +8974,12 @@ export interface operations {
             };
         };
     };
-    get_emission_v1_plans__plan__emissions__target__get: {
+    get_emission_v1_plans__plan__emissions_get: {
         parameters: {
             query?: {
+                /** @description NAME or NAME==RELEASE; the plan's own if not given */
+                backend?: string | null;
                 launcher?: components["schemas"]["Launcher"];
-                /** @description a release of the target */
-                version?: string | null;
                 /** @description as Accept: application/json or zip */
                 format?: ("json" | "zip") | null;
                 /** @description in the fabric's order; names or host lists such as n[000-031] */
@@ -8624,7 +9001,316 @@ export interface operations {
             path: {
                 /** @description id, unique prefix (4 digits or more) or label */
                 plan: string;
-                target: components["schemas"]["TargetName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmissionView"];
+                    "application/zip": unknown;
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    create_emission_v1_plans__plan__emissions_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "backend": "torchtitan",
+                 *       "launcher": "slurm"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EmissionQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmissionView"];
+                };
+            };
+            /** @description A job: the search in that back-end takes longer; ask again after it */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRecord"];
+                };
+            };
+            /** @description The request cannot be accepted as it was sent */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No key or token, or one that does not count */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The key or token may not do this, or a page of another site asked */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The body is not plain JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong, or no plan fits */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests, or the queue is full */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description A mistake of the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The service or its database is away; repeat after Retry-After */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The time limit ended before any plan */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No space is left for the database */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    get_emission_of_v1_plans__plan__emissions__backend__get: {
+        parameters: {
+            query?: {
+                launcher?: components["schemas"]["Launcher"];
+                /** @description as Accept: application/json or zip */
+                format?: ("json" | "zip") | null;
+                /** @description in the fabric's order; names or host lists such as n[000-031] */
+                hosts?: string[] | null;
+                /** @description Slurm: leaf switches that the job may span */
+                switches?: number | null;
+                /** @description Volcano: highest tier of HyperNodes of the job */
+                network_tier?: number | null;
+                /** @description Kubernetes: node label of the domain to stay inside */
+                topology_label?: string | null;
+                /** @description Kubernetes: the container image */
+                image?: string | null;
+                /** @description Kubernetes: the namespace */
+                namespace?: string | null;
+                /** @description Kubernetes: a volume claim with the files, instead of a ConfigMap */
+                files_claim?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description id, unique prefix (4 digits or more) or label */
+                plan: string;
+                backend: string;
             };
             cookie?: never;
         };
@@ -11780,6 +12466,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Version"];
+                };
+            };
+            /** @description The Host header names no host of this service */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
         };

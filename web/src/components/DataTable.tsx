@@ -25,12 +25,15 @@ interface Props<Row> {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   rowKey: (row: Row) => Key;
+  /** The row that the page is about. */
+  isCurrent?: (row: Row) => boolean;
   sort?: Sort;
   onSort?: (sort: Sort) => void;
 }
 
 /** Rows with the first column as their heading; scrolls sideways by itself, also with keys. */
-export function DataTable<Row>({ caption, captionHidden, columns, rows, rowKey, sort, onSort }: Props<Row>) {
+export function DataTable<Row>(props: Props<Row>) {
+  const { caption, captionHidden, columns, rows, rowKey, isCurrent, sort, onSort } = props;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable with keys
     <section className={styles.frame} tabIndex={0} aria-label={caption}>
@@ -45,7 +48,7 @@ export function DataTable<Row>({ caption, captionHidden, columns, rows, rowKey, 
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={rowKey(row)}>
+            <tr key={rowKey(row)} aria-current={isCurrent?.(row) ? "true" : undefined}>
               {columns.map((column, index) => {
                 const Cell = index === 0 ? "th" : "td";
                 return (

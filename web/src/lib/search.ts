@@ -89,11 +89,19 @@ export interface SearchReader<P extends Parameters> {
   full(search: Partial<Values<P>>): Values<P>;
 }
 
-export function searchReader<P extends Parameters>(parameters: P): SearchReader<P> {
+/** Names that addresses of earlier releases have: what they say now, by today's names. */
+export interface OlderNames {
+  readonly names: readonly string[];
+  read(raw: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
+}
+
+export function searchReader<P extends Parameters>(parameters: P, older?: OlderNames): SearchReader<P> {
   const names = Object.keys(parameters) as (keyof P & string)[];
-  const read = (raw: Record<string, unknown>) => {
+  const read = (said: Record<string, unknown>) => {
+    const raw = older ? { ...older.read(said), ...said } : said;
     // The router keeps what the address said unless it is overwritten, so what is left out is named as undefined.
     const found: Record<string, unknown> = {};
+    for (const name of older?.names ?? []) if (name in said) found[name] = undefined;
     for (const name of names) {
       const value = parameters[name]?.read(raw[name]);
       found[name] = JSON.stringify(value) === JSON.stringify(parameters[name]?.initial) ? undefined : value;

@@ -13,6 +13,8 @@ export const readCompareSearch = searchReader({
   clusters: texts(MOST_CLUSTERS),
   /** `dgx-h100=2.5`: price of a device-hour. */
   prices: texts(MOST_CLUSTERS),
+  /** As on the page of a new plan. */
+  backend: text(),
   counts: text("8,16,32,64,128,256"),
   /** Seconds that each cluster may take. */
   budget: integer(10, 1, 60),

@@ -1,45 +1,45 @@
+import { ANY, backendOfOldAddress } from "../lib/backends";
 import { oneOf, searchReader, text } from "../lib/search";
 
 export const PRECISIONS = ["bf16", "fp16", "fp8"] as const;
 export const OPTIMIZERS = ["adam", "adam_bf16_states", "sgd", "muon"] as const;
 export const OBJECTIVES = ["step_time", "devices", "cost"] as const;
-export const TARGETS = [
-  "any",
-  "megatron",
-  "mindspeed",
-  "megatron-bridge",
-  "deepspeed",
-  "torchtitan",
-  "native",
-  "accelerate",
-  "maxtext",
-] as const;
 
 /** The question as it is typed: numbers stay the text that they are, so that nothing typed is lost. */
-export const readNewPlanSearch = searchReader({
-  model: text("llama-3.1-70b"),
-  /** Name of a dropped config.json; wins over `model`. */
-  modelFile: text(),
-  cluster: text("dgx-h100"),
-  clusterFile: text(),
-  devices: text("64"),
-  batch: text("512"),
-  seq: text("8192"),
-  precision: oneOf(PRECISIONS, "bf16"),
-  optimizer: oneOf(OPTIMIZERS, "adam"),
-  objective: oneOf(OBJECTIVES, "step_time"),
-  price: text(),
-  maxStep: text(),
-  minRate: text(),
-  target: oneOf(TARGETS, "any"),
-  pins: text(),
-  forbid: text(),
-  margin: text(),
-  /** Whose measurements: those of this service (auto), none, or a profile by its name or id. */
-  profile: text("auto"),
-  /** Id of one that the service keeps. */
-  calibration: text(),
-  limit: text(),
-});
+export const readNewPlanSearch = searchReader(
+  {
+    model: text("llama-3.1-70b"),
+    /** Name of a dropped config.json; wins over `model`. */
+    modelFile: text(),
+    cluster: text("dgx-h100"),
+    clusterFile: text(),
+    devices: text("64"),
+    batch: text("512"),
+    seq: text("8192"),
+    precision: oneOf(PRECISIONS, "bf16"),
+    optimizer: oneOf(OPTIMIZERS, "adam"),
+    objective: oneOf(OBJECTIVES, "step_time"),
+    price: text(),
+    maxStep: text(),
+    minRate: text(),
+    /** `NAME` or `NAME==RELEASE`, commas between them; "" = all that train on the devices. */
+    backend: text(),
+    pins: text(),
+    forbid: text(),
+    margin: text(),
+    /** Whose measurements: those of this service (auto), none, or a profile by its name or id. */
+    profile: text("auto"),
+    /** Id of one that the service keeps. */
+    calibration: text(),
+    limit: text(),
+  },
+  { names: ["target"], read: (raw) => ({ backend: oldTarget(raw) }) },
+);
+
+/** `target=any` said what nothing says now. */
+function oldTarget(raw: Readonly<Record<string, unknown>>): unknown {
+  const found = backendOfOldAddress({ target: raw.target });
+  return found === ANY ? undefined : found;
+}
 
 export type Draft = ReturnType<typeof readNewPlanSearch.full>;

@@ -4,6 +4,7 @@ import { searchReader, text } from "../lib/search";
 export const readPlansSearch = searchReader({
   model: text(),
   cluster: text(),
+  backend: text(),
   problem: text(),
   after: text(),
 });

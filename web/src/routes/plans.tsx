@@ -6,6 +6,7 @@ import { Empty } from "../components/Empty";
 import { Loading } from "../components/Loading";
 import { PageHead } from "../components/PageHead";
 import { ProblemNotice } from "../components/ProblemNotice";
+import { backendWords } from "../lib/backends";
 import { count, moment, percent, seconds, shortId } from "../lib/format";
 import { PlanFilters } from "./plans/PlanFilters";
 import styles from "./plans/Plans.module.css";
@@ -34,6 +35,7 @@ const COLUMNS: readonly Column<PlanSummary>[] = [
   { name: "model", title: "Model", cell: (row) => row.model },
   { name: "cluster", title: "Cluster", cell: (row) => row.cluster },
   { name: "devices", title: "Devices", number: true, cell: (row) => count(row.num_devices) },
+  { name: "backend", title: "Back-end", cell: (row) => backendWords(row.backend, row.release) },
   { name: "step", title: "Step time", number: true, cell: (row) => seconds(row.step_time_s) },
   {
     name: "proof",
@@ -51,6 +53,7 @@ export function Plans() {
     plansQuery({
       model: wanted.model || undefined,
       cluster: wanted.cluster || undefined,
+      backend: wanted.backend || undefined,
       problem_id: wanted.problem || undefined,
       after: wanted.after || undefined,
     }),

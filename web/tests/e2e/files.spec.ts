@@ -10,9 +10,15 @@ import {
   WIDTHS_PX,
 } from "./screen";
 
-test("the files are those that the API gives", async ({ page, request, baseURL }) => {
-  const answer = await (await request.get(`${baseURL}/v1/plans/small/emissions/deepspeed`)).json();
-  await page.goto("/plans/small/files?target=deepspeed");
+test("the files of another back-end are those that the API gives, of a plan that is stored", async ({
+  page,
+  request,
+  baseURL,
+}) => {
+  await page.goto("/plans/small/files?backend=deepspeed");
+  await expect(page.getByRole("heading", { name: /best one of deepspeed/ })).toBeVisible();
+  const answer = await (await request.get(`${baseURL}/v1/plans/small/emissions?backend=deepspeed`)).json();
+  expect(answer.plan_id).not.toBe(answer.asked_plan_id);
   const files = page.getByRole("region", { name: "Files", exact: true });
   await expect(files.getByRole("listitem")).toHaveText(Object.keys(answer.files));
   await files.getByRole("button", { name: "ds_config.json" }).click();
@@ -23,6 +29,27 @@ test("the files are those that the API gives", async ({ page, request, baseURL }
       .last(),
   ).toHaveText(answer.files["ds_config.json"], { useInnerText: true });
   await expect(page.getByText(answer.manifest.launch_command)).toBeVisible();
+});
+
+test("another back-end plans there, and what that costs is told part by part", async ({ page }) => {
+  await page.goto("/plans/small/files");
+  const backend = page.getByLabel("Back-end");
+  await expect(backend.locator("option").first()).toHaveText(/\(this plan\)$/);
+  await expect(backend).toHaveValue("");
+  await backend.selectOption({ label: "native PyTorch 2.13.0" });
+  await expect(page).toHaveURL(/backend=native/);
+  const there = page.getByRole("region", { name: "The plan of native 2.13.0" });
+  await expect(there.getByText(/more time a step/)).toBeVisible();
+  await expect(there.getByRole("img", { name: /^From this plan to native 2\.13\.0: \+/ })).toBeVisible();
+  await expectAccessible(page);
+  await there.getByRole("link", { name: "Open that plan" }).click();
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText(/by native 2\.13\.0$/);
+});
+
+test("an address of an earlier release opens the same back-end", async ({ page }) => {
+  await page.goto("/plans/small/files?backend=torchtitan&version=0.2.2");
+  await expect(page.getByLabel("Back-end")).toHaveValue("torchtitan==0.2.2");
+  await expect(page.getByRole("heading", { name: /best one of torchtitan 0\.2\.2/ })).toBeVisible();
 });
 
 test("an address opens the very file, and back goes to the one before", async ({ page }) => {
@@ -54,17 +81,16 @@ test("a file is copied, and the folder is taken along", async ({ page, context }
   expect(file.suggestedFilename()).toBe("train.sh");
 });
 
-test("a target that cannot run the plan says why", async ({ page }) => {
-  await page.goto("/plans/dense/files?target=mindspeed");
+test("a back-end that can run no plan of the question says why", async ({ page }) => {
+  await page.goto("/plans/dense/files?backend=mindspeed");
   await expect(page.getByRole("alert")).toContainText("Huawei Ascend");
   await expectAccessible(page);
 });
 
 test("a release that is not supported says so", async ({ page }) => {
-  await page.goto("/plans/small/files");
-  await page.getByLabel("Release").fill("0.0.1");
+  await page.goto("/plans/small/files?backend=megatron==0.0.1");
   await expect(page.getByRole("alert")).toContainText("0.0.1");
-  await expect(page).toHaveURL(/version=0\.0\.1/);
+  await expect(page.getByLabel("Back-end")).toHaveValue("megatron==0.0.1");
 });
 
 for (const theme of THEMES) {
@@ -72,7 +98,7 @@ for (const theme of THEMES) {
     test(`files at ${width} px, ${theme}`, async ({ page }) => {
       await inTheme(page, theme);
       await page.setViewportSize({ width, height: 900 });
-      await page.goto("/plans/small/files?target=torchtitan");
+      await page.goto("/plans/small/files?backend=torchtitan");
       await expect(page.getByRole("heading", { name: "train.sh" })).toBeVisible();
       await expectNoSidewaysScroll(page);
       await expectAccessible(page);

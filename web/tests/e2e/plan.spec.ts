@@ -18,6 +18,48 @@ test("a plan says how fast, how sure, how full, and why", async ({ page }) => {
   await expect(page.getByRole("img", { name: /compute takes/ })).toBeVisible();
 });
 
+test("every back-end that was asked stands in the table, and the plan's own row is marked", async ({
+  page,
+  request,
+  baseURL,
+}) => {
+  const plan = await (await request.get(`${baseURL}/v1/plans/dense`)).json();
+  await page.goto("/plans/dense");
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText(
+    new RegExp(`by ${plan.backend} ${plan.release}$`),
+  );
+  await expect(
+    page.getByText(/no plan in the spaces of the back-ends that were asked is predicted to be faster/),
+  ).toBeVisible();
+  const rows = page
+    .getByRole("table", { name: /best plan of each back-end/ })
+    .getByRole("row")
+    .filter({ has: page.getByRole("rowheader") });
+  await expect(rows).toHaveCount(plan.backends.length);
+  const names = plan.backends.map(
+    (each: { backend: string; release: string }) => `${each.backend} ${each.release}`,
+  );
+  await expect(rows.getByRole("rowheader")).toHaveText(names);
+  await expect(rows.filter({ hasText: "this plan" })).toHaveAttribute("aria-current", "true");
+  for (const without of plan.backends.filter((each: { reason: string | null }) => each.reason)) {
+    const row = rows.filter({ hasText: without.reason });
+    await expect(row.getByRole("button")).toHaveCount(0);
+  }
+  await expect(page.getByText(/^No back-end can run yet:/)).toContainText(plan.unrestricted.why);
+  await expectAccessible(page);
+});
+
+test("a row leads to the plan of its back-end, which says of which space it is proved best", async ({
+  page,
+}) => {
+  await page.goto("/plans/small");
+  await page.getByRole("button", { name: /^Plan there: deepspeed/ }).click();
+  await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText(/by deepspeed/);
+  await expect(page.getByText(/the space of the back-end that was asked/)).toBeVisible();
+  await expect(page.getByRole("table", { name: /best plan of each back-end/ })).toHaveCount(0);
+});
+
 test("the data behind the breakdown are a table", async ({ page }) => {
   await page.goto("/plans/dense");
   await page.getByText("Show data").click();

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.calibration.factors import MEANINGS, UNITS, Factors, factor_words
+from planner.factors import MEANINGS, UNITS, Factors, factor_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

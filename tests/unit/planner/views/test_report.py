@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from html import escape
 from html.parser import HTMLParser
 
+from planner.backends.asked import inside
+from planner.backends.registry import software
+from planner.model.load import load_model
+from planner.problem import Problem, Workload
+from planner.search.find import find_plan
+from planner.search.options import SearchOptions
 from planner.strategy import Strategy
 from planner.views.report.page import report_page
 from planner.views.words import gib, seconds
+from profiles.catalogue import load_cluster
 from tests.plan_factory import make_model, make_plan
 
 VOID = frozenset({"meta", "rect", "line"})
@@ -73,3 +81,22 @@ def test_names_cannot_bring_markup_along() -> None:
 
 def test_without_a_pipeline_there_is_none_to_draw() -> None:
     assert "Pipeline</h2>" not in report_page(make_plan(Strategy(dp_shard=8)))
+
+
+def test_every_back_end_that_was_asked_has_a_row_with_its_numbers_or_its_reason() -> None:
+    problem = Problem(
+        model=load_model("llama-3.2-1b"),
+        cluster=load_cluster("dgx-h100", 8),
+        workload=Workload(global_batch_size=16, sequence_length=2048),
+    )
+    plan = find_plan(problem, SearchOptions(top_k=0))
+    page = report_page(plan)
+    assert f"<dd>{plan.backend} {plan.release}</dd>" in page
+    assert f"--backend {plan.backend} " in page
+    table = page.partition("<h2>Back-ends</h2>")[2].partition("</table>")[0]
+    assert table.count("<tr>") == 1 + len(plan.backends)
+    for row in plan.backends:
+        assert f"{row.backend} {row.release}" in table
+        assert seconds(row.step_time_s) in table if row.step_time_s is not None else escape(row.reason or "?") in table
+    alone = find_plan(inside(problem, software("megatron")), SearchOptions(top_k=0))
+    assert "<h2>Back-ends</h2>" not in report_page(alone)

@@ -1,7 +1,7 @@
 /** What a question can name: models, clusters, devices. */
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, ask } from "../client";
+import { api, ask, type Schemas } from "../client";
 
 /** The API types a row as an object; these are the fields that planner.summaries writes. */
 export interface ModelRow {
@@ -41,6 +41,15 @@ export const modelsQuery = queryOptions({
 export const clustersQuery = queryOptions({
   queryKey: ["clusters"],
   queryFn: async ({ signal }) => rows<ClusterRow>(await ask(api.GET("/v1/clusters", { signal }))),
+});
+
+export type BackEndRow = Schemas["BackEndView"];
+
+/** Changes only with a release of the service. */
+export const backendsQuery = queryOptions({
+  queryKey: ["backends"],
+  queryFn: async ({ signal }) => rows<BackEndRow>(await ask(api.GET("/v1/backends", { signal }))),
+  staleTime: Number.POSITIVE_INFINITY,
 });
 
 export const clusterQuery = (name: string) =>

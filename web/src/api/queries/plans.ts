@@ -46,6 +46,7 @@ export const memoryQuery = (plan: string) =>
 export interface PlanFilter {
   model?: string;
   cluster?: string;
+  backend?: string;
   problem_id?: string;
   limit?: number;
   after?: string;

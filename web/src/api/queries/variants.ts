@@ -1,6 +1,7 @@
 /** Plans of the same question with some fields held fast, the comparison of two plans, and configurations as text. */
 
 import { queryOptions } from "@tanstack/react-query";
+import { spelled } from "../../lib/backends";
 import { api, ask, askWithResponse, type Schemas } from "../client";
 import { type PlanAnswer, staleTimeOf } from "./plans";
 
@@ -13,17 +14,20 @@ export type ReadStrategy = Schemas["ReadStrategy"];
 /** A plan, or the job that still searches it. */
 export type Solved = { readonly plan: string } | { readonly job: string };
 
-/** The question of a plan, with pins; one pinned before is replaced. */
-export function variantQuestion(problem: PlanAnswer["problem"], pins: Pins): Schemas["PlanQuestion"] {
-  const { model, cluster, workload, objective, framework, calibration, constraints, profile } = problem;
+/** The question of a plan to one back-end, with pins; one pinned before is replaced. */
+export function variantQuestion(
+  plan: Pick<PlanAnswer, "backend" | "release" | "problem">,
+  pins: Pins,
+  backend = spelled(plan.backend, plan.release),
+): Schemas["PlanQuestion"] {
+  const { model, cluster, workload, objective, calibration, constraints, profile } = plan.problem;
   const question = {
     model,
     cluster,
     workload,
     objective,
-    framework,
     calibration,
-    constraints: { ...constraints, pins: { ...constraints?.pins, ...pins } },
+    constraints: { ...constraints, backends: [backend], pins: { ...constraints?.pins, ...pins } },
     profile: profile?.profile_id ?? "none",
   };
   // The server fills in what is absent; the types of the document name defaults as present.
@@ -35,7 +39,7 @@ export const variantQuery = (plan: PlanAnswer, pins: Pins) =>
   queryOptions({
     queryKey: ["plan", plan.plan_id, "variant", pins],
     queryFn: async ({ signal }): Promise<Solved> => {
-      const body = variantQuestion(plan.problem, pins);
+      const body = variantQuestion(plan, pins);
       const { data, response } = await askWithResponse(api.POST("/v1/plans", { body, signal }));
       return response.status === 202
         ? { job: (data as unknown as Schemas["JobRecord"]).id }

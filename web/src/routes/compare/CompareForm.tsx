@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { type Finding, findingsAt } from "../../api/problem";
 import { clustersQuery, modelsQuery } from "../../api/queries/catalogue";
+import { BackEndField } from "../../components/BackEndField";
 import { ChoiceField, TextField } from "../../components/ChoiceField";
 import { FindingList } from "../../components/Field";
 import { type CompareSearch, MOST_CLUSTERS } from "../compare.search";
@@ -14,7 +15,14 @@ interface Props {
   findings: readonly Finding[];
 }
 
-const PLACED = ["/model", "/workload", "/device_counts", "/cluster", "/price_per_device_hour"];
+const PLACED = [
+  "/model",
+  "/workload",
+  "/device_counts",
+  "/cluster",
+  "/price_per_device_hour",
+  "/constraints/backends",
+];
 
 /** What is compared: one model and workload, clusters with their prices, device counts. */
 export function CompareForm({ search, write, findings }: Props) {
@@ -59,6 +67,11 @@ export function CompareForm({ search, write, findings }: Props) {
           value={search.counts}
           onChange={(counts) => write({ counts })}
           findings={field("/device_counts")}
+        />
+        <BackEndField
+          value={search.backend}
+          onChange={(backend) => write({ backend })}
+          findings={field("/constraints/backends")}
         />
       </div>
       <ClusterPicks

@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { type Column, DataTable } from "../../components/DataTable";
 import { Empty } from "../../components/Empty";
+import { backendWords } from "../../lib/backends";
 import { compact, count, dollars, gibibytes, percent, seconds } from "../../lib/format";
 import { strategyParts } from "../plan/strategy";
 import styles from "./Compare.module.css";
@@ -31,6 +32,11 @@ export function CompareTable({ rows, selected, onSelect }: Props) {
       ),
     },
     { name: "verdict", title: "Proof", cell: ({ point }) => verdict(point) },
+    {
+      name: "backend",
+      title: "Back-end",
+      cell: ({ point }) => backendWords(point.backend ?? "", point.release ?? ""),
+    },
     { name: "step", title: "Step time", number: true, cell: ({ point }) => seconds(point.step_time_s) },
     { name: "tokens", title: "Tokens/s", number: true, cell: ({ point }) => compact(point.tokens_per_s) },
     {

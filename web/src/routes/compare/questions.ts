@@ -1,6 +1,7 @@
 /** Which requests does the typed comparison mean?  One for each cluster, so that each has its own price and budget. */
 
 import type { ThroughputQuestion } from "../../api/queries/throughput";
+import { namesIn } from "../../lib/backends";
 import type { CompareSearch } from "../compare.search";
 import { typedNumber } from "../new-plan/question";
 
@@ -43,6 +44,7 @@ export function questionsOf(search: CompareSearch): readonly { cluster: string; 
         sequence_length: typedNumber(search.seq),
         precision: search.precision,
       },
+      constraints: { backends: namesIn(search.backend) },
       price_per_device_hour: typedNumber(prices[cluster] ?? ""),
       budget_s: search.budget,
     };

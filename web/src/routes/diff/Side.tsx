@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { PlanAnswer } from "../../api/queries/plans";
 import { Provenance } from "../../components/Provenance";
+import { backendWords } from "../../lib/backends";
 import { change, count, gibibytes, percent, seconds, shortId, tokensPerSecond } from "../../lib/format";
 import { strategyParts } from "../plan/strategy";
 import styles from "./Diff.module.css";
@@ -28,9 +29,9 @@ export function Side({ name, plan, against }: Props) {
         </Link>
       </h2>
       <p className={styles.soft}>
-        <code>{shortId(plan.plan_id)}</code> · {count(workload.global_batch_size)} samples of{" "}
-        {count(workload.sequence_length)} tokens · {workload.precision}{" "}
-        <Provenance provenance={plan.provenance} />
+        <code>{shortId(plan.plan_id)}</code> · <b>{backendWords(plan.backend, plan.release)}</b> ·{" "}
+        {count(workload.global_batch_size)} samples of {count(workload.sequence_length)} tokens ·{" "}
+        {workload.precision} <Provenance provenance={plan.provenance} />
       </p>
       <dl className={styles.figures}>
         <dt>Step time</dt>

@@ -6,8 +6,15 @@ import { aloneOf, comparable } from "./alone";
 import styles from "./Diff.module.css";
 import { FieldChanges } from "./FieldChanges";
 
+interface Props {
+  diff: PlanDiff;
+  /** What the two sides are called. */
+  a?: string;
+  b?: string;
+}
+
 /** What differs in the strategy, and what each change would do alone, where plan a's own ledger tells it. */
-export function StrategyChanges({ diff }: { diff: PlanDiff }) {
+export function StrategyChanges({ diff, a = "a", b = "b" }: Props) {
   const told = comparable(diff);
   const { data: why } = useQuery({ ...explanationQuery(diff.a), enabled: told });
   if (diff.strategy.length === 0) return <p className={styles.soft}>The strategies are the same.</p>;
@@ -16,9 +23,9 @@ export function StrategyChanges({ diff }: { diff: PlanDiff }) {
   return (
     <FieldChanges
       changes={diff.strategy}
-      caption={`What differs in the strategy${told ? ", and what each change does alone to plan a" : ""}`}
-      a="a"
-      b="b"
+      caption={`What differs in the strategy${told ? `, and what each change does alone to ${a === "a" ? "plan a" : a}` : ""}`}
+      a={a}
+      b={b}
       more={
         told
           ? [

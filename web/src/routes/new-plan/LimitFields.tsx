@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { profilesQuery } from "../../api/queries/hardware";
+import { BackEndField } from "../../components/BackEndField";
 import { ChoiceField, TextField } from "../../components/ChoiceField";
 import { shortId } from "../../lib/format";
-import { OBJECTIVES, TARGETS } from "../new-plan.search";
+import { OBJECTIVES } from "../new-plan.search";
 import type { FieldsProps } from "./fields";
 import styles from "./NewPlan.module.css";
 
@@ -26,12 +27,10 @@ export function LimitFields({ draft, change, findings }: FieldsProps) {
           onChange={(objective) => change({ objective })}
           findings={findings.objective}
         />
-        <ChoiceField
-          label="Software that runs it"
-          value={draft.target}
-          choices={TARGETS}
-          onChange={(target) => change({ target })}
-          findings={findings.target}
+        <BackEndField
+          value={draft.backend}
+          onChange={(backend) => change({ backend })}
+          findings={findings.backend}
         />
       </div>
       <div className={styles.pair}>

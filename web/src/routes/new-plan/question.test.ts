@@ -22,7 +22,7 @@ test("what is left empty is left to the server", () => {
   const sent = JSON.parse(JSON.stringify(questionOf({ ...draft, devices: "" }, {})));
   expect(sent).not.toHaveProperty("devices");
   expect(sent.objective).toEqual({ minimize: "step_time" });
-  expect(sent.constraints).toEqual({ target: "any", pins: {}, forbids: [] });
+  expect(sent.constraints).toEqual({ backends: ["any"], pins: {}, forbids: [] });
 });
 
 test("a dropped document wins over the name, and is named while it is missing", () => {

@@ -1,6 +1,7 @@
 /** Which request does a draft mean?  Text becomes numbers where it is one; what is none goes as it is, and is refused. */
 
 import type { Schemas } from "../../api/client";
+import { namesIn } from "../../lib/backends";
 import type { Draft } from "../new-plan.search";
 
 export type PlanQuestion = Schemas["PlanQuestion"];
@@ -55,7 +56,7 @@ export function questionOf(draft: Draft, documents: Documents): PlanQuestion {
       optimizer: draft.optimizer,
     },
     constraints: {
-      target: draft.target,
+      backends: namesIn(draft.backend),
       pins: typedPins(draft.pins),
       forbids: typedNames(draft.forbid),
       max_step_time_s: typedNumber(draft.maxStep),

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import type { PlanAnswer } from "../../api/queries/plans";
 import { Provenance } from "../../components/Provenance";
+import { backendWords } from "../../lib/backends";
 import {
   compact,
   count,
@@ -13,6 +14,7 @@ import {
 } from "../../lib/format";
 import styles from "./Plan.module.css";
 import { PlanActions } from "./PlanActions";
+import { proofOf } from "./proof";
 import { strategyParts } from "./strategy";
 
 /** What people quote of a plan: how fast, how sure, how full, how good. */
@@ -26,7 +28,8 @@ export function Headline({ plan }: { plan: PlanAnswer }) {
       <div className={styles.title}>
         <h1>
           {model.name} on {count(devices)} ×{" "}
-          {[...new Set(cluster.pools.map((pool) => pool.device.name))].join(" + ")}
+          {[...new Set(cluster.pools.map((pool) => pool.device.name))].join(" + ")}{" "}
+          <span className={styles.backend}>by {backendWords(plan.backend, plan.release)}</span>
         </h1>
         <Provenance provenance={plan.provenance} />
         <PlanActions plan={plan} />
@@ -66,7 +69,7 @@ export function Headline({ plan }: { plan: PlanAnswer }) {
             {percent(full)} of the {gibibytes(plan.memory_limit_bytes)} that may be used
           </div>
         </Figure>
-        <Figure {...proof(plan)} />
+        <Figure {...proofOf(plan)} wide />
       </dl>
       <ul className={styles.strategy} aria-label="Strategy">
         {strategyParts(plan.strategy).map((part) => (
@@ -79,23 +82,18 @@ export function Headline({ plan }: { plan: PlanAnswer }) {
   );
 }
 
-function proof(plan: PlanAnswer): { name: string; value: string; small: string } {
-  const bound = `no plan is faster than ${seconds(plan.lower_bound_s)}`;
-  return plan.status === "optimal"
-    ? { name: "Proof", value: "Proved best", small: `in the declared space; ${bound}` }
-    : { name: "Gap to the bound", value: percent(plan.gap, 2), small: bound };
-}
-
 interface FigureProps {
   name: string;
   value: string;
   small?: string;
+  /** What is said about it is a sentence. */
+  wide?: boolean;
   children?: ReactNode;
 }
 
-function Figure({ name, value, small, children }: FigureProps) {
+function Figure({ name, value, small, wide, children }: FigureProps) {
   return (
-    <div className={styles.figure}>
+    <div className={wide ? `${styles.figure} ${styles.wide}` : styles.figure}>
       <dt>{name}</dt>
       <dd>
         {value}

@@ -1,33 +1,12 @@
-import { oneOf, searchReader, text } from "../../lib/search";
+import { backendOfOldAddress } from "../../lib/backends";
+import { searchReader, text } from "../../lib/search";
 
-export const EMIT_TARGETS = [
-  "megatron",
-  "megatron-bridge",
-  "deepspeed",
-  "torchtitan",
-  "native",
-  "accelerate",
-  "maxtext",
-  "mindspeed",
-] as const;
-export const LAUNCHERS = [
-  "torchrun",
-  "slurm",
-  "kubernetes",
-  "trainjob",
-  "pytorchjob",
-  "volcano",
-  "mpirun",
-  "mpijob",
-  "ray",
-  "ray-train",
-  "ascendjob",
-] as const;
-
-/** For which software and launcher, and which file is open ("" = the first). */
-export const readFilesSearch = searchReader({
-  target: oneOf(EMIT_TARGETS, "megatron"),
-  launcher: oneOf(LAUNCHERS, "torchrun"),
-  version: text(),
-  file: text(),
-});
+/** For which back-end ("" = the plan's own) and launcher, and which file is open ("" = the first). */
+export const readFilesSearch = searchReader(
+  {
+    backend: text(),
+    launcher: text("torchrun"),
+    file: text(),
+  },
+  { names: ["target", "version"], read: (raw) => ({ backend: backendOfOldAddress(raw) }) },
+);

@@ -1,73 +1,57 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { downloadEmission, emissionQuery } from "../../api/queries/emissions";
+import { planQuery } from "../../api/queries/plans";
 import { Button } from "../../components/Button";
-import { ChoiceField, TextField } from "../../components/ChoiceField";
 import { Loading } from "../../components/Loading";
 import { ProblemNotice } from "../../components/ProblemNotice";
 import { saveFile } from "../../lib/save";
-import { useSettled } from "../../lib/settled";
 import { EmissionNotes } from "./files/EmissionNotes";
+import { FileChoices } from "./files/FileChoices";
 import styles from "./files/Files.module.css";
 import { FileView } from "./files/FileView";
 import { LaunchCommand } from "./files/LaunchCommand";
-import { EMIT_TARGETS, LAUNCHERS, readFilesSearch } from "./files.search";
+import { PlannedThere } from "./files/PlannedThere";
+import { SearchedThere } from "./files/SearchedThere";
+import { readFilesSearch } from "./files.search";
 
-const VERSION_AFTER_MS = 400;
-
-/** Launch files for a target: to read, copy and take along, with what the target runs differently. */
+/** Launch files of the plan, or of the same question's best plan in another back-end: to read, copy and take along. */
 export function Files() {
   const { planId } = useParams({ from: "/plans/$planId" });
   const chosen = readFilesSearch.full(useSearch({ from: "/plans/$planId/files" }));
   const navigate = useNavigate();
-  const version = useSettled(chosen.version, VERSION_AFTER_MS);
-  const choice = { target: chosen.target, launcher: chosen.launcher, version };
-  const emission = useQuery(emissionQuery(planId, choice));
+  const { data: plan } = useQuery(planQuery(planId));
+  const emission = useQuery(emissionQuery(planId, chosen));
   const download = useMutation({
-    mutationFn: () => downloadEmission(planId, choice),
+    mutationFn: () => downloadEmission(planId, chosen),
     onSuccess: ({ name, content }) => saveFile(name, content),
   });
-  const choose = (part: Partial<typeof chosen>, replace = false) => {
+  const choose = (part: Partial<typeof chosen>) => {
     const search = readFilesSearch({ ...chosen, ...part });
-    void navigate({ to: "/plans/$planId/files", params: { planId }, search, replace, resetScroll: false });
+    void navigate({ to: "/plans/$planId/files", params: { planId }, search, resetScroll: false });
   };
+  if (!plan) return null;
+  const found = emission.data && "files" in emission.data ? emission.data.files : undefined;
   return (
     <div className={styles.screen}>
       <div className={styles.choices}>
-        <ChoiceField
-          label="Software"
-          value={chosen.target}
-          choices={EMIT_TARGETS}
-          onChange={(target) => choose({ target, version: "", file: "" })}
-        />
-        <ChoiceField
-          label="Launcher"
-          value={chosen.launcher}
-          choices={LAUNCHERS}
-          onChange={(launcher) => choose({ launcher, file: "" })}
-        />
-        <TextField
-          label="Release"
-          placeholder={String(emission.data?.manifest.target_version ?? "")}
-          value={chosen.version}
-          onChange={(typed) => choose({ version: typed }, true)}
-        />
-        <Button
-          look="primary"
-          disabled={!emission.data || download.isPending}
-          onClick={() => download.mutate()}
-        >
+        <FileChoices plan={plan} chosen={chosen} choose={choose} />
+        <Button look="primary" disabled={!found || download.isPending} onClick={() => download.mutate()}>
           Download folder
         </Button>
       </div>
       {download.error && <ProblemNotice error={download.error} />}
       {emission.isPending && <Loading label="launch files" height={520} lines={8} />}
       {emission.error && <ProblemNotice error={emission.error} onRetry={() => void emission.refetch()} />}
-      {emission.data && (
+      {emission.data && "job" in emission.data && (
+        <SearchedThere job={emission.data.job} onFound={() => void emission.refetch()} />
+      )}
+      {found && (
         <>
-          <LaunchCommand emission={emission.data} />
-          <FileView files={emission.data.files} open={chosen.file} onOpen={(file) => choose({ file })} />
-          <EmissionNotes emission={emission.data} />
+          <LaunchCommand emission={found} />
+          <PlannedThere emission={found} />
+          <FileView files={found.files} open={chosen.file} onOpen={(file) => choose({ file })} />
+          <EmissionNotes emission={found} />
         </>
       )}
     </div>

@@ -3,6 +3,7 @@ import { useParams } from "@tanstack/react-router";
 import { explanationQuery, planQuery } from "../../api/queries/plans";
 import { Loading } from "../../components/Loading";
 import { ProblemNotice } from "../../components/ProblemNotice";
+import { BackEnds } from "./BackEnds";
 import { BreakdownFigure } from "./BreakdownFigure";
 import { LeansOn } from "./LeansOn";
 import styles from "./Plan.module.css";
@@ -17,6 +18,7 @@ export function Overview() {
   if (!plan) return null;
   return (
     <div className={styles.overview}>
+      <BackEnds plan={plan} />
       <div className={styles.column}>
         <section>
           <h2>Why this plan</h2>

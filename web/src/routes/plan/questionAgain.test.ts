@@ -10,7 +10,7 @@ const problem = {
   cluster: { name: "dgx-h100", pools: [pool] },
   workload: { global_batch_size: 256, sequence_length: 4096, precision: "fp8", optimizer: "adam" },
   constraints: {
-    target: "megatron",
+    backends: ["megatron", "torchtitan==0.2.2"],
     pins: { tp: 8, sp: true },
     forbids: ["cp"],
     memory_margin_fraction: 0.07,

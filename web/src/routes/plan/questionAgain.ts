@@ -1,14 +1,8 @@
 /** Which draft asks the question of a plan again?  Names and numbers; what the form does not know stays as it is there. */
 
 import type { PlanAnswer } from "../../api/queries/plans";
-import {
-  type Draft,
-  OBJECTIVES,
-  OPTIMIZERS,
-  PRECISIONS,
-  readNewPlanSearch,
-  TARGETS,
-} from "../new-plan.search";
+import { ANY, textOf } from "../../lib/backends";
+import { type Draft, OBJECTIVES, OPTIMIZERS, PRECISIONS, readNewPlanSearch } from "../new-plan.search";
 
 type Problem = PlanAnswer["problem"];
 
@@ -36,7 +30,7 @@ export function draftOfProblem({
     optimizer: oneOf(OPTIMIZERS, workload.optimizer),
     objective: oneOf(OBJECTIVES, objective?.minimize),
     price: text(objective?.price_per_device_hour),
-    target: oneOf(TARGETS, constraints?.target),
+    backend: textOf(constraints?.backends ?? [ANY]),
     pins: Object.entries(constraints?.pins ?? {})
       .map(([name, value]) => `${name}=${value}`)
       .join(" "),

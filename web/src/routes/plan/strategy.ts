@@ -26,3 +26,10 @@ export function strategyParts(strategy: Readonly<Record<string, unknown>>): read
   if (offloaded.some(Boolean)) add("offload", offloaded.filter(Boolean).join(", "));
   return parts;
 }
+
+/** The same in one line: `tp 4, pp 4, dp 4, zero 1`. */
+export function strategyWords(strategy: Readonly<Record<string, unknown>>): string {
+  return strategyParts(strategy)
+    .map(({ name, value }) => `${name} ${value}`)
+    .join(", ");
+}

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, useId, useState } from "react";
-import { clustersQuery, modelsQuery } from "../../api/queries/catalogue";
+import { backendsQuery, clustersQuery, modelsQuery } from "../../api/queries/catalogue";
 import { Button } from "../../components/Button";
 import { readPlansSearch } from "../plans.search";
 import styles from "./Plans.module.css";
@@ -12,6 +12,7 @@ export function PlanFilters() {
   const navigate = useNavigate();
   const { data: models = [] } = useQuery(modelsQuery);
   const { data: clusters = [] } = useQuery(clustersQuery);
+  const { data: backends = [] } = useQuery(backendsQuery);
   const filter = (part: Partial<typeof wanted>) =>
     void navigate({ to: "/plans", search: readPlansSearch({ ...wanted, ...part, after: "" }) });
   return (
@@ -22,6 +23,12 @@ export function PlanFilters() {
         value={wanted.cluster}
         names={clusters}
         onChange={(cluster) => filter({ cluster })}
+      />
+      <NameFilter
+        label="Back-end"
+        value={wanted.backend}
+        names={backends}
+        onChange={(backend) => filter({ backend })}
       />
       {wanted.problem && <Button onClick={() => filter({ problem: "" })}>Show other questions too</Button>}
       <OpenByName />

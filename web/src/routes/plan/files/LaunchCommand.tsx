@@ -3,7 +3,7 @@ import { CopyButton } from "../../../components/CopyButton";
 import { change, seconds } from "../../../lib/format";
 import styles from "./Files.module.css";
 
-/** How it is started on every node, and how fast what the target runs is. */
+/** How it is started on every node, and how fast its plan is. */
 export function LaunchCommand({ emission }: { emission: Emission }) {
   const manifest = emission.manifest as unknown as Manifest;
   const versions = Object.entries(manifest.versions).filter(([name]) => name !== "meshwright");
@@ -18,7 +18,7 @@ export function LaunchCommand({ emission }: { emission: Emission }) {
       <p>
         {versions.map(([name, version]) => `${name} ${version}`).join(", ")}: {seconds(emission.step_time_s)}{" "}
         a step
-        {Math.abs(slower) < 5e-5 ? ", as the plan says." : `, ${change(slower)} against the plan.`}
+        {Math.abs(slower) < 5e-5 ? "." : `, ${change(slower)} against this plan.`}
       </p>
       {emission.launch_notes.map((note) => (
         <p key={note}>{note}</p>

@@ -6,6 +6,8 @@ import { changedFields, estimateQuestion, keepsOwn, pinnedQuestion, strategyOf }
 
 const chosen = (part: Partial<Chosen>): Chosen => ({ ...NOTHING, ...part });
 const plan = {
+  backend: "titan",
+  release: "0.2.2",
   strategy: {
     ...{
       tp: 4,
@@ -26,7 +28,7 @@ const plan = {
     model: { name: "m" },
     cluster: { pools: [{ devices_per_node: 8, num_nodes: 8 }] },
     workload: { global_batch_size: 512 },
-    constraints: { pins: { cp: 1 }, target: "any" },
+    constraints: { pins: { cp: 1 }, backends: ["any"] },
     profile: { profile_id: "ab" },
   },
 } as unknown as PlanAnswer;
@@ -74,10 +76,18 @@ test("levers and devices are of the question, not of the strategy", () => {
   expect(question.strategy).not.toHaveProperty("dp_shard");
 });
 
+test("what is changed is asked inside the plan's own back-end", () => {
+  expect(estimateQuestion(plan, NOTHING).constraints).toEqual({
+    pins: { cp: 1 },
+    backends: ["titan==0.2.2"],
+  });
+});
+
 test("changed fields become pins beside the plan's own", () => {
   const asked = pinnedQuestion(plan, chosen({ tp: "2", optimizer_offload: "true", nic_bandwidth: "2" }), "c");
   expect(asked.constraints?.pins).toEqual({ cp: 1, tp: 2, optimizer_offload: true });
   expect(asked.cluster).toBe("c");
+  expect(asked.constraints?.backends).toEqual(["titan==0.2.2"]);
 });
 
 test("a slider stops at divisors, and where it stands", () => {

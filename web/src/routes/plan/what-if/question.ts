@@ -6,6 +6,7 @@
 import type { EstimateQuestion } from "../../../api/queries/estimates";
 import type { PlanAnswer } from "../../../api/queries/plans";
 import { type PlanQuestion, typedNumber } from "../../new-plan/question";
+import { ownConstraints } from "../ownBackend";
 import { type Chosen, LEVERS, NOTHING, STRATEGY_FIELDS } from "./fields";
 
 type Value = number | string | boolean;
@@ -73,10 +74,10 @@ export function scaleOf(chosen: Chosen): Record<string, number> {
   return Object.fromEntries(entries);
 }
 
-/** The plan's own problem, as a question says it. */
+/** The plan's own problem, to its own back-end, as a question says it. */
 function problemPart(plan: PlanAnswer) {
-  const { model, cluster, workload, constraints, objective, profile, framework, calibration } = plan.problem;
-  const named = { profile: profile?.profile_id ?? "none", ...(framework && { framework }) };
+  const { model, cluster, workload, objective, profile, calibration } = plan.problem;
+  const [constraints, named] = [ownConstraints(plan), { profile: profile?.profile_id ?? "none" }];
   return { model, cluster, workload, constraints, objective, calibration, ...named };
 }
 
@@ -111,7 +112,7 @@ export function pinsOf(chosen: Chosen): Given {
 
 /** The best plan with the changed fields as pins, on `cluster`. */
 export function pinnedQuestion(plan: PlanAnswer, chosen: Chosen, cluster: unknown): PlanQuestion {
-  const own = plan.problem.constraints;
+  const own = ownConstraints(plan);
   const question = {
     ...problemPart(plan),
     cluster,

@@ -1,9 +1,9 @@
-"""Which few factors stand between the planner's model and one framework on one device?  Bounded and readable.
+"""Which few factors stand between the planner's model and one back-end on one device?  Bounded and readable.
 
 =================  =========================================================================  =================
 factor             meaning                                                                    neutral, bounds
 =================  =========================================================================  =================
-compute            operator times of the framework over the predicted ones                    1, 0.4 to 4
+compute            operator times of the back-end over the predicted ones                     1, 0.4 to 4
 communication      collective and point-to-point times over the predicted ones                1, 0.4 to 4
 host_overhead_s    seconds that a stage loses on every micro-batch: launches, host code       0 s, up to 0.25 s
 fixed_bytes        bytes a device holds beside tensors, more (less) than the planner assumes  0, -0.9 to 24 GB
@@ -23,10 +23,10 @@ from pydantic import Field
 from profiles.document import Document
 
 SPREAD_ROWS = 8
-"""Rows from which the spread left after calibration replaces the prior spread of a framework."""
+"""Rows from which the spread left after calibration replaces the prior spread of a back-end."""
 
 MEANINGS: dict[str, str] = {
-    "compute": "operator times of the framework over the predicted ones",
+    "compute": "operator times of the back-end over the predicted ones",
     "communication": "collective and point-to-point times over the predicted ones",
     "host_overhead_s": "added to every micro-batch of every stage: launches and host code",
     "fixed_bytes": "held on a device beside tensors, more than the planner assumes",

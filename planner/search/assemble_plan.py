@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.backends.backend import Software
-from planner.calibration.factors import factor_words
 from planner.candidate import Candidate, StageBill
 from planner.cost.efficiency import DEFAULT_MATMUL_FRACTION
 from planner.cost.hardware import Hardware
 from planner.coverage.coverage import Coverage, coverage
+from planner.factors import factor_words
 from planner.model.flops import model_flops_per_token, vision_flops_per_image
 from planner.physics.kernels import AttentionChoice
 from planner.physics.physics import TUNED, Physics
@@ -212,19 +212,19 @@ def _calibration_notes(problem: Problem) -> tuple[str, ...]:
     return (f"{note}; it was fitted on {fitted}, which are not the inputs of this plan",)
 
 
-def _attention_note(traits: Physics) -> str:
-    masks = "dropout masks are kept" if traits.dropout else "no dropout masks are kept"
-    return f"attention is causal and {ATTENTION_WORDS[traits.attention]}; {masks}"
+def _attention_note(physics: Physics) -> str:
+    masks = "dropout masks are kept" if physics.dropout else "no dropout masks are kept"
+    return f"attention is causal and {ATTENTION_WORDS[physics.attention]}; {masks}"
 
 
-def _memory_notes(problem: Problem, software: Software, traits: Physics) -> tuple[str, ...]:
+def _memory_notes(problem: Problem, software: Software, physics: Physics) -> tuple[str, ...]:
     """What the margin should be where measured runs of the back-end spread more than those of a tuned one."""
-    wanted = traits.safe_margin_fraction
-    if traits.memory_spread <= TUNED.memory_spread or problem.constraints.memory_margin_fraction >= wanted:
+    wanted = physics.safe_margin_fraction
+    if physics.memory_spread <= TUNED.memory_spread or problem.constraints.memory_margin_fraction >= wanted:
         return ()
     return (
-        f"memory of measured {software.backend.title} runs spreads by {traits.memory_spread:.1%} around the prediction:"
-        f" --memory-margin {wanted:.3g} keeps three times that free",
+        f"memory of measured {software.backend.title} runs spreads by {physics.memory_spread:.1%} around the"
+        f" prediction: --memory-margin {wanted:.3g} keeps three times that free",
     )
 
 

@@ -1,0 +1,29 @@
+"""How does Accelerate 1.15.0 behave around the models that our script builds?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.backends.hugging_face.physics import TRANSFORMERS
+
+ACCELERATE = replace(
+    TRANSFORMERS,
+    name="accelerate",
+    time_spread=0.127,
+    studied_devices=8,
+    summary="Accelerate 1.15.0: FSDP2 around Hugging Face models",
+    fp32_shards=True,
+    regathers_zero2=True,
+)
+"""FSDP2 of fp32 parameters (accelerate 1.15.0, utils/fsdp_utils.py:768-885); without resharding after the forward pass
+parameters are still dropped after each backward pass (torch 2.13.0, _fsdp_param_group.py:607-638).
+``Accelerator.accumulate`` would keep whole gradients until the last micro-batch (accelerator.py:1166-1171); our script
+asks for a reduction of each (sync_each_batch, accelerator.py:1285-1293), so they are ZeRO-2 and 3.  Its plans through
+DeepSpeed are ``DEEPSPEED``'s.
+
+Nothing is fitted.  ``time_spread``: published runs of Hugging Face trainers on one to eight A100
+(foundation-model-stack/fms-acceleration@876e2ed6f: transformers 4.48, FSDP, full and LoRA).  Fit part, Mistral 7B, 69
+rows: median predicted over measured 1.06, median error 6 %, 90th percentile 15.7 % on one device and 13.3 % on several.
+Held part: Llama 3 8B, 58 rows, 1.06, 7 %, 12-15 %; VectorInstitute/vectorlm, 18 rows, 1.06, 6 % (7 % with compiled
+FSDP's traits).  A mixture of experts (PowerLM 3B, 14 rows) is at 0.81, with twice and more in single rows: experts are
+*not studied*."""

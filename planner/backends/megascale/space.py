@@ -1,0 +1,30 @@
+"""Which strategies can MegaScale run?
+
+arXiv 2402.15627, section 3: tensor parallelism with sequence parallelism, 1F1B and interleaved pipelines, ZeRO-2 over
+the data-parallel ranks; its runs are dense models without context parallelism (table 2).  What the paper does not name
+is left as in Megatron-LM of its time.
+"""
+
+from __future__ import annotations
+
+from planner.backends.backend import Space
+from planner.backends.rules.columns import Columns
+from planner.backends.rules.rule import RuleTable
+
+SPACE = Space(
+    columns=Columns(
+        schedules=("1f1b", "interleaved"),
+        cp_kinds=(),
+        zero_stages=(0, 1, 2),
+        zero_stages_with_pipeline=(0, 1, 2),
+        hybrid_sharding=False,
+        group_factors=(1,),
+        expert_parallel=False,
+        expert_tensor_parallel=False,
+        optimizer_offload=False,
+        activation_offload=False,
+        overlap_ep=(False,),
+        uniform_recompute=True,
+    ),
+    rules=RuleTable("megascale", (), ()),
+)

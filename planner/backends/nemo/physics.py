@@ -1,0 +1,17 @@
+"""How does a NeMo performance recipe behave?"""
+
+from __future__ import annotations
+
+from planner.physics.physics import Physics
+
+NEMO = Physics(
+    name="nemo",
+    time_spread=0.095,
+    studied_devices=2048,
+    summary="a NeMo performance recipe: tuned Megatron-Core with DeepEP dispatch",
+    dispatch="node",
+    overlaps_latent_tp=False,
+    overlaps_tp_beside_ep=False,
+)
+"""Experts' tokens go through DeepEP or HybridEP (flex dispatcher), once a node and device.  Overlap as in
+``MEGATRON_CORE``."""

@@ -1,0 +1,43 @@
+"""How does torchtitan behave, eager and as our files run it?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.backends.pytorch_fsdp.physics import EAGER, PYTORCH_FSDP
+
+TORCHTITAN = replace(
+    PYTORCH_FSDP,
+    name="torchtitan",
+    time_spread=0.12,
+    studied_devices=128,
+    summary="torchtitan, eager FSDP2",
+    attention="flash2",
+    unfused=EAGER,
+    kept_logit_bytes=4.0,
+    passing_logit_bytes=8.0,
+    pipeline_keeps_whole=True,
+    pipeline_reduces_last=True,
+    regathers_zero2=True,
+)
+"""Eager unless it is compiled; scaled_dot_product_attention picks FlashAttention-2.
+Under a pipeline its default is not to reshard after the forward pass (torchtitan 0.3.0, distributed/fsdp.py:69-72);
+torch's stages switch gradient synchronisation off for every backward pass and reduce in an action of its own behind
+the stage's last one, which the compute stream waits for (torch 2.13.0, distributed/pipelining/stage.py:844-847 and
+1164-1191, schedules.py:1254-1282).  Accumulated gradients are whole, in the dtype of the reduction
+(distributed/fsdp/_fully_shard/_fsdp_param.py:802-813).  Schedules of more than three chunks a rank drop and gather
+chunks again (schedules.py:1285-1364, max_active_stages): not modelled.
+Without a pipeline every micro-batch reduces its gradients and drops its parameters (trainer.py:885, no switch is set).
+Plain cross-entropy over fp32 logits: the kept log-softmax, the gradient of the loss and that of the softmax, three
+fp32 tensors at the head's backward (torchtitan, components/loss.py)."""
+TORCHTITAN_COMPILED = replace(
+    TORCHTITAN,
+    name="torchtitan-compiled",
+    time_spread=None,
+    studied_devices=0,
+    summary="torchtitan 0.3.0 as we emit it: compiled layers and loss, FSDP2",
+    unfused=frozenset(),
+)
+"""Our files compile model and loss (``planner.backends.torchtitan.values``, compiling) and choose FlexAttention, which
+the compiler makes a kernel of; its rate is taken as FlashAttention-2's.  Times and what the compiler keeps: *not
+studied*; logits as in the eager loss."""

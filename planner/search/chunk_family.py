@@ -1,0 +1,90 @@
+"""How may layers be dealt to several chunks a device?  The declared family, and what its members put on a device.
+
+Shape letters: F members, C chunks, P stages, K numbers of relieved layers, N layer kinds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.search.layer_spans import Kinds, running_kinds
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+END_RELIEF = 3
+
+
+@lru_cache(maxsize=1024)
+def chunk_family(layers: int, chunks: int) -> tuple[tuple[int, ...], ...]:
+    """Declared layouts of several chunks a device: near-even, ends up to END_RELIEF shorter."""
+    found: dict[tuple[int, ...], None] = {}
+    for less_first in range(END_RELIEF + 1):
+        for less_last in range(END_RELIEF + 1):
+            base, rest = divmod(layers + less_first + less_last, chunks)
+            for front in (False, True):
+                sizes = [base + (index < rest if front else index >= chunks - rest) for index in range(chunks)]
+                sizes[0] -= less_first
+                sizes[-1] -= less_last
+                if min(sizes) >= 1:
+                    found[tuple(sizes)] = None
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyLayers:
+    """Layers of each kind on the devices: ``first`` [K + 1, F, P, N] counts the first k layers of every chunk.
+
+    ``held`` [F, P, N] counts all of them; ``longest`` [F]: layers of the longest chunk.
+    """
+
+    first: Array
+    held: Array
+    longest: Ints
+
+
+@lru_cache(maxsize=1024)
+def family_layers(
+    kinds: Kinds, number: int, family: tuple[tuple[int, ...], ...], stages: tuple[int, ...]
+) -> FamilyLayers:
+    """The members ``family`` (layers of every chunk), chunk c on stage ``stages[c]``."""
+    sizes = np.array(family, dtype=np.int64)
+    starts = np.cumsum(sizes, axis=1) - sizes
+    owner = np.zeros((len(stages), max(stages) + 1))
+    owner[np.arange(len(stages)), stages] = 1.0
+    running, most = running_kinds(kinds, number), int(sizes.max())
+    relieved = np.minimum(np.arange(most + 1)[:, None, None], sizes)
+    chunks = running[starts + relieved] - running[starts]
+    first = np.einsum("kfcn,cp->kfpn", chunks.astype(np.float64), owner)
+    return FamilyLayers(first, first[most], sizes.max(axis=1))
+
+
+@lru_cache(maxsize=4096)
+def fullest_holds(kinds: Kinds, kind: int, pp: int, vpp: int, *, v_placed: bool) -> float:
+    """Fewest layers of one kind that the device with most of them holds, over every dealing that the search knows.
+
+    Infinity where there is none.
+    """
+    if vpp == 1:
+        return float(-(-kinds.count(kind) // pp))
+    family = chunk_family(len(kinds), pp * vpp)
+    if not family:
+        return math.inf
+    stops = np.cumsum(np.array(family), axis=1)
+    before = np.concatenate([[0], np.cumsum(np.array(kinds) == kind)])
+    chunks = np.diff(before[stops], axis=1, prepend=0)
+    order = np.argsort(chunk_stages(pp, vpp, v_placed=v_placed), kind="stable")
+    held = chunks[:, order].reshape(len(family), pp, vpp).sum(axis=2)
+    return float(held.max(axis=1).min())
+
+
+def chunk_stages(pp: int, vpp: int, *, v_placed: bool) -> tuple[int, ...]:
+    """Stage of every chunk along the model, round and round or there and back."""
+    if v_placed:
+        return (*range(pp), *reversed(range(pp)))
+    return tuple(range(pp)) * vpp

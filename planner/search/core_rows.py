@@ -1,0 +1,42 @@
+"""What does the time of a layer depend on?  The columns of a core, and its strategy on the plainest schedule."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.strategy_rows import StrategyRows
+
+CORE_COLUMNS = (
+    "tp",
+    "cp",
+    "pp",
+    "dp",
+    "ep",
+    "etp",
+    "micro_batch_size",
+    "num_microbatches",
+    "sp",
+    "ring",
+    "overlap_tp",
+    "overlap_ep",
+)
+
+
+def core_rows(columns: NDArray[np.int64]) -> StrategyRows:
+    """Rows of ``CORE_COLUMNS`` as strategies on the plainest schedule."""
+    named = dict(zip(CORE_COLUMNS, columns.T, strict=True))
+    zeros = np.zeros(len(columns), dtype=np.int64)
+    return StrategyRows(
+        **named,
+        vpp=zeros + 1,
+        group=zeros,
+        schedule=zeros,
+        pp_inner=zeros,
+        dp_replicate=zeros + 1,
+        zero=zeros,
+        relief=zeros,
+        optimizer_offload=zeros,
+        overlap_grad=zeros + 1,
+        overlap_param=zeros + 1,
+    )

@@ -1,0 +1,99 @@
+"""Which of the leaves that look fast enough are so once their layers are dealt as the back-end deals them?
+
+The bounds of ``planner.search.memory_bound`` let every stage relieve the part of a layer that memory forces, and deal
+layers of the most frequent kind alone.  A back-end may deal the declared family only, or relieve the same number of
+layers in every chunk.  Bounds that know it (``family_bound``, ``line_bound``) cost more, so they are computed as far as
+the leaves are looked at: blocks of leaves in the order in which they are solved, ever larger ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.search.bound import ROUNDING, Schedules
+from planner.search.family_bound import FamilyBound
+from planner.search.leaves import Leaves
+from planner.search.line_bound import LineBound
+from planner.search.row_context import take
+from planner.search.split_terms import SplitRules
+from planner.strategy_rows import first_of_each, v_placed
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FIRST_BLOCK = 64
+MOST_LEAVES = 4096
+"""Leaves bounded at a time, from the first block to the largest: a good incumbent may end the search before it."""
+
+
+class DealtBounds:
+    """Bounds of the leaves under the rules of a back-end, in the order of ``leaves.order``.
+
+    ``worth_s`` says below which bound a leaf is of use at the moment; it only falls.
+    """
+
+    def __init__(self, leaves: Leaves, rules: SplitRules, worth_s: Callable[[], float]) -> None:
+        self._leaves, self._rules, self._worth_s = leaves, rules, worth_s
+        self._known, self._size = np.zeros(0), FIRST_BLOCK
+
+    def step_s(self, position: int) -> float:
+        """Lower bound of the leaf at ``position``, asked for in order; not to be relied on where it is of no use."""
+        if position >= len(self._known):
+            self._look_at(self._leaves.order[position : position + self._size])
+            self._size = min(4 * self._size, MOST_LEAVES)
+        return float(self._known[position])
+
+    @property
+    def known_s(self) -> Array:
+        """The bounds found so far, in order."""
+        return self._known
+
+    def _look_at(self, block: Ints) -> None:
+        worth_s = self._worth_s()
+        block = block[self._leaves.bounds[block] < worth_s]
+        self._known = np.concatenate([self._known, self.bounds_s(block, worth_s)])
+
+    def bounds_s(self, index: Ints, cutoff_s: float) -> Array:
+        """Bounds of the leaves ``index``; not to be relied on from ``cutoff_s`` up."""
+        bounds = self._leaves.bounds[index]
+        if self._rules.even or len(index) == 0:
+            return bounds
+        if self._rules.uniform:
+            bounds = np.maximum(bounds, self._wholly_relieved_s(index))
+        left = np.flatnonzero(bounds < cutoff_s)
+        bounds[left] = np.maximum(bounds[left], self._dealt_s(index[left], cutoff_s))
+        return bounds
+
+    def _wholly_relieved_s(self, index: Ints) -> Array:
+        """Bound that ignores memory, with all that relieving every layer takes where the back-end relieves them all."""
+        relief, at = np.divmod(index, len(self._leaves.terms.rows))
+        code, terms, reliefs = (
+            np.array(self._leaves.reliefs)[relief],
+            self._leaves.terms,
+            self._leaves.terms.costs.reliefs,
+        )
+        all_of_them = np.array([self._rules.whole or each.recompute != "full" for each in reliefs])[code]
+        relief_s = self._leaves.table.layers.relief_s[code, terms.cost.key[at]] * all_of_them[:, None]
+        bounds = terms.loose_under_s(Schedules.of(terms.rows, at), at, relief_s) * (1.0 - ROUNDING)
+        return np.asarray(bounds)
+
+    def _dealt_s(self, index: Ints, cutoff_s: float) -> Array:
+        """Bounds that know the dealings: [len(index)]; zero where nothing more is known."""
+        leaves, bounds = self._leaves, np.zeros(len(index))
+        if len(index) == 0:
+            return bounds
+        rows, cost = leaves.written_out(index)
+        tail_s = leaves.terms.tail_s[index % len(leaves.terms.rows)]
+        alike, kind = first_of_each([rows.pp, rows.vpp, v_placed(rows).astype(np.int64)])
+        for group in range(len(alike)):
+            at = np.flatnonzero(kind == group)
+            several = int(rows.vpp[at[0]]) > 1
+            if not several and not self._rules.uniform:
+                continue
+            bound = FamilyBound if several else LineBound
+            own = bound(leaves.terms.costs, self._rules, rows.take(at), take(cost, at), tail_s[at])
+            bounds[at] = own.step_s(cutoff_s)
+        return bounds

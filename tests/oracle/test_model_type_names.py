@@ -1,0 +1,18 @@
+"""Is no architecture that transformers knows taken for a typing slip of one that we read?"""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.model.hf_config.registry import supported_model_types
+from profiles.spelling import nearest_name, typing_slip
+
+auto = pytest.importorskip("transformers.models.auto.configuration_auto", reason="transformers is not installed")
+
+
+def test_no_other_architecture_gets_a_suggestion() -> None:
+    known = supported_model_types()
+    others = [name for name in auto.CONFIG_MAPPING_NAMES if name not in known]
+    # Names that are near, without being slips, are among them.
+    assert sum(nearest_name(name, known) is not None for name in others) >= 50
+    assert [name for name in others if typing_slip(name, known)] == []

@@ -1,0 +1,154 @@
+"""Are bounds that know how a back-end deals layers bounds?  Against the exact search, leaf by leaf."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from planner.backends.asked import problem_hardware
+from planner.candidate import Candidate
+from planner.problem import Problem
+from planner.search.branch import Search
+from planner.search.dealt_bounds import DealtBounds
+from planner.search.leaves import Leaves
+from planner.search.line_split import _best_line
+from planner.search.memory_bound import relief_bounds_s
+from planner.search.options import SearchOptions
+from planner.search.row_context import RowContext, row_context
+from planner.search.setups import shardings_by_setup
+from planner.search.split import best_split
+from tests.search_problems import Size, random_problem
+
+BACKENDS = ("unrestricted", "megatron", "torchtitan")
+DEEP = Size(max_devices=16, max_layers=14, max_batch=16, narrowings=1)
+LEAVES = 60
+ROUNDING = 1 + 1e-12
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some leaves of a problem, their bounds, and what the exact search says of each."""
+
+    search: Search
+    leaves: Leaves
+    index: NDArray[np.int64]
+    contexts: list[RowContext]
+    solved: list[Candidate | None]
+
+    def bounds_s(self, cutoff_s: float = np.inf) -> NDArray[np.float64]:
+        """Bounds as the search computes them."""
+        return DealtBounds(self.leaves, self.search.rules, lambda: cutoff_s).bounds_s(self.index, cutoff_s)
+
+    def steps_s(self) -> NDArray[np.float64]:
+        """Exact step times; infinity where nothing fits."""
+        return np.array([np.inf if one is None else one.step_time_s for one in self.solved])
+
+
+def _sample(problem: Problem, seed: int) -> Sample | None:
+    search = Search(problem, problem_hardware(problem), SearchOptions(top_k=0))
+    cores = search.space.cores
+    if len(cores) == 0:
+        return None
+    table, key = search.costs.keyed(cores)
+    layouts, key = search.space.layouts(cores, key)
+    shared = shardings_by_setup(search.costs, search.space, layouts, (table, key), None) if len(layouts) else None
+    if shared is None:
+        return None
+    at = shared.promising(np.inf, search.rules.limit_bytes)
+    if len(at) == 0:
+        return None
+    terms, reliefs = shared.bound_terms(at), search.space.relief_codes
+    leaves = Leaves(terms, reliefs, table, relief_bounds_s(terms, table.layers, reliefs, search.limits), at)
+    draw = random.Random(seed)
+    index = np.array(draw.sample(leaves.order.tolist(), min(LEAVES, len(leaves.order))), dtype=np.int64)
+    contexts = [row_context(search.costs, table, *leaves.leaf(one)) for one in index.tolist()]
+    return Sample(search, leaves, index, contexts, [best_split(context, search.rules) for context in contexts])
+
+
+def _samples(backend: str, seeds: range) -> list[Sample]:
+    found = []
+    for seed in seeds:
+        sample = _sample(random_problem(seed, DEEP, backend), seed)
+        if sample is not None:
+            found.append(sample)
+    assert len(found) > len(seeds) // 3
+    return found
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_leaf_is_faster_than_its_bound(backend: str) -> None:
+    finite = 0
+    for sample in _samples(backend, range(4000, 4014)):
+        steps_s = sample.steps_s()
+        assert (sample.bounds_s() <= steps_s * ROUNDING).all()
+        finite += int(np.isfinite(steps_s).sum())
+    assert finite > 100
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_several_chunks_are_bounded_by_their_very_step_time(backend: str) -> None:
+    several = 0
+    for sample in _samples(backend, range(4020, 4034)):
+        chunks = np.array([context.strategy.vpp for context in sample.contexts]) > 1
+        bounds_s, steps_s = sample.bounds_s()[chunks], sample.steps_s()[chunks]
+        assert np.array_equal(np.isinf(bounds_s), np.isinf(steps_s))
+        fits = np.isfinite(steps_s)
+        assert bounds_s[fits] == pytest.approx(steps_s[fits], rel=1e-11)
+        several += int(fits.sum())
+    assert several > 20
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_cutoff_rules_out_only_what_is_not_faster(backend: str) -> None:
+    for sample in _samples(backend, range(4040, 4050)):
+        steps_s = sample.steps_s()
+        fits = np.isfinite(steps_s)
+        for cutoff_s in np.quantile(steps_s[fits], [0.1, 0.5, 0.9]) if fits.any() else []:
+            bounds_s = sample.bounds_s(float(cutoff_s))
+            faster = steps_s < cutoff_s / ROUNDING
+            assert (bounds_s[faster] <= steps_s[faster] * ROUNDING).all()
+
+
+def test_numbers_of_relieved_layers_left_out_are_not_faster() -> None:
+    """A back-end with one number for every chunk: the exact search solves few numbers; here each one is solved."""
+    compared = 0
+    for sample in _samples("megatron", range(4060, 4080)):
+        for context, solved in zip(sample.contexts, sample.solved, strict=True):
+            if context.strategy.vpp > 1 or context.strategy.recompute != "full":
+                continue
+            layers = context.costs.model.num_layers
+            each = [_best_line(context, sample.search.rules, np.inf, count) for count in range(layers + 1)]
+            best_s = min((one.step_time_s for one in each if one is not None), default=np.inf)
+            assert (np.inf if solved is None else solved.step_time_s) == pytest.approx(best_s, rel=1e-12)
+            compared += np.isfinite(best_s)
+    assert compared > 20
+
+
+class WithoutLooking(Search):
+    """The search that does not look ahead."""
+
+    def _look_ahead(self, cores: object, cutoff_s: float) -> None:
+        self._ahead = None
+
+
+def test_looking_ahead_changes_no_plan() -> None:
+    """Only a search that is not over after its first layouts looks ahead: some of these do."""
+    looked = 0
+    for seed in range(4100, 4112):
+        narrow = Size(max_devices=16, max_layers=12, max_batch=16, narrowings=0)
+        problem = random_problem(seed, narrow, BACKENDS[seed % 2])
+        hardware = problem_hardware(problem)
+        search, plain = (kind(problem, hardware, SearchOptions(top_k=0)) for kind in (Search, WithoutLooking))
+        one, other = search.run().best, plain.run().best
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert (one.step_time_s, one.strategy, one.split) == (other.step_time_s, other.strategy, other.split)
+        if search._surely is not None:
+            assert one is not None
+            assert search._surely.step_time_s >= one.step_time_s
+            looked += 1
+    assert looked > 0
