@@ -15,6 +15,8 @@ from tests.training_logs import megatron_log
 SMALL = ("--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--devices", "8")
 WORK = ("--global-batch-size", "32", "--sequence-length", "4096")
 STRATEGY = ("--strategy", "tp=8,mbs=1", "-o", "json")
+TUNED = ("--backend", "unrestricted")
+"""The back-end with the physics that runs are predicted under whose rows name no software."""
 
 
 def ok(ran: Ran) -> Any:
@@ -52,7 +54,7 @@ def slow_runs(tmp_path: Path) -> str:
 
 
 def test_calibrate_then_estimate_changes_the_step_time_by_the_factor(slow_runs: str, tmp_path: Path) -> None:
-    plain = estimated()
+    plain = estimated(*TUNED)
     out = tmp_path / "slow.json"
     (found,) = ok(calibrate(slow_runs, "--out", str(out)))["calibrations"]
     factor = found["factors"]["compute"]["value"]
@@ -60,26 +62,23 @@ def test_calibrate_then_estimate_changes_the_step_time_by_the_factor(slow_runs: 
     assert found["factors"]["compute"]["unit"] == "ratio"
     assert found["time"]["before"]["median"] == pytest.approx(1 - 1 / 1.6, rel=1e-6)
     assert found["time"]["after_leave_one_out"]["median"] < 0.02
-    assert estimated() == plain, "a stored calibration was applied without being asked for"
-    corrected = estimated("--backend", "megatron", "--calibration", str(out))
+    assert estimated(*TUNED) == plain, "a stored calibration was applied without being asked for"
+    corrected = estimated(*TUNED, "--calibration", str(out))
     assert corrected["breakdown_s"]["compute"] == pytest.approx(factor * plain["breakdown_s"]["compute"], rel=1e-9)
     assert corrected["breakdown_s"]["tp"] == pytest.approx(plain["breakdown_s"]["tp"], rel=0.05)
     assert corrected["step_time_s"] > plain["step_time_s"]
     assert any(found["calibration_id"][:12] in note for note in corrected["assumptions"])
     assert corrected["provenance"]["calibration"]["factors"] == {"compute": factor}
     assert corrected["problem_id"] != plain["problem_id"]
-    assert (
-        estimated("--backend", "megatron", "--calibration", found["calibration_id"][:12])["plan_id"]
-        == corrected["plan_id"]
-    )
+    assert estimated(*TUNED, "--calibration", found["calibration_id"][:12])["plan_id"] == corrected["plan_id"]
 
 
 def test_a_plan_uses_it_and_says_so(slow_runs: str) -> None:
     (found,) = ok(calibrate(slow_runs))["calibrations"]
-    words = ("plan", *SMALL, *WORK, "--no-store", "-q", "-o", "json")
+    words = ("plan", *SMALL, *WORK, *TUNED, "--no-store", "-q", "-o", "json")
     plain, corrected = (
         ok(run_here(*words)),
-        ok(run_here(*words, "--backend", "megatron", "--calibration", found["calibration_id"])),
+        ok(run_here(*words, "--calibration", found["calibration_id"])),
     )
     assert corrected["step_time_s"] > plain["step_time_s"]
     assert corrected["lower_bound_s"] <= corrected["step_time_s"]
@@ -106,7 +105,7 @@ def test_another_device_is_refused(slow_runs: str, tmp_path: Path) -> None:
     ok(calibrate(slow_runs, "--out", out))
     ran = run_here(
         "estimate", "--model", "llama-3.1-8b", "--cluster", "dgx-a100-80g", "-n", "8", *WORK, *STRATEGY,
-        "--backend", "megatron", "--calibration", out,
+        *TUNED, "--calibration", out,
     )  # fmt: skip
     assert ran.exit_code == 4
     assert "h100-sxm5-80gb" in ran.error()["what"]
@@ -118,30 +117,26 @@ def test_a_factor_out_of_range_in_a_file_is_refused(slow_runs: str, tmp_path: Pa
     data = json.loads(out.read_text())
     data["factors"]["communication"] = 100
     out.write_text(json.dumps(data))
-    ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, "--backend", "megatron", "--calibration", str(out))
+    ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, *TUNED, "--calibration", str(out))
     assert ran.exit_code == 2
     assert "communication" in ran.stderr
 
 
-def test_a_calibration_belongs_to_the_framework_whose_predictions_it_corrects(slow_runs: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["megatron", "nanotron"])
+def test_a_calibration_belongs_to_the_physics_whose_predictions_it_corrects(
+    slow_runs: str, tmp_path: Path, name: str
+) -> None:
     out = tmp_path / "c.json"
     ok(calibrate(slow_runs, "--out", str(out)))
-    ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, "--calibration", str(out), "--backend", "nanotron")
+    ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, "--calibration", str(out), "--backend", name)
     assert ran.exit_code == 4
     assert "physics tuned" in ran.stderr
-    assert "add --backend" in ran.stderr
+    assert "add --backend unrestricted" in ran.stderr
 
 
 def test_an_unknown_calibration_is_not_found() -> None:
-    assert (
-        run_here("estimate", *SMALL, *WORK, *STRATEGY, "--backend", "megatron", "--calibration", "abc").exit_code == 3
-    )
-    assert (
-        run_here(
-            "estimate", *SMALL, *WORK, *STRATEGY, "--backend", "megatron", "--calibration", "no/such.json"
-        ).exit_code
-        == 3
-    )
+    assert run_here("estimate", *SMALL, *WORK, *STRATEGY, *TUNED, "--calibration", "abc").exit_code == 3
+    assert run_here("estimate", *SMALL, *WORK, *STRATEGY, *TUNED, "--calibration", "no/such.json").exit_code == 3
 
 
 def test_a_megatron_log_calibrates_with_model_and_cluster(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ INTERLEAVED = Strategy(
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     worker_or_skip("megatron-core")
-    return write_emission(emit(make_plan(INTERLEAVED), "torchrun"), tmp_path / "out")
+    return write_emission(emit(make_plan(INTERLEAVED, backend="megatron"), "torchrun"), tmp_path / "out")
 
 
 def edit(folder: Path, name: str, old: str, new: str) -> None:

@@ -89,7 +89,7 @@ def test_an_allocation_gets_launch_files_once(address: str, database: str, quest
     folder = tmp_path / "plan"
     manifest = read_manifest(folder)
     assert changed_files(folder, manifest) == ()
-    assert (manifest["launcher"], manifest["target"]) == ("slurm", "megatron")
+    assert (manifest["launcher"], manifest["backend"]) == ("slurm", "megatron")
     assert "#SBATCH --nodes=2" in (folder / "job.sbatch").read_text()
     with open_store(database) as store:
         assert store.get_plan(first.stdout.strip()).chosen().world_size == 16

@@ -38,8 +38,8 @@ def test_a_tiny_run_on_the_cpu_writes_predictions_beside_measurements(tmp_path: 
         measured = row["measured"]
         assert 0 < measured["fastest_s"] <= measured["step_time_s"] <= measured["slowest_s"]
         assert measured["allocated_bytes"] is None
-        assert {"tuned", "torchtitan"} == set(row["predicted"])
-    kept = [row["predicted"]["tuned"]["memory"]["activations"] for row in document["rows"]]
+        assert {"unrestricted", "torchtitan"} == set(row["predicted"])
+    kept = [row["predicted"]["unrestricted"]["memory"]["activations"] for row in document["rows"]]
     assert kept[0] > kept[1] > kept[2]
     page = out.with_suffix(".md").read_text(encoding="utf-8")
     assert "Not a measurement of a GPU" in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 
 import pytest
 from hypothesis import given
@@ -98,7 +99,9 @@ def test_reading_back_gives_the_emitted_plan() -> None:
 )
 def test_every_plan_of_the_space_comes_back(model: str, cluster: str, devices: int, gradients: str) -> None:
     asked = question(model, cluster, devices, gradient_dtype=gradients)
-    found = [assert_comes_back(plan) for plan in plans_of_the_space(asked, "deepspeed", seed=devices, wanted=10)]
+    # Of 400 strategies of DeepSeek-V2 rules refuse 290 and memory 100, so one seed may find fewer than ten plans.
+    drawn = (plans_of_the_space(asked, "deepspeed", seed=seed, wanted=10) for seed in (devices, devices + 1))
+    found = [assert_comes_back(plan) for plan in islice(chain.from_iterable(drawn), 10)]
     assert len(found) == 10
 
 

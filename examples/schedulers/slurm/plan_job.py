@@ -1,7 +1,7 @@
 """Ask the planning service for a Slurm job: how many nodes is it worth, and how does it run on those it got?
 
     plan_job.py nodes  QUESTION.json --nodes 1-16 [--least-efficiency 0.8 | --fewest]
-    plan_job.py launch QUESTION.json --out DIR [--target megatron]
+    plan_job.py launch QUESTION.json --out DIR
 
 ``nodes`` answers before the job is queued (``job_submit.lua`` and ``submit.sh`` call it): one number on stdout.
 ``launch`` answers inside the allocation (``train.sbatch`` calls it): the launch files for exactly these nodes.
@@ -23,7 +23,7 @@ from api.client import Client
 from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
 from planner.throughput.choice import fewest_devices, most_devices
 
-SAME_FOR_A_CURVE = ("model", "cluster", "workload", "constraints", "profile", "framework")
+SAME_FOR_A_CURVE = ("model", "cluster", "workload", "constraints", "profile")
 MOST_COUNTS = 64
 
 
@@ -51,7 +51,6 @@ def parser() -> argparse.ArgumentParser:
     nodes.set_defaults(run=choose_nodes)
     launch = commands.add_parser("launch", help="launch files for the nodes of this allocation")
     launch.add_argument("--out", type=Path, required=True)
-    launch.add_argument("--target", default="megatron")
     launch.add_argument("--nodes", type=int, default=int(os.environ.get("SLURM_JOB_NUM_NODES", "0")))
     launch.add_argument("--job", default=os.environ.get("SLURM_JOB_ID", ""))
     launch.add_argument("--restart", type=int, default=int(os.environ.get("SLURM_RESTART_COUNT", "0")))
@@ -94,7 +93,7 @@ def launch_files(client: Client, asked: argparse.Namespace) -> str:
     question = {**read_question(asked.question), "devices": asked.nodes * asked.devices_per_node}
     # A requeued job may have other nodes: another start is another request.
     plan = client.put_request(f"slurm-{asked.job}-{asked.restart}", question)
-    client.write_emission(plan.plan_id, asked.target, asked.out, launcher="slurm")
+    client.write_emission(plan.plan_id, asked.out, launcher="slurm")
     return plan.plan_id
 
 
