@@ -8,6 +8,9 @@ import { Headline } from "./plan/Headline";
 import styles from "./plan/Plan.module.css";
 import { TABS, useTabNavigation } from "./plan/tabs";
 
+/** As high as the headline is, which breaks into more lines where there is less room: what stands below stays there. */
+const HEADLINE_HEIGHT = "max(238px, 812px - 35vw)";
+
 /** One plan: its headline, and the tab that looks closer. */
 export function PlanScreen() {
   const { planId } = useParams({ from: "/plans/$planId" });
@@ -24,7 +27,11 @@ export function PlanScreen() {
   if (plan.error) return <ProblemNotice error={plan.error} onRetry={() => void plan.refetch()} />;
   return (
     <div className={styles.screen}>
-      {plan.data ? <Headline plan={plan.data} /> : <Loading label="plan" height={168} lines={4} />}
+      {plan.data ? (
+        <Headline plan={plan.data} />
+      ) : (
+        <Loading label="plan" height={HEADLINE_HEIGHT} lines={4} />
+      )}
       <nav className={styles.tabs} aria-label="Views of the plan">
         <ul>
           {TABS.map((tab) => (

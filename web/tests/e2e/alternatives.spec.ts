@@ -74,7 +74,18 @@ test("columns sort, and the order is in the address", async ({ page }) => {
     "ascending",
   );
   await page.getByRole("button", { name: /Peak memory/ }).click();
-  await expect(page.getByRole("rowheader").first()).toHaveText(/looped_bfs/);
+  await expect(page.getByRole("columnheader", { name: /Peak memory/ })).toHaveAttribute(
+    "aria-sort",
+    "descending",
+  );
+  const memory = await page
+    .getByRole("columnheader")
+    .evaluateAll((heads) => heads.findIndex((each) => each.textContent?.startsWith("Peak memory")));
+  const cells = await page.locator(`tbody tr > :nth-child(${memory + 1})`).allTextContents();
+  const known = cells.map(Number.parseFloat).filter(Number.isFinite);
+  expect(known.length).toBeGreaterThan(2);
+  expect(known).toEqual([...known].sort((a, b) => b - a));
+  expect(known.at(0)).toBeGreaterThan(known.at(-1) ?? 0);
 });
 
 test("two pinned choices are solved and compared; back comes back", async ({ page }) => {

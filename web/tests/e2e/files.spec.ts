@@ -39,7 +39,7 @@ test("another back-end plans there, and what that costs is told part by part", a
   await backend.selectOption({ label: "native PyTorch 2.13.0" });
   await expect(page).toHaveURL(/backend=native/);
   const there = page.getByRole("region", { name: "The plan of native 2.13.0" });
-  await expect(there.getByText(/more time a step/)).toBeVisible();
+  await expect(there.getByText(/The same question, planned there: .* against this plan\./)).toBeVisible();
   await expect(there.getByRole("img", { name: /^From this plan to native 2\.13\.0: \+/ })).toBeVisible();
   await expectAccessible(page);
   await there.getByRole("link", { name: "Open that plan" }).click();

@@ -25,16 +25,20 @@ test("with nothing changed the estimate is the plan", async ({ page, request }) 
   await expect(page.getByRole("button", { name: "Solve" })).toBeDisabled();
 });
 
-test("a slider moved by keys shows the API's own number, and dp follows", async ({ page }) => {
+test("a slider moved by keys shows the API's own number, and dp follows", async ({ page, request }) => {
+  const own = (await (await request.get("/v1/plans/dense")).json()).strategy;
+  expect(own.tp).toBe(4);
   await page.goto("/plans/dense/what-if");
   await expect(estimate(page)).toContainText("as the plan");
   const answer = page.waitForResponse((response) => response.url().endsWith("/v1/estimates"));
   await slider(page, "Tensor parallel").focus();
   await page.keyboard.press("ArrowRight");
   const { plan } = await (await answer).json();
-  expect(plan.strategy).toMatchObject({ tp: 8, dp: 2 });
+  // Twice the tensor parallel ranks leave half the replicas, each with twice the micro-batches.
+  const [dp, microbatches] = [own.dp / 2, own.num_microbatches * 2];
+  expect(plan.strategy).toMatchObject({ tp: 8, dp, num_microbatches: microbatches });
   await expect(estimate(page)).toContainText(seconds(plan.step_time_s));
-  await expect(estimate(page)).toContainText("dp 2, 256 micro-batches");
+  await expect(estimate(page)).toContainText(`dp ${dp}, ${microbatches} micro-batches`);
   await expect(box(page, "Tensor parallel")).toHaveValue("8");
   await expect(page).toHaveURL(/tp=8/);
   await page.goBack();

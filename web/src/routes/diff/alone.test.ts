@@ -23,10 +23,11 @@ test("a change that is one move has its own seconds and bytes; others have none"
   expect([...found]).toEqual([["cp", { seconds: 2, bytes: -10 }]]);
 });
 
-test("pins leave seconds comparable, another cluster does not", () => {
+test("pins and back-ends leave seconds comparable, another cluster does not", () => {
   const change = (field: string) => ({ field, a: null, b: 2 });
   const diff = (...fields: string[]) => ({ same_problem: false, problem: fields.map(change) });
   expect(comparable(diff("/constraints/pins/cp"))).toBe(true);
+  expect(comparable(diff("/constraints/pins/cp", "/constraints/backends/0"))).toBe(true);
   expect(comparable(diff("/constraints/pins/cp", "/cluster/pools/0/num_nodes"))).toBe(false);
   expect(comparable({ same_problem: true, problem: [] })).toBe(true);
 });

@@ -11,9 +11,12 @@ export interface Alone {
 
 type Changes = Pick<PlanDiff, "strategy" | "step_time_s" | "peak_memory_bytes">;
 
-/** Whether seconds of both sides answer the same question, but for what one of them holds fast. */
+const STILL_THE_QUESTION = ["/constraints/pins", "/constraints/backends"];
+
+/** Whether seconds of both sides answer the same question, but for what one of them holds fast or which back-ends it asks. */
 export function comparable(diff: Pick<PlanDiff, "same_problem" | "problem">): boolean {
-  return diff.same_problem || diff.problem.every((each) => each.field.startsWith("/constraints/pins"));
+  const still = (field: string) => STILL_THE_QUESTION.some((part) => field.startsWith(part));
+  return diff.same_problem || diff.problem.every((each) => still(each.field));
 }
 
 /** Field -> what it does alone, for changes that are one move of the ledger. */

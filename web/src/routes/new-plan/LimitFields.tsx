@@ -27,12 +27,19 @@ export function LimitFields({ draft, change, findings }: FieldsProps) {
           onChange={(objective) => change({ objective })}
           findings={findings.objective}
         />
-        <BackEndField
-          value={draft.backend}
-          onChange={(backend) => change({ backend })}
-          findings={findings.backend}
+        <TextField
+          label="Price, $ a device-hour"
+          numeric
+          value={draft.price}
+          onChange={(price) => change({ price })}
+          findings={findings.price}
         />
       </div>
+      <BackEndField
+        value={draft.backend}
+        onChange={(backend) => change({ backend })}
+        findings={findings.backend}
+      />
       <div className={styles.pair}>
         <TextField
           label="Pin"
@@ -59,27 +66,28 @@ export function LimitFields({ draft, change, findings }: FieldsProps) {
           findings={findings.margin}
         />
         <TextField
-          label="Price, $ a device-hour"
-          numeric
-          value={draft.price}
-          onChange={(price) => change({ price })}
-          findings={findings.price}
-        />
-      </div>
-      <div className={styles.pair}>
-        <TextField
           label="Longest step, s"
           numeric
           value={draft.maxStep}
           onChange={(maxStep) => change({ maxStep })}
           findings={findings.maxStep}
         />
+      </div>
+      <div className={styles.pair}>
         <TextField
           label="Least tokens/s"
           numeric
           value={draft.minRate}
           onChange={(minRate) => change({ minRate })}
           findings={findings.minRate}
+        />
+        <TextField
+          label="Search at most, s"
+          note="Empty = until the plan is proved best"
+          numeric
+          value={draft.limit}
+          onChange={(limit) => change({ limit })}
+          findings={findings.limit}
         />
       </div>
       <div className={styles.pair}>
@@ -92,14 +100,6 @@ export function LimitFields({ draft, change, findings }: FieldsProps) {
           findings={findings.calibration}
         />
       </div>
-      <TextField
-        label="Search at most, s"
-        note="Empty = until the plan is proved best"
-        numeric
-        value={draft.limit}
-        onChange={(limit) => change({ limit })}
-        findings={findings.limit}
-      />
     </fieldset>
   );
 }

@@ -44,10 +44,11 @@ interface NameProps {
 }
 
 function NameFilter({ label, value, names, onChange }: NameProps) {
+  const id = useId();
   return (
-    <label className={styles.filter}>
-      {label}
-      <select value={value} onChange={(event) => onChange(event.target.value)}>
+    <div className={styles.filter}>
+      <label htmlFor={id}>{label}</label>
+      <select id={id} value={value} onChange={(event) => onChange(event.target.value)}>
         <option value="">all</option>
         {value && !names.some((each) => each.name === value) && <option value={value}>{value}</option>}
         {names.map((each) => (
@@ -56,7 +57,7 @@ function NameFilter({ label, value, names, onChange }: NameProps) {
           </option>
         ))}
       </select>
-    </label>
+    </div>
   );
 }
 

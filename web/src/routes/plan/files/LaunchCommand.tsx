@@ -1,13 +1,12 @@
 import type { Emission, Manifest } from "../../../api/queries/emissions";
 import { CopyButton } from "../../../components/CopyButton";
-import { change, seconds } from "../../../lib/format";
+import { seconds } from "../../../lib/format";
 import styles from "./Files.module.css";
 
 /** How it is started on every node, and how fast its plan is. */
 export function LaunchCommand({ emission }: { emission: Emission }) {
   const manifest = emission.manifest as unknown as Manifest;
   const versions = Object.entries(manifest.versions).filter(([name]) => name !== "meshwright");
-  const slower = emission.slower_by;
   return (
     <section className={styles.launch}>
       <h2>Launch command</h2>
@@ -17,8 +16,7 @@ export function LaunchCommand({ emission }: { emission: Emission }) {
       </div>
       <p>
         {versions.map(([name, version]) => `${name} ${version}`).join(", ")}: {seconds(emission.step_time_s)}{" "}
-        a step
-        {Math.abs(slower) < 5e-5 ? "." : `, ${change(slower)} against this plan.`}
+        a step.
       </p>
       {emission.launch_notes.map((note) => (
         <p key={note}>{note}</p>

@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import type { Emission } from "../../../api/queries/emissions";
 import type { PlanDiff } from "../../../api/queries/variants";
 import { backendWords } from "../../../lib/backends";
+import { change, seconds } from "../../../lib/format";
 import { MemoryChanges } from "../../diff/MemoryChanges";
 import { StrategyChanges } from "../../diff/StrategyChanges";
 import { TimeChanges } from "../../diff/TimeChanges";
@@ -17,7 +18,8 @@ export function PlannedThere({ emission }: { emission: Emission }) {
     <section className={styles.there} aria-label={`The plan of ${there}`}>
       <h2>The files are of another plan: the best one of {there}</h2>
       <p>
-        {diff.summary}{" "}
+        The same question, planned there: {seconds(emission.step_time_s)} a step, {change(emission.slower_by)}{" "}
+        against this plan.{" "}
         <Link to="/plans/$planId" params={{ planId: emission.plan_id }}>
           Open that plan
         </Link>{" "}
