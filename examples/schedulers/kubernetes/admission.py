@@ -36,10 +36,10 @@ from planner.plan import Plan
 from planner.throughput.choice import most_devices
 
 DOMAIN = "meshwright.dev"
-SAME_FOR_A_CURVE = ("model", "cluster", "workload", "constraints", "profile", "framework")
+SAME_FOR_A_CURVE = ("model", "cluster", "workload", "constraints", "profile")
 ANSWER_S = 8.0
 """Longest answer of the service; choosing and planning take half of it each.  webhook.yaml gives us 15 s."""
-REFUSED = frozenset({"document-invalid", "no-feasible-plan", "not-found", "target-refused"})
+REFUSED = frozenset({"document-invalid", "no-feasible-plan", "not-found", "backend-refused"})
 """Errors of the question itself; any other is ours, and no reason to hold a job up."""
 LARGEST_REVIEW_BYTES = 3 * 2**20
 MOST_COUNTS = 64

@@ -25,7 +25,7 @@ from api.client import Client
 from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
 from planner.throughput.choice import most_devices
 
-SAME_FOR_A_CURVE = ("model", "cluster", "workload", "constraints", "profile", "framework")
+SAME_FOR_A_CURVE = ("model", "cluster", "workload", "constraints", "profile")
 MOST_COUNTS = 64
 
 
@@ -81,7 +81,7 @@ def run(client: Client, asked: argparse.Namespace) -> int:
     group = reserved(wanted, per_node, asked.resource, asked.wait)
     try:
         plan = client.plan({**question, "devices": wanted * per_node})
-        client.write_emission(plan.plan_id, asked.target, asked.out, launcher="ray")
+        client.write_emission(plan.plan_id, asked.out, asked.backend, launcher="ray")
         said = {
             "plan_id": plan.plan_id,
             "nodes": wanted,
@@ -104,7 +104,7 @@ def main() -> int:
     words = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     words.add_argument("question", type=Path)
     words.add_argument("--out", type=Path, required=True)
-    words.add_argument("--target", default="megatron")
+    words.add_argument("--backend", default="megatron")
     words.add_argument("--resource", default="GPU")
     words.add_argument("--budget", type=float, default=5.0, help="seconds for the choice of nodes")
     words.add_argument("--wait", type=float, default=600.0, help="seconds to wait for free nodes")

@@ -1,7 +1,7 @@
 """Ask the planning service for a Slurm job: how many nodes is it worth, and how does it run on those it got?
 
     plan_job.py nodes  QUESTION.json --nodes 1-16 [--least-efficiency 0.8 | --fewest]
-    plan_job.py launch QUESTION.json --out DIR [--target megatron]
+    plan_job.py launch QUESTION.json --out DIR [--backend megatron]
 
 ``nodes`` answers before the job is queued (``job_submit.lua`` and ``submit.sh`` call it): one number on stdout.
 ``launch`` answers inside the allocation (``train.sbatch`` calls it): the launch files for exactly these nodes.
@@ -23,7 +23,7 @@ from api.client import Client
 from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
 from planner.throughput.choice import fewest_devices, most_devices
 
-SAME_FOR_A_CURVE = ("model", "cluster", "workload", "constraints", "profile", "framework")
+SAME_FOR_A_CURVE = ("model", "cluster", "workload", "constraints", "profile")
 MOST_COUNTS = 64
 
 
@@ -46,12 +46,12 @@ def parser() -> argparse.ArgumentParser:
     nodes = commands.add_parser("nodes", help="how many nodes the job is worth")
     nodes.add_argument("--nodes", default="1-16", help="from-to, or a list: 1,2,4,8")
     nodes.add_argument("--least-efficiency", type=float, default=0.8, help="of the best tokens/s a device")
-    nodes.add_argument("--fewest", action="store_true", help="the fewest nodes that keep the question's target")
+    nodes.add_argument("--fewest", action="store_true", help="the fewest nodes that keep the question's goal")
     nodes.add_argument("--budget", type=float, default=5.0, help="seconds for the answer")
     nodes.set_defaults(run=choose_nodes)
     launch = commands.add_parser("launch", help="launch files for the nodes of this allocation")
     launch.add_argument("--out", type=Path, required=True)
-    launch.add_argument("--target", default="megatron")
+    launch.add_argument("--backend", default="megatron")
     launch.add_argument("--nodes", type=int, default=int(os.environ.get("SLURM_JOB_NUM_NODES", "0")))
     launch.add_argument("--job", default=os.environ.get("SLURM_JOB_ID", ""))
     launch.add_argument("--restart", type=int, default=int(os.environ.get("SLURM_RESTART_COUNT", "0")))
@@ -78,7 +78,7 @@ def choose_nodes(client: Client, asked: argparse.Namespace) -> str:
     if chosen is None:
         reasons = sorted({point.reason for point in curve.points if point.reason})
         raise NoFeasiblePlan(
-            f"no number of nodes in {asked.nodes} will do: {'; '.join(reasons) or 'the target is missed'}",
+            f"no number of nodes in {asked.nodes} will do: {'; '.join(reasons) or 'the goal is missed'}",
             binding="nodes",
             relaxations=("offer more nodes", "give more time with --budget"),
         )
@@ -94,7 +94,7 @@ def launch_files(client: Client, asked: argparse.Namespace) -> str:
     question = {**read_question(asked.question), "devices": asked.nodes * asked.devices_per_node}
     # A requeued job may have other nodes: another start is another request.
     plan = client.put_request(f"slurm-{asked.job}-{asked.restart}", question)
-    client.write_emission(plan.plan_id, asked.target, asked.out, launcher="slurm")
+    client.write_emission(plan.plan_id, asked.out, asked.backend, launcher="slurm")
     return plan.plan_id
 
 
