@@ -13,6 +13,7 @@ from pydantic import Field
 
 from planner.plan import MemoryBill, Plan, StagePlan
 from planner.problem import Problem
+from planner.step_terms import TERM_WORDS
 from planner.strategy import Strategy
 from profiles.document import Document
 
@@ -99,8 +100,10 @@ def strategy_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[FieldC
 
 
 def term_changes(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[TermChange, ...]:
-    """Every term of either side (absent = 0), in order of appearance."""
-    return tuple(_term(key, a.get(key, 0), b.get(key, 0)) for key in dict.fromkeys([*a, *b]))
+    """Every term of either side (absent = 0), in the order of a report: a plan that was stored has lost its own."""
+    named = {**a, **b}
+    order = [*(key for key in TERM_WORDS if key in named), *(key for key in named if key not in TERM_WORDS)]
+    return tuple(_term(key, a.get(key, 0), b.get(key, 0)) for key in order)
 
 
 def told_fields(names: Sequence[str]) -> tuple[str, ...]:

@@ -127,7 +127,12 @@ def _layouts(problem: Problem, grid: dict[str, int], count: int) -> list[tuple[i
     for name, vpp in itertools.product(space.schedules, (1, *VIRTUAL_STAGES)):
         factors = {"interleaved": space.group_factors, "interleaved_zb": (1,)}.get(name)
         groups = [factor * pp for factor in factors] if factors else [0]
+        if factors and space.derived_group:
+            # torch 2.13.0 distributed/pipelining/schedules.py:2935-2941: so many rounds, all of one size.
+            groups = [count // max(1, count // pp)]
         for group, inner in itertools.product(groups, space.axis_orders):
+            if group and space.derived_group and (count % group or count < pp):
+                continue
             order = "tp-cp-ep-pp-dp" if inner else "tp-cp-ep-dp-pp"
             if inner and (pp == 1 or grid["dp"] == 1):
                 continue

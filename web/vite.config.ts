@@ -12,6 +12,12 @@ export default defineConfig({
     // The Content-Security-Policy allows no data: addresses for scripts and fonts.
     assetsInlineLimit: 0,
     sourcemap: false,
+    rolldownOptions: {
+      output: {
+        // What five screens and more need is one file: packed together it is smaller, and asked for once.
+        codeSplitting: { groups: [{ name: "shared", test: /src.(api|components|lib)./, minShareCount: 5 }] },
+      },
+    },
     reportCompressedSize: false,
   },
   server: {

@@ -21,6 +21,8 @@ from planner.errors import BackEndRefused, NoFeasiblePlan
 from planner.plan import Plan
 from planner.store.records import PlanText
 
+MOST_ALTERNATIVES = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -41,7 +43,9 @@ def wanted_files(service: Service, plan: str, backend: str | None) -> Wanted:
     own = software_of(found)
     wanted = own if backend is None else software(backend)
     files_of(wanted)
-    there = None if wanted == own else PlanRequest(problem=inside(found.problem, wanted))
+    # As many runners-up as the plan at hand was asked with, as far as it shows.
+    top_k = min(len(found.alternatives), MOST_ALTERNATIVES)
+    there = None if wanted == own else PlanRequest(problem=inside(found.problem, wanted), top_k=top_k)
     return Wanted(text, wanted, there)
 
 

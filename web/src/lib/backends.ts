@@ -21,6 +21,11 @@ export function spelled(backend: string, release: string): string {
   return release === "" ? backend : `${backend}==${release}`;
 }
 
+/** What is asked about a plan is asked inside the back-end that runs it, whatever its question allowed. */
+export function ownBackend({ backend, release }: { backend: string; release: string }): string {
+  return spelled(backend, release);
+}
+
 /** "megatron 0.19.2": how a person reads it. */
 export function backendWords(backend: string, release: string): string {
   return `${backend} ${release}`.trim();

@@ -47,7 +47,7 @@ test("another back-end plans there, and what that costs is told part by part", a
 });
 
 test("an address of an earlier release opens the same back-end", async ({ page }) => {
-  await page.goto("/plans/small/files?backend=torchtitan&version=0.2.2");
+  await page.goto("/plans/small/files?target=torchtitan&version=0.2.2");
   await expect(page.getByLabel("Back-end")).toHaveValue("torchtitan==0.2.2");
   await expect(page.getByRole("heading", { name: /best one of torchtitan 0\.2\.2/ })).toBeVisible();
 });

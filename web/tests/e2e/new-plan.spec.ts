@@ -64,12 +64,55 @@ test("what is wrong stands beside its field, with what repairs it", async ({ pag
   await expect(page.getByLabel("Sequence length")).toHaveAttribute("aria-invalid", "true");
 });
 
-test("a question that no plan fits is answered with the reason", async ({ page }) => {
+test("a question that no plan fits is answered with the reason", async ({ page, request }) => {
+  const workload = { global_batch_size: 512, sequence_length: 4096 };
+  const data = { model: "llama-3.1-405b", cluster: "dgx-a100-80g", devices: 8, workload };
+  const refused = await (await request.post("/v1/plans", { data })).json();
+  const [hint] = refused.errors.flatMap((each: { hint?: string }) => each.hint ?? []);
+  expect(hint).toMatch(/^use \d+ devices$/);
   await page.goto("/?model=llama-3.1-405b&cluster=dgx-a100-80g&devices=8&batch=512&seq=4096");
   await page.getByRole("button", { name: "Plan", exact: true }).click();
   await expect(page.getByText("device memory rules every plan out")).toBeVisible();
-  await expect(page.getByText("use 32 devices")).toBeVisible();
+  await expect(page.getByText(hint)).toBeVisible();
   await expectAccessible(page);
+});
+
+test("a back-end is chosen from those that the API lists, another beside it, or none for study", async ({
+  page,
+  request,
+  baseURL,
+}) => {
+  const { items } = await (await request.get(`${baseURL}/v1/backends`)).json();
+  await page.goto("/?model=llama-3.1-8b&devices=8&batch=64&seq=4096");
+  const backend = page.getByLabel("Back-end", { exact: true });
+  await expect(backend).toHaveValue("any");
+  const releases = items.flatMap((each: { title: string; releases: string[] }) =>
+    each.releases.map((release) => `${each.title} ${release}`),
+  );
+  const offered = backend.locator("option");
+  await expect(offered).toHaveCount(releases.length + 2);
+  expect((await offered.allTextContents()).slice(1, -1).sort()).toEqual([...releases].sort());
+  await backend.selectOption({ label: "torchtitan 0.2.2" });
+  await page.getByLabel("Another back-end").selectOption({ label: "native PyTorch 2.13.0" });
+  await expect(page).toHaveURL(/backend=torchtitan%3D%3D0\.2\.2%2Cnative(&|$)/);
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Plan", exact: true }).click();
+  await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
+  const rows = page.getByRole("table", { name: /best plan of each back-end/ }).getByRole("rowheader");
+  await expect(rows).toHaveCount(2);
+  await expect(rows.filter({ hasText: "torchtitan 0.2.2" })).toHaveCount(1);
+  await page.goBack();
+  await page.getByRole("button", { name: "Leave out native PyTorch 2.13.0" }).click();
+  await expect(page).toHaveURL(/backend=torchtitan%3D%3D0\.2\.2(&|$)/);
+  await backend.selectOption({ label: "Unrestricted, for study" });
+  await expect(page).toHaveURL(/backend=unrestricted/);
+  await expect(page.getByLabel("Another back-end")).toHaveCount(0);
+});
+
+test("an address of an earlier release names the same back-end", async ({ page }) => {
+  await page.goto("/?target=deepspeed&devices=8");
+  await expect(page.getByLabel("Back-end", { exact: true })).toHaveValue("deepspeed");
+  await expect(page).toHaveURL(/^(?!.*target=).*devices=8/);
 });
 
 test("nothing typed is lost: address, reload, other screens", async ({ page }) => {

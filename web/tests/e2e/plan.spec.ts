@@ -45,7 +45,9 @@ test("every back-end that was asked stands in the table, and the plan's own row 
     const row = rows.filter({ hasText: without.reason });
     await expect(row.getByRole("button")).toHaveCount(0);
   }
-  await expect(page.getByText(/^No back-end can run yet:/)).toContainText(plan.unrestricted.why);
+  await expect(page.getByRole("paragraph").filter({ hasText: /^No back-end can run yet:/ })).toContainText(
+    plan.unrestricted.why,
+  );
   await expectAccessible(page);
 });
 

@@ -29,6 +29,21 @@ test("the list is filtered by model, and the address keeps it", async ({ page })
   await expect(rows).toHaveCount(1);
 });
 
+test("the list says which back-end runs a plan, and is filtered by it", async ({
+  page,
+  request,
+  baseURL,
+}) => {
+  const { plans } = await (await request.get(`${baseURL}/v1/plans?backend=native`)).json();
+  await page.goto("/plans");
+  await page.getByLabel("Back-end").selectOption("native");
+  await expect(page).toHaveURL(/backend=native/);
+  const rows = page.getByRole("table").locator("tbody tr");
+  await expect(rows).toHaveCount(plans.length);
+  await expect(rows.filter({ hasText: "long" })).toContainText("native 2.13.0");
+  await expect(rows.filter({ hasText: /megatron/ })).toHaveCount(0);
+});
+
 test("a plan is opened by its label or the beginning of its id", async ({ page, request, baseURL }) => {
   const dense = await (await request.get(`${baseURL}/v1/plans/dense`)).json();
   for (const name of ["dense", dense.plan_id.slice(0, 8)]) {

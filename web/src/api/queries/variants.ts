@@ -1,7 +1,7 @@
 /** Plans of the same question with some fields held fast, the comparison of two plans, and configurations as text. */
 
 import { queryOptions } from "@tanstack/react-query";
-import { spelled } from "../../lib/backends";
+import { ownBackend } from "../../lib/backends";
 import { api, ask, askWithResponse, type Schemas } from "../client";
 import { type PlanAnswer, staleTimeOf } from "./plans";
 
@@ -18,7 +18,7 @@ export type Solved = { readonly plan: string } | { readonly job: string };
 export function variantQuestion(
   plan: Pick<PlanAnswer, "backend" | "release" | "problem">,
   pins: Pins,
-  backend = spelled(plan.backend, plan.release),
+  backend = ownBackend(plan),
 ): Schemas["PlanQuestion"] {
   const { model, cluster, workload, objective, calibration, constraints, profile } = plan.problem;
   const question = {

@@ -2,8 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { backendsQuery } from "../../../api/queries/catalogue";
 import type { PlanAnswer } from "../../../api/queries/plans";
 import { ChoiceField } from "../../../components/ChoiceField";
-import { backendWords, offerOf, offersOf } from "../../../lib/backends";
-import { ownBackend } from "../ownBackend";
+import { backendWords, offerOf, offersOf, ownBackend } from "../../../lib/backends";
 
 interface Choice {
   /** "" = the plan's own. */

@@ -5,8 +5,8 @@
 
 import type { EstimateQuestion } from "../../../api/queries/estimates";
 import type { PlanAnswer } from "../../../api/queries/plans";
+import { ownBackend } from "../../../lib/backends";
 import { type PlanQuestion, typedNumber } from "../../new-plan/question";
-import { ownConstraints } from "../ownBackend";
 import { type Chosen, LEVERS, NOTHING, STRATEGY_FIELDS } from "./fields";
 
 type Value = number | string | boolean;
@@ -77,8 +77,16 @@ export function scaleOf(chosen: Chosen): Record<string, number> {
 /** The plan's own problem, to its own back-end, as a question says it. */
 function problemPart(plan: PlanAnswer) {
   const { model, cluster, workload, objective, profile, calibration } = plan.problem;
-  const [constraints, named] = [ownConstraints(plan), { profile: profile?.profile_id ?? "none" }];
-  return { model, cluster, workload, constraints, objective, calibration, ...named };
+  const constraints = { ...plan.problem.constraints, backends: [ownBackend(plan)] };
+  return {
+    model,
+    cluster,
+    workload,
+    constraints,
+    objective,
+    calibration,
+    profile: profile?.profile_id ?? "none",
+  };
 }
 
 export function estimateQuestion(plan: PlanAnswer, chosen: Chosen): EstimateQuestion {
@@ -112,12 +120,12 @@ export function pinsOf(chosen: Chosen): Given {
 
 /** The best plan with the changed fields as pins, on `cluster`. */
 export function pinnedQuestion(plan: PlanAnswer, chosen: Chosen, cluster: unknown): PlanQuestion {
-  const own = ownConstraints(plan);
+  const asked = problemPart(plan);
   const question = {
-    ...problemPart(plan),
+    ...asked,
     cluster,
     devices: typedNumber(chosen.devices),
-    constraints: { ...own, pins: { ...own?.pins, ...pinsOf(chosen) } },
+    constraints: { ...asked.constraints, pins: { ...asked.constraints.pins, ...pinsOf(chosen) } },
   };
   return question as unknown as PlanQuestion;
 }
