@@ -189,6 +189,10 @@ def _releases(each: BackEnd) -> str:
     return ", ".join(release.version for release in each.releases)
 
 
+def _what(each: BackEnd) -> str:
+    return _marked(each.summary)
+
+
 def _vendors(each: BackEnd) -> str:
     return ", ".join(sorted(each.vendors)) or "any"
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from planner.backends.asked import problem_hardware
+from planner.backends.asked import problem_hardware, the_software
+from planner.backends.rules.rule import rule_input
 from planner.plan import Plan
 from planner.problem import Problem
 from planner.search.backend_rules import BackEndRules
@@ -56,6 +57,7 @@ def random_plans(problem: Problem, seed: int, tries: int) -> Iterator[Plan]:
     rules = BackEndRules(problem)
     if rules.always():
         return
+    table = the_software(problem).release.space.rules
     drawn = random_strategies(problem, seed)
     # A back-end's rules cost little beside a prediction, and may refuse most draws.
     runnable = (
@@ -63,7 +65,8 @@ def random_plans(problem: Problem, seed: int, tries: int) -> Iterator[Plan]:
     )
     for _, strategy in zip(range(tries), runnable, strict=False):
         plan = estimate_if_it_fits(problem, strategy)
-        if plan is not None:
+        # Some rules are about the dealing of layers, which is there only now.
+        if plan is not None and not table.violations(rule_input(plan)):
             yield plan
 
 

@@ -15,39 +15,21 @@ import pytest
 from tests.page_back_end import PAGE, install_metadata, install_page, page_files
 
 REPOSITORY = Path(__file__).parents[2]
-CONSOLE = re.compile(r"^```console\n\$ python (.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CONSOLE = re.compile(r"^```text\n\$ python (.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONFIG = re.compile(r"^`nanogpt_config.py` of that plan:\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MOST_LINES = 150
-USE = """
-import json
+PLAN = re.compile(r"^meshwright (plan .*?--out (\S+))$", re.MULTILINE | re.DOTALL)
+READ = """
+import json, sys
 from pathlib import Path
-from planner.backends.checking.directory import check_directory
-from planner.backends.emission.emit import emit_plan
-from planner.backends.emission.write import write_emission
-from planner.backends.registry import files_of, names_with_files, software
-from planner.model.builtin import builtin_model
-from planner.problem import Constraints, Problem, Workload
-from planner.search.find import find_plan
-from profiles.catalogue import load_cluster
+from planner.backends.registry import files_of, software
+from planner.backends.emission.layout import layout_of
+from planner.plan import Plan
 
-problem = Problem(
-    model=builtin_model("gpt2-xl"),
-    cluster=load_cluster("dgx-h100", 8),
-    workload=Workload(global_batch_size=512, sequence_length=1024),
-    constraints=Constraints(backends=("nanogpt",)),
-)
-plan = find_plan(problem)
-folder = write_emission(emit_plan(plan, "torchrun"), Path("nanogpt-files"))
-texts = {path.name: path.read_text() for path in folder.iterdir()}
-strategy, layout = files_of(software("nanogpt")).read(texts)
-print(json.dumps({
-    "names": names_with_files(),
-    "backend": [plan.backend, plan.release, plan.status],
-    "same": strategy == plan.chosen() and [each.chunks for each in layout] == [each.chunks for each in plan.stages],
-    "findings": [each.message for each in check_directory(folder)],
-    "config": texts["nanogpt_config.py"],
-    "dp": strategy.dp,
-}))
+texts = {path.name: path.read_text() for path in Path(sys.argv[1]).iterdir()}
+plan = Plan.model_validate(json.loads(texts["plan.json"]))
+strategy, layout = files_of(software("nanogpt")).read({name: texts[name] for name in texts if name != "plan.json"})
+print(json.dumps([plan.backend, plan.release, plan.status, (strategy, layout) == (plan.chosen(), layout_of(plan))]))
 """
 
 
@@ -98,16 +80,18 @@ def test_pytest_runs_the_same_checks(site: Path, tmp_path: Path) -> None:
     assert "2 passed, 6 deselected" in done.stdout
 
 
-def test_it_plans_writes_and_reads_back(site: Path, tmp_path: Path) -> None:
-    done = python(site, tmp_path, "-c", USE)
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["names"][-1] == "nanogpt"
-    assert said["backend"] == ["nanogpt", "3adf61e", "optimal"]
-    assert said["same"]
-    assert said["findings"] == []
-    assert [said["config"]] == CONFIG.findall(PAGE)
-    assert said["dp"] == 8
+def test_the_command_plans_writes_and_reads_back(site: Path, tmp_path: Path) -> None:
+    ((words, out),) = PLAN.findall(PAGE)
+    meshwright = ("-m", "planner.cli.main")
+    done = python(site, tmp_path, *meshwright, *words.replace("\\\n", " ").split())
+    assert done.returncode == 0, done.stdout + done.stderr
+    read = python(site, tmp_path, "-c", READ, out)
+    assert json.loads(read.stdout) == ["nanogpt", "3adf61e", "optimal", True], read.stderr
+    assert CONFIG.findall(PAGE) == [(tmp_path / out / "nanogpt_config.py").read_text(encoding="utf-8")]
+    checked = python(site, tmp_path, *meshwright, "check", out)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    listed = python(site, tmp_path, *meshwright, "backends", "list", "-o", "json")
+    assert '"nanogpt"' in listed.stdout, listed.stderr
 
 
 def test_the_files_run_as_configurator_runs_them(site: Path, tmp_path: Path) -> None:

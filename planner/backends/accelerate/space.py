@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.backends.accelerate.version import ACCELERATE_VERSION
-from planner.backends.accelerate.way import way
+from planner.backends.accelerate.way import WAY_FIELDS, way
 from planner.backends.backend import Space
-from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES
+from planner.backends.deepspeed.engine_rules import AUTOTP_FAMILIES, QUESTION_RULES
 from planner.backends.deepspeed.model_rules import MODEL_RULES as SCRIPT_RULES
 from planner.backends.deepspeed.space import STRATEGY_RULES as DEEPSPEED_RULES
 from planner.backends.deepspeed.space import spelled as spelled_for_deepspeed
@@ -103,6 +103,11 @@ def _one_offload(given: RuleInput) -> str | None:
     return None
 
 
+def _with_way(rule: SpaceRule) -> tuple[str, ...]:
+    """Its own fields, and those that choose the way."""
+    return tuple(dict.fromkeys((*rule.fields, *WAY_FIELDS)))
+
+
 def _through_deepspeed(rule: SpaceRule) -> SpaceRule:
     """A rule of DeepSpeed, for what goes through DeepSpeed."""
 
@@ -110,7 +115,7 @@ def _through_deepspeed(rule: SpaceRule) -> SpaceRule:
         return rule.check(given) if way(given.strategy) == "DEEPSPEED" else None
 
     check.__name__ = getattr(rule.check, "__name__", "check")
-    return replace(rule, id=f"D.{rule.id}", check=check)
+    return replace(rule, id=f"D.{rule.id}", check=check, fields=_with_way(rule))
 
 
 def _one_rank(given: RuleInput) -> str | None:
@@ -161,7 +166,7 @@ def _without_deepspeed(rule: SpaceRule) -> SpaceRule:
         return None if way(given.strategy) == "DEEPSPEED" else rule.check(given)
 
     check.__name__ = rule.check.__name__
-    return replace(rule, check=check)
+    return replace(rule, check=check, fields=_with_way(rule))
 
 
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
@@ -187,9 +192,8 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A8", f"{_LIBRARY} big_modeling.py (_attach_context_parallel_hooks)", _ring_attention, ("cp",)),
     SpaceRule("A9", "transformers 5 (base_model_tp_plan of the classes)", _tensor_family, ("tp",)),
     SpaceRule("A10", "transformers 5 integrations/tensor_parallel.py", _tensor_shards, ("tp",)),
-    SpaceRule("A11", "docs: emit accelerate (train_accelerate.py)", _optimizer),
-    SpaceRule("A12", "transformers 5 (position embedding table)", positions),
-    *map(_through_deepspeed, DEEPSPEED_RULES),
+    SpaceRule("A11", "docs: emit accelerate (train_accelerate.py)", _optimizer, WAY_FIELDS),
+    *map(_through_deepspeed, (*DEEPSPEED_RULES, *QUESTION_RULES)),
     SpaceRule("D2", f"{_LIBRARY} accelerator.py (_prepare_deepspeed)", _one_offload, ("optimizer_offload",)),
     *map(
         _without_deepspeed,
@@ -211,9 +215,12 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     ),
 )
 
-MODEL_RULES: tuple[SpaceRule, ...] = tuple(
-    replace(rule, source="docs: emit accelerate (the script sets up no fp8 recipe)") if rule.id == "M4" else rule
-    for rule in SCRIPT_RULES
+MODEL_RULES: tuple[SpaceRule, ...] = (
+    *(
+        replace(rule, source="docs: emit accelerate (the script sets up no fp8 recipe)") if rule.id == "M4" else rule
+        for rule in SCRIPT_RULES
+    ),
+    SpaceRule("A12", "transformers 5 (position embedding table)", positions),
 )
 """The script builds the same transformers models as the one for DeepSpeed."""
 

@@ -8,6 +8,8 @@ from planner.strategy import Strategy
 
 Way = Literal["NO", "MULTI_GPU", "FSDP", "DEEPSPEED"]
 """``distributed_type`` of the config file."""
+WAY_FIELDS = ("optimizer_offload", "zero_stage", "tp", "cp", "pp", "dp")
+"""Fields that ``way`` looks at."""
 
 
 def way(s: Strategy) -> Way:

@@ -184,7 +184,6 @@ ENGINE_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("T1", f"{_ULYSSES} (uattn_wrapper)", _ulysses_window, ("cp",)),
     SpaceRule("E8", f"{_DS} runtime/bf16_optimizer.py:61", _muon, ("tp", "cp", "pp", "ep")),
     SpaceRule("E9", f"{_DS} runtime/engine.py (_configure_basic_optimizer)", _muon_offload, ("optimizer_offload",)),
-    SpaceRule("E10", f"{_DS} runtime/precision_config.py:68, runtime/config.py:701-714", _reduced_states),
     SpaceRule("E11", f"{_DS} module_inject/auto_ep_config.py:371-380", _expert_count, ("ep",)),
     SpaceRule("E12", f"{_FOLDING}:112", _expert_grid, ("ep", "etp", "tp", "cp", "dp")),
     SpaceRule("E13", f"{_DS} module_inject/auto_ep_presets/registry.py", _expert_preset, ("ep",)),
@@ -198,5 +197,9 @@ ENGINE_RULES: tuple[SpaceRule, ...] = (
     ),
     SpaceRule("T3", f"{_DS} runtime/engine.py:1037, module_inject/tp_shard.py", _tensor_shards, ("tp",)),
     SpaceRule("E17", "torch 2.13 optim/optimizer.py (empty parameter list)", _empty_chunk, ("pp", "vpp")),
+)
+QUESTION_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("E10", f"{_DS} runtime/precision_config.py:68, runtime/config.py:701-714", _reduced_states),
     SpaceRule("E16", "transformers 5 (position embedding table)", positions),
 )
+"""Those that no strategy mends, as the model's."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.backends.backend import Space
-from planner.backends.deepspeed.engine_rules import ENGINE_RULES
+from planner.backends.deepspeed.engine_rules import ENGINE_RULES, QUESTION_RULES
 from planner.backends.deepspeed.expressible_rules import (
     EXPRESSIBLE_RULES,
     fp32_gradients_on_bf16,
@@ -53,7 +53,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("P18", "docs: emit deepspeed (training.json)", _one_policy, ("recompute",)),
     SpaceRule("P19", "docs: emit deepspeed (training.json)", _chunks_in_place, ("pp", "vpp")),
 )
-TABLE = RuleTable("deepspeed", (*DEVICE_RULES, *MODEL_RULES), STRATEGY_RULES)
+TABLE = RuleTable("deepspeed", (*DEVICE_RULES, *MODEL_RULES, *QUESTION_RULES), STRATEGY_RULES)
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:

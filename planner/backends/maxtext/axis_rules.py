@@ -168,6 +168,6 @@ AXIS_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("E2", f"{_BASE}:637 (activation_batch, exp)", _expert_axis, ("ep", "dp_shard")),
     SpaceRule("E3", f"{_BASE}:637 (mlp_moe)", _expert_tensor, ("etp", "tp")),
     SpaceRule("Z1", f"{_BASE}:637 (embed), :799", _sharding, ("zero_stage", "cp", "ep")),
-    SpaceRule("Z2", f"{TYPES}:5605-5625", _replicas, ("zero_stage", "dp_replicate", "dp_shard")),
+    SpaceRule("Z2", f"{TYPES}:5605-5625", _replicas, ("zero_stage", "dp_replicate", "dp_shard", "cp")),
     SpaceRule("Z3", f"{_BASE}:637 (embed, q_lora, kv_lora); {_PJIT}", _shards_divide, ("dp_shard", "cp", "zero_stage")),
 )

@@ -137,14 +137,6 @@ def _tpu_fp8(given: RuleInput) -> str | None:
 
 
 RUN_RULES: tuple[SpaceRule, ...] = (
-    SpaceRule("W1", f"{TYPES}:65, :87; {TYPES}:4972", _precision),
-    SpaceRule(
-        "W2",
-        f"maxtext {MAXTEXT_VERSION} optimizers/optimizers.py:171-240, utils/muon_utils.py, configs/base.yml:1123",
-        _optimizer,
-    ),
-    SpaceRule("W3", "docs.cloud.google.com/tpu/docs: number formats", _tpu_fp8),
-    SpaceRule("W4", f"{TYPES}:1662", _device),
     SpaceRule(
         "P1",
         f"{_PIPELINE}:173-182: one scan over iterations, micro-batches inside repeats, differentiated as a whole",
@@ -175,3 +167,14 @@ RUN_RULES: tuple[SpaceRule, ...] = (
         ("overlap_tp", "overlap_ep"),
     ),
 )
+QUESTION_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("W1", f"{TYPES}:65, :87; {TYPES}:4972", _precision),
+    SpaceRule(
+        "W2",
+        f"maxtext {MAXTEXT_VERSION} optimizers/optimizers.py:171-240, utils/muon_utils.py, configs/base.yml:1123",
+        _optimizer,
+    ),
+    SpaceRule("W3", "docs.cloud.google.com/tpu/docs: number formats", _tpu_fp8),
+    SpaceRule("W4", f"{TYPES}:1662", _device),
+)
+"""Those that no strategy mends, as the model's."""

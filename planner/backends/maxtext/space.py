@@ -12,7 +12,7 @@ from dataclasses import replace
 from planner.backends.backend import Space
 from planner.backends.maxtext.axis_rules import AXIS_RULES
 from planner.backends.maxtext.model_rules import MODEL_RULES
-from planner.backends.maxtext.run_rules import RUN_RULES
+from planner.backends.maxtext.run_rules import QUESTION_RULES, RUN_RULES
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.overlap import data_parallel, plain_spelling
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
@@ -20,7 +20,7 @@ from planner.strategy import Strategy
 
 STRATEGY_RULES: tuple[SpaceRule, ...] = (*AXIS_RULES, *RUN_RULES)
 
-TABLE = RuleTable("maxtext", MODEL_RULES, STRATEGY_RULES)
+TABLE = RuleTable("maxtext", (*MODEL_RULES, *QUESTION_RULES), STRATEGY_RULES)
 violations, rules = TABLE.violations, TABLE.over_plans
 
 

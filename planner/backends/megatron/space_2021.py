@@ -194,7 +194,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
         "S2",
         f"{_TAG}/schedules.py:33-36, 148-175",
         _interleaved_micro_batches,
-        ("num_microbatches", "pp", "microbatch_group_size", "micro_batch_size"),
+        ("num_microbatches", "pp", "microbatch_group_size", "micro_batch_size", "vpp"),
     ),
     SpaceRule("T1", f"{_TAG}/model/transformer.py:551, 564-569", _equal_chunks, ("pp", "vpp")),
     SpaceRule("T2", f"{_TAG}/model/transformer.py:133-138", heads, ("tp",)),

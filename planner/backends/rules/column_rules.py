@@ -14,6 +14,11 @@ from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.native.capabilities import interleaved_group_size
 from planner.strategy import GROUPED_SCHEDULES, Strategy
 
+SWITCHES = ("sp", "cp_kind", "axis_order")
+GROUP = ("microbatch_group_size", "num_microbatches")
+STATES = ("zero_stage", "dp_replicate", "optimizer_offload")
+OVERLAP = ("overlap_grad_reduce", "overlap_param_gather")
+
 
 def column_rules(columns: Columns, source: str) -> tuple[SpaceRule, ...]:
     """A rule for each kind of column."""
@@ -23,12 +28,22 @@ def column_rules(columns: Columns, source: str) -> tuple[SpaceRule, ...]:
 
     return (
         rule("C1", lambda given: _axes(columns, given.strategy), "tp", "cp", "ep", "pp", "etp"),
-        rule("C2", lambda given: _switches(columns, given.strategy), "sp", "cp_kind", "axis_order"),
-        rule("C3", lambda given: _schedule(columns, given.strategy), "schedule", "microbatch_group_size"),
-        rule("C4", lambda given: _zero(columns, given.strategy), "zero_stage", "dp_replicate", "optimizer_offload"),
+        rule(
+            "C2",
+            lambda given: _switches(columns, given.strategy),
+            "sp",
+            "cp_kind",
+            "axis_order",
+            "tp",
+            "cp",
+            "pp",
+            "dp",
+        ),
+        rule("C3", lambda given: _schedule(columns, given.strategy), "schedule", *GROUP, "pp"),
+        rule("C4", lambda given: _zero(columns, given.strategy), *STATES, "pp", "cp", "dp"),
         rule("C5", lambda given: _relief(columns, given.strategy), "recompute", "activation_offload"),
-        rule("C6", lambda given: _overlap(columns, given), "overlap_grad_reduce", "overlap_param_gather"),
-        rule("C7", lambda given: _model_overlap(columns, given.strategy), "overlap_tp", "overlap_ep"),
+        rule("C6", lambda given: _overlap(columns, given), *OVERLAP, "zero_stage", "pp", "cp", "dp"),
+        rule("C7", lambda given: _model_overlap(columns, given.strategy), "overlap_tp", "overlap_ep", "tp", "ep"),
     )
 
 

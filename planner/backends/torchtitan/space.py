@@ -36,7 +36,7 @@ from planner.backends.torchtitan.degrees import (
     shard_degree,
 )
 from planner.backends.torchtitan.model_rules import MODEL_RULES
-from planner.backends.torchtitan.toml_rules import TOML_RULES
+from planner.backends.torchtitan.toml_rules import TOML_MODEL_RULES, TOML_RULES
 from planner.strategy import GROUPED_SCHEDULES, Strategy
 
 _TITAN = "torchtitan 0.3.0"
@@ -272,7 +272,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
         "P4",
         f"{_SCHEDULES}:2935-2941, :3046-3052",
         _microbatch_rounds,
-        ("microbatch_group_size", "num_microbatches", "pp"),
+        ("microbatch_group_size", "num_microbatches", "pp", "schedule"),
     ),
     SpaceRule("P5", f"{_TITAN} models/common/decoder.py:138", _tied, ("pp",)),
     SpaceRule("P6", _SPLIT_BACKWARD, _split_backward, ("schedule",)),
@@ -336,5 +336,5 @@ _COLUMNS = Columns(
     whole_recompute=True,
 )
 SPACE = Space(_COLUMNS, TABLE, spelled)
-TOML_TABLE = RuleTable("torchtitan", MODEL_RULES, (*STRATEGY_RULES, *TOML_RULES))
+TOML_TABLE = RuleTable("torchtitan", (*MODEL_RULES, *TOML_MODEL_RULES), (*STRATEGY_RULES, *TOML_RULES))
 TOML_SPACE = Space(replace(_COLUMNS, sequence_parallel=(True,)), TOML_TABLE, spelled)

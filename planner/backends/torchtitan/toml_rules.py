@@ -52,20 +52,23 @@ def _float8(given: RuleInput) -> str | None:
 
 TOML_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("V1", f"{_TITAN} models/llama3/infra/parallelize.py:69", _sequence, ("tp", "cp")),
-    SpaceRule("V2", f"{_TITAN} models/llama3/model/args.py", _tied),
     SpaceRule("V3", f"{_TITAN} models/qwen3/__init__.py: pipelining_fn=None", _pipeline, ("pp",)),
     SpaceRule(
         "V4",
         f"{_TITAN} models/llama3/infra/parallelize.py: DDP has not supported > 1D",
         _plain_data_parallel,
-        ("zero_stage", "dp_replicate", "tp", "pp"),
+        ("zero_stage", "dp_replicate", "dp_shard", "cp", "tp", "pp"),
     ),
     SpaceRule(
         "V5",
         f"{_TITAN} models/deepseek_v3/infra/parallelize.py: fsdp mesh",
         _experts_on_one_shard,
-        ("ep", "dp_shard", "cp"),
+        ("ep", "dp_shard", "cp", "zero_stage", "dp_replicate"),
     ),
-    SpaceRule("V6", "docs: emit torchtitan", _float8),
     SpaceRule("V7", f"{_TITAN} models/llama3/infra/parallelize.py: apply_tp", _always_sequence_parallel, ("sp", "tp")),
 )
+TOML_MODEL_RULES: tuple[SpaceRule, ...] = (
+    SpaceRule("V2", f"{_TITAN} models/llama3/model/args.py", _tied),
+    SpaceRule("V6", "docs: emit torchtitan", _float8),
+)
+"""Those that no strategy mends."""

@@ -138,7 +138,8 @@ def refuses_every_model(room: BackEnd) -> BackEnd:
 
 def without_a_schedule(room: BackEnd) -> BackEnd:
     space = room.releases[0].space
-    return with_space(room, replace(space, columns=replace(space.columns, schedules=("gpipe",))))
+    columns = replace(space.columns, schedules=(), pipeline_parallel=True)
+    return with_space(room, replace(space, columns=columns))
 
 
 def without_a_summary(room: BackEnd) -> BackEnd:
@@ -159,7 +160,7 @@ def without_a_summary(room: BackEnd) -> BackEnd:
         (spelled_changes_the_time, "unspelled", "takes "),
         (spelled_never_ends, "spelling", "changes again"),
         (refuses_every_model, "answers", "refuses every sample model"),
-        (without_a_schedule, "columns", "does not declare"),
+        (without_a_schedule, "columns", "no schedule for them"),
         (without_a_summary, "names", "a summary of one line"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
