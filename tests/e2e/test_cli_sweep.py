@@ -74,7 +74,7 @@ def test_csv_and_json_say_the_same() -> None:
 def test_infeasible_cells_are_an_answer_even_when_all_are() -> None:
     ran = run_here(
         *("sweep", "-m", "llama-3.1-70b", "-c", "dgx-h100", "-n", "4", "--sequence-length", "2048"),
-        *("--global-batch-size", "64", "--executor", "serial", "-o", "json"),
+        *("--global-batch-size", "64", "--executor", "serial", "--backend", "megatron", "-o", "json"),
     )
     assert ran.exit_code == 0
     (cell,) = ran.json()["cells"]
@@ -171,7 +171,9 @@ def test_a_time_limit_that_decides_nothing_says_so() -> None:
 
 
 def test_plans_of_processes_are_those_of_a_search() -> None:
-    ran = run_process("sweep", *SMALL, "--top", "0", "--profile", "none", "-o", "json", "--workers", "2")
+    ran = run_process(
+        *("sweep", *SMALL, "--backend", "megatron", "--top", "0", "--profile", "none", "-o", "json", "--workers", "2")
+    )
     assert ran.exit_code == 0
     found = [cell["plan_id"] for cell in ran.json()["cells"] if cell["plan_id"]]
     problems = [cell.problem for cell in cells_of(small_question(models=("llama-3.2-1b",), device_counts=(8, 16)))]

@@ -164,7 +164,7 @@ def test_bounds_hold_under_the_physics_of_every_back_end(physics: str) -> None:
         _check_memory(problem, hardware)
 
 
-@pytest.mark.parametrize("physics", ["tuned", "torchtitan"])
+@pytest.mark.parametrize("physics", ["tuned", "torchtitan-compiled"])
 def test_a_deep_model_sharded_with_its_optimizer_on_the_host_is_not_ruled_out(physics: str) -> None:
     """Where the states of many layers outweigh what is gathered of one, nothing hides a wrong state a parameter."""
     problem = Problem(
