@@ -4,7 +4,8 @@ interface Props {
   /** What is being loaded: read aloud, not shown. */
   label: string;
   /** Height of what will stand here, in px, so that nothing moves when it comes. */
-  height?: number;
+  /** In px, or any length of CSS. */
+  height?: number | string;
   lines?: number;
 }
 

@@ -9,7 +9,7 @@ import styles from "./plan/Plan.module.css";
 import { TABS, useTabNavigation } from "./plan/tabs";
 
 /** As high as the headline is, which breaks into more lines where there is less room: what stands below stays there. */
-const HEADLINE_HEIGHT = "max(238px, 812px - 35vw)";
+const HEADLINE_HEIGHT = "max(278px, 812px - 35vw)";
 
 /** One plan: its headline, and the tab that looks closer. */
 export function PlanScreen() {

@@ -68,11 +68,13 @@ export function CompareForm({ search, write, findings }: Props) {
           onChange={(counts) => write({ counts })}
           findings={field("/device_counts")}
         />
-        <BackEndField
-          value={search.backend}
-          onChange={(backend) => write({ backend })}
-          findings={field("/constraints/backends")}
-        />
+        <div className={styles.backend}>
+          <BackEndField
+            value={search.backend}
+            onChange={(backend) => write({ backend })}
+            findings={field("/constraints/backends")}
+          />
+        </div>
       </div>
       <ClusterPicks
         search={search}
