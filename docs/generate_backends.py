@@ -186,7 +186,8 @@ def _inner(value: object) -> str:
 
 
 def _releases(each: BackEnd) -> str:
-    return ", ".join(release.version for release in each.releases)
+    several = len(each.releases) > 1
+    return ", ".join(f"{one.version}{' (predicts only)' * (several and one.predicts_only)}" for one in each.releases)
 
 
 def _what(each: BackEnd) -> str:
