@@ -61,7 +61,6 @@ def test_a_plain_strategy_breaks_nothing() -> None:
         ("P2", {"vpp": 2}),
         ("P3", {"pp": 4, "num_microbatches": 3}),
         ("P3", {"pp": 2, "vpp": 2, "schedule": "dualpipev", "num_microbatches": 3}),
-        ("G2", {"pp": 2, "dp_shard": 2, "num_microbatches": 2, "axis_order": "tp-cp-ep-pp-dp"}),
         ("P4", {"pp": 2, "vpp": 2, "schedule": "interleaved", "num_microbatches": 5}),
         ("P4", {"pp": 2, "vpp": 2, "schedule": "interleaved", "num_microbatches": 4, "microbatch_group_size": 4}),
         ("Z1", {"pp": 2, "num_microbatches": 2, "zero_stage": 2}),
