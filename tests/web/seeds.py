@@ -4,6 +4,7 @@
 ``dense-wide``       the same on 128 H100, to compare
 ``moe``              Mixtral 8x7B on 32 H100
 ``small``            Llama-3.1-8B on 8 H100, with a price
+``pipelined``        the same with two pipeline ranks
 ``no-pipeline``      the same with one pipeline rank
 ``long``             Llama-3.1-70B with 2112 micro-batches on 8 pipeline ranks: a step of 50,688 actions
 ``measured``         Llama-3.1-8B on 8 H100, leaning on measurements that nobody made
@@ -49,6 +50,7 @@ PLANS: dict[str, Question] = {
     "huge": question("llama-3.1-405b", "dgx-h100", 16_384, 2048, 8192, constraints=DEEP, top_k=0),
     "rack": question("mixtral-8x7b", "gb200-nvl72", 144, 1152, 4096, constraints=FLAT, top_k=0),
     "small": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, objective=PRICED),
+    "pipelined": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, constraints={"pins": {"pp": 2}}),
     "no-pipeline": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, constraints={"pins": {"pp": 1}}),
     "measured": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, profile=MADE_UP),
     "moe": question("mixtral-8x7b", "dgx-h100", 32, 256, 4096),

@@ -39,8 +39,8 @@ async function token(page: Page, name: string): Promise<string> {
 }
 
 test("the rows say what the API says: bubbles in all and of each rank", async ({ page, request }) => {
-  const step = await stepOf(request, "small");
-  await open(page, "/plans/small/timeline");
+  const step = await stepOf(request, "pipelined");
+  await open(page, "/plans/pipelined/timeline");
   const all = `Bubbles take ${(step.bubble_fraction * 100).toFixed(1)} % of all device time`;
   const sentence = await page
     .getByRole("img", { name: /The pipeline of one step takes/ })
@@ -56,13 +56,13 @@ test("the rows say what the API says: bubbles in all and of each rank", async ({
 for (const theme of THEMES) {
   test(`what is painted is what runs, and what waits is hatched: ${theme}`, async ({ page, request }) => {
     await inTheme(page, theme);
-    const { actions, makespan_ns } = await stepOf(request, "small");
+    const { actions, makespan_ns } = await stepOf(request, "pipelined");
     // The first forward of rank 1 comes after a gap, in which the rank is idle.
     const first = actions.offsets[1] ?? 0;
     const [start, end] = [actions.start_ns[first] ?? 0, actions.end_ns[first] ?? 0];
     expect(start).toBeGreaterThan(0);
     const window = { from_ns: 0, to_ns: Math.min(makespan_ns, end + start) };
-    await open(page, `/plans/small/timeline?from_ns=${window.from_ns}&to_ns=${window.to_ns}`);
+    await open(page, `/plans/pipelined/timeline?from_ns=${window.from_ns}&to_ns=${window.to_ns}`);
     const row_px = 48;
     const share = (start + (end - start) * 0.1) / window.to_ns;
     expect(await colourAt(page, share, row_px + 4)).toBe(await token(page, "--series-1"));
@@ -73,7 +73,7 @@ for (const theme of THEMES) {
 }
 
 test("a link opens the same view in another browser", async ({ page, browser, baseURL }) => {
-  await open(page, "/plans/small/timeline");
+  await open(page, "/plans/pipelined/timeline");
   await page.keyboard.press("w");
   await page.keyboard.press(".");
   await page.keyboard.press("c");
@@ -98,7 +98,7 @@ test("a link opens the same view in another browser", async ({ page, browser, ba
 test("a link that makes no sense opens the whole step", async ({ page }) => {
   await open(
     page,
-    "/plans/small/timeline?from_ns=9&to_ns=3&action=99999999&microbatch=-7&rank=500&critical=perhaps",
+    "/plans/pipelined/timeline?from_ns=9&to_ns=3&action=99999999&microbatch=-7&rank=500&critical=perhaps",
   );
   await expect(panel(page).getByText("No action selected")).toBeVisible();
   await expect(page.getByRole("slider", { name: "Beginning of the window" })).toHaveAttribute(
@@ -109,8 +109,8 @@ test("a link that makes no sense opens the whole step", async ({ page }) => {
 });
 
 test("the trace for Perfetto is a file", async ({ page, request }) => {
-  const step = await stepOf(request, "small");
-  await open(page, "/plans/small/timeline");
+  const step = await stepOf(request, "pipelined");
+  await open(page, "/plans/pipelined/timeline");
   const coming = page.waitForEvent("download");
   await page.getByRole("button", { name: "Download trace" }).click();
   const stream = await (await coming).createReadStream();
@@ -132,12 +132,12 @@ test("Perfetto gets the trace from tab to tab", async ({ page, context, request 
       })</script>`,
     }),
   );
-  const step = await stepOf(request, "small");
-  await open(page, "/plans/small/timeline");
+  const step = await stepOf(request, "pipelined");
+  await open(page, "/plans/pipelined/timeline");
   const opening = context.waitForEvent("page");
   await page.getByRole("button", { name: "Open in Perfetto" }).click();
   const perfetto = await opening;
-  await expect(perfetto).toHaveTitle("small-step");
+  await expect(perfetto).toHaveTitle("pipelined-step");
   const trace = JSON.parse((await perfetto.locator("body").textContent()) ?? "") as {
     traceEvents: { cat?: string }[];
   };
@@ -147,14 +147,14 @@ test("Perfetto gets the trace from tab to tab", async ({ page, context, request 
 
 test("where Perfetto does not answer, the page says what else to do", async ({ page, context }) => {
   await context.route("https://ui.perfetto.dev/**", (route) => route.abort());
-  await open(page, "/plans/small/timeline");
+  await open(page, "/plans/pipelined/timeline");
   await page.getByRole("button", { name: "Open in Perfetto" }).click();
   await expect(page.getByRole("alert")).toContainText("Download the trace");
 });
 
 test("the data are tables: the ranks, and the actions in the window", async ({ page, request }) => {
-  const step = await stepOf(request, "small");
-  await open(page, "/plans/small/timeline?rank=1");
+  const step = await stepOf(request, "pipelined");
+  await open(page, "/plans/pipelined/timeline?rank=1");
   await page.getByText("Show data").click();
   await expect(
     page.getByRole("table", { name: "Each rank over the whole step" }).getByRole("row"),
