@@ -137,7 +137,7 @@ test("Perfetto gets the trace from tab to tab", async ({ page, context, request 
   const opening = context.waitForEvent("page");
   await page.getByRole("button", { name: "Open in Perfetto" }).click();
   const perfetto = await opening;
-  await expect(perfetto).toHaveTitle("small-step");
+  await expect(perfetto).toHaveTitle("pipelined-step");
   const trace = JSON.parse((await perfetto.locator("body").textContent()) ?? "") as {
     traceEvents: { cat?: string }[];
   };
