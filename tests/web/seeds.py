@@ -1,6 +1,7 @@
 """Which plans does the seeded service have?  Few, real, and one of each kind; tests find them by their labels.
 
 ``dense``            Llama-3.1-70B on 64 H100, proved best
+``five-chunks``      the same with five chunks a pipeline rank: a step of 10,240 actions
 ``dense-wide``       the same on 128 H100, to compare
 ``moe``              Mixtral 8x7B on 32 H100
 ``small``            Llama-3.1-8B on 8 H100, with a price
@@ -56,6 +57,7 @@ PLANS: dict[str, Question] = {
     "moe": question("mixtral-8x7b", "dgx-h100", 32, 256, 4096),
     "dense-wide": question("llama-3.1-70b", "dgx-h100", 128, 512, 8192),
     "dense": question("llama-3.1-70b", "dgx-h100", 64, 512, 8192),
+    "five-chunks": question("llama-3.1-70b", "dgx-h100", 64, 512, 8192, constraints={"pins": {"pp": 4, "vpp": 5}}),
 }
 """Label -> question; the last one is the newest plan."""
 JOBS: dict[str, Question] = {

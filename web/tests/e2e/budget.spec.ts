@@ -14,7 +14,7 @@ const SCREENS = [
   ["New plan", "/"],
   ["Plans", "/plans"],
   ["Overview", "/plans/dense"],
-  ["Timeline", "/plans/dense/timeline"],
+  ["Timeline", "/plans/five-chunks/timeline"],
   ["Memory", "/plans/dense/memory"],
   ["Mesh map", "/plans/dense/mesh"],
   ["Alternatives", "/plans/dense/alternatives"],
