@@ -58,12 +58,12 @@ test("the plan is searched again under each change, and shows where it flips", a
   await page.getByRole("button", { name: "Where does the plan flip?" }).click();
   await expect(page.getByRole("status").filter({ hasText: /of 2 done|Searched again/ })).toBeVisible();
   await expect(page.getByText(/Searched again in 10 cases/)).toBeVisible({ timeout: 150_000 });
-  const path = "/v1/plans/dense/sensitivity?changes=-0.1&replan=true";
+  const path = "/v1/plans/dense/sensitivity?changes=0.1&replan=true";
   const { points } = await (await request.get(path)).json();
   const memory = points.find((each: { lever: string }) => each.lever === "memory_capacity");
   expect(memory.stays_best).toBe(false);
   await page.getByRole("combobox", { name: "Input", exact: true }).selectOption("memory_capacity");
-  const row = page.getByRole("row", { name: /memory capacity −10/ });
+  const row = page.getByRole("row", { name: /memory capacity \+10/ });
   await expect(row).toContainText(memory.best_strategy_changes.join(", "));
   await picture(page, "sensitivity-flips");
 });
