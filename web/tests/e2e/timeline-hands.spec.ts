@@ -2,8 +2,8 @@ import { expect, test } from "./screen";
 import { chart, ms, open, panel, search, stepOf } from "./timeline";
 
 test("keys zoom, pan, fit, walk, climb, highlight and clear", async ({ page, request }) => {
-  const { actions, makespan_ns } = await stepOf(request, "small");
-  await open(page, "/plans/small/timeline");
+  const { actions, makespan_ns } = await stepOf(request, "pipelined");
+  await open(page, "/plans/pipelined/timeline");
   await page.keyboard.press("w");
   await expect.poll(() => Number(search(page).get("from_ns"))).toBeGreaterThan(0);
   const before = Number(search(page).get("from_ns"));
@@ -36,7 +36,7 @@ test("keys zoom, pan, fit, walk, climb, highlight and clear", async ({ page, req
 });
 
 test("arrows move the chart that has the focus, and only then", async ({ page }) => {
-  await open(page, "/plans/small/timeline");
+  await open(page, "/plans/pipelined/timeline");
   await page.keyboard.press("ArrowUp");
   await chart(page).focus();
   await expect(chart(page)).toBeFocused();
@@ -49,7 +49,7 @@ test("arrows move the chart that has the focus, and only then", async ({ page })
 });
 
 test("wheel, drag and marking move the window", async ({ page }) => {
-  await open(page, "/plans/small/timeline");
+  await open(page, "/plans/pipelined/timeline");
   const box = await chart(page).boundingBox();
   if (!box) throw new Error("no chart");
   const [x, y] = [box.x + box.width / 2, box.y + 20];
@@ -76,7 +76,7 @@ test("wheel, drag and marking move the window", async ({ page }) => {
 });
 
 test("the minimap's edges are sliders", async ({ page }) => {
-  await open(page, "/plans/small/timeline");
+  await open(page, "/plans/pipelined/timeline");
   const end = page.getByRole("slider", { name: "End of the window" });
   const whole = Number(await end.getAttribute("aria-valuemax"));
   await end.focus();
@@ -88,11 +88,11 @@ test("the minimap's edges are sliders", async ({ page }) => {
 });
 
 test("the pointer finds an action, a press tells what it waited for", async ({ page, request }) => {
-  const { actions, transfers } = await stepOf(request, "small");
+  const { actions, transfers } = await stepOf(request, "pipelined");
   const first = actions.offsets[1] ?? 0;
   const [start, end] = [actions.start_ns[first] ?? 0, actions.end_ns[first] ?? 0];
   const to_ns = end * 2;
-  await open(page, `/plans/small/timeline?from_ns=0&to_ns=${to_ns}`);
+  await open(page, `/plans/pipelined/timeline?from_ns=0&to_ns=${to_ns}`);
   const box = await chart(page).boundingBox();
   if (!box) throw new Error("no chart");
   const at = { x: (((start + end) / 2) * box.width) / to_ns, y: 48 + 15 };
