@@ -153,7 +153,7 @@ class _Bill:
         for each in (*self._layers(stage), *self._ends(stage)):
             calls = microbatches * float(each.forward[0] + each.backward[0])
             size = float(each.size_bytes[0])
-            group = round(float(each.group_size[0]))
+            group = round(float(each.groups.size[0]))
             yield Traffic(each.axis, each.operation, stage.stage, group, calls * size, calls)
         yield from self._weights(stage)
         yield from self._hops(stage.stage)
@@ -222,7 +222,7 @@ class _Bill:
         microbatches, total = float(self.strategy.num_microbatches), np.array([sum(units)])
 
         def line(each: StepExchange, times: float, calls: float) -> Traffic:
-            axis, group = (replica if each.across_replicas else shard), round(float(each.group_size[0]))
+            axis, group = (replica if each.across_replicas else shard), round(float(each.groups.size[0]))
             size = float(each.size_bytes[0]) if each.happens[0] else 0.0
             return Traffic(axis, each.operation, stage, group, times * size, calls)
 

@@ -27,6 +27,7 @@ and 26.25 ms); large-message fractions are medians of published bus bandwidths o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -68,6 +69,55 @@ ALL_TO_ALL_FRACTION = 0.90
 """all_to_all over all_gather bus bandwidth: 311/361 H200, 563/617 B200, 203/205 A100."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """What a ring over some groups takes, whatever it carries: columns of the groups."""
+
+    seconds_a_byte: Array
+    """Of one reduce_scatter."""
+    latency_s: Array
+    tree_latency_s: Array
+
+    def take(self, where: NDArray[np.bool_]) -> Rings:
+        """Some of the groups."""
+        return Rings(self.seconds_a_byte[where], self.latency_s[where], self.tree_latency_s[where])
+
+
+class Groups:
+    """Groups of devices, sizes and strides as columns; their rings are worked out once, whatever runs on them."""
+
+    def __init__(self, size: Array, stride: Array) -> None:
+        self.size, self.stride = size, stride
+        self._known: dict[tuple[bool, int], Rings] = {}
+
+    def rings(self, levels: Sequence[NetworkLevel], op: Collective) -> Rings:
+        """The rings on these levels; those of an all_reduce differ where a switch reduces."""
+        reduces = op == "all_reduce" and any(level.in_network_reduction for level in levels)
+        key = (reduces, id(levels))
+        if key not in self._known:
+            self._known[key] = _rings(self.size, self.stride, levels, reduces)
+        return self._known[key]
+
+
+def _rings(group_size: Array, stride: Array, levels: Sequence[NetworkLevel], reduces: bool) -> Rings:
+    total = worst = latency_s = tree_s = np.zeros(np.broadcast_shapes(group_size.shape, stride.shape))
+    below = np.ones(())
+    for index, level in enumerate(levels):
+        inside = _inside(level, index == len(levels) - 1, group_size, stride)
+        parts = inside / below
+        line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind]
+        if reduces and level.in_network_reduction:
+            line = line * np.where(inside >= FEWEST_FOR_REDUCTION, REDUCTION_GAIN, 1.0)
+        level_s = (parts - 1) / parts / below / line
+        total = total + level_s
+        worst = np.maximum(worst, level_s)
+        # All members pass chunks on in lockstep: a ring steps as slowly as the slowest network that it crosses.
+        latency_s = np.where(parts > 1, (inside - 1) * level.latency_s, latency_s)
+        tree_s = tree_s + np.ceil(np.log2(np.maximum(parts, 1.0))) * level.latency_s
+        below = inside
+    return Rings(worst + (1 - PIPELINING) * (total - worst), latency_s, tree_s)
+
+
 def collective_s(
     op: Collective,
     size_bytes: Array,
@@ -90,12 +140,22 @@ def collective_s(
     elif op == "all_to_all":
         time_s = _all_to_all_s(size_bytes, group_size, stride, levels, copies)
     else:
-        ring_s, latency_s, tree_latency_s = _ring_s(size_bytes, group_size, stride, levels, op == "all_reduce")
-        if op == "all_reduce":
-            time_s = np.minimum(2 * (ring_s + latency_s), 2 * ring_s / 0.92 + 2 * tree_latency_s)
-        else:
-            time_s = ring_s + latency_s
-        time_s = time_s + (2.0 if op == "all_reduce" else 1.0) * FILL_S * size_bytes / (size_bytes + FILL_BYTES)
+        return ring_s(op, size_bytes, group_size, Groups(group_size, stride).rings(levels, op))
+    return _where_happens(time_s, size_bytes, group_size)
+
+
+def ring_s(op: Collective, size_bytes: Array, group_size: Array, rings: Rings) -> Array:
+    """``collective_s`` of an all_reduce, all_gather or reduce_scatter over groups whose rings are known."""
+    passed_s, fill_s = size_bytes * rings.seconds_a_byte, FILL_S * size_bytes / (size_bytes + FILL_BYTES)
+    if op == "all_reduce":
+        tree_s = 2 * passed_s / 0.92 + 2 * rings.tree_latency_s
+        time_s = np.minimum(2 * (passed_s + rings.latency_s), tree_s) + 2.0 * fill_s
+    else:
+        time_s = passed_s + rings.latency_s + fill_s
+    return _where_happens(time_s, size_bytes, group_size)
+
+
+def _where_happens(time_s: Array, size_bytes: Array, group_size: Array) -> Array:
     return np.where((group_size > 1) & (size_bytes > 0), time_s + BASE_LATENCY_S, 0.0)
 
 
@@ -130,28 +190,6 @@ def members_within(level: NetworkLevel, group_size: Array, stride: Array) -> Arr
         shared = shared.copy()
         shared[uneven] = np.gcd(block[uneven].astype(np.int64), level.devices_per_group)
     return np.minimum(group_size, np.maximum(1.0, np.floor(shared / stride)))
-
-
-def _ring_s(
-    size_bytes: Array, group_size: Array, stride: Array, levels: Sequence[NetworkLevel], reduction: bool
-) -> tuple[Array, Array, Array]:
-    """Bandwidth seconds of one reduce_scatter, its ring latency, and the latency of a tree."""
-    total = worst = latency_s = tree_s = np.zeros(())
-    below = np.ones(())
-    for index, level in enumerate(levels):
-        inside = _inside(level, index == len(levels) - 1, group_size, stride)
-        parts = inside / below
-        line = group_bandwidth_bytes_per_s(level, inside, stride) * LINE_FRACTION[level.kind]
-        if reduction and level.in_network_reduction:
-            line = line * np.where(inside >= FEWEST_FOR_REDUCTION, REDUCTION_GAIN, 1.0)
-        level_s = size_bytes / below * (parts - 1) / parts / line
-        total = total + level_s
-        worst = np.maximum(worst, level_s)
-        # All members pass chunks on in lockstep: a ring steps as slowly as the slowest network that it crosses.
-        latency_s = np.where(parts > 1, (inside - 1) * level.latency_s, latency_s)
-        tree_s = tree_s + np.ceil(np.log2(np.maximum(parts, 1.0))) * level.latency_s
-        below = inside
-    return worst + (1 - PIPELINING) * (total - worst), latency_s, tree_s
 
 
 def _all_to_all_s(

@@ -146,11 +146,10 @@ def _exchange_s(exchange: StepExchange, hardware: Hardware) -> Array:
 
     Only those rows are computed: most batches mix ZeRO levels, and each level needs its own collectives.
     """
-    where, size_bytes = exchange.happens, exchange.size_bytes
-    ranks, stride = exchange.group_size, exchange.stride
+    where, size_bytes, groups = exchange.happens, exchange.size_bytes, exchange.groups
     if where.all():
-        return hardware.collective_s(exchange.operation, size_bytes, ranks, stride)
+        return hardware.groups_collective_s(exchange.operation, size_bytes, groups)
     seconds = np.zeros(np.shape(size_bytes))
     if where.any():
-        seconds[where] = hardware.collective_s(exchange.operation, size_bytes[where], ranks[where], stride[where])
+        seconds[where] = hardware.groups_collective_s(exchange.operation, size_bytes[where], groups, where)
     return seconds

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.collective import Collective, collective_s, queued_latency_s
+from planner.cost.collective import Collective, Groups, collective_s, queued_latency_s, ring_s
 from planner.cost.efficiency import DeviceRates, device_rates, sustained_fraction
 from planner.cost.measured import MeasuredCollectives, MeasuredRates, measured_collectives
 from planner.errors import DocumentInvalid
@@ -54,6 +54,17 @@ class Hardware:
         """Seconds of one collective: measured where the group was measured, else the (corrected) model; calibrated."""
         found = self.collective_prediction(op, size_bytes, group_size, stride)
         time_s = collective_s(op, size_bytes, group_size, stride, self.levels) if found is None else found.time_s
+        return time_s if self.factors.communication == 1.0 else time_s * self.factors.communication
+
+    def groups_collective_s(
+        self, op: Collective, size_bytes: Array, groups: Groups, where: NDArray[np.bool_] | None = None
+    ) -> Array:
+        """``collective_s`` of an all_reduce, all_gather or reduce_scatter; ``where``: of these groups alone."""
+        size = groups.size if where is None else groups.size[where]
+        if self.measured_links is not None:
+            return self.collective_s(op, size_bytes, size, groups.stride if where is None else groups.stride[where])
+        rings = groups.rings(self.levels, op)
+        time_s = ring_s(op, size_bytes, size, rings if where is None else rings.take(where))
         return time_s if self.factors.communication == 1.0 else time_s * self.factors.communication
 
     def collective_prediction(

@@ -140,7 +140,7 @@ def meeting_s(keys: LayerKeys, hardware: Hardware) -> Array | None:
     """
     if hardware.meeting_s == 0.0:
         return None
-    smallest_s = hardware.collective_s("all_gather", np.ones(len(keys)), keys.tp, np.ones(len(keys)))
+    smallest_s = hardware.groups_collective_s("all_gather", np.ones(len(keys)), keys.tp_groups)
     return hardware.meeting_s * np.where(keys.tp > 1, keys.tp, 0.0) + smallest_s
 
 
@@ -254,13 +254,13 @@ def _add_tp(
     """
     matmul_s, columns_s, reductions = neighbours
     size = reduced_bytes(operator, keys)
-    reduce_s = hardware.collective_s("all_reduce", size, keys.tp, np.ones_like(size))
-    scatter_s = hardware.collective_s("reduce_scatter", size, keys.tp, np.ones_like(size))
+    reduce_s = hardware.groups_collective_s("all_reduce", size, keys.tp_groups)
+    scatter_s = hardware.groups_collective_s("reduce_scatter", size, keys.tp_groups)
     gather_s = scatter_s
     if hardware.rates.casts:
-        gather_s = hardware.collective_s("all_gather", gathered_bytes(size, narrow=True), keys.tp, np.ones_like(size))
+        gather_s = hardware.groups_collective_s("all_gather", gathered_bytes(size, narrow=True), keys.tp_groups)
     elif hardware.measured_links is not None:
-        gather_s = hardware.collective_s("all_gather", size, keys.tp, np.ones_like(size))
+        gather_s = hardware.groups_collective_s("all_gather", size, keys.tp_groups)
     late_s = hardware.physics.collective_skew_s * np.sqrt(2.0 * np.log(keys.tp))
     # Under sp the all_reduce becomes reduce_scatter + all_gather, and the backward gathers the saved input once more
     # beside the input-gradient matmul.
@@ -281,7 +281,7 @@ def _add_tp(
 
 def _add_cp(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Hardware, attention_s: Array) -> None:
     """Ring: keys and values travel cp-1 hops beside the attention.  All-to-all: q, k, v in, output out."""
-    ring_s = hardware.collective_s("all_gather", key_value_bytes(operator, keys) * keys.cp, keys.cp, keys.tp)
+    ring_s = hardware.groups_collective_s("all_gather", key_value_bytes(operator, keys) * keys.cp, keys.cp_groups)
     forward_ring_s = exposed_s(ring_s, attention_s, tail_fraction=1.0 / np.maximum(keys.cp, 2.0))
     backward_ring_s = exposed_s(
         RING_BACKWARD * ring_s,
@@ -303,6 +303,6 @@ def _add_ep(sums: OperatorSum, operator: Operator, keys: LayerKeys, hardware: Ha
     """Dispatch and combine, forward and backward, over ep; gather and reduce over etp."""
     size = routed_bytes(operator, keys)
     exchange_s = hardware.expert_exchange_s(size, keys.ep, keys.etp, operator.tokens_per_token)
-    gather_s = hardware.collective_s("all_gather", size * keys.etp, keys.etp, np.ones_like(size))
+    gather_s = hardware.groups_collective_s("all_gather", size * keys.etp, keys.etp_groups)
     both_ways = 2.0 * EXPERT_EXCHANGES
     sums.ep_s += both_ways * exchange_s + both_ways * gather_s

@@ -213,7 +213,7 @@ def _end(
 
 def _add_vocabulary_reduction(sums: OperatorSum, keys: LayerKeys, hardware: Hardware, width: int) -> None:
     """The vocabulary-split embedding (or head) sums hidden-wide rows over tp once, forward or backward."""
-    time_s = hardware.collective_s("all_reduce", vocabulary_bytes(keys, width), keys.tp, np.ones(len(keys)))
+    time_s = hardware.groups_collective_s("all_reduce", vocabulary_bytes(keys, width), keys.tp_groups)
     sums.communication_forward_s += time_s
     sums.tp_s += time_s
 

@@ -18,6 +18,7 @@ from planner.cost.data_parallel import microbatch_s, tail_s
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import ModelCost, model_cost
+from planner.cost.short_axis import most_of_row
 from planner.cost.stage_hop import stage_hop_s
 from planner.cost.step_payload import DataParallelism, hop_parts, table_bytes
 from planner.memory.activations import Relief
@@ -265,7 +266,7 @@ class CostModel:
         table = cost.embedding.dense_parameters[key]
         tied = self.model.tie_embeddings & (rows.pp == 1)
         return MomentTerms(
-            working_bytes=cost.layers.working_bytes[key].max(axis=1),
+            working_bytes=most_of_row(cost.layers.working_bytes[key]),
             hidden_bytes=(cost.entry_bytes * cost.keys.sequence_split)[key],
             entry_bytes=cost.entry_bytes[key],
             logits=cost.logits[key],
@@ -363,7 +364,7 @@ class CostModel:
 
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
         """ZeRO-2/3 working copies: the unit in use and the next one gathered, and one unit's full gradient."""
-        unit = (cost.layers.dense_parameters + cost.layers.expert_parameters)[key].max(axis=1)
+        unit = most_of_row((cost.layers.dense_parameters + cost.layers.expert_parameters)[key])
         unit = np.maximum(unit, np.maximum(cost.embedding.dense_parameters[key], cost.head.dense_parameters[key]))
         live = np.where(rows.zero >= 3, 2.0 * WEIGHT_BYTES, 0.0)
         copies: Array = unit * (live + np.where(rows.zero >= 2, gradient_bytes(self.workload), 0.0))
@@ -385,7 +386,7 @@ class CostModel:
         if self.hardware.physics.moments_apart:
             return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(3)))
         hidden_bytes, kept = (cost.entry_bytes * cost.keys.sequence_split)[key], cost.layers.saved_bytes[0, key]
-        buffers = framework_buffer_bytes(self.hardware.physics, hidden_bytes, rows.tp, kept.max(axis=1))
+        buffers = framework_buffer_bytes(self.hardware.physics, hidden_bytes, rows.tp, most_of_row(kept))
         return FixedBytes(framework, cost.entry_bytes[key], buffers, self._gathered_bytes(rows, cost, key))
 
 

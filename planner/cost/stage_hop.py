@@ -32,10 +32,13 @@ def stage_hop_s(hardware: Hardware, rows: StrategyRows, size_bytes: Array, strid
     domains = tuple(level.devices_per_group for level in hardware.levels)
     distinct, index = distinct_rows([rows.pp, stride, rows.pp_inner])
     share = np.array([_level_shares(*setting, domains) for setting in distinct.tolist()])[index]
-    seconds = np.stack([_hop_s(hardware, size_bytes, stride, level) for level in range(len(domains))], axis=1)
-    mean_s = (share * seconds).sum(axis=1)
-    fastest_s = np.where(share > 0, seconds, np.inf).min(axis=1)
-    slowest_s = np.where(share > 0, seconds, 0.0).max(axis=1)
+    mean_s = slowest_s = np.zeros(len(rows))
+    fastest_s = np.full(len(rows), np.inf)
+    for level in range(len(domains)):
+        seconds, part = _hop_s(hardware, size_bytes, stride, level), share[:, level]
+        mean_s = mean_s + part * seconds
+        fastest_s = np.where(part > 0, np.minimum(fastest_s, seconds), fastest_s)
+        slowest_s = np.where(part > 0, np.maximum(slowest_s, seconds), slowest_s)
     back_and_forth = rows.schedule == SCHEDULES.index("1f1b")
     hop_s = np.where(back_and_forth, np.maximum(mean_s, 0.5 * (fastest_s + slowest_s)), mean_s)
     return np.where(rows.pp > 1, hop_s, 0.0)

@@ -13,11 +13,12 @@ Shape letter: R rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.collective import Collective
+from planner.cost.collective import Collective, Groups
 from planner.memory.states import WEIGHT_BYTES, gradient_bytes
 from planner.physics.physics import Physics
 from planner.problem import Workload
@@ -31,7 +32,7 @@ GATHERS_PER_MICROBATCH = 2.0
 """ZeRO-3 drops the weights after the forward pass and gathers them again for the backward pass."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DataParallelism:
     """How a kind of parameter (dense or expert) is replicated: columns [R]."""
 
@@ -45,10 +46,25 @@ class DataParallelism:
     tensors_per_parameter: Array
     """Weight tensors over local parameters, for frameworks that run a collective for each."""
 
-    @property
+    @cached_property
     def shards(self) -> Array:
         """Ranks that the states are split over."""
         return np.maximum(self.ranks / self.replicate, 1.0)
+
+    @cached_property
+    def everyone(self) -> Groups:
+        """All ranks."""
+        return Groups(self.ranks, self.stride)
+
+    @cached_property
+    def replica(self) -> Groups:
+        """The shards of one replica."""
+        return Groups(self.shards, self.stride)
+
+    @cached_property
+    def replicas(self) -> Groups:
+        """The ranks that hold the same shard."""
+        return Groups(self.replicate, self.stride * self.shards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +74,7 @@ class StepExchange:
     operation: Collective
     happens: Mask
     size_bytes: Array
-    group_size: Array
-    stride: Array
+    groups: Groups
     across_replicas: bool = False
     """Whether the ranks are replicas of a shard (or, without shards, all of them) and not the shards of a replica."""
 
@@ -79,15 +94,13 @@ def step_exchanges(
     """
     scatter: Collective = "all_reduce" if framework.zero_all_reduces else "reduce_scatter"
     gradient, zero = parameters * gradient_bytes(workload), parallel.zero
-    shards, stride, often = parallel.shards, parallel.stride, gathers_per_microbatch(zero, framework)
+    shards, often = parallel.shards, gathers_per_microbatch(zero, framework)
     replicated = (zero >= 1) & (parallel.replicate > 1)
     return (
-        StepExchange("all_reduce", zero == 0, gradient, parallel.ranks, stride, across_replicas=True),
-        StepExchange(scatter, zero == 1, gradient, shards, stride),
-        StepExchange("all_gather", (zero >= 1) & (often == 0.0), parameters * WEIGHT_BYTES, shards, stride),
-        StepExchange(
-            "all_reduce", replicated, gradient / shards, parallel.replicate, stride * shards, across_replicas=True
-        ),
+        StepExchange("all_reduce", zero == 0, gradient, parallel.everyone, across_replicas=True),
+        StepExchange(scatter, zero == 1, gradient, parallel.replica),
+        StepExchange("all_gather", (zero >= 1) & (often == 0.0), parameters * WEIGHT_BYTES, parallel.replica),
+        StepExchange("all_reduce", replicated, gradient / shards, parallel.replicas, across_replicas=True),
     )
 
 
@@ -98,13 +111,13 @@ def microbatch_exchanges(
 
     That is a scatter, or an all_reduce where ZeRO-2 has no scatter (``zero_all_reduces``).
     """
-    zero, shards, stride = parallel.zero, parallel.shards, parallel.stride
+    zero, replica = parallel.zero, parallel.replica
     often, whole = gathers_per_microbatch(zero, framework), (zero == 2) & framework.zero_all_reduces
     gradients = parameters * (0.0 if framework.frozen_weights else gradient_bytes(workload))
     return (
-        StepExchange("all_gather", often > 0.0, parameters * WEIGHT_BYTES, shards, stride),
-        StepExchange("reduce_scatter", (zero >= 2) & ~whole, gradients, shards, stride),
-        StepExchange("all_reduce", whole, gradients, shards, stride),
+        StepExchange("all_gather", often > 0.0, parameters * WEIGHT_BYTES, replica),
+        StepExchange("reduce_scatter", (zero >= 2) & ~whole, gradients, replica),
+        StepExchange("all_reduce", whole, gradients, replica),
     )
 
 

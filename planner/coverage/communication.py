@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.collective import Collective
+from planner.cost.collective import Collective, Groups
 from planner.cost.hardware import Hardware
 from planner.coverage.leaning import Leaning, rung_and_sigma, whole_shape
 from planner.strategy import Strategy
@@ -38,6 +38,13 @@ class RecordingHardware(Hardware):
             key = (op, round(size), round(group), round(step))
             self.asked[key] = self.asked.get(key, 0.0) + time_s
         return seconds
+
+    def groups_collective_s(
+        self, op: Collective, size_bytes: Array, groups: Groups, where: NDArray[np.bool_] | None = None
+    ) -> Array:
+        """The same over known groups."""
+        picked = slice(None) if where is None else where
+        return self.collective_s(op, size_bytes, groups.size[picked], groups.stride[picked])
 
 
 def communication_leanings(

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.row_cost import RowCost
+from planner.cost.short_axis import least_of_row, most_of_row
 from planner.memory.activations import Relief
 from planner.memory.moments import GRADIENT_BYTES, Moment, MomentTerms, Units, end_bytes, passes_bytes
 from planner.memory.states import StateBytes
@@ -89,7 +90,7 @@ def end_seconds(rows: StrategyRows, cost: RowCost, num_stages: int) -> Array:
 def stage_memory(rows: StrategyRows, cost: RowCost, reliefs: tuple[Relief, ...], num_stages: int) -> StageMemory:
     """Moments of rows whose ``pp`` is ``num_stages``."""
     offload = np.array([2.0 if relief.offload else 1.0 for relief in reliefs])[rows.relief]
-    replay = offload * (cost.saved_bytes - cost.relieved_bytes).max(axis=1)
+    replay = offload * most_of_row(cost.saved_bytes - cost.relieved_bytes)
     if cost.apart is None:
         return StageMemory((_summed(rows, cost, replay, num_stages),))
     return StageMemory(_apart(rows, cost, cost.apart, replay, num_stages))
@@ -217,7 +218,7 @@ def _first_backward(
     """``passes_bytes`` with the 16-bit logits that a pipeline's stage holds on to; a split loss counts them already."""
     piped = (rows.pp > 1) & (rows.tp == 1)
     transient = cost.head_transient + np.where(piped, GRADIENT_BYTES * terms.logits, 0.0)
-    freed = cost.relieved_bytes.min(axis=1)[:, None]
+    freed = least_of_row(cost.relieved_bytes)[:, None]
     return passes_bytes(terms, units, (cost.head_saved, transient), freed, replay[:, None])
 
 
@@ -243,7 +244,7 @@ def _units(rows: StrategyRows, cost: RowCost, terms: MomentTerms, first: Array, 
     return Units(
         root=root,
         last=last,
-        layer=(cost.layer_dense + cost.layer_expert).max(axis=1)[:, None],
+        layer=most_of_row(cost.layer_dense + cost.layer_expert)[:, None],
         gathered=(zero >= 3).astype(np.float64),
         reduced=((zero >= 2) | once).astype(np.float64),
         pending_bytes=pending,

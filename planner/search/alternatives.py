@@ -9,7 +9,7 @@ slowest of the alternatives that are asked for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,8 @@ Ints = NDArray[np.int64]
 
 ALTERNATIVE_SLACK = 1.04
 """Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""
-KEPT, TRIED, LOOKED_AT = 2, 6, 4
-"""Strategies of each set of degrees that are kept, asked of the back-end for that, and bounded closely, a batch."""
+KEPT, TRIED = 4, 6
+"""Strategies of each set of degrees that are kept, and that the back-end is asked for, a batch."""
 SAME = 1e-12
 """What a bound gives away to rounding: a strategy that was solved is not kept again."""
 
@@ -50,6 +50,8 @@ class Unsolved:
     row: StrategyRows
     cost: RowCost
     table: ModelCost
+    is_close: bool
+    """Whether its bound knows how the back-end deals its layers."""
 
 
 class Alternatives:
@@ -89,22 +91,20 @@ class Alternatives:
         if not self.count:
             return
         last_s, order, seen = self.last_s(), leaves.order, len(dealt.known_s)
-        more = order[seen:]
-        keys, group = _degrees_of(leaves, more)
-        known_s = np.minimum([self._known_s(key) for key in keys], last_s)
-        more = more[(leaves.bounds[more] < known_s[group]) & (_rank_in_group(group) < LOOKED_AT)]
-        index = np.concatenate([order[:seen], more])
-        bounds_s = np.concatenate([dealt.known_s, dealt.bounds_s(more, last_s)])
-        at = np.flatnonzero(np.concatenate([left[:seen], np.ones(len(more), dtype=np.bool_)]) & (bounds_s < last_s))
+        bounds_s = np.concatenate([dealt.known_s, leaves.bounds[order[seen:]]])
+        wanted = bounds_s < last_s
+        wanted[: len(left)] &= left
+        at = np.flatnonzero(wanted)
         at = at[np.argsort(bounds_s[at], kind="stable")]
-        keys, group = _degrees_of(leaves, index[at])
+        keys, group = _degrees_of(leaves, order[at])
         rank = _rank_in_group(group)
         for position in np.flatnonzero(rank < TRIED).tolist():
-            key, bound_s, leaf = keys[group[position]], float(bounds_s[at[position]]), int(index[at[position]])
+            key, place = keys[group[position]], int(at[position])
+            bound_s, leaf = float(bounds_s[place]), int(order[place])
             if bound_s >= self._known_s(key) or refused(leaves.rows(np.array([leaf]))):
                 continue
             kept = self._waiting.setdefault(key, [])
-            kept.append(Unsolved(bound_s, *leaves.leaf(leaf), leaves.table))
+            kept.append(Unsolved(bound_s, *leaves.leaf(leaf), leaves.table, is_close=place < seen))
             kept.sort(key=lambda each: each.bound_s)
             del kept[KEPT:]
 
@@ -114,13 +114,22 @@ class Alternatives:
         waiting_s = waiting[-1].bound_s if len(waiting) == KEPT else np.inf
         return min(waiting_s, np.inf if solved is None else solved.step_time_s * (1 - SAME))
 
-    def next_unsolved(self, below_s: float) -> tuple[Degrees, Unsolved] | None:
-        """The remembered strategy of the lowest bound, no longer remembered; None where none is below ``below_s``."""
-        waiting = {key: kept[0].bound_s for key, kept in self._waiting.items() if kept}
-        key = min(waiting, key=lambda each: waiting[each], default=None)
-        if key is None or waiting[key] >= below_s:
-            return None
-        return key, self._waiting[key].pop(0)
+    def next_unsolved(self, below_s: float, closely: Callable[[Unsolved], float]) -> tuple[Degrees, Unsolved] | None:
+        """The remembered strategy of the lowest bound, no longer remembered; None where none is below ``below_s``.
+
+        ``closely``: a closer bound of one; it is asked for where it decides which one is next.
+        """
+        while True:
+            waiting = {key: kept[0].bound_s for key, kept in self._waiting.items() if kept}
+            key = min(waiting, key=lambda each: waiting[each], default=None)
+            if key is None or waiting[key] >= below_s:
+                return None
+            first = self._waiting[key].pop(0)
+            if first.is_close:
+                return key, first
+            close = replace(first, bound_s=max(first.bound_s, closely(first)), is_close=True)
+            if close.bound_s < self._known_s(key):
+                self._waiting[key] = sorted([*self._waiting[key], close], key=lambda each: each.bound_s)
 
 
 def _degrees_of(leaves: Leaves, index: Ints) -> tuple[list[Degrees], Ints]:

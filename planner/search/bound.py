@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from planner.cost.data_parallel import optimizer_places_s
 from planner.cost.row_cost import CostModel, RowCost
+from planner.cost.short_axis import least_of_row
 from planner.cost.step_payload import DataParallelism
 from planner.memory.states import state_bytes
 from planner.schedule.closed_form import pipeline_makespan_s
@@ -186,11 +187,11 @@ class BoundTerms:
         """
         cost = self.cost
         dense_bytes, expert_bytes = self.leanest_state_bytes()
-        kept = cost.saved_bytes.min(axis=1)
+        kept = least_of_row(cost.saved_bytes)
         head_activations = np.maximum(cost.head_saved + cost.head_transient - kept, 0.0)
         mean = self.mean_dense * dense_bytes + self.mean_expert * expert_bytes + head_activations / self.rows.pp
         layer = cost.layer_dense * dense_bytes[:, None] + cost.layer_expert * expert_bytes[:, None]
-        head = cost.head_dense * dense_bytes + cost.head_expert * expert_bytes + layer.min(axis=1) + head_activations
+        head = cost.head_dense * dense_bytes + cost.head_expert * expert_bytes + least_of_row(layer) + head_activations
         leanest: Array = cost.fixed_bytes + kept + np.maximum(mean, head)
         return leanest
 

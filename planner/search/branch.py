@@ -23,7 +23,7 @@ from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel
 from planner.problem import Problem
-from planner.search.alternatives import Alternatives, Postponed
+from planner.search.alternatives import Alternatives, Postponed, Unsolved
 from planner.search.backend_rules import BackEndRules
 from planner.search.bound import BoundTerms, Schedules
 from planner.search.dealt_bounds import DealtBounds
@@ -46,7 +46,7 @@ Ints = NDArray[np.int64]
 FIRST_BATCH = 200_000
 NEXT_BATCH = 4_000_000
 """Declared leaves under the cores written out at a time: the first batch finds an incumbent."""
-CORE_BATCH = 100_000
+CORE_BATCH = 32_768
 NO_ROOM = "too little memory for any of its kind"
 NO_FAST_FIT = "no split both fits and is fast enough"
 OWN_BOUND = "slower by its own bound"
@@ -155,7 +155,7 @@ class Search:
         found = self.result.by_degrees
         taken = degrees(self.result.best) if self.result.best else ()
         while not self._late():
-            waiting = self.alternatives.next_unsolved(self._wanted_s(float("inf")))
+            waiting = self.alternatives.next_unsolved(self._wanted_s(float("inf")), self._closely_s)
             if waiting is None:
                 return
             key, unsolved = waiting
@@ -167,6 +167,13 @@ class Search:
             candidate = self._solve(context, cutoff_s)
             if candidate is not None:
                 found[degrees(candidate)] = candidate
+
+    def _closely_s(self, unsolved: Unsolved) -> float:
+        """What ``planner.search.dealt_bounds`` says of one strategy."""
+        terms, reliefs = BoundTerms(self.costs, unsolved.row, unsolved.cost), [int(unsolved.row.relief[0])]
+        leaf = Leaves(terms, reliefs, unsolved.table, np.array([[unsolved.bound_s]]), np.zeros(1, dtype=np.int64))
+        below_s = self._wanted_s(float("inf"))
+        return float(DealtBounds(leaf, self.rules, lambda: below_s).bounds_s(leaf.order, below_s)[0])
 
     def core_bounds(self, cores: StrategyRows, table: ModelCost, key: Ints) -> Array:
         """Lower bound of every core over all its leaves; infinity where even the leanest leaf cannot fit."""

@@ -24,9 +24,9 @@ CORE_COLUMNS = (
 
 
 def core_rows(columns: NDArray[np.int64]) -> StrategyRows:
-    """Rows of ``CORE_COLUMNS`` as strategies on the plainest schedule."""
-    named = dict(zip(CORE_COLUMNS, columns.T, strict=True))
-    zeros = np.zeros(len(columns), dtype=np.int64)
+    """``CORE_COLUMNS`` [C, R] as strategies on the plainest schedule."""
+    named = dict(zip(CORE_COLUMNS, columns, strict=True))
+    zeros = np.zeros(columns.shape[1], dtype=np.int64)
     return StrategyRows(
         **named,
         vpp=zeros + 1,

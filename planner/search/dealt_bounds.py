@@ -1,9 +1,10 @@
 """Which of the leaves that look fast enough are so once their layers are dealt as the back-end deals them?
 
 The bounds of ``planner.search.memory_bound`` let every stage relieve the part of a layer that memory forces, and deal
-layers of the most frequent kind alone.  A back-end may deal the declared family only, or relieve the same number of
-layers in every chunk.  Bounds that know it (``family_bound``, ``line_bound``) cost more, so they are computed as far as
-the leaves are looked at: blocks of leaves in the order in which they are solved, ever larger ones.
+layers of the most frequent kind alone.  Layers are relieved whole; a back-end may deal the declared family only, or
+relieve the same number of layers in every chunk.  Bounds that know it (``stage_bound``, ``family_bound``,
+``line_bound``) cost more, so they are computed as far as the leaves are looked at: blocks of leaves in the
+order in which they are solved, ever larger ones.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from planner.search.leaves import Leaves
 from planner.search.line_bound import LineBound
 from planner.search.row_context import take
 from planner.search.split_terms import SplitRules
+from planner.search.stage_bound import StageBound
 from planner.strategy_rows import first_of_each, v_placed
 
 Array = NDArray[np.float64]
@@ -90,10 +92,12 @@ class DealtBounds:
         alike, kind = first_of_each([rows.pp, rows.vpp, v_placed(rows).astype(np.int64)])
         for group in range(len(alike)):
             at = np.flatnonzero(kind == group)
-            several = int(rows.vpp[at[0]]) > 1
-            if not several and not self._rules.uniform:
-                continue
-            bound = FamilyBound if several else LineBound
+            bound = self._bound_of(int(rows.vpp[at[0]]))
             own = bound(leaves.terms.costs, self._rules, rows.take(at), take(cost, at), tail_s[at])
             bounds[at] = own.step_s(cutoff_s)
         return bounds
+
+    def _bound_of(self, vpp: int) -> type[FamilyBound] | type[LineBound] | type[StageBound]:
+        if vpp > 1:
+            return FamilyBound
+        return LineBound if self._rules.uniform else StageBound

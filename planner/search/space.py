@@ -61,16 +61,18 @@ class Space:
     @cached_property
     def cores(self) -> StrategyRows:
         """Every legal core; what legality removes is counted in ``pruned`` (in cores)."""
-        columns = [part for grid in self._grids() for part in self._with_batch(grid)]
-        if not columns:
+        parts = [part for grid in self._grids() for part in self._with_batch(grid)]
+        if not parts:
             return self._empty()
-        rows = core_rows(np.concatenate(columns))
+        columns = np.concatenate(parts, axis=1)
+        rows, legal = core_rows(columns), np.ones(columns.shape[1], dtype=np.bool_)
         for rule in CORE_RULES:
-            broken = rule.broken(rows, self.shape)
+            broken = rule.broken(rows, self.shape) & legal
             if broken.any():
                 self.pruned[rule.reason] += int(broken.sum())
-                rows = rows.take(~broken)
-        return rows
+                legal &= ~broken
+        # Only what a core fixes is picked; the other columns are one and the same for all.
+        return rows if legal.all() else core_rows(columns[:, legal])
 
     def layouts(self, cores: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
         """Write out the legal layouts of some cores, each with the ``key`` of its core."""
@@ -222,19 +224,19 @@ class Space:
         return [tp if columns.expert_tensor == "tp" or ep == 1 else 1]
 
     def _with_batch(self, grid: tuple[int, int, int, int, int, int]) -> list[Ints]:
-        """Micro-batch sizes and switches of one grid, as rows of ``CORE_COLUMNS``."""
+        """Micro-batch sizes and switches of one grid, under ``CORE_COLUMNS``: [C, R]."""
         tp, cp, _, dp, ep, _ = grid
         choices = self._batch_table(self.shape.global_batch_size // dp, tp > 1, cp, ep > 1)
-        if len(choices) == 0:
+        if choices.shape[1] == 0:
             self.pruned["pinned or forbidden"] += 1
             return []
-        rows = np.empty((len(choices), len(CORE_COLUMNS)), dtype=np.int64)
-        rows[:, : len(grid)] = grid
-        rows[:, len(grid) :] = choices
-        return [rows]
+        columns = np.empty((len(CORE_COLUMNS), choices.shape[1]), dtype=np.int64)
+        columns[: len(grid)] = np.array(grid)[:, None]
+        columns[len(grid) :] = choices
+        return [columns]
 
     def _batch_table(self, per_replica: int, has_tp: bool, cp: int, has_ep: bool) -> Ints:
-        """(micro_batch_size, num_microbatches, sp, ring, overlap_tp, overlap_ep) choices: [C, 6]."""
+        """(micro_batch_size, num_microbatches, sp, ring, overlap_tp, overlap_ep) choices: [6, R]."""
         key = (2, per_replica, int(has_tp), min(cp, 2), int(has_ep))
         if key not in self._tables:
             rows = [
@@ -246,7 +248,7 @@ class Space:
                 for ring in self._cp_codes(cp)
                 for overlap_ep in self._overlap_ep_codes(has_ep)
             ]
-            self._tables[key] = np.array(rows, dtype=np.int64).reshape(-1, 6)
+            self._tables[key] = np.array(rows, dtype=np.int64).reshape(-1, 6).T.copy()
         return self._tables[key]
 
     def _off(self, name: str, value: int | str) -> bool:
