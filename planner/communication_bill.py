@@ -153,7 +153,7 @@ class _Bill:
         for each in (*self._layers(stage), *self._ends(stage)):
             calls = microbatches * float(each.forward[0] + each.backward[0])
             size = float(each.size_bytes[0])
-            group = round(float(each.groups.size[0]))
+            group = round(float(each.group_size[0]))
             yield Traffic(each.axis, each.operation, stage.stage, group, calls * size, calls)
         yield from self._weights(stage)
         yield from self._hops(stage.stage)

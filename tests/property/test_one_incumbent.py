@@ -9,13 +9,16 @@ import pytest
 from planner.backends.asked import asked_software, inside
 from planner.backends.registry import names_with_files, with_files
 from planner.errors import NoFeasiblePlan
+from planner.model.load import load_model
 from planner.physics.physics import TUNED
 from planner.plan import BackEndAnswer, Plan
-from planner.problem import ANY, UNRESTRICTED, Problem
+from planner.problem import ANY, UNRESTRICTED, Problem, Workload
 from planner.search.across_backends import NEAR, compare_backends
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions, SearchProgress
 from planner.search.recheck import recheck_plan
+from profiles.catalogue.cluster_files import load_cluster
+from profiles.scaling import scale_cluster
 from tests.search_problems import Size, random_problem
 
 QUICK = SearchOptions(top_k=0)
@@ -88,6 +91,20 @@ def test_the_plan_is_the_fastest_of_all_back_ends_and_every_row_is_true(seed: in
     assert times == sorted(times)
     assert all(row.step_time_s is None for row in plan.backends[len(times) :])
     recheck_plan(Plan.model_validate_json(plan.canonical_json()), question(seed, ANY))
+
+
+@pytest.mark.parametrize(("model", "devices", "batch"), [("llama-3.1-70b", 64, 1024), ("llama-3.1-405b", 1024, 512)])
+def test_every_row_of_a_large_question_is_near_its_own_optimum(model: str, devices: int, batch: int) -> None:
+    """Large enough that a search looks ahead: what it saw there counts where it then comes near its optimum only."""
+    workload = Workload(global_batch_size=batch, sequence_length=8192)
+    cluster = scale_cluster(load_cluster("dgx-h100"), devices)
+    problem = Problem(model=load_model(model), cluster=cluster, workload=workload)
+    compared = compare_backends(problem, asked_software(problem), QUICK)
+    searched = [entry for entry in compared.entries if entry.best is not None]
+    assert len(searched) >= 5
+    for entry in searched:
+        assert entry.best is not None
+        assert entry.lower_bound_s >= entry.best.step_time_s * (1 - NEAR) * (1 - ROUNDING), entry.software.name
 
 
 def test_the_problems_are_of_every_kind() -> None:
