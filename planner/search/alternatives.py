@@ -8,17 +8,20 @@ slowest of the alternatives that are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.model_cost import ModelCost
-from planner.cost.row_cost import RowCost
+from planner.cost.row_cost import CostModel, RowCost
+from planner.search.bound import BoundTerms
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
+from planner.search.row_context import joined
 from planner.search.search_result import DEGREES, Degrees, SearchResult
+from planner.search.split_terms import SplitRules
 from planner.strategy_rows import StrategyRows, distinct_rows
 
 Array = NDArray[np.float64]
@@ -114,22 +117,48 @@ class Alternatives:
         waiting_s = waiting[-1].bound_s if len(waiting) == KEPT else np.inf
         return min(waiting_s, np.inf if solved is None else solved.step_time_s * (1 - SAME))
 
-    def next_unsolved(self, below_s: float, closely: Callable[[Unsolved], float]) -> tuple[Degrees, Unsolved] | None:
-        """The remembered strategy of the lowest bound, no longer remembered; None where none is below ``below_s``.
-
-        ``closely``: a closer bound of one; it is asked for where it decides which one is next.
-        """
+    def next_unsolved(self, below_s: float, costs: CostModel, rules: SplitRules) -> tuple[Degrees, Unsolved] | None:
+        """The remembered strategy of the lowest bound, no longer remembered; None where none is below ``below_s``."""
         while True:
             waiting = {key: kept[0].bound_s for key, kept in self._waiting.items() if kept}
             key = min(waiting, key=lambda each: waiting[each], default=None)
             if key is None or waiting[key] >= below_s:
                 return None
-            first = self._waiting[key].pop(0)
-            if first.is_close:
-                return key, first
-            close = replace(first, bound_s=max(first.bound_s, closely(first)), is_close=True)
-            if close.bound_s < self._known_s(key):
-                self._waiting[key] = sorted([*self._waiting[key], close], key=lambda each: each.bound_s)
+            if self._waiting[key][0].is_close:
+                return key, self._waiting[key].pop(0)
+            # Close bounds are worked out where they decide which strategy is next, for many at once.
+            self._bound_closely(below_s, costs, rules)
+
+    def _bound_closely(self, below_s: float, costs: CostModel, rules: SplitRules) -> None:
+        """Closer bounds of all that are remembered and may be below ``below_s``."""
+        loose = [one for kept in self._waiting.values() for one in kept if not one.is_close and one.bound_s < below_s]
+        close = {
+            id(one): bound_s for one, bound_s in zip(loose, _close_bounds_s(loose, below_s, costs, rules), strict=True)
+        }
+        for key, kept in self._waiting.items():
+            kept[:] = [
+                replace(one, bound_s=max(one.bound_s, close[id(one)]), is_close=True) if id(one) in close else one
+                for one in kept
+            ]
+            kept.sort(key=lambda each: each.bound_s)
+            solved = self.result.by_degrees.get(key)
+            if solved is not None:
+                kept[:] = [one for one in kept if one.bound_s < solved.step_time_s * (1 - SAME)]
+
+
+def _close_bounds_s(unsolved: Sequence[Unsolved], below_s: float, costs: CostModel, rules: SplitRules) -> list[float]:
+    """What ``planner.search.dealt_bounds`` says of some strategies; not to be relied on from ``below_s`` up."""
+    bounds_s = np.zeros(len(unsolved))
+    for table in {id(one.table): one.table for one in unsolved}.values():
+        at = np.array([place for place, one in enumerate(unsolved) if one.table is table])
+        rows, cost = joined([unsolved[place].row for place in at]), joined([unsolved[place].cost for place in at])
+        reliefs, relief = np.unique(rows.relief, return_inverse=True)
+        place = np.arange(len(at))
+        loose_s = np.full((len(reliefs), len(at)), np.inf)
+        loose_s[relief, place] = [unsolved[one].bound_s for one in at]
+        leaves = Leaves(BoundTerms(costs, rows, cost), reliefs.tolist(), table, loose_s, place)
+        bounds_s[at] = DealtBounds(leaves, rules, lambda: below_s).bounds_s(relief * len(at) + place, below_s)
+    return list(bounds_s.tolist())
 
 
 def _degrees_of(leaves: Leaves, index: Ints) -> tuple[list[Degrees], Ints]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from planner.backends.asked import the_software
 from planner.backends.emission.emission import Finding
 from planner.backends.rules.rule import RuleInput, scale_up_devices
@@ -21,7 +23,11 @@ class BackEndRules:
 
     def refuses(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> bool:
         """Whether the back-end cannot run the strategy (with this split, once there is one)."""
-        return bool(self.broken(strategy, chunk_layers))
+        return self._refuses_all or self._space.rules.refuses(self._given(strategy, chunk_layers))
+
+    @cached_property
+    def _refuses_all(self) -> bool:
+        return bool(self.always())
 
     def always(self) -> list[str]:
         """Every rule that the problem breaks whatever the strategy: its model, its devices, its workload."""

@@ -23,7 +23,7 @@ from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel
 from planner.problem import Problem
-from planner.search.alternatives import Alternatives, Postponed, Unsolved
+from planner.search.alternatives import Alternatives, Postponed
 from planner.search.backend_rules import BackEndRules
 from planner.search.bound import BoundTerms, Schedules
 from planner.search.dealt_bounds import DealtBounds
@@ -156,7 +156,7 @@ class Search:
         found = self.result.by_degrees
         taken = degrees(self.result.best) if self.result.best else ()
         while not self._late():
-            waiting = self.alternatives.next_unsolved(self._wanted_s(float("inf")), self._closely_s)
+            waiting = self.alternatives.next_unsolved(self._wanted_s(float("inf")), self.costs, self.rules)
             if waiting is None:
                 return
             key, unsolved = waiting
@@ -168,13 +168,6 @@ class Search:
             candidate = self._solve(context, cutoff_s)
             if candidate is not None:
                 found[degrees(candidate)] = candidate
-
-    def _closely_s(self, unsolved: Unsolved) -> float:
-        """What ``planner.search.dealt_bounds`` says of one strategy."""
-        terms, reliefs = BoundTerms(self.costs, unsolved.row, unsolved.cost), [int(unsolved.row.relief[0])]
-        leaf = Leaves(terms, reliefs, unsolved.table, np.array([[unsolved.bound_s]]), np.zeros(1, dtype=np.int64))
-        below_s = self._wanted_s(float("inf"))
-        return float(DealtBounds(leaf, self.rules, lambda: below_s).bounds_s(leaf.order, below_s)[0])
 
     def core_bounds(self, cores: StrategyRows, table: ModelCost, key: Ints) -> Array:
         """Lower bound of every core over all its leaves; infinity where even the leanest leaf cannot fit."""
@@ -239,7 +232,8 @@ class Search:
         order, written = np.argsort(bounds, kind="stable"), np.zeros(len(bounds), dtype=np.bool_)
         start, size = 0, FIRST_LAYOUTS
         while start < len(order):
-            if start and self._ahead is not None:
+            # Where another back-end is faster so far, its plan cuts this search as well as a look ahead would.
+            if start and self._ahead is not None and self._incumbent_s <= self.incumbent.step_time_s:
                 self._look_ahead(self._ahead, cutoff_s)
             picked = order[start : start + size]
             picked = picked[bounds[picked] < self._cutoff(cutoff_s)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, TypeVar
@@ -35,6 +36,19 @@ def _taken(value: Any, at: Ints | slice) -> Any:
     if isinstance(value, np.ndarray):
         return value[at]
     return None if value is None else take(value, at)
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """All rows of several dataclasses of arrays, one after the other, nested dataclasses included."""
+    kind: Any = type(parts[0])
+    columns: Columns = kind(*(_joined([getattr(part, name) for part in parts]) for name in _names(kind)))
+    return columns
+
+
+def _joined(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], np.ndarray):
+        return np.concatenate(values)
+    return None if values[0] is None else joined(values)
 
 
 @cache

@@ -282,14 +282,14 @@ class Space:
         if cached is not None:
             return cached
         orders = self.columns.axis_orders if ordered else (0,)
+        orders = tuple(order for order in orders if self._order_allowed(order))
         choices = [
             (SCHEDULES.index(name), vpp, group, order)
             for name in (self.columns.schedules if pp > 1 else _NO_PIPELINE)
             if not self._off("schedule", name)
             for vpp, group in chunk_choices(self.columns, name, pp, count, self.shape.num_layers)
-            if not self._off("vpp", vpp) and not self._off("microbatch_group_size", group)
+            if not (self.pins and (self._off("vpp", vpp) or self._off("microbatch_group_size", group)))
             for order in orders
-            if self._order_allowed(order)
         ]
         table = np.array(choices, dtype=np.int64).reshape(-1, len(SCHEDULE_COLUMNS))
         self._tables[(0, pp, count, int(ordered))] = table

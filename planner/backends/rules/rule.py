@@ -64,6 +64,10 @@ class RuleTable:
                 found.append(Finding(f"{self.backend}.{rule.id}", message, rule.source, fields=rule.fields))
         return found
 
+    def refuses(self, given: RuleInput) -> bool:
+        """Whether the strategy breaks one of the rules that are not about the model alone."""
+        return any(rule.check(given) is not None for rule in self.strategy_rules)
+
     def over_plans(self) -> tuple[Rule, ...]:
         """The same rules over a whole plan."""
         return tuple(self._over_plan(rule) for rule in (*self.model_rules, *self.strategy_rules))
