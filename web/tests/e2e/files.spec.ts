@@ -83,7 +83,12 @@ test("a file is copied, and the folder is taken along", async ({ page, context }
 
 test("a back-end that can run no plan of the question says why", async ({ page }) => {
   await page.goto("/plans/dense/files?backend=mindspeed");
-  await expect(page.getByRole("alert")).toContainText("Huawei Ascend");
+  const refused = page.getByRole("alert");
+  await expect(refused).toContainText("mindspeed can run no plan of this problem");
+  await expect(refused).toContainText("trains on devices of Huawei; h100-sxm5-80gb is made by NVIDIA");
+  await expect(refused).toContainText("choose another backend");
+  // A refused back-end is a choice like the others: the reader goes on from there.
+  await expect(page.getByLabel("Back-end")).toHaveValue("mindspeed");
   await expectAccessible(page);
 });
 
