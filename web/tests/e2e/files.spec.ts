@@ -145,6 +145,29 @@ test("a search there that takes longer is a job: the page follows it, then the f
   }
 });
 
+test("on a narrow screen the open tab is in sight, and Download stands beside the choices on a wide one", async ({
+  page,
+}) => {
+  await page.goto("/plans/small/files");
+  const download = page.getByRole("button", { name: "Download folder" });
+  await expect(download).toBeEnabled();
+  const bottom = async (of: typeof download) => {
+    const box = await of.boundingBox();
+    return box && box.y + box.height;
+  };
+  expect(await bottom(download)).toBeCloseTo((await bottom(page.getByLabel("Launcher"))) ?? 0, 0);
+  await page.setViewportSize({ width: 390, height: 900 });
+  for (const part of ["Sensitivity", "Overview", "Files"]) {
+    const tab = page
+      .getByRole("navigation", { name: "Views of the plan" })
+      .getByRole("link", { name: part, exact: true });
+    // Without a pointer: a click would bring it into sight by itself.
+    await tab.evaluate((link: HTMLElement) => link.click());
+    await expect(tab).toHaveAttribute("aria-current", "page");
+    await expect(tab).toBeInViewport({ ratio: 1 });
+  }
+});
+
 test("a release that is not supported says so", async ({ page }) => {
   await page.goto("/plans/small/files?backend=megatron==0.0.1");
   await expect(page.getByRole("alert")).toContainText("0.0.1");
