@@ -55,7 +55,7 @@ export function Files() {
           </p>
         </Empty>
       )}
-      {emission.isLoading && <Loading label="launch files" height={520} lines={8} />}
+      {emission.isPending && !predictedOnly && <Loading label="launch files" height={520} lines={8} />}
       {emission.error && !predictedOnly && !known.isPending && (
         <ProblemNotice error={emission.error} onRetry={() => void emission.refetch()} />
       )}
