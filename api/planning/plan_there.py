@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from api.access.auth import Caller
+from api.http.problem_details import ProblemDetails
 from api.http.problem_responses import AnswerRefused
 from api.jobs.board import JobRecord, PlanRequest
 from api.planning.answers import StillSearching, make_job
@@ -19,6 +20,7 @@ from planner.backends.backend import Software
 from planner.backends.registry import files_of, software
 from planner.errors import BackEndRefused, NoFeasiblePlan
 from planner.plan import Plan
+from planner.replan.other_backend import why_no_plan_there
 from planner.store.records import PlanText
 
 MOST_ALTERNATIVES = 100
@@ -73,8 +75,14 @@ async def planned_there(service: Service, caller: Caller, wanted: Wanted, reques
         if error.problem.slug != NoFeasiblePlan.slug:
             raise
         raise BackEndRefused(
-            f"{wanted.software.title} can run no plan of this question: {error.problem.detail}",
-            where="--backend",
-            hint=next((each.hint for each in error.problem.errors if each.hint), None),
+            why_no_plan_there(wanted.software, error.problem.detail),
+            where="/backend",
+            hint=_hint(error.problem),
         ) from None
     return await to_thread.run_sync(service.store.plan_text, answer.plan_id)
+
+
+def _hint(problem: ProblemDetails) -> str | None:
+    """What helps; a request for files names its back-end in ``backend``, a question in its constraints."""
+    found = next((each.hint for each in problem.errors if each.hint), None)
+    return found and found.replace("constraints.backends", "backend")

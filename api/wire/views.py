@@ -182,6 +182,7 @@ class BackEndView(Document):
     releases: tuple[str, ...] = Field(description="the default first; a question says NAME==RELEASE for another")
     vendors: tuple[str, ...] = Field(description="makers of the devices that it trains on; empty = all")
     writes_files: bool = Field(description="launch files can be written for it; `any` means these")
+    predicts_only: tuple[str, ...] = Field(description="releases that no launch files are written for")
     launchers: tuple[str, ...] = Field(description="what starts its processes; empty where no files are written")
 
 

@@ -19,5 +19,6 @@ def backend_summary(found: BackEnd) -> dict[str, Any]:
         "releases": [each.version for each in found.releases],
         "vendors": sorted(found.vendors),
         "writes_files": writes_files,
+        "predicts_only": [each.version for each in found.releases if each.predicts_only or not writes_files],
         "launchers": launchers,
     }

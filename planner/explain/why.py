@@ -99,8 +99,9 @@ def _proof_sentence(plan: Plan) -> str:
             else "This strategy breaks a limit of the problem."
         )
     if plan.status == "optimal":
+        were = "was" if plan.search.evaluated == 1 else "were"
         return (
-            f"It is proved best: of {plan.search.enumerated:,} strategies, {plan.search.evaluated:,} were solved "
+            f"It is proved best: of {plan.search.enumerated:,} strategies, {plan.search.evaluated:,} {were} solved "
             f"exactly, and for the rest a lower bound or a rule shows that they cannot be faster."
         )
     return f"It is not proved best: a plan that is up to {plan.gap:.1%} faster is not excluded."

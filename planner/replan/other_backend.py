@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.backends.asked import inside, software_of
+from planner.backends.backend import Software
 from planner.backends.registry import files_of, software
 from planner.diff import PlanDiff, diff_plans
 from planner.errors import BackEndRefused, NoFeasiblePlan
@@ -43,8 +44,13 @@ def plan_there(
         found = find_plan(inside(plan.problem, wanted), options, progress)
     except NoFeasiblePlan as error:
         raise BackEndRefused(
-            f"{wanted.title} can run no plan of this question: {error.what}",
+            why_no_plan_there(wanted, error.what),
             where=f"--backend {backend}",
             hint=error.hint,
         ) from error
     return PlanThere(found, diff_plans(plan, found))
+
+
+def why_no_plan_there(wanted: Software, what: str) -> str:
+    """Words of a refused question with the back-end that it was asked of, where they do not name it themselves."""
+    return what if wanted.name in what else f"{wanted.title} can run no plan of this question: {what}"

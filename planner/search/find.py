@@ -106,7 +106,8 @@ def _nothing(problem: Problem, compared: Compared, options: SearchOptions) -> Ex
         names = ", ".join(each.software.name for each in compared.entries)
         what = f"no back-end can run a plan of this problem, whatever the strategy: {reasons}"
         if len(compared.entries) == 1:
-            what = f"{names} can run no plan of this problem, whatever the strategy: {compared.entries[0].reason}"
+            (entry,) = compared.entries
+            what = f"{entry.software.spelled} can run no plan of this problem, whatever the strategy: {entry.reason}"
         return NoFeasiblePlan(what, binding=f"rules of {names}", relaxations=("choose another --backend",))
     closest = min(searched, key=least_bound_s)
     error = no_feasible_plan(closest.problem, closest.result, alone=len(compared.entries) == 1)

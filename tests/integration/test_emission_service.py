@@ -150,8 +150,12 @@ def test_a_backend_that_cannot_is_refused(tmp_path: Path) -> None:
         made = client.post("/v1/plans", json=question(constraints={"backends": ["native"]})).json()
         address = f"/v1/plans/{made['plan_id']}/emissions"
         refused = problem(client.post(address, json={"backend": "mindspeed"}), 422, "backend-refused")
-        assert refused["errors"][0]["pointer"] == "/constraints/backends"
-        assert "Huawei" in refused["detail"]
+        (finding,) = refused["errors"]
+        assert (finding["pointer"], finding["hint"]) == ("/backend", "choose another backend")
+        assert "trains on devices of Huawei" in refused["detail"]
+        # The reason names the back-end once.
+        assert "mindspeed can run no plan of this problem" in refused["detail"]
+        assert "MindSpeed" not in refused["detail"]
         without_files = problem(client.post(address, json={"backend": "nanotron"}), 404, "not-found")
         assert "megatron" in without_files["errors"][0]["hint"]
         nearly = problem(client.post(address, json={"backend": "torchtitn"}), 404, "not-found")

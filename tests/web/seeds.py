@@ -11,6 +11,9 @@
 ``measured``         Llama-3.1-8B on 8 H100, leaning on measurements that nobody made
 ``rack``             Mixtral 8x7B on two racks of GB200: a scale-up domain spans nodes
 ``huge``             Llama-3.1-405B on 16,384 H100; degrees are pinned, so that it is soon found
+``older``            Llama-3.1-8B on 8 H100 for Megatron-LM, as an earlier release stored it, like the next two
+``older-2021``       for Megatron-LM 2.5, for which no files are written
+``older-free``       for no back-end at all
 ``infeasible``       a job: Llama-3.1-405B on 8 A100, which no plan fits
 ``mine``             a report on accuracy: runs of nine made-up sources, some with memory, one out of memory
 ``done``             a job that ended with a plan
@@ -28,10 +31,15 @@ from typing import Any
 
 import httpx
 
+from planner.plan import Plan
+from planner.store import open_store
 from tests.accuracy_rows import csv_text
 from tests.web.measurements import MADE_UP, seed_measurements
 
 ANSWER_S = 300.0
+OLDER_FOLDER = Path(__file__).parents[1] / "golden" / "documents" / "v1"
+OLDER = {"older": "megatron", "older-2021": "megatron-2021", "older-free": "any"}
+"""Label -> plan as an earlier release stored it."""
 
 Question = dict[str, Any]
 
@@ -80,6 +88,16 @@ RUNS: list[dict[str, str]] = [
 ]
 RUNS.append({"id": "died", "source": "github:lab0/runs:table.md", "mbs": "8", "step_time_s": "", "notes": "OOM"})
 """Changes of a plain run.  Their measurements are made up; what is predicted of them is real."""
+
+
+def keep_older(database: str) -> None:
+    """Store the plans of an earlier release in ``database``: no service of today makes such documents."""
+    with open_store(database) as store:
+        for label, name in OLDER.items():
+            text = (OLDER_FOLDER / f"{name}.json").read_text(encoding="utf-8")
+            plan = Plan.model_validate_json(text.removesuffix("\n"))
+            store.save_plan(plan, 1.0)
+            store.label_plan(label, plan.plan_id)
 
 
 def seed(address: str) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.web.seeds import seed
+from tests.web.seeds import keep_older, seed
 
 START_S = 300.0
 STOP_S = 120.0
@@ -34,6 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--empty", action="store_true", help="no plans, no jobs")
+    parser.add_argument("--synchronous-s", type=float, help="a search that takes longer becomes a job")
     parser.add_argument("--keys", action="store_true", help="demand API keys and print one with scope plan; no plans")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -49,7 +50,9 @@ def serve(folder: Path, given: argparse.Namespace) -> None:
     os.environ["MESHWRIGHT_PROFILES"] = str(folder / "profiles")
     if given.keys:
         print(f"key: {new_key(database)}", flush=True)
-    with served(database, folder / "serve.log", given) as address:
+    if not (given.empty or given.keys):
+        keep_older(database)
+    with served(database, folder, given) as address:
         if not (given.empty or given.keys):
             seed(address)
         print(f"seeded: port {httpx.URL(address).port}", flush=True)
@@ -65,14 +68,18 @@ def new_key(database: str) -> str:
 
 
 @contextmanager
-def served(database: str, log: Path, given: argparse.Namespace) -> Iterator[str]:
+def served(database: str, folder: Path, given: argparse.Namespace) -> Iterator[str]:
     """The address of ``meshwright serve``."""
-    port = given.port or free_port()
+    port, log = given.port or free_port(), folder / "serve.log"
     command = [*MESHWRIGHT, "serve", "--port", str(port), "--database", database]
+    if given.keys:
+        command += ["--auth", "keys"]
+    if given.synchronous_s is not None:
+        settings = folder / "settings.json"
+        settings.write_text(json.dumps({"synchronous_s": given.synchronous_s}), encoding="utf-8")
+        command += ["--settings", str(settings)]
     with log.open("wb") as stream:
-        process = subprocess.Popen(
-            [*command, *(["--auth", "keys"] if given.keys else [])], stdout=stream, stderr=subprocess.STDOUT
-        )
+        process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT)
     address = f"http://127.0.0.1:{port}"
     try:
         wait_until_ready(address, process)

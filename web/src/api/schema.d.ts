@@ -1558,6 +1558,11 @@ export interface components {
             /** Name */
             name: string;
             /**
+             * Predicts Only
+             * @description releases that no launch files are written for
+             */
+            predicts_only: string[];
+            /**
              * Releases
              * @description the default first; a question says NAME==RELEASE for another
              */

@@ -75,7 +75,7 @@ function Offers({ offers, taken }: { offers: readonly Offer<BackEndRow>[]; taken
   const free = offers.filter((each) => !held.has(each.value));
   const options = (writes: boolean) =>
     free
-      .filter((each) => each.backend.writes_files === writes)
+      .filter((each) => each.writesFiles === writes)
       .map((each) => (
         <option key={each.value} value={each.value}>
           {each.words}

@@ -48,7 +48,7 @@ interface FindingListProps {
 /** Findings as lines: what, then what repairs it. */
 export function FindingList({ id, findings, pointers }: FindingListProps) {
   return (
-    <div id={id} aria-live="polite">
+    <div id={id} className={styles.findings} aria-live="polite">
       {findings.map((each) => (
         <p key={`${each.pointer} ${each.detail}`} className={styles.finding}>
           {pointers && each.pointer && <code>{each.pointer} </code>}

@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
-import { backendOfOldAddress, namesIn, offerOf, offersOf, textOf } from "./backends";
+import { backendOfOldAddress, namesIn, offerOf, offersOf, ownOffer, textOf } from "./backends";
 
-const OFFERS = offersOf([
-  { name: "titan", title: "Titan", releases: ["0.3.0", "0.2.2"] },
-  { name: "bare", title: "Bare", releases: ["1"] },
-]);
+const KNOWN = [
+  { name: "titan", title: "Titan", releases: ["0.3.0", "0.2.2"], predicts_only: ["0.2.2"] },
+  { name: "bare", title: "Bare", releases: ["1"], predicts_only: ["1"] },
+];
+const OFFERS = offersOf(KNOWN);
 
 test("nothing typed means any, and any is not written down", () => {
   expect(namesIn("")).toEqual(["any"]);
@@ -22,6 +23,17 @@ test("each release is offered, the first one under the plain name", () => {
   expect(offerOf(OFFERS, "titan==0.3.0")?.value).toBe("titan");
   expect(offerOf(OFFERS, "titan==0.2.2")?.words).toBe("Titan 0.2.2");
   expect(offerOf(OFFERS, "titan==9")).toBeUndefined();
+});
+
+test("a release that predicts only has no files, whatever the others of its back-end have", () => {
+  expect(OFFERS.map((each) => each.writesFiles)).toEqual([true, false, false]);
+  expect(ownOffer(KNOWN, { backend: "titan", release: "" })).toEqual({
+    words: "Titan 0.3.0",
+    writesFiles: true,
+  });
+  expect(ownOffer(KNOWN, { backend: "titan", release: "0.2.2" }).writesFiles).toBe(false);
+  expect(ownOffer([], { backend: "unrestricted", release: "" }).writesFiles).toBe(false);
+  expect(ownOffer([], { backend: "new", release: "9" })).toEqual({ words: "new 9", writesFiles: true });
 });
 
 test("an old address names its back-end as target and version", () => {

@@ -35,6 +35,8 @@ interface Known {
   readonly name: string;
   readonly title: string;
   readonly releases: readonly string[];
+  /** Releases that no launch files are written for. */
+  readonly predicts_only: readonly string[];
 }
 
 /** One release of a back-end that the service knows. */
@@ -42,6 +44,7 @@ export interface Offer<B extends Known = Known> {
   /** The plain name for the release that is meant by it. */
   readonly value: string;
   readonly words: string;
+  readonly writesFiles: boolean;
   readonly backend: B;
 }
 
@@ -51,6 +54,7 @@ export function offersOf<B extends Known>(known: readonly B[]): readonly Offer<B
     backend.releases.map((release, index) => ({
       value: index === 0 ? backend.name : spelled(backend.name, release),
       words: `${backend.title} ${release}`,
+      writesFiles: !backend.predicts_only.includes(release),
       backend,
     })),
   );
@@ -62,6 +66,16 @@ export function offerOf<B extends Known>(offers: readonly Offer<B>[], name: stri
     ({ value, backend }) =>
       value === name || (value === backend.name && name === spelled(value, backend.releases[0] ?? "")),
   );
+}
+
+/** A plan's own back-end in words, and whether launch files can be written for it.  Until `known` is there: yes. */
+export function ownOffer(known: readonly Known[], plan: { backend: string; release: string }) {
+  if (plan.backend === UNRESTRICTED) return { words: "Unrestricted", writesFiles: false };
+  const own = offerOf(offersOf(known), ownBackend(plan));
+  return {
+    words: own?.words ?? backendWords(plan.backend, plan.release),
+    writesFiles: own?.writesFiles ?? true,
+  };
 }
 
 /** What an address of an earlier release says with `target` and `version`. */

@@ -1,11 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link, Outlet, useParams } from "@tanstack/react-router";
+import { Outlet, useParams } from "@tanstack/react-router";
 import { planQuery } from "../api/queries/plans";
 import { Loading } from "../components/Loading";
 import { ProblemNotice } from "../components/ProblemNotice";
 import { useKeys } from "../lib/keys";
 import { Headline } from "./plan/Headline";
 import styles from "./plan/Plan.module.css";
+import { PlanTabs } from "./plan/PlanTabs";
 import { TABS, useTabNavigation } from "./plan/tabs";
 
 /** As high as the headline is, which breaks into more lines where there is less room: what stands below stays there. */
@@ -32,17 +33,7 @@ export function PlanScreen() {
       ) : (
         <Loading label="plan" height={HEADLINE_HEIGHT} lines={4} />
       )}
-      <nav className={styles.tabs} aria-label="Views of the plan">
-        <ul>
-          {TABS.map((tab) => (
-            <li key={tab.to}>
-              <Link to={tab.to} params={{ planId }} activeOptions={{ exact: true, includeSearch: false }}>
-                {tab.label}
-              </Link>
-            </li>
-          ))}
-        </ul>
-      </nav>
+      <PlanTabs planId={planId} />
       <Outlet />
     </div>
   );

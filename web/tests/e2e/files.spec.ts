@@ -9,6 +9,7 @@ import {
   test,
   WIDTHS_PX,
 } from "./screen";
+import { startServer } from "./server";
 
 test("the files of another back-end are those that the API gives, of a plan that is stored", async ({
   page,
@@ -83,8 +84,88 @@ test("a file is copied, and the folder is taken along", async ({ page, context }
 
 test("a back-end that can run no plan of the question says why", async ({ page }) => {
   await page.goto("/plans/dense/files?backend=mindspeed");
-  await expect(page.getByRole("alert")).toContainText("Huawei Ascend");
+  const refused = page.getByRole("alert");
+  await expect(refused).toContainText("mindspeed can run no plan of this problem");
+  await expect(refused).toContainText("trains on devices of Huawei; h100-sxm5-80gb is made by NVIDIA");
+  await expect(refused).toContainText("choose another backend");
+  // A refused back-end is a choice like the others: the reader goes on from there.
+  await expect(page.getByLabel("Back-end")).toHaveValue("mindspeed");
   await expectAccessible(page);
+});
+
+test("a search there that takes longer is a job: the page follows it, then the files come", async ({
+  page,
+  request,
+}) => {
+  // The least budget that a service can have: no search of that size ends in it.
+  const server = await startServer("--empty", "--synchronous-s", "0.001");
+  try {
+    const workload = { global_batch_size: 4096, sequence_length: 8192 };
+    const asked = await request.post(`${server.address}/v1/plans`, {
+      headers: { Prefer: "respond-async" },
+      data: {
+        model: "llama-3.1-405b",
+        cluster: "dgx-h100",
+        devices: 4096,
+        workload,
+        constraints: { backends: ["native"] },
+      },
+    });
+    expect(asked.status()).toBe(202);
+    const ended = async (job: string) => {
+      // The stream of events ends with the job.
+      await (await request.get(`${server.address}/v1/jobs/${job}/events`)).text();
+      return (await request.get(`${server.address}/v1/jobs/${job}`)).json();
+    };
+    const here = await ended((await asked.json()).id);
+    const files = `/plans/${here.result_plan_id}/files`;
+    await page.goto(`${server.address}${files}`);
+    await expect(page.getByRole("heading", { name: "train.sh" })).toBeVisible();
+    await Promise.all([
+      page
+        .getByRole("status")
+        .filter({ hasText: "The question is planned in that back-end", has: page.getByRole("link") })
+        .waitFor(),
+      page.getByLabel("Back-end").selectOption("megatron-bridge"),
+    ]);
+    await expect(page.getByRole("heading", { name: /best one of megatron-bridge/ })).toBeVisible();
+    await expect(page.getByRole("status")).toBeHidden();
+    const { jobs } = await (await request.get(`${server.address}/v1/jobs`)).json();
+    const there = await ended(jobs[0].id);
+    expect(jobs).toHaveLength(2);
+    const address = `${server.address}/v1/plans/${here.result_plan_id}/emissions?backend=megatron-bridge`;
+    const answer = await (await request.get(address)).json();
+    expect(answer.plan_id).toBe(there.result_plan_id);
+    await expect(page.getByRole("region", { name: "Files", exact: true }).getByRole("listitem")).toHaveText(
+      Object.keys(answer.files),
+    );
+    await expectAccessible(page);
+  } finally {
+    await server.stop();
+  }
+});
+
+test("on a narrow screen the open tab is in sight, and Download stands beside the choices on a wide one", async ({
+  page,
+}) => {
+  await page.goto("/plans/small/files");
+  const download = page.getByRole("button", { name: "Download folder" });
+  await expect(download).toBeEnabled();
+  const bottom = async (of: typeof download) => {
+    const box = await of.boundingBox();
+    return box && box.y + box.height;
+  };
+  expect(await bottom(download)).toBeCloseTo((await bottom(page.getByLabel("Launcher"))) ?? 0, 0);
+  await page.setViewportSize({ width: 390, height: 900 });
+  for (const part of ["Sensitivity", "Overview", "Files"]) {
+    const tab = page
+      .getByRole("navigation", { name: "Views of the plan" })
+      .getByRole("link", { name: part, exact: true });
+    // Without a pointer: a click would bring it into sight by itself.
+    await tab.evaluate((link: HTMLElement) => link.click());
+    await expect(tab).toHaveAttribute("aria-current", "page");
+    await expect(tab).toBeInViewport({ ratio: 1 });
+  }
 });
 
 test("a release that is not supported says so", async ({ page }) => {

@@ -1,10 +1,13 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { backendsQuery } from "../../api/queries/catalogue";
 import { downloadEmission, emissionQuery } from "../../api/queries/emissions";
 import { planQuery } from "../../api/queries/plans";
 import { Button } from "../../components/Button";
+import { Empty } from "../../components/Empty";
 import { Loading } from "../../components/Loading";
 import { ProblemNotice } from "../../components/ProblemNotice";
+import { ownOffer } from "../../lib/backends";
 import { saveFile } from "../../lib/save";
 import { EmissionNotes } from "./files/EmissionNotes";
 import { FileChoices } from "./files/FileChoices";
@@ -21,7 +24,10 @@ export function Files() {
   const chosen = readFilesSearch.full(useSearch({ from: "/plans/$planId/files" }));
   const navigate = useNavigate();
   const { data: plan } = useQuery(planQuery(planId));
-  const emission = useQuery(emissionQuery(planId, chosen));
+  const known = useQuery(backendsQuery);
+  const own = plan && ownOffer(known.data ?? [], plan);
+  const predictedOnly = chosen.backend === "" && own?.writesFiles === false;
+  const emission = useQuery({ ...emissionQuery(planId, chosen), enabled: !predictedOnly });
   const download = useMutation({
     mutationFn: () => downloadEmission(planId, chosen),
     onSuccess: ({ name, content }) => saveFile(name, content),
@@ -41,8 +47,18 @@ export function Files() {
         </Button>
       </div>
       {download.error && <ProblemNotice error={download.error} />}
-      {emission.isPending && <Loading label="launch files" height={520} lines={8} />}
-      {emission.error && <ProblemNotice error={emission.error} onRetry={() => void emission.refetch()} />}
+      {predictedOnly && (
+        <Empty title={`${own.words} predicts only`}>
+          <p>
+            No launch files are written for it. Choose another back-end above: the same question is planned
+            there, and the files are of that plan.
+          </p>
+        </Empty>
+      )}
+      {emission.isPending && !predictedOnly && <Loading label="launch files" height={520} lines={8} />}
+      {emission.error && !predictedOnly && !known.isPending && (
+        <ProblemNotice error={emission.error} onRetry={() => void emission.refetch()} />
+      )}
       {emission.data && "job" in emission.data && (
         <SearchedThere job={emission.data.job} onFound={() => void emission.refetch()} />
       )}

@@ -60,5 +60,6 @@ test("rows without a number are last, up and down", () => {
 test("the sentence counts what does not fit and what is illegal", () => {
   const said = choicesSentence(choicesOf(PLAN, EXPLANATION), 80 * GIB);
   expect(said).toContain("No choice beside the plan that fits is faster");
+  expect(said).toContain(": 1 runner-up and 2 strategies one move away");
   expect(said).toContain("1 of which do not fit into 80.0\u00a0GiB and 1 break a rule");
 });

@@ -3,7 +3,7 @@
 import type { Schemas } from "../../../api/client";
 import type { Explanation, PlanAnswer } from "../../../api/queries/plans";
 import type { Pins } from "../../../api/queries/variants";
-import { gibibytes } from "../../../lib/format";
+import { gibibytes, plural } from "../../../lib/format";
 
 type Neighbour = Schemas["Neighbour"];
 export type ChoiceKind = "plan" | "runner_up" | Neighbour["outcome"];
@@ -141,5 +141,5 @@ export function choicesSentence(choices: readonly Choice[], limit_bytes: number)
       ? "No choice beside the plan that fits is faster"
       : `${faster} ${faster === 1 ? "choice" : "choices"} that ${faster === 1 ? "fits is" : "fit are"} faster`;
   const runnersUp = number(["runner_up"]);
-  return `${first}: ${runnersUp} runners-up and ${others.length - runnersUp} strategies one move away, ${number(["does_not_fit"])} of which do not fit into ${gibibytes(limit_bytes)} and ${number(["illegal"])} break a rule.`;
+  return `${first}: ${plural(runnersUp, "runner-up", "runners-up")} and ${plural(others.length - runnersUp, "strategy", "strategies")} one move away, ${number(["does_not_fit"])} of which do not fit into ${gibibytes(limit_bytes)} and ${number(["illegal"])} break a rule.`;
 }

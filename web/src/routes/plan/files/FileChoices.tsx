@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { backendsQuery } from "../../../api/queries/catalogue";
 import type { PlanAnswer } from "../../../api/queries/plans";
 import { ChoiceField } from "../../../components/ChoiceField";
-import { backendWords, offerOf, offersOf, ownBackend } from "../../../lib/backends";
+import { offerOf, offersOf, ownBackend, ownOffer } from "../../../lib/backends";
 
 interface Choice {
   /** "" = the plan's own. */
@@ -19,14 +19,14 @@ interface Props {
 /** For which back-end, the plan's own first, and for who starts its processes. */
 export function FileChoices({ plan, chosen, choose }: Props) {
   const { data: known = [] } = useQuery(backendsQuery);
-  const offers = offersOf(known.filter((each) => each.writes_files));
+  const offers = offersOf(known).filter((each) => each.writesFiles);
   const own = offerOf(offers, ownBackend(plan));
   const others = offers.filter((each) => each !== own).map((each) => each.value);
   const at = chosen.backend === "" ? own : offerOf(offers, chosen.backend);
   const value = at === own && (own || chosen.backend === "") ? "" : (at?.value ?? chosen.backend);
   const launchers = at?.backend.launchers ?? [];
   const names: Record<string, string> = Object.fromEntries(offers.map((each) => [each.value, each.words]));
-  names[""] = `${own?.words ?? backendWords(plan.backend, plan.release)} (this plan)`;
+  names[""] = `${ownOffer(known, plan).words} (this plan)`;
   return (
     <>
       <ChoiceField

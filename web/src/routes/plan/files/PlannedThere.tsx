@@ -20,12 +20,14 @@ export function PlannedThere({ emission }: { emission: Emission }) {
       <p>
         The same question, planned there: {seconds(emission.step_time_s)} a step, {change(emission.slower_by)}{" "}
         against this plan.{" "}
-        <Link to="/plans/$planId" params={{ planId: emission.plan_id }}>
-          Open that plan
-        </Link>{" "}
-        <Link to="/diff/$a/$b" params={{ a: diff.a, b: diff.b }}>
-          Compare the two
-        </Link>
+        <span className={styles.links}>
+          <Link to="/plans/$planId" params={{ planId: emission.plan_id }}>
+            Open that plan
+          </Link>
+          <Link to="/diff/$a/$b" params={{ a: diff.a, b: diff.b }}>
+            Compare the two
+          </Link>
+        </span>
       </p>
       <div className={styles.columns}>
         <TimeChanges terms={diff.breakdown_s} a="this plan" b={there} />
