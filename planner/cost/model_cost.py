@@ -120,10 +120,7 @@ def model_cost(
     model: ModelSpec, workload: Workload, hardware: Hardware, keys: LayerKeys, reliefs: Sequence[Relief]
 ) -> ModelCost:
     """Cost every layer kind and both ends for all keys."""
-    keys = keys_as_run(keys, model, hardware)
-    kinds = [
-        with_framework_kept(layer_operators(model, kind), hardware.physics) for kind in range(len(model.layer_kinds))
-    ]
+    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, hardware)
     layers = _layer_table(kinds, keys, hardware, reliefs, model.hidden_size)
     return ModelCost(
         keys=keys,
@@ -136,6 +133,19 @@ def model_cost(
         head_inputs_bytes=_head_inputs_bytes(model, keys, hardware),
         logits=model.vocab_size * keys.tokens / keys.tp,
     )
+
+
+def layer_seconds(model: ModelSpec, hardware: Hardware, keys: LayerKeys) -> Array:
+    """``LayerTable.total_s`` alone: [K, N]."""
+    keys = keys_as_run(keys, model, hardware)
+    costed = [layer_kind(operators, keys, hardware) for operators in _kinds(model, hardware)]
+    return np.stack([kind.forward_s + kind.backward_s for kind in costed], axis=1)
+
+
+def _kinds(model: ModelSpec, hardware: Hardware) -> list[Sequence[Operator]]:
+    """The operators of each layer kind."""
+    kinds = range(len(model.layer_kinds))
+    return [with_framework_kept(layer_operators(model, kind), hardware.physics) for kind in kinds]
 
 
 def _layer_table(

@@ -17,7 +17,7 @@ from planner.cost.as_run import rows_as_run
 from planner.cost.data_parallel import microbatch_s, tail_s
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
-from planner.cost.model_cost import ModelCost, model_cost
+from planner.cost.model_cost import ModelCost, layer_seconds, model_cost
 from planner.cost.short_axis import most_of_row
 from planner.cost.stage_hop import stage_hop_s
 from planner.cost.step_payload import DataParallelism, hop_parts, table_bytes
@@ -138,10 +138,19 @@ class CostModel:
 
     def keyed(self, rows: StrategyRows) -> tuple[ModelCost, Ints]:
         """Cost table of the distinct sharding keys of ``rows``, and each row's key."""
+        keys, key = self._keys(rows)
+        return model_cost(self.model, self.workload, self.hardware, keys, self.reliefs), key
+
+    def _keys(self, rows: StrategyRows) -> tuple[LayerKeys, Ints]:
         distinct, key = distinct_rows([getattr(rows, name) for name in KEY_COLUMNS])
         columns = {name: distinct[:, column].astype(np.float64) for column, name in enumerate(KEY_COLUMNS)}
-        keys = LayerKeys(**columns, sequence_length=self.workload.sequence_length)
-        return model_cost(self.model, self.workload, self.hardware, keys, self.reliefs), key
+        return LayerKeys(**columns, sequence_length=self.workload.sequence_length), key
+
+    def layers_s(self, rows: StrategyRows) -> Array:
+        """Seconds that one micro-batch takes in all layers, without relief and ZeRO-2/3 traffic: [R]."""
+        keys, key = self._keys(rows)
+        each_s = layer_seconds(self.model, self.hardware, keys) @ self.kind_counts
+        return np.asarray(each_s[key])
 
     def rows(self, rows: StrategyRows, keyed: tuple[ModelCost, Ints] | None = None) -> RowCost:
         """Cost every row; pass ``keyed`` to reuse a cost table made for a superset of the keys."""

@@ -129,7 +129,7 @@ def least_bound_s(entry: Entry) -> float:
     """The bound of the most promising strategy of a back-end that is searched, or of the space that holds its own."""
     search = entry.search if entry.holder is None else entry.holder.search
     assert search is not None
-    return search.least_bound_s
+    return search.waves.least_bound_s
 
 
 def _found_first(entry: Entry) -> tuple[float, bool]:

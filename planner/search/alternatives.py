@@ -44,6 +44,10 @@ class Postponed:
     bounds: Array
     table: ModelCost
 
+    def take(self, at: Ints) -> Postponed:
+        """Some of them."""
+        return Postponed(self.rows.take(at), self.key[at], self.bounds[at], self.table)
+
 
 @dataclass(frozen=True, slots=True)
 class Unsolved:
@@ -82,7 +86,7 @@ class Alternatives:
         if self.count:
             at = np.flatnonzero(left_out & (what.bounds < self.wanted_below_s(cutoff_s)))
             if len(at):
-                to.append(Postponed(what.rows.take(at), what.key[at], what.bounds[at], what.table))
+                to.append(what.take(at))
 
     def remember(
         self, leaves: Leaves, dealt: DealtBounds, left: NDArray[np.bool_], refused: Callable[[StrategyRows], bool]

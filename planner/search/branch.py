@@ -25,7 +25,7 @@ from planner.cost.row_cost import CostModel
 from planner.problem import Problem
 from planner.search.alternatives import Alternatives, Postponed
 from planner.search.backend_rules import BackEndRules
-from planner.search.bound import BoundTerms, Schedules
+from planner.search.core_waves import CoreWaves, Wave
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
 from planner.search.look_ahead import JUST_ABOVE, plain_part, promising_cores, promising_layouts
@@ -46,7 +46,6 @@ Ints = NDArray[np.int64]
 FIRST_BATCH = 200_000
 NEXT_BATCH = 4_000_000
 """Declared leaves under the cores written out at a time: the first batch finds an incumbent."""
-CORE_BATCH = 32_768
 NO_ROOM = "too little memory for any of its kind"
 NO_FAST_FIT = "no split both fits and is fast enough"
 OWN_BOUND = "slower by its own bound"
@@ -89,14 +88,9 @@ class Search:
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
         """Search for a candidate faster than ``cutoff_s``."""
         cores, result = self.space.cores, self.result
-        if len(cores):
-            (table, key), bounds = self._cores_costed
-            counts = self.space.leaf_counts(cores)
-            result.bounded = int(counts.sum())
-            result.pruned[NO_ROOM] += int(counts[np.isinf(bounds)].sum())
-            self._descend(cores, bounds, counts, table, key, cutoff_s)
-        else:
-            result.complete = True
+        counts = self.space.leaf_counts(cores)
+        result.bounded = int(counts.sum())
+        self._descend_waves(counts, cutoff_s)
         result.refused = self.space.pruned
         result.enumerated = result.bounded
         result.pruned += self.space.illegal
@@ -112,15 +106,9 @@ class Search:
         return result
 
     @cached_property
-    def _cores_costed(self) -> tuple[tuple[ModelCost, Ints], Array]:
-        """Costs and bounds of all cores."""
-        keyed = self.costs.keyed(self.space.cores)
-        return keyed, self.core_bounds(self.space.cores, *keyed)
-
-    @property
-    def least_bound_s(self) -> float:
-        """No strategy of the space is faster; infinity where nothing can fit."""
-        return float(self._cores_costed[1].min()) if len(self.space.cores) else float("inf")
+    def waves(self) -> CoreWaves:
+        """All cores with their costs and bounds."""
+        return CoreWaves(self.costs, self.space.cores, self.rules.limit_bytes)
 
     def find_alternatives(self) -> None:
         """Solve the most promising strategies of other degrees until no bound left can be an alternative.
@@ -138,8 +126,7 @@ class Search:
         self.result.evaluated, self.result.pruned = evaluated, pruned
 
     def _still_wanted(self, what: Postponed) -> Postponed:
-        at = np.flatnonzero(what.bounds < self._wanted_s(float("inf")))
-        return Postponed(what.rows.take(at), what.key[at], what.bounds[at], what.table)
+        return what.take(np.flatnonzero(what.bounds < self._wanted_s(float("inf"))))
 
     def _expand_postponed(self, layouts: Postponed) -> None:
         """Look at the leaves of some layouts for alternatives, the lowest bound first."""
@@ -169,47 +156,49 @@ class Search:
             if candidate is not None:
                 found[degrees(candidate)] = candidate
 
-    def core_bounds(self, cores: StrategyRows, table: ModelCost, key: Ints) -> Array:
-        """Lower bound of every core over all its leaves; infinity where even the leanest leaf cannot fit."""
-        parts = []
-        for start in range(0, len(cores), CORE_BATCH):
-            rows = cores.slice(start, start + CORE_BATCH)
-            cost = self.costs.rows(rows, (table, key[start : start + CORE_BATCH]))
-            terms = BoundTerms(self.costs, rows, cost, leanest_tail=True)
-            busy_s = rows.num_microbatches * terms.least_peak_s(Schedules.of(rows)) + terms.tail_s
-            parts.append(np.where(terms.leanest_bytes() <= self.rules.limit_bytes, busy_s, np.inf))
-        return np.concatenate(parts)
+    def _descend_waves(self, counts: Ints, cutoff_s: float) -> None:
+        """Descend into the cores, a wave at a time, until no later core can be the best plan or an alternative."""
+        number = 0
+        while (wave := self.waves.wave(number)) is not None:
+            here = counts[wave.index]
+            self.result.pruned[NO_ROOM] += int(here[np.isinf(wave.cores.bounds)].sum())
+            if not self._descend(wave, here, cutoff_s):
+                return
+            if wave.rest_s >= self._wanted_s(cutoff_s):
+                break
+            number += 1
+        self.result.complete = True
 
-    def _descend(
-        self, cores: StrategyRows, bounds: Array, counts: Ints, table: ModelCost, key: Ints, cutoff_s: float
-    ) -> None:
-        """Write out cores in order of their bounds, a batch at a time, until none can beat the incumbent."""
-        self._ahead = Postponed(cores, key, bounds, table)
+    def _descend(self, wave: Wave, counts: Ints, cutoff_s: float) -> bool:
+        """Write out cores in order of their bounds, a batch at a time, until none can beat the incumbent.
+
+        False when out of time.
+        """
+        self._ahead, bounds = wave.cores, wave.cores.bounds
         order = np.argsort(bounds, kind="stable")
         order = order[: int(np.isfinite(bounds).sum())]
-        running, written = np.cumsum(counts[order]), np.zeros(len(cores), dtype=np.bool_)
+        running, written = np.cumsum(counts[order]), np.zeros(len(bounds), dtype=np.bool_)
         position, batch = 0, FIRST_BATCH
         while position < len(order):
             best = self._cutoff(cutoff_s)
-            self._reached_s = float(bounds[order[position]])
+            self._reached_s = min(float(bounds[order[position]]), wave.rest_s)
             self._tell("searching")
-            if self._reached_s >= best:
+            if bounds[order[position]] >= best:
                 break
             if self._late():
-                self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds[order[position]]))
-                return
+                self._not_examined(bounds[order[position:]], wave.rest_s)
+                return False
             done = running[position - 1] if position else 0
             stop = max(position + 1, int(np.searchsorted(running, done + batch, side="right")))
             picked = order[position:stop]
             picked = picked[bounds[picked] < best]
             written[picked] = True
-            if not self._layouts(Postponed(cores.take(picked), key[picked], bounds[picked], table), cutoff_s):
-                self._not_examined(bounds[order[stop:]])
-                return
+            if not self._layouts(wave.cores.take(picked), cutoff_s):
+                self._not_examined(bounds[order[stop:]], wave.rest_s)
+                return False
             position, batch = stop, NEXT_BATCH
-        self.result.complete = True
-        rest = Postponed(cores, key, bounds, table)
-        self.alternatives.postpone(self.alternatives.cores, rest, ~written, self._cutoff(cutoff_s))
+        self.alternatives.postpone(self.alternatives.cores, wave.cores, ~written, self._cutoff(cutoff_s))
+        return True
 
     def _bounded_layouts(self, cores: Postponed, cutoff_s: float) -> Postponed:
         """The layouts of some cores with their bounds; infinity where neither the best plan nor an alternative is."""
@@ -311,9 +300,9 @@ class Search:
         self.alternatives.remember(leaves, dealt, left, self._cannot_run)
         return True
 
-    def _not_examined(self, bounds: Array) -> None:
-        """What is left when time runs out bounds the whole space from below."""
-        self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds.min(initial=np.inf)))
+    def _not_examined(self, bounds: Array, rest_s: float = np.inf) -> None:
+        """What is left when time runs out bounds the whole space from below; ``rest_s``: the bound of later waves."""
+        self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds.min(initial=rest_s)))
 
     def _refused(self, row: StrategyRows) -> bool:
         """Whether the back-end cannot run a strategy, whatever its split; counted if so."""

@@ -38,13 +38,13 @@ def promising_cores(cores: Postponed) -> Postponed:
     order = _by_bound(cores)
     first, degrees = first_of_each([getattr(cores.rows, name)[order] for name in DEGREES])
     last = np.sort(first)[:MOST_DEGREES][-1:]
-    return _some_of_each(_taken(cores, order[np.isin(degrees, np.flatnonzero(first <= last))]), "micro_batch_size")
+    return _some_of_each(cores.take(order[np.isin(degrees, np.flatnonzero(first <= last))]), "micro_batch_size")
 
 
 def promising_layouts(layouts: Postponed) -> Postponed:
     """The layouts of the lowest bounds, some numbers of chunks for each core."""
     some = _some_of_each(layouts, "vpp", "micro_batch_size")
-    return _taken(some, np.arange(min(len(some.rows), MOST_LAYOUTS)))
+    return some.take(np.arange(min(len(some.rows), MOST_LAYOUTS)))
 
 
 def _some_of_each(what: Postponed, name: str, *more: str) -> Postponed:
@@ -57,7 +57,7 @@ def _some_of_each(what: Postponed, name: str, *more: str) -> Postponed:
     values = getattr(what.rows, name)[order]
     each, _ = first_of_each([*columns, values])
     best, _ = first_of_each(columns)
-    return _taken(what, order[np.union1d(each[values[each] <= SMALL[name]], best)])
+    return what.take(order[np.union1d(each[values[each] <= SMALL[name]], best)])
 
 
 def plain_part(space: Space) -> Space:
@@ -71,7 +71,3 @@ def plain_part(space: Space) -> Space:
 def _by_bound(what: Postponed) -> Ints:
     order = np.argsort(what.bounds, kind="stable")
     return order[: int(np.isfinite(what.bounds).sum())]
-
-
-def _taken(what: Postponed, at: Ints) -> Postponed:
-    return Postponed(what.rows.take(at), what.key[at], what.bounds[at], what.table)

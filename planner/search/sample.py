@@ -16,6 +16,7 @@ from planner.plan import Plan
 from planner.problem import Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import Search
+from planner.search.core_waves import core_bounds
 from planner.search.estimate import estimate_if_it_fits
 from planner.search.options import SearchOptions
 from planner.strategy import Strategy
@@ -35,7 +36,8 @@ def random_strategies(problem: Problem, seed: int) -> Iterator[Strategy]:
     search = Search(problem, problem_hardware(problem), SearchOptions())
     space, cores = search.space, search.space.cores
     if len(cores):
-        cores = cores.take(np.flatnonzero(np.isfinite(search.core_bounds(cores, *search.costs.keyed(cores)))))
+        bounds = core_bounds(search.costs, cores, search.costs.keyed(cores), search.rules.limit_bytes)
+        cores = cores.take(np.flatnonzero(np.isfinite(bounds)))
     draw = np.random.default_rng(seed)
     key = np.zeros(1, dtype=np.int64)
     fruitless = 0

@@ -9,7 +9,6 @@ what time is left.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -115,9 +114,7 @@ def narrowed(constraints: Constraints) -> Constraints:
 
 def _bound_s(problem: Problem, hardware: Hardware) -> float:
     """The smallest bound over everything that the whole space shares; infinity where nothing can fit."""
-    search = Search(problem, hardware, SearchOptions(top_k=0))
-    cores = search.space.cores
-    return float(search.core_bounds(cores, *search.costs.keyed(cores)).min()) if len(cores) else math.inf
+    return Search(problem, hardware, SearchOptions(top_k=0)).waves.least_bound_s
 
 
 def _plan(problem: Problem, found: _Candidate, result: SearchResult, bound_s: float, proof: str) -> Plan:
