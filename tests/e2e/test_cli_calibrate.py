@@ -15,6 +15,8 @@ from tests.training_logs import megatron_log
 SMALL = ("--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--devices", "8")
 WORK = ("--global-batch-size", "32", "--sequence-length", "4096")
 STRATEGY = ("--strategy", "tp=8,mbs=1", "-o", "json")
+OLD = Path(__file__).parents[1] / "golden" / "documents" / "calibrations" / "tuned.json"
+"""A stored calibration of the last release whose back-ends had no physics of their own."""
 TUNED = ("--backend", "unrestricted")
 """The back-end with the physics that runs are predicted under whose rows name no software."""
 
@@ -122,7 +124,7 @@ def test_a_factor_out_of_range_in_a_file_is_refused(slow_runs: str, tmp_path: Pa
     assert "communication" in ran.stderr
 
 
-@pytest.mark.parametrize("name", ["megatron", "nanotron"])
+@pytest.mark.parametrize("name", ["torchtitan", "nanotron"])
 def test_a_calibration_belongs_to_the_physics_whose_predictions_it_corrects(
     slow_runs: str, tmp_path: Path, name: str
 ) -> None:
@@ -131,7 +133,15 @@ def test_a_calibration_belongs_to_the_physics_whose_predictions_it_corrects(
     ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, "--calibration", str(out), "--backend", name)
     assert ran.exit_code == 4
     assert "physics tuned" in ran.stderr
-    assert "add --backend unrestricted" in ran.stderr
+    assert "add --backend megatron,megatron-bridge" in ran.stderr
+
+
+def test_an_old_calibration_corrects_megatron_and_any_is_narrowed_to_what_it_corrects() -> None:
+    plain = estimated("--backend", "megatron")
+    for words in (("--backend", "megatron"), ()):
+        corrected = estimated(*words, "--calibration", str(OLD))
+        assert corrected["backend"] == "megatron"
+        assert corrected["breakdown_s"]["compute"] == pytest.approx(1.597 * plain["breakdown_s"]["compute"])
 
 
 def test_an_unknown_calibration_is_not_found() -> None:
