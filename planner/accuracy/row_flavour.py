@@ -28,7 +28,7 @@ from planner.physics.physics import TUNED, Physics
 
 UNFUSED_BACKENDS = frozenset({"unfused", "local"})
 
-USUAL = {"torchtitan": TORCHTITAN, "maxtext": JAX}
+USUAL = {flavour.backend: flavour for flavour in (TORCHTITAN, JAX)}
 """Defaults of back-ends whose published runs had other physics than their releases here."""
 
 
