@@ -1,6 +1,6 @@
 """What does each mechanism of the predictions buy?  The error of judged rows with and without it.
 
-Each mechanism is one or more traits of the frameworks (``planner.physics``); without it they are neutral and all else
+Each mechanism is one or more traits of the back-ends (``planner.physics``); without it they are neutral and all else
 stays, constants too.  So a figure says what the finished model loses, not what was gained on the day that it came.
 ``benchmarks.mechanism_page`` prints it.  Rows of which constants were chosen are left out, as in the accuracy report.
 """
@@ -33,7 +33,7 @@ class Mechanism:
     neutral: Mapping[str, Any]
 
     def without(self, traits: Physics) -> Physics:
-        """The same framework without this mechanism."""
+        """The same back-end without this mechanism."""
         changed = {key: value for key, value in self.neutral.items() if getattr(traits, key) != value}
         if "attention" in changed and traits.attention not in ("unfused", "triton", "flash2"):
             del changed["attention"]
@@ -74,7 +74,7 @@ MEMORY: tuple[Mechanism, ...] = (
               _neutral("bucket_bytes_per_parameter", "step_copies", "collective_buffers")),
     Mechanism("kept activations of the kernels", "gate output, attention copies, dropout masks, attention scores",
               {**_neutral("keeps_gate_output", "attention_output_copies", "dropout"), "attention": "flash2"}),
-    Mechanism("logits of the loss", "copies that a framework's loss keeps", _neutral("kept_logit_bytes",
+    Mechanism("logits of the loss", "copies that a back-end's loss keeps", _neutral("kept_logit_bytes",
                                                                                   "passing_logit_bytes")),
     Mechanism("fp32 shards", "FSDP's parameters are their own master copy", _neutral("fp32_shards")),
     Mechanism("operator checkpointing", "outputs of every second matmul stay", _neutral("operator_checkpointing")),

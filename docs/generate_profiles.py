@@ -200,7 +200,7 @@ def accuracy_page(folder: Path = RESULTS) -> str:
         *(_tables_of(each) for each in run["measurements"] if each["details"].get("tables")),
         f"Measured on {run['measured_at'][:10]}.",
         "These are errors of single operators and collectives on the device that was measured, alone. A training step"
-        " adds its framework; [accuracy](accuracy.md) compares whole steps.",
+        " adds its back-end; [accuracy](accuracy.md) compares whole steps.",
     )
 
 

@@ -28,7 +28,9 @@ class MemoryBill(Document):
     gradients: int
     optimizer: int
     activations: int
-    buffers: int = Field(description="buckets, gathered units, logits, dispatch buffers, communicators, framework")
+    buffers: int = Field(
+        description="buckets, gathered units, logits, dispatch buffers, communicators, the back-end's own"
+    )
     total: int
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -124,7 +125,9 @@ def _switches(problem: Problem, grid: dict[str, int]) -> Iterator[tuple[int, ...
 def _layouts(problem: Problem, grid: dict[str, int], count: int) -> list[tuple[int, int, int, int]]:
     space, pp, layers = _columns(problem), grid["pp"], problem.model.num_layers
     found = []
-    for name, vpp in itertools.product(space.schedules, (1, *VIRTUAL_STAGES)):
+    each = math.ceil(layers / pp)
+    divisors = {number for number in range(1, each + 1) if each % number == 0}
+    for name, vpp in itertools.product(space.schedules, sorted({1, *VIRTUAL_STAGES} | divisors)):
         factors = {"interleaved": space.group_factors, "interleaved_zb": (1,)}.get(name)
         groups = [factor * pp for factor in factors] if factors else [0]
         if factors and space.derived_group:

@@ -22,7 +22,7 @@ def small_question(**changes: Any) -> dict[str, Any]:
         "model": SMALL_MODEL,
         "cluster": "dgx-a100-80g",
         "workload": WORKLOAD,
-        "constraints": {"target": "megatron"},
+        "constraints": {"backends": ["megatron"]},
         **changes,
     }
 

@@ -138,7 +138,6 @@ def _calibration(
     """
     if part is None:
         return None, names
-    from planner.calibration.asked_backends import backends_for_calibration, physics_to_fit
     from planner.calibration.fitting_problem import fitting_calibration
     from planner.calibration.folder import calibrations_folder, find_calibration
 
@@ -149,8 +148,7 @@ def _calibration(
         found = read_document(AppliedCalibration, dict(part), "/calibration")
     else:
         found = read_document(Calibration, dict(part), "/calibration")
-    names = backends_for_calibration(names, found)
-    return fitting_calibration(found, device, profile, physics_to_fit(names, found)), names
+    return fitting_calibration(found, device, profile, names)
 
 
 def checked_workload(workload: Workload) -> Workload:

@@ -1,10 +1,10 @@
 """What does calibrating on a part of each source buy, on rows that it has not seen?  Two stages, reported apart.
 
 1. *factors*: the bounded factors of ``planner.calibration`` (compute, communication, host overhead; fixed bytes,
-   fragmentation), one set for each source, framework and device, fitted on the calibrating rows; the other rows are
+   fragmentation), one set for each source, back-end and device, fitted on the calibrating rows; the other rows are
    predicted again with them.
 2. *factors + residual model*: a small smooth model of what is left (``residual_model``), one for each source and
-   framework, kept only where left-out ranking groups of the calibrating rows gain from it.
+   back-end, kept only where left-out ranking groups of the calibrating rows gain from it.
 
 Which rows calibrate: ``calibration_part``.  The spread of the intervals is that of left-out rows.
 """
@@ -36,7 +36,7 @@ STAGES = ("factors", "factors + residual model")
 
 @dataclass(frozen=True, slots=True)
 class FactorSet:
-    """Factors of one source, framework and device, and the rows behind them."""
+    """Factors of one source, back-end and device, and the rows behind them."""
 
     source: str
     framework: str
@@ -48,7 +48,7 @@ class FactorSet:
 
 @dataclass(frozen=True, slots=True)
 class ResidualSet:
-    """Where the residual model of one source and framework is in use, with the error of left-out groups."""
+    """Where the residual model of one source and back-end is in use, with the error of left-out groups."""
 
     source: str
     framework: str
@@ -107,7 +107,7 @@ def calibrate(
 def _families(
     runs: Mapping[str, MappedRun], predictions: Sequence[Prediction]
 ) -> dict[tuple[str, str, str], list[int]]:
-    """Rows of one source, framework and device, in the order of these names."""
+    """Rows of one source, back-end and device, in the order of these names."""
     families: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for index, each in enumerate(predictions):
         device = runs[each.row.id].cluster.pools[0].device.name

@@ -1,6 +1,6 @@
-"""How does each framework run what a row leaves unsaid?
+"""How does each back-end run what a row leaves unsaid?
 
-A row names degrees; a framework decides the rest: the dtype in which gradients are reduced, what overlaps, how layers
+A row names degrees; the software decides the rest: the dtype in which gradients are reduced, what overlaps, how layers
 are dealt to stages, and what its memory figure means.  These are facts of the software (its defaults, or what the
 source writes about its runs), never numbers fitted to the rows.  The first flavour whose pattern matches the source
 wins; the last one is Megatron-Core's defaults, which most published tables use.
@@ -34,9 +34,11 @@ Dealing = Literal["even", "by_compute"]
 
 @dataclass(frozen=True, slots=True)
 class Flavour:
-    """Defaults of one framework as one kind of publication runs it."""
+    """Defaults of one back-end as one kind of publication runs it."""
 
     name: str
+    backend: str = ""
+    """Back-end that it is of, ``NAME`` or ``NAME==RELEASE``; empty = the source does not say."""
     traits: Physics = TUNED
     gradient_dtype: Literal["fp32", "bf16"] = "fp32"
     zero_stage: int = 1
@@ -57,8 +59,8 @@ class Flavour:
 
 
 NANOTRON = Flavour(
-    "nanotron", traits=nanotron.NANOTRON, overlap_param_gather=False, dealing="by_compute", memory="resident",
-    memory_rank="first",
+    "nanotron", backend="nanotron", traits=nanotron.NANOTRON, overlap_param_gather=False, dealing="by_compute",
+    memory="resident", memory_rank="first",
 )  # fmt: skip
 """fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
 (nanotron models/base.py, build_model).  Rank 0 prints max_memory_allocated after its counter was reset behind the last
@@ -66,8 +68,8 @@ backward pass (trainer.py, log_memory): state of the first stage and what the op
 NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet", traits=nanotron.NANOTRON_MEETING)
 NANOTRON_STALLING = replace(NANOTRON, name="nanotron, stages stall", traits=nanotron.NANOTRON_STALLING)
 VTRAIN = Flavour(
-    "Megatron-DeepSpeed, plain DDP", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    gradient_dtype="bf16", traits=megatron_deepspeed.MEGATRON_DEEPSPEED,
+    "Megatron-DeepSpeed, plain DDP", backend="megatron-deepspeed", zero_stage=0, sequence_parallel=False,
+    overlap_grad_reduce=False, gradient_dtype="bf16", traits=megatron_deepspeed.MEGATRON_DEEPSPEED,
 )  # fmt: skip
 """16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
 VTRAIN_ONE_NODE = replace(VTRAIN, name="Megatron-DeepSpeed, plain DDP, activations kept", recompute="none")
@@ -76,35 +78,51 @@ VTRAIN_ONE_NODE = replace(VTRAIN, name="Megatron-DeepSpeed, plain DDP, activatio
 a layer of hidden 2048 takes 2.0 ms a sample more for each sample, with or without a pipeline; with a replay that were
 223 TFLOP/s of an A100 in matmuls, unfused softmax and point-wise work together, without 167."""
 MEGATRON_2021 = Flavour(
-    "Megatron-LM before 2023", zero_stage=0, sequence_parallel=False, overlap_grad_reduce=False,
-    overlap_param_gather=False, gradient_dtype="bf16", memory="process", traits=megatron.MEGATRON_2021,
+    "Megatron-LM before 2023", backend="megatron==2.5", zero_stage=0, sequence_parallel=False,
+    overlap_grad_reduce=False, overlap_param_gather=False, gradient_dtype="bf16", memory="process",
+    traits=megatron.MEGATRON_2021,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
-MEGATRON_DEEPSPEED = replace(MEGATRON_2021, name="Megatron-DeepSpeed", traits=megatron_deepspeed.MEGATRON_DEEPSPEED)
+MEGATRON_DEEPSPEED = replace(
+    MEGATRON_2021, name="Megatron-DeepSpeed", backend="megatron-deepspeed", traits=megatron_deepspeed.MEGATRON_DEEPSPEED
+)
 """MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience)."""
 SAILOR = replace(MEGATRON_DEEPSPEED, name="Sailor (Megatron-DeepSpeed)", memory="allocated")
-"""Its training framework is built on Megatron-DeepSpeed (eth-easl/sailor, README)."""
+"""It is built on Megatron-DeepSpeed (eth-easl/sailor, README)."""
 FSDP = Flavour(
-    "PyTorch FSDP", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=pytorch_fsdp.PYTORCH_FSDP
+    "PyTorch FSDP",
+    backend="pytorch-fsdp",
+    zero_stage=3,
+    gradient_dtype="bf16",
+    sequence_parallel=False,
+    traits=pytorch_fsdp.PYTORCH_FSDP,
 )
 """MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
 LLM_FOUNDRY = Flavour(
-    "llm-foundry (FSDP)", zero_stage=3, gradient_dtype="bf16", sequence_parallel=False, traits=llm_foundry.LLM_FOUNDRY
+    "llm-foundry (FSDP)",
+    backend="llm-foundry",
+    zero_stage=3,
+    gradient_dtype="bf16",
+    sequence_parallel=False,
+    traits=llm_foundry.LLM_FOUNDRY,
 )
 LLM_FOUNDRY_FP32 = replace(LLM_FOUNDRY, name="llm-foundry (FSDP), fp32 reduction", gradient_dtype="fp32")
 """``mp_mode=DEFAULT`` in the notes of a row: Composer then reduces gradients in fp32 (from memory of its manual)."""
 LLM_FOUNDRY_FIRST = replace(
     LLM_FOUNDRY_FP32, name="llm-foundry (FSDP), first tables", traits=llm_foundry.LLM_FOUNDRY_FIRST
 )
-TORCHTITAN = Flavour("torchtitan (FSDP2)", zero_stage=3, memory="reserved", traits=torchtitan.TORCHTITAN)
+TORCHTITAN = Flavour(
+    "torchtitan (FSDP2)", backend="torchtitan", zero_stage=3, memory="reserved", traits=torchtitan.TORCHTITAN
+)
 """fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
 NEMO = Flavour(
-    "NeMo performance recipe", overlap_tp=True, expert_tensor_parallel_is_tp=False, gradient_dtype="bf16",
-    traits=nemo.NEMO,
+    "NeMo performance recipe", backend="nemo", overlap_tp=True, expert_tensor_parallel_is_tp=False,
+    gradient_dtype="bf16", traits=nemo.NEMO,
 )  # fmt: skip
 """User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
 MEGATRON_CI = Flavour(
     "Megatron-LM functional test",
+    backend="megatron",
     traits=megatron.MEGATRON_TEST,
     zero_stage=0,
     sequence_parallel=False,
@@ -116,19 +134,22 @@ MEGATRON_CI = Flavour(
 )
 """Every switch is off unless the row's flags name it; the logging rank is the last one (README)."""
 AUTOMODEL = Flavour(
-    "NeMo Automodel (FSDP2)", zero_stage=3, sequence_parallel=False,
+    "NeMo Automodel (FSDP2)", backend="nemo-automodel", zero_stage=3, sequence_parallel=False,
     traits=nemo_automodel.AUTOMODEL,
 )  # fmt: skip
 """Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
 NEUSIGHT = Flavour(
     "Hugging Face eager, one forward and backward pass",
+    backend="hugging-face",
     traits=hugging_face.HUGGING_FACE,
 )
-SIMUMAX = Flavour("Megatron-LM without overlap", overlap_grad_reduce=False, overlap_param_gather=False)
+SIMUMAX = Flavour(
+    "Megatron-LM without overlap", backend="megatron", overlap_grad_reduce=False, overlap_param_gather=False
+)
 """The ground-truth table says that these runs overlap nothing."""
-INTERNEVO = Flavour("InternEvo", gradient_dtype="bf16", sequence_parallel=False, memory="process")
+INTERNEVO = Flavour("InternEvo", backend="internevo", gradient_dtype="bf16", sequence_parallel=False, memory="process")
 JAX = Flavour(
-    "JAX / MaxText", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
+    "JAX / MaxText", backend="maxtext", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
     shards_by_default=True,
 )  # fmt: skip
 """ici_fsdp_parallelism = -1 and no gradient accumulation are MaxText's defaults (configs/base.yml)."""
@@ -137,12 +158,16 @@ ZERO_BUBBLE = replace(
 )
 """Megatron-LM's local kernels without flash attention, fp16, dropout as it is by default (examples/pretrain_zbh1.sh);
 the paper counts kept activations with the scores, s b (34 h + 5 a s) (arXiv 2401.10241, section 2.1)."""
-BF16_OPTIMIZER = replace(MEGATRON_2021, name="Megatron-DeepSpeed, bf16", gradient_dtype="fp32")
+BF16_OPTIMIZER = replace(
+    MEGATRON_2021, name="Megatron-DeepSpeed, bf16", backend="megatron-deepspeed", gradient_dtype="fp32"
+)
 """DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32 (runtime/bf16_optimizer.py)."""
-MEGASCALE = Flavour("MegaScale", zero_stage=2, overlap_tp=True, traits=megascale.MEGASCALE)
+MEGASCALE = Flavour("MegaScale", backend="megascale", zero_stage=2, overlap_tp=True, traits=megascale.MEGASCALE)
 """ZeRO-2, chunks of an interleaved pipeline, tensor-parallel collectives fused with matmuls (arXiv 2402.15627, sections
 2 and 3.2, from memory)."""
 DEFAULT = Flavour("Megatron-Core defaults")
+SOME_FSDP = replace(FSDP, backend="")
+"""A row that says FSDP, and not whose."""
 
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"huggingface_data|nanotron", NANOTRON),
@@ -171,4 +196,4 @@ def flavour_of(source: str, zero_or_fsdp: str) -> Flavour:
     for pattern, flavour in FLAVOURS:
         if re.search(pattern, source, re.IGNORECASE):
             return flavour
-    return FSDP if "fsdp" in zero_or_fsdp.lower() else DEFAULT
+    return SOME_FSDP if "fsdp" in zero_or_fsdp.lower() else DEFAULT

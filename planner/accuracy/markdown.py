@@ -52,7 +52,7 @@ def accuracy_page(data: Mapping[str, Any], figures: Sequence[FigureFile] = (), b
         parts.append("\n\n".join([f"## {table.title}", table.sentence, _table(table), *_images(shown, beside)]))
         if table.name == "calibrated" and "calibration" in data:
             parts.append(f"### {factors_table(data).title}\n\n{_table(factors_table(data))}")
-    parts.append("## What each framework leaves unsaid\n\n" + _flavour_table())
+    parts.append("## What each back-end leaves unsaid\n\n" + _flavour_table())
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -79,9 +79,9 @@ def _cell(text: str) -> str:
 
 
 def _flavour_table() -> str:
-    """Defaults that fill a row's blanks, by framework."""
+    """Defaults that fill a row's blanks, by back-end."""
     head = (
-        "framework",
+        "back-end",
         "gradients",
         "ZeRO",
         "sp",

@@ -1,7 +1,7 @@
 """What does the planner say about each measured run?  Rows -> predictions, or the reason why there is none.
 
 Rows of one model, workload and cluster share one cost table, so thousands of rows take seconds.  No search runs: the
-row's strategy is costed as stated, its layers dealt as its framework deals them, its recompute policy on every layer.
+row's strategy is costed as stated, its layers dealt as its back-end deals them, its recompute policy on every layer.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MARGIN_FRACTION = float(Constraints().memory_margin_fraction)
 RESERVED_PER_ALLOCATED = 1.10
 """Memory that PyTorch's caching allocator holds for each byte in use at the peak: rounding, segments and blocks that
 fit no later tensor.  Read off five torchtitan runs of the fit part (1.06-1.16; a sixth, of another cluster, is far
-off).  Fit part, together with what the framework keeps: mean error of reserved memory 74 % -> 10 %; held part
+off).  Fit part, together with what the back-end keeps: mean error of reserved memory 74 % -> 10 %; held part
 124 % -> 28 %.  A plan's own memory is what is allocated."""
 
 
@@ -238,7 +238,7 @@ def _predict_batch(
 
 
 def _limit_bytes(hardware: Hardware, flavour: Flavour) -> float:
-    """What may be used: all but the planner's usual margin, or the safe one of the framework where that is wider."""
+    """What may be used: all but the planner's usual margin, or the safe one of the back-end where that is wider."""
     return hardware.memory_bytes * (1.0 - max(MARGIN_FRACTION, flavour.traits.safe_margin_fraction))
 
 

@@ -229,7 +229,7 @@ def _calibration(data: Data) -> Iterable[ReportTable]:
     stages = (">median", ">factors", ">residual", ">mean", ">factors", ">residual")
     said = (
         f"Calibrated on about {part} of each source (whole ranking groups), judged on rows that neither calibrated nor"
-        " chose a constant. Error before, with bounded factors of each framework and device, and with a small model"
+        " chose a constant. Error before, with bounded factors of each back-end and device, and with a small model"
         " of what these leave (residual)."
     )
     inside = f" Last: what the {level} intervals hold before and after."
@@ -251,7 +251,7 @@ def factors_table(data: Data) -> ReportTable:
         ]
         cells = (each["source"], each["framework"], each["device"], str(each["num_rows"]))
         rows.append((*cells, words or "none helps", ", ".join(second) or "-"))
-    columns = ("source", "framework", "device", ">rows", "factors", "residual model")
+    columns = ("source", "back-end", "device", ">rows", "factors", "residual model")
     return ReportTable("factors", "The factors", "What the calibrating rows gave.", columns, rows)
 
 

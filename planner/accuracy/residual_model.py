@@ -32,7 +32,7 @@ RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 FEWEST_ROWS, FEWEST_GROUPS = 6, 3
 LEVEL_SIGMA = 0.12
-"""Prior spread of the level of one framework on one machine around the prediction."""
+"""Prior spread of the level of one back-end on one machine around the prediction."""
 PRIOR_ROWS = 8.0
 LARGEST_CORRECTION = 1.4
 """Of the logarithm: a factor of 4, as the factors are bounded."""
@@ -59,7 +59,7 @@ class ResidualModel:
         """Spread to expect of a group that nobody has seen: of the left-out errors, wider where few groups speak.
 
         ``max(q80 / 1.2816, q90 / 1.6449) sqrt((G + 1) / (G - 1))``: the variance of G groups and that of a new one;
-        mixed with the prior spread of a framework, which weighs like ``PRIOR_ROWS`` rows.
+        mixed with the prior spread of a back-end, which weighs like ``PRIOR_ROWS`` rows.
         """
         middle, tail = (float(np.quantile(np.abs(self.left_out), level)) / z_of(level) for level in (0.8, 0.9))
         own = max(middle, tail) * _few(self.num_groups)
@@ -110,7 +110,7 @@ def shrunken_level(log_errors: Array, row_sigma: float | None) -> float:
     """What a few rows say of the level of all: their median, shrunken towards none.
 
     ``median(y) n / (n + (row_sigma / LEVEL_SIGMA)^2)``, the mean of a normal level given n normal rows; ``row_sigma``:
-    spread of such rows, where the framework was studied.
+    spread of such rows, where the back-end was studied.
     """
     count, spread = len(log_errors), FRAMEWORK_SIGMA["compute"] if row_sigma is None else row_sigma
     return float(np.median(log_errors)) * count / (count + (spread / LEVEL_SIGMA) ** 2) if count else 0.0

@@ -14,29 +14,36 @@ from planner.accuracy.flavours import (
     NANOTRON,
     NANOTRON_MEETING,
     NANOTRON_STALLING,
+    TORCHTITAN,
     Flavour,
     flavour_of,
 )
 from planner.accuracy.row_model import flags_of
 from planner.accuracy.truth import TruthRow
+from planner.backends.backend import Software
 from planner.backends.megatron.physics import MEGATRON_TEST_FLASH, MEGATRON_TEST_UNFUSED
-from planner.backends.registry import physics_by_name
+from planner.backends.registry import physics_by_name, software
+from planner.errors import NotFound
 from planner.physics.physics import TUNED, Physics
 
 UNFUSED_BACKENDS = frozenset({"unfused", "local"})
 
+USUAL = {flavour.backend: flavour for flavour in (TORCHTITAN, JAX)}
+"""Defaults of back-ends whose published runs had other physics than their releases here."""
+
 
 def flavour_of_row(row: TruthRow) -> Flavour:
-    """Flavour of a row: that of the framework which it names, else that of its source.
+    """Flavour of a row: that of the back-end or physics which its ``framework`` names, else that of its source.
 
     HF Ultra-Scale was measured in two passes (``after_pp_fix``); the behaviour of each was found in its rows.
     llm-foundry's tables name their mixed precision.
     TPUs run JAX whoever publishes; DeepSpeed has an optimizer of its own for bf16; Megatron's tests name their
     attention kernel, and its local layers have none of their own.
     """
-    named = physics_by_name().get(row.framework)
-    if named is not None:
-        return _named(named, row.zero_or_fsdp)
+    named = row_software(row)
+    physics = named.release.physics if named else physics_by_name().get(row.framework)
+    if physics is not None:
+        return _named(physics, named.spelled if named else "", row.zero_or_fsdp)
     flavour = flavour_of(row.source, row.zero_or_fsdp)
     if row.device.lower().startswith("tpu"):
         return JAX
@@ -59,9 +66,21 @@ def flavour_of_row(row: TruthRow) -> Flavour:
     return flavour
 
 
-def _named(traits: Physics, zero_or_fsdp: str) -> Flavour:
-    """Defaults of the first flavour with these traits; without one, the usual defaults with them."""
+def row_software(row: TruthRow) -> Software | None:
+    """The back-end that ``framework`` names (``torchtitan``, ``megatron==2.5``); None for any other word."""
+    try:
+        return software(row.framework) if row.framework else None
+    except NotFound:
+        return None
+
+
+def _named(traits: Physics, backend: str, zero_or_fsdp: str) -> Flavour:
+    """Defaults of the first flavour with these traits, else those of that back-end under these traits."""
     if traits == TUNED:
         return flavour_of("", zero_or_fsdp)
-    known = next((flavour for _, flavour in FLAVOURS if flavour.traits == traits), None)
-    return known or replace(flavour_of("", zero_or_fsdp), name=traits.summary, traits=traits)
+    known = [flavour for _, flavour in FLAVOURS]
+    same = next((flavour for flavour in known if flavour.traits == traits), None)
+    if same is not None:
+        return same
+    near = USUAL.get(backend.partition("==")[0]) or flavour_of("", zero_or_fsdp)
+    return replace(near, name=backend or traits.summary, backend=backend, traits=traits)

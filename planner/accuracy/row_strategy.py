@@ -1,11 +1,11 @@
-"""Which strategy did a measured run use?  The row's degrees; the framework's defaults where it is silent.
+"""Which strategy did a measured run use?  The row's degrees; the back-end's defaults where it is silent.
 
 Degrees: a blank tp, cp, pp, vpp or ep is 1 as long as some degree is stated or there is one device; dp is what is left
 of the devices.  A blank micro-batch is one sample.  Degrees that do not multiply to
 the devices, and batches that do not divide, are contradictions, never repaired.
 
 Layers are dealt evenly (remainder to the first chunks; first and last one shorter where that makes it even), or by
-compute where the framework balances its stages so.  The row's recompute policy applies to every layer.
+compute where the back-end balances its stages so.  The row's recompute policy applies to every layer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How far is the planner from one framework on one device, and which few factors bring it nearer?
+"""How far is the planner from one back-end on one device, and which few factors bring it nearer?
 
-Runs are grouped by framework, its version and the device.  Each group is predicted with the cost model at a few
-settings of the factors, fitted on the logarithms, and judged by runs that a fit has not seen.
+Runs are grouped by the name of their software, its version and the device.  Each group is predicted with the cost model
+at a few settings of the factors, fitted on the logarithms, and judged by runs that a fit has not seen.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class CalibrationRun:
-    """A measured run, whose it is, and the file or batch that says so."""
+    """A measured run, whose it is in its own words, the file or batch that says so, and which back-end that is."""
 
     run: MappedRun
     framework: str
     framework_version: str
     source: str
+    backend: str = ""
+    """``NAME`` or ``NAME==RELEASE``; empty = a software that is not known here, or none is named."""
 
     @property
     def device(self) -> str:

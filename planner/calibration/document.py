@@ -1,4 +1,4 @@
-"""What is a calibration?  A frozen document: factors of one framework on one device, and the errors before and after.
+"""What is a calibration?  A frozen document: factors of one back-end on one device, and the errors before and after.
 
 ``calibration_id`` is the hash of everything but the date, so that the same rows give the same id.
 """
@@ -65,7 +65,7 @@ class SourceUsed(Document):
 
 
 class Calibration(Document):
-    """Factors of one framework version on one device, with the evidence for them."""
+    """Factors of one back-end and version on one device, with the evidence for them."""
 
     schema_version: Literal[1] = 1
     framework: str
@@ -73,7 +73,7 @@ class Calibration(Document):
     device: str = Field(min_length=1)
     traits: str = Field(
         default=TUNED.name,
-        description="framework whose launches, kernels and memory the corrected predictions had",
+        description="back-end whose launches, kernels and memory the corrected predictions had",
     )
     profile_id: str | None = Field(default=None, description="measured inputs that were used; None = datasheet")
     factors: Factors

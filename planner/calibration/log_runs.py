@@ -24,6 +24,7 @@ from planner.accuracy.row_strategy import (
 )
 from planner.accuracy.truth import TruthRow
 from planner.accuracy.unmapped import RowUnmapped
+from planner.backends.registry import backends
 from planner.calibration.calibrate import CalibrationRun
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
@@ -35,6 +36,9 @@ from profiles.scaling import scale_cluster
 GIB = 2.0**30
 MODEL_SIZES = {"num_layers": "layers", "hidden_size": "hidden width", "num_attention_heads": "attention heads"}
 
+LOGGED_BACKENDS = {"megatron-lm": "megatron"}
+"""Back-ends by what the readers of logs write for their software, where that is another name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -45,7 +49,7 @@ class Said:
     strategy: Mapping[str, Scalar] = field(default_factory=dict)
     global_batch_size: int | None = None
     sequence_length: int | None = None
-    framework_version: str = ""
+    software_version: str = ""
 
 
 def log_runs(
@@ -64,9 +68,11 @@ def log_runs(
             except RowUnmapped as error:
                 unmapped.append(Unmapped(row, error.what))
                 continue
-            version = batch.environment.framework_version or said.framework_version
+            version = batch.environment.framework_version or said.software_version
             name = batch.environment.framework or batch.source.format
-            runs.append(CalibrationRun(mapped, name, version, source_name(batch)))
+            backend = LOGGED_BACKENDS.get(name, name)
+            known = backend if backend in backends() else ""
+            runs.append(CalibrationRun(mapped, name, version, source_name(batch), known))
     return runs, unmapped
 
 
@@ -196,7 +202,7 @@ def _check_model(detail: Mapping[str, Scalar], model: ModelSpec) -> None:
 
 
 def _flavour(batch: StoredBatch, readings: Sequence[IterationObservation], said: Said) -> Flavour:
-    """The framework's defaults, overlaid with what the log says; Megatron's switches are off unless named."""
+    """Defaults of the software, overlaid with what the log says; Megatron's switches are off unless named."""
     name = batch.environment.framework
     stated: dict[str, Scalar] = {**said.strategy, **readings[0].strategy}
     base = TORCHTITAN if "titan" in name else FSDP if "fsdp" in name else DEFAULT

@@ -12,7 +12,12 @@ ANY = "any"
 """``planner.problem.ANY``, for defaults of flags: importing that module takes longer than a ``--help`` may."""
 BEST = "best"
 """For ``--emit``: the back-end of the plan itself."""
-RENAMED = {"--target": "--backend", "--framework": "--backend", "-t": "--backend"}
+RENAMED = {
+    "--target": "--backend",
+    "--framework": "--backend",
+    "-t": "--backend",
+    "--framework-version": "--software-version",
+}
 """Flags of earlier versions, by what they are now."""
 
 

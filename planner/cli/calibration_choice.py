@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from planner.calibration.document import Calibration
-    from planner.factors import AppliedCalibration
     from planner.problem import Problem
 
 
-def chosen_calibration(text: str, problem: Problem) -> AppliedCalibration:
-    """The factors for the device of a problem, on top of the predictions for every back-end that it asks.
+def calibrated(problem: Problem, text: str) -> Problem:
+    """The problem with the factors for its device; ``any`` becomes the back-ends that the calibration corrects.
 
     Raises Conflict for one that does not fit, NotFound, DocumentInvalid.
     """
-    from planner.backends.asked import asked_software
     from planner.calibration.fitting_problem import fitting_calibration
     from planner.calibration.folder import calibrations_folder, find_calibration
 
     calibration = calibration_file(text) or find_calibration(text, calibrations_folder())
-    device = problem.cluster.pools[0].device
-    physics = dict.fromkeys(each.release.physics.name for each in asked_software(problem))
-    fitting = [fitting_calibration(calibration, device, problem.profile, name) for name in physics]
-    return fitting[0]
+    constraints = problem.constraints
+    applied, names = fitting_calibration(
+        calibration, problem.cluster.pools[0].device, problem.profile, constraints.backends
+    )
+    asked = constraints.model_copy(update={"backends": names})
+    return problem.model_copy(update={"calibration": applied, "constraints": asked})
 
 
 def calibration_file(text: str) -> Calibration | None:

@@ -142,8 +142,10 @@ def _of_usage_error(error: TyperException) -> Failure:
         known = [name for each in context.command.params for name in each.opts] if context is not None else []
         if option in RENAMED and RENAMED[option] in known:
             now = RENAMED[option]
-            hint = f"write {now} NAME or {now} NAME==RELEASE; `meshwright backends list` shows the names"
-            return Failure("usage", f"{option} is {now} now: a plan is of one back-end", where, hint, 2)
+            hint = f"write {now} V"
+            if now == "--backend":
+                hint = f"write {now} NAME or {now} NAME==RELEASE; `meshwright backends list` shows the names"
+            return Failure("usage", f"{option} is {now} now", where, hint, 2)
         hint = did_you_mean(option, known, fallback=hint)
     elif parameter is not None and parameter.opts:
         name = parameter.opts[0]

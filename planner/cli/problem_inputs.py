@@ -59,7 +59,7 @@ class ProblemFlags:
 
 def build_problem(flags: ProblemFlags) -> Problem:
     """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
-    from planner.cli.calibration_choice import chosen_calibration
+    from planner.cli.calibration_choice import calibrated
     from planner.cli.megatron_script import megatron_script
     from planner.cli.profile_choice import chosen_profile
     from planner.model.load import load_model
@@ -80,9 +80,7 @@ def build_problem(flags: ProblemFlags) -> Problem:
         objective=objective,
         profile=chosen_profile(flags.profile, cluster.pools[0].device),
     )
-    if flags.calibration is None:
-        return problem
-    return problem.model_copy(update={"calibration": chosen_calibration(flags.calibration, problem)})
+    return problem if flags.calibration is None else calibrated(problem, flags.calibration)
 
 
 def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None) -> Workload:

@@ -1,4 +1,4 @@
-"""What does a framework really run, whatever the strategy calls it?
+"""What does a back-end really run, whatever the strategy calls it?
 
 ZeRO under a pipeline: the traits ``pipeline_keeps_whole`` and ``pipeline_reduces_last``
 (``planner.physics.communication``) say that the stages of a pipeline gather parameters once a step and accumulate
@@ -29,7 +29,7 @@ BEFORE_BLACKWELL = frozenset({"volta", "turing", "ampere", "ada", "hopper"})
 
 
 def rows_as_run(rows: StrategyRows, framework: Physics) -> StrategyRows:
-    """The rows with the ZeRO stage and the overlap of gradients that the framework really runs: [R]."""
+    """The rows with the ZeRO stage and the overlap of gradients that the back-end really runs: [R]."""
     if not (framework.pipeline_keeps_whole or framework.pipeline_reduces_last):
         return rows
     piped = rows.pp > 1
@@ -42,7 +42,7 @@ def rows_as_run(rows: StrategyRows, framework: Physics) -> StrategyRows:
 
 
 def keys_as_run(keys: LayerKeys, model: ModelSpec, hardware: Hardware) -> LayerKeys:
-    """The keys with the overlap of tensor-parallel collectives that the framework really has: [K]."""
+    """The keys with the overlap of tensor-parallel collectives that the back-end really has: [K]."""
     framework, overlap_tp = hardware.physics, keys.overlap_tp
     latent = any(kind.attention.kind == "mla" for kind in model.layer_kinds)
     if latent and not framework.overlaps_latent_tp:

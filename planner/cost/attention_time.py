@@ -8,7 +8,7 @@ Fused kernels::
 to fill), ``head`` falls linearly from 1 at 128 wide heads to ``narrow_head`` at 64: softmax work is per score, matmul
 work per score and head width.
 
-Unfused attention (before FlashAttention reached the frameworks in 2022-23) writes the s x s scores::
+Unfused attention (before FlashAttention reached the back-ends in 2022-23) writes the s x s scores::
 
     forward   2 batched matmuls [s, s, d] over ALL pairs (a masked score is computed too)
               + softmax (read, write) + dropout, where it is on (read, write, mask)

@@ -15,7 +15,7 @@ parameters.
 
 Sizes and groups are those of ``planner.cost.step_payload``.
 
-A framework may reduce in small buckets and gather weight by weight; each such collective adds its launch and the
+A back-end may reduce in small buckets and gather weight by weight; each such collective adds its launch and the
 passage between the nodes of its ring: ``collectives * (launches + (nodes - 1) latency)``, twice for an all_reduce.
 
 The optimizer reads and writes its states once: ``bytes / memory bandwidth``; offloaded, gradients and parameters

@@ -48,7 +48,7 @@ class Hardware:
     factors: Factors = NEUTRAL
     """Of a calibration: on operators, collectives, micro-batches and memory, wherever those are costed."""
     physics: Physics = TUNED
-    """How the training framework runs the operators."""
+    """How the back-end runs the operators."""
 
     def collective_s(self, op: Collective, size_bytes: Array, group_size: Array, stride: Array) -> Array:
         """Seconds of one collective: measured where the group was measured, else the (corrected) model; calibrated."""
@@ -79,7 +79,7 @@ class Hardware:
         )
 
     def expert_exchange_s(self, size_bytes: Array, group_size: Array, stride: Array, top_k: float) -> Array:
-        """Seconds of one all_to_all of tokens routed to ``top_k`` experts each, as the framework's dispatcher sends."""
+        """Seconds of one all_to_all of tokens routed to ``top_k`` experts each, as the back-end's dispatcher sends."""
         time_s = self.collective_s("all_to_all", size_bytes, group_size, stride)
         if self.physics.dispatch == "expert":
             return time_s

@@ -190,7 +190,7 @@ def _working_bytes(kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardwar
 
 
 def _apart_s(weight_gradient_s: Array, hardware: Hardware) -> Array:
-    """The part of the backward pass that a schedule may run later; nothing where the framework splits no pass."""
+    """The part of the backward pass that a schedule may run later; nothing where the back-end splits no pass."""
     return weight_gradient_s if hardware.physics.splits_backward else np.zeros_like(weight_gradient_s)
 
 

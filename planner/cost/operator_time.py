@@ -98,7 +98,7 @@ def _matmul_backward_s(
 
 
 def is_wide(operator: Operator) -> bool:
-    """Whether a matmul stays in 16 bit when the layers run in 8: the head and the router do in every framework."""
+    """Whether a matmul stays in 16 bit when the layers run in 8: the head and the router do in every back-end."""
     return operator.module == "head" or operator.op_class == "router"
 
 
@@ -179,7 +179,7 @@ def _attention_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Arr
 
 
 def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
-    """Forward and backward seconds as the framework's kernel runs it on this device: two [K]."""
+    """Forward and backward seconds as the back-end's kernel runs it on this device: two [K]."""
     products = keys.micro_batch_size * operator.num_heads / keys.tp
     return attention_seconds(
         hardware.physics.attention,

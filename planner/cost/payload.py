@@ -121,7 +121,7 @@ def exchanges(
 def column_reductions(operators: Sequence[Operator]) -> dict[str, float]:
     """Column-parallel matmuls before each row-parallel one, by its name: a fused qkv is three, a gated up is two.
 
-    So often a framework with ``reduces_each_column`` sums an input gradient in the backward pass.
+    So often a back-end with ``reduces_each_column`` sums an input gradient in the backward pass.
     """
     counts: dict[str, float] = {}
     found = 0

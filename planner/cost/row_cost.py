@@ -42,11 +42,11 @@ class FixedBytes:
     """
 
     framework: Array
-    """Framework, communicators, dispatch buffers."""
+    """Back-end, communicators, dispatch buffers."""
     entry: Array
     """The tensor between two stages."""
     buffers: Array
-    """Buffers of the framework, and a layer's transient tensors."""
+    """Buffers of the back-end, and a layer's transient tensors."""
     gathered: Array
     """Working copies of ZeRO-2/3."""
 
@@ -290,7 +290,7 @@ class CostModel:
         )
 
     def _state(self, rows: StrategyRows, parallel: DataParallelism, cost: ModelCost, key: Ints) -> StateBytes:
-        """Bytes of state a parameter, with what the framework holds beside the usual; frozen weights have no more."""
+        """Bytes of state a parameter, with what the back-end holds beside the usual; frozen weights have no more."""
         layers, framework = cost.layers, self.hardware.physics
         state = state_bytes(self.workload, rows.zero, parallel.shards, rows.optimizer_offload, framework)
         if framework.frozen_weights:

@@ -6,7 +6,7 @@ One place for what is sent: ``planner.cost.data_parallel`` and ``planner.cost.ro
 Once a step and kind of parameter: ZeRO-0 all_reduces the gradients over all ranks, ZeRO-1 reduce_scatters them over
 the shards, ZeRO-1 and 2 all_gather the 16-bit weights there, and HSDP all_reduces the shard of the gradients over the
 replicas.  Once a micro-batch: ZeRO-2 and 3 reduce_scatter, and ZeRO-3 all_gathers before each of the two passes; a
-framework may gather ZeRO-2's weights before each forward pass instead of once a step (``regathers_zero2``).
+back-end may gather ZeRO-2's weights before each forward pass instead of once a step (``regathers_zero2``).
 Shape letter: R rows.
 """
 
@@ -90,7 +90,7 @@ def step_exchanges(
 ) -> tuple[StepExchange, StepExchange, StepExchange, StepExchange]:
     """Once a step: all_reduce of everything, reduce_scatter, all_gather, all_reduce of the shards.
 
-    A framework may all_reduce where ZeRO-1 could reduce_scatter (``zero_all_reduces``).
+    A back-end may all_reduce where ZeRO-1 could reduce_scatter (``zero_all_reduces``).
     """
     scatter: Collective = "all_reduce" if framework.zero_all_reduces else "reduce_scatter"
     gradient, zero = parameters * gradient_bytes(workload), parallel.zero
@@ -122,7 +122,7 @@ def microbatch_exchanges(
 
 
 def reduction_buckets(parameters: Array, parallel: DataParallelism, framework: Physics) -> Array:
-    """Buckets of a framework that reduces in small ones: a bucket is closed by the weight that fills it: [R]."""
+    """Buckets of a back-end that reduces in small ones: a bucket is closed by the weight that fills it: [R]."""
     tensor_bytes = WEIGHT_BYTES / np.maximum(parallel.tensors_per_parameter, 1e-30)
     buckets: Array = parameters * WEIGHT_BYTES / (framework.reduction_bucket_bytes + tensor_bytes)
     return buckets

@@ -1,4 +1,4 @@
-"""What does a training framework keep in memory beside what the model and the strategy ask for?
+"""What does a back-end keep in memory beside what the model and the strategy ask for?
 
 Everything here is zero for the neutral traits.  All of it is additive: bytes a parameter, or bytes of a micro-batch
 that do not depend on how many layers a stage holds.  Shape letters: R rows, K keys.
@@ -37,7 +37,7 @@ def with_framework_gradients(
 
 
 def with_framework_kept(operators: Sequence[Operator], traits: Physics) -> tuple[Operator, ...]:
-    """Operators of a layer with what this framework's kernels keep: copies in norms, ``f`` elements of an unfused gate.
+    """Operators of a layer with what this back-end's kernels keep: copies in norms, ``f`` elements of an unfused gate.
 
     The gate's are kept for, and freed with, the product that the next matmul reads: recomputing the activation makes
     both.

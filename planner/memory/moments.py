@@ -5,7 +5,7 @@ is linear in what the search decides::
 
     held = fixed + n S + f ( n A - k (A - a) ) + (k > 0) w
 
-Most frameworks have one moment that stands for all: buffers of the loss, of gathered units and of a layer's working
+Most back-ends have one moment that stands for all: buffers of the loss, of gathered units and of a layer's working
 tensors are reserved together.  PyTorch FSDP2 (``moments_apart``) allocates and frees them one by one.  With ``U`` the
 parameters of a unit (a layer; the root: embedding and head), ``b`` bytes of a gradient under reduction, and [z] = 1
 where parameters are gathered unit by unit (ZeRO-3), its moments are

@@ -6,7 +6,7 @@ largest over the moments of a step (``planner.memory.moments``) of::
     held = fixed + n S + f ( n A - k (A - a) ) + (k > 0) w
 
 ``S`` state bytes of a layer, ``A`` / ``a`` bytes that it keeps without / with relief, ``w`` what one replayed layer
-needs while it is replayed, ``fixed`` all that does not depend on the layers: framework, communicators, buffers,
+needs while it is replayed, ``fixed`` all that does not depend on the layers: back-end, communicators, buffers,
 gathered units, the model's ends.  ``f`` counts chunks in flight over chunks on the device, so that it also holds for
 several chunks.  The head's stage frees the logits before the first layer is replayed, so that there ``w`` counts only
 beyond them.  Shape letters: R rows, P stages, N layer kinds.
@@ -47,7 +47,7 @@ class StageMemory:
 def in_flight(rows: StrategyRows, cost: RowCost, num_stages: int) -> Array:
     """Micro-batches in flight on each stage, in units of a device's whole share of the layers: [R, P].
 
-    A framework may keep more than its schedule asks for (``RowCost.bubbles_keep``, ``warmup_chunks``).
+    A back-end may keep more than its schedule asks for (``RowCost.bubbles_keep``, ``warmup_chunks``).
     """
     flight = _scheduled(rows, num_stages)
     if not (np.any(cost.bubbles_keep) or np.any(cost.warmup_chunks)):

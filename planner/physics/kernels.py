@@ -1,4 +1,4 @@
-"""Which kernels does a framework run?  Fused or several passes over memory, and which attention."""
+"""Which kernels does a back-end run?  Fused or several passes over memory, and which attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a framework keep in memory?  Beside what model and strategy ask for."""
+"""What does a back-end keep in memory?  Beside what model and strategy ask for."""
 
 from __future__ import annotations
 

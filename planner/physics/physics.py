@@ -1,9 +1,9 @@
-"""How does a training framework run what the model lists?  Facts of software that change time or memory.
+"""How does a back-end run what the model lists?  Facts of software that change time or memory.
 
-The operators of a model say what has to be computed; a framework decides how many kernels that takes and which of them
+The operators of a model say what has to be computed; a back-end decides how many kernels that takes and which of them
 are fused (``kernels``), how fast its host code launches them (``host``), what its collectives cost beside their bytes
 (``communication``), and what its allocator and optimizer keep (``memory``).  The neutral traits are those of a tuned
-Megatron-Core run: fused kernels, a host that is never late.  ``known`` lists the frameworks whose runs were studied.
+Megatron-Core run: fused kernels, a host that is never late.  ``planner.backends.registry`` names every one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ release to release.  From the fitted part of NVIDIA's tables: 0.193 with experts
 
 @dataclass(frozen=True)
 class Physics(HostTraits, KernelTraits, CommunicationTraits, MemoryTraits):
-    """What one framework adds to operators, collectives and memory; the defaults add nothing."""
+    """What one back-end adds to operators, collectives and memory; the defaults add nothing."""
 
     name: str = "tuned"
     summary: str = "a tuned Megatron-Core run"

@@ -4,7 +4,7 @@ All formulas are NumPy expressions: scalars and arrays alike.  Symbols: m micro-
 device, g micro-batch group; S and M sum and maximum over devices of T = F + I + W (forward, input gradient, weight
 gradient of one micro-batch on one device, all its chunks); c one hop between neighbours (asynchronous send).  Averages
 over the devices beside the slowest: T' = (S-M)/n, W' = (sum of W)/p, and F' = I' = (T'-W')/2 unless the caller knows F;
-where W = 0, because a framework keeps weight gradients inside the backward pass, F' = T'/3 and I' = 2 T'/3.
+where W = 0, because a back-end keeps weight gradients inside the backward pass, F' = T'/3 and I' = 2 T'/3.
 (x)+ = max(x, 0); chunk values in lower case (f = F'/2 ... in the V schedules).
 
     gpipe        m M + n T' + 2n c

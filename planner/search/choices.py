@@ -8,6 +8,7 @@ because it is never worse in the cost model (overlap costs at most what it hides
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import cache
 from typing import get_args
 
 from planner.memory.activations import Relief
@@ -16,7 +17,20 @@ from planner.strategy import ScheduleName
 from profiles.validation import Finding, pointer_to, require
 
 VIRTUAL_STAGES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20)
-"""Chunks a device that interleaving may use; more only adds hops."""
+"""Chunks a device that interleaving may use beside the divisors of a device's layers (``virtual_stages``)."""
+
+
+@cache
+def virtual_stages(num_layers: int, pp: int) -> tuple[int, ...]:
+    """Chunks a device that interleaving may use: ``VIRTUAL_STAGES``, and every divisor of the layers of a device.
+
+    The divisors are those of ``ceil(num_layers / pp)``: 9 for 126 layers on 14 stages, 14 for 56 on 4, 24 for 96 on 4.
+    The others deal uneven chunks.  Never more chunks than layers.
+    """
+    each = -(-num_layers // pp)
+    divisors = (number for number in range(2, each + 1) if each % number == 0)
+    return tuple(sorted(vpp for vpp in {*VIRTUAL_STAGES, *divisors} if vpp * pp <= num_layers))
+
 
 RELIEFS: tuple[Relief, ...] = (
     Relief(),

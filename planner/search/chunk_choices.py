@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.backends.rules.columns import Columns
 from planner.native.capabilities import interleaved_group_size
-from planner.search.choices import VIRTUAL_STAGES
+from planner.search.choices import virtual_stages
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
 
 
@@ -14,7 +14,7 @@ def chunk_choices(columns: Columns, name: str, pp: int, count: int, layers: int)
         return [(1, 0)]
     if name in LOOPED_SCHEDULES:
         groups = _groups(columns, name, pp, count)
-        return [(vpp, group) for vpp in VIRTUAL_STAGES if vpp * pp <= layers for group in groups]
+        return [(vpp, group) for vpp in virtual_stages(layers, pp) for group in groups]
     if name in V_SCHEDULES:
         return [(2, 0)] if count >= 2 * pp and 2 * pp <= layers else []
     return [(1, 0)]

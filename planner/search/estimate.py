@@ -29,6 +29,8 @@ from planner.search.unsaid import with_unsaid
 from planner.strategy import Strategy
 from profiles.validation import Finding, FindingsInvalid, require
 
+LAYERS_FLAG = "--layers"
+
 
 def estimate(
     problem: Problem,
@@ -145,9 +147,16 @@ def _check(
     chunk_layers: tuple[int, ...] | None,
     given: Collection[str] | None,
 ) -> None:
-    require(strategy_findings(problem, strategy, chunk_layers, given), STRATEGY_FLAG)
+    require(legality_findings(problem, strategy, given), STRATEGY_FLAG)
     # Of a legal strategy only: how many chunks there must be, its degrees say.
-    require(layer_findings(problem, strategy, chunk_layers), "--layers")
+    require(layer_findings(problem, strategy, chunk_layers), LAYERS_FLAG)
+    require(backend_findings(problem, strategy, None, given), STRATEGY_FLAG)
+    if chunk_layers is not None:
+        # What is broken only now is broken by the dealing, whatever fields its rule compares it with.
+        broken = BackEndRules(problem).broken(strategy, chunk_layers)
+        hint = "deal the layers otherwise, or leave it to the planner"
+        wrong = [Finding("", f"{each.rule}: {each.message}", hint, ("--backend",)) for each in broken]
+        require(wrong, LAYERS_FLAG)
 
 
 def strategy_findings(
@@ -157,10 +166,21 @@ def strategy_findings(
     given: Collection[str] | None = None,
 ) -> list[Finding]:
     """Every rule of legality, else of the problem's one back-end, that a strategy with these layers breaks."""
+    illegal = legality_findings(problem, strategy, given)
+    return illegal or backend_findings(problem, strategy, chunk_layers, given)
+
+
+def legality_findings(problem: Problem, strategy: Strategy, given: Collection[str] | None) -> list[Finding]:
+    """Every rule of legality that a strategy breaks."""
     shape = model_shape(problem.model, problem.workload, problem.cluster.num_devices)
     broken = [rule for rule, breaks in broken_rules(strategy_row(strategy)[0], shape) if breaks[0]]
-    if broken:
-        return [strategy_finding(rule.message, "", rule.places, given) for rule in broken]
+    return [strategy_finding(rule.message, "", rule.places, given) for rule in broken]
+
+
+def backend_findings(
+    problem: Problem, strategy: Strategy, chunk_layers: tuple[int, ...] | None, given: Collection[str] | None
+) -> list[Finding]:
+    """Every rule of the problem's one back-end that a legal strategy breaks; None = its layers are not dealt yet."""
     return [
         strategy_finding(f"{each.rule}: {each.message}", "", (*each.fields, "--backend"), given)
         for each in BackEndRules(problem).broken(strategy, chunk_layers)

@@ -44,7 +44,7 @@ class StepQuestion:
 
     @property
     def capacity_bytes(self) -> int:
-        """What is left of a device's memory after margin, framework and one communicator an axis."""
+        """What is left of a device's memory after margin, back-end and one communicator an axis."""
         free = self.hardware.memory_bytes * (1.0 - self.memory_margin)
         return int(free - FRAMEWORK_BYTES - COMMUNICATOR_BYTES * sum(size > 1 for size in self.mesh.sizes))
 

@@ -117,12 +117,12 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("path", ["plan", "estimate", "throughput", "sweep", "emit", "run"])
+@pytest.mark.parametrize("path", ["plan", "estimate", "throughput", "sweep", "emit", "run", "profile calibrate"])
 @pytest.mark.parametrize("flag", ["--target", "--framework"])
 def test_flags_of_earlier_versions_name_the_one_of_today(path: str, flag: str) -> None:
     assert flag not in flags(path), "no --help shows it"
     for words in ((flag, "megatron"), (f"{flag}=megatron",)):
-        ran = run_here(path, *words, "-o", "json")
+        ran = run_here(*path.split(), *words, "-o", "json")
         assert (ran.exit_code, ran.stdout) == (2, "")
         error = ran.error()
         assert error["slug"] == "usage"
@@ -131,9 +131,10 @@ def test_flags_of_earlier_versions_name_the_one_of_today(path: str, flag: str) -
         assert "--backend" in error["hint"]
 
 
-def test_a_log_still_names_its_framework() -> None:
-    assert "--framework" in flags("profile calibrate")
-    assert "--backend" not in flags("profile calibrate")
+def test_the_version_of_a_measured_run_has_one_name_too() -> None:
+    error = run_here("profile", "calibrate", "--framework-version", "0.16.0", "-o", "json").error()
+    assert error["what"] == "--framework-version is --software-version now"
+    assert error["hint"] == "write --software-version V"
 
 
 def test_help_is_quick() -> None:

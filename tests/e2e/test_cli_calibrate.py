@@ -15,6 +15,8 @@ from tests.training_logs import megatron_log
 SMALL = ("--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--devices", "8")
 WORK = ("--global-batch-size", "32", "--sequence-length", "4096")
 STRATEGY = ("--strategy", "tp=8,mbs=1", "-o", "json")
+OLD = Path(__file__).parents[1] / "golden" / "documents" / "calibrations" / "tuned.json"
+"""A stored calibration of the last release whose back-ends had no physics of their own."""
 TUNED = ("--backend", "unrestricted")
 """The back-end with the physics that runs are predicted under whose rows name no software."""
 
@@ -122,7 +124,7 @@ def test_a_factor_out_of_range_in_a_file_is_refused(slow_runs: str, tmp_path: Pa
     assert "communication" in ran.stderr
 
 
-@pytest.mark.parametrize("name", ["megatron", "nanotron"])
+@pytest.mark.parametrize("name", ["torchtitan", "nanotron"])
 def test_a_calibration_belongs_to_the_physics_whose_predictions_it_corrects(
     slow_runs: str, tmp_path: Path, name: str
 ) -> None:
@@ -131,7 +133,15 @@ def test_a_calibration_belongs_to_the_physics_whose_predictions_it_corrects(
     ran = run_here("estimate", *SMALL, *WORK, *STRATEGY, "--calibration", str(out), "--backend", name)
     assert ran.exit_code == 4
     assert "physics tuned" in ran.stderr
-    assert "add --backend unrestricted" in ran.stderr
+    assert "add --backend megatron,megatron-bridge" in ran.stderr
+
+
+def test_an_old_calibration_corrects_megatron_and_any_is_narrowed_to_what_it_corrects() -> None:
+    plain = estimated("--backend", "megatron")
+    for words in (("--backend", "megatron"), ()):
+        corrected = estimated(*words, "--calibration", str(OLD))
+        assert corrected["backend"] == "megatron"
+        assert corrected["breakdown_s"]["compute"] == pytest.approx(1.597 * plain["breakdown_s"]["compute"])
 
 
 def test_an_unknown_calibration_is_not_found() -> None:
@@ -143,7 +153,7 @@ def test_a_megatron_log_calibrates_with_model_and_cluster(tmp_path: Path) -> Non
     log = tmp_path / "run.log"
     log.write_text(megatron_log())
     assert run_here("profile", "import", str(log), "-o", "json").exit_code == 0
-    words = ("--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--framework-version", "core 0.12.0")
+    words = ("--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--software-version", "core 0.12.0")
     answer = ok(calibrate(*words))
     (found,) = answer["calibrations"]
     assert (found["framework"], found["framework_version"]) == ("megatron-lm", "core 0.12.0")
@@ -180,8 +190,49 @@ def test_what_cannot_be_calibrated_is_refused(words: tuple[str, ...], code: int)
     assert calibrate(*words).exit_code == code
 
 
+@pytest.mark.parametrize("name", ["megatron", "torchtitan==0.2.2"])
+def test_runs_of_a_back_end_are_predicted_as_its_and_correct_it(slow_runs: str, name: str) -> None:
+    """The rows name no software; the one that the user names is believed."""
+    (found,) = ok(calibrate(slow_runs, "--backend", name))["calibrations"]
+    assert found["framework"] == name
+    assert name.partition("==")[0] in found["backends"]
+    again = ("--calibration", found["calibration_id"], "--backend", name)
+    how = ("--strategy", "zero_stage=2")
+    plain = estimated("--backend", name, *how)
+    corrected = estimated(*again, *how)
+    factor = found["factors"]["compute"]["value"]
+    assert corrected["breakdown_s"]["compute"] == pytest.approx(factor * plain["breakdown_s"]["compute"], rel=1e-9)
+
+
+def test_runs_that_name_another_back_end_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.csv"
+    text = csv_text({}, {"source": "https://example.org/nanotron"}, {"source": "https://example.org/vTrain"})
+    header, mine, *others = text.splitlines()
+    lines = [f"{header},framework", f"{mine},", *(f"{other}," for other in others)]
+    lines.append(f"{mine.replace('run-0', 'run-3')},nanotron")
+    path.write_text("\n".join(lines) + "\n")
+    (found,) = ok(calibrate(str(path), "--backend", "nanotron", "--dry-run"))["calibrations"]
+    assert (found["traits"], found["time"]["n"]) == ("nanotron", 3)
+    (found,) = ok(calibrate(str(path), "--backend", "megatron", "--dry-run"))["calibrations"]
+    assert (found["framework"], found["traits"], found["time"]["n"]) == ("megatron", "megatron-core", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "what"),
+    [
+        ("any", 2, "belongs to one back-end"),
+        ("megatron,nanotron", 2, "belongs to one back-end"),
+        ("titan", 3, "no back-end is called"),
+    ],
+)
+def test_a_calibration_is_of_one_known_back_end(slow_runs: str, text: str, code: int, what: str) -> None:
+    ran = calibrate(slow_runs, "--backend", text)
+    assert ran.exit_code == code
+    assert what in ran.error()["what"]
+
+
 def test_out_needs_one_calibration(slow_runs: str, tmp_path: Path) -> None:
-    assert calibrate(slow_runs, "--framework", "nothing like it").exit_code == 2
+    assert calibrate(slow_runs, "--device", "nothing-like-it").exit_code == 2
     perfect = tmp_path / "perfect.csv"
     perfect.write_text(csv_text({"step_time_s": "", "peak_mem_gib": ""}))
     assert calibrate(str(perfect)).exit_code == 2

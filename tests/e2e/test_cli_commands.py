@@ -265,7 +265,11 @@ def test_sensitivity_is_a_tornado(planned: dict[str, Any]) -> None:
 def test_stored_plans_are_listed_labelled_and_exported(planned: dict[str, Any], tmp_path: Path) -> None:
     plan_id = planned["answer"]["plan_id"]
     rows = ok(run_here("plans", "list", "-o", "json")).json()
-    assert plan_id in [row["plan_id"] for row in rows]
+    (mine,) = (row for row in rows if row["plan_id"] == plan_id)
+    assert (mine["backend"], mine["release"]) == (planned["answer"]["backend"], planned["answer"]["release"])
+    table = [line.split() for line in ok(run_here("plans", "list")).stdout.splitlines()]
+    assert table[0][:4] == ["plan", "model", "cluster", "back-end"]
+    assert any(words[:1] == [plan_id[:12]] and words[3] == mine["backend"] for words in table)
     ok(run_here("plans", "label", plan_id[:12], "baseline"))
     assert "baseline" in ok(run_here("plans", "list")).stdout
     assert ok(run_here("plans", "list", "--model", "no-such-model", "-o", "json")).json() == []

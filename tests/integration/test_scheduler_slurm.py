@@ -44,6 +44,15 @@ def question(tmp_path: Path) -> Path:
     return file
 
 
+def test_a_question_in_the_words_of_version_1_is_still_read(address: str, question: Path, tmp_path: Path) -> None:
+    old = {**small_question(constraints={"target": "megatron"}), "framework": "tuned"}
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps(old), encoding="utf-8")
+    words = ("--nodes", "1", "--budget", "60", "--least-efficiency", "0")
+    ran = [run_script(PLAN_JOB, "nodes", str(each), *words, address=address) for each in (file, question)]
+    assert [(each.returncode, each.stdout) for each in ran] == [(0, "1\n")] * 2, ran[0].stderr
+
+
 @pytest.mark.slow
 def test_a_job_gets_the_nodes_that_it_is_worth(address: str, question: Path) -> None:
     words = ("nodes", str(question), "--nodes", "1,2,4", "--budget", "60")

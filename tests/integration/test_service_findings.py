@@ -37,7 +37,22 @@ def test_a_rule_is_broken_beside_the_fields_that_were_given(client: TestClient) 
     assert refused(client, unreduced, **backend) == {
         "/strategy/overlap_param_gather": ["/strategy/overlap_grad_reduce", "/constraints/backends"]
     }
-    assert list(refused(client, {"tp": 2}, chunk_layers=[1, 2, 3], **free)) == ["/chunk_layers"]
+
+
+@pytest.mark.parametrize("backend", ["any", "unrestricted", "megatron", "deepspeed", "torchtitan", "native"])
+@pytest.mark.parametrize("layers", [[1, 2, 3], [3, 3], [5, -1]])
+def test_wrong_counts_of_layers_stand_beside_the_layers(client: TestClient, backend: str, layers: list[int]) -> None:
+    asked = {"constraints": {"backends": [backend]}, "chunk_layers": layers}
+    assert refused(client, {"tp": 2, "pp": 2, "zero_stage": 0}, **asked) == {"/chunk_layers": []}
+
+
+def test_a_dealing_that_a_back_end_refuses_stands_beside_the_layers(client: TestClient) -> None:
+    """Its rule is about stages that hold nothing; otherwise dealt the same strategy runs."""
+    asked = {"constraints": {"backends": ["deepspeed"]}}
+    strategy = {"pp": 4, "dp": 2}
+    assert refused(client, strategy, chunk_layers=[2, 0, 1, 1], **asked) == {"/chunk_layers": ["/constraints/backends"]}
+    even = question(strategy=strategy, chunk_layers=[1, 1, 1, 1], **asked)
+    assert client.post("/v1/estimates", json=even).status_code == 200
 
 
 def test_what_was_typed_is_refused_field_by_field(client: TestClient) -> None:

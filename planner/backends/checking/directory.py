@@ -13,7 +13,7 @@ from planner.backends.checking.sharding_folder import OPERATOR_SHARDING, shardin
 from planner.backends.emission.assemble import PLAN_JSON
 from planner.backends.emission.emission import Finding
 from planner.backends.emission.layout import layout_of
-from planner.backends.emission.write import changed_files
+from planner.backends.emission.write import MANIFEST, changed_files
 from planner.backends.registry import backend, files_of
 from planner.backends.rules.rule import rule_input
 from planner.errors import MeshwrightError
@@ -35,8 +35,8 @@ def folder_findings(folder: EmittedFolder) -> list[Finding]:
     """Every finding at once; an empty list means that the folder is intact and obeys the back-end's rules.
 
     Checks: every file of the manifest is there with its hash, and if not, which keys differ; ``plan.json`` is a plan
-    with the manifest's id; reading the files back gives that plan's strategy and layout; every rule of the
-    back-end holds.
+    with the manifest's id, of its back-end and release; reading the files back gives that plan's strategy and layout;
+    every rule of the back-end holds.
     """
     if folder.backend == OPERATOR_SHARDING:
         return sharding_findings(folder)
@@ -46,6 +46,7 @@ def folder_findings(folder: EmittedFolder) -> list[Finding]:
     plan = _load_plan(folder, findings)
     if plan is None:
         return findings
+    findings += _software(folder, plan)
     findings += _read_back(folder, files, plan)
     release = written.release(str(folder.manifest.get("release"))) or written.releases[0]
     broken = release.space.rules.violations(rule_input(plan))
@@ -83,6 +84,24 @@ def _load_plan(folder: EmittedFolder, findings: list[Finding]) -> Plan | None:
             Finding("emission.plan", f"{PLAN_JSON} is not the plan that the manifest names", _OURS, str(where))
         )
     return plan
+
+
+def _software(folder: EmittedFolder, plan: Plan) -> list[Finding]:
+    """Whether plan and manifest name the same back-end and release.
+
+    A plan of version 1 was written for a target that it did not name, and says no release: nothing to compare.
+    """
+    if "projections" in folder.manifest:
+        return []
+    release = str(folder.manifest.get("release"))
+    if plan.backend == folder.backend and plan.release in ("", release):
+        return []
+    mine, theirs = f"{plan.backend} {plan.release}".strip(), f"{folder.backend} {release}"
+    message = (
+        f"{PLAN_JSON} is a plan for {mine}, {MANIFEST} says that the files are for {theirs}; one of the two was edited:"
+        f" put it back, or emit the plan again"
+    )
+    return [Finding("emission.backend", message, _OURS, f"{folder.path / PLAN_JSON}, {folder.path / MANIFEST}")]
 
 
 def _demand_positive(strategy: Strategy) -> None:

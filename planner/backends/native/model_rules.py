@@ -20,13 +20,13 @@ SCALED_FAMILIES: Mapping[str, str] = {
 
 def _latent(given: RuleInput) -> str | None:
     latent = any(kind.attention.kind == "mla" for kind in used_kinds(given.model))
-    return "latent attention (MLA) is not built; use the target megatron" if latent else None
+    return "latent attention (MLA) is not built; use --backend megatron" if latent else None
 
 
 def _extra_parts(given: RuleInput) -> str | None:
     model = given.model
     if model.mtp is not None:
-        return "multi-token prediction modules are not built; use the target megatron"
+        return "multi-token prediction modules are not built; use --backend megatron"
     if model.vision is not None:
         return "a vision tower is not built"
     if model.embedding_size not in (None, model.hidden_size):

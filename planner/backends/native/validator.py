@@ -1,4 +1,4 @@
-"""torch, for the native target: do its process groups, DTensor, FSDP2 and pipeline schedules take the plan?"""
+"""torch, for the native back-end: do its process groups, DTensor, FSDP2 and pipeline schedules take the plan?"""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ VALIDATOR = Validator(
     request=request,
     base_modules=("torch",),
     of_interpreter="torch",
-    # The target is our own trainer, so its worker imports it: this one, not another that is installed.
+    # The back-end is our own trainer, so its worker imports it: this one, not another that is installed.
     environment=lambda overlay: {"PYTHONPATH": str(Path(planner.__file__ or "").parents[1])},
 )

@@ -4,8 +4,7 @@ NVIDIA/NeMo v2.4.0 on Megatron-Core, nemo/lightning/pytorch/strategies/megatron_
 
 - Degrees tp, pp, vpp, cp, sp, ep, etp (lines 237-249), micro-batch group (:307), uneven ends and layout (:240-241,
   :286), use_tp_pp_dp_mapping (:282), num_distributed_optimizer_instances (:283): the columns of Megatron-Core.
-- vpp up to 24 is in use (scripts/performance/recommended_model_configs: vp_size 2, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24);
-  ``VIRTUAL_STAGES`` of the search lacks 14 and 24.
+- vpp up to 24 is in use (scripts/performance/recommended_model_configs: vp_size 2, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24).
 - FSDP: ``fsdp="megatron"`` (:371-377) with data_parallel_sharding_strategy optim_grads_params
   (scripts/performance/helpers.py:180-184); "PyTorch FSDP2 is not supported" (:373).
 - Recompute: first N layers of each chunk (helpers.py:251-254), or modules (:263-267); offload of N layers'

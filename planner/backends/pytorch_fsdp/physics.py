@@ -1,4 +1,4 @@
-"""Traits of frameworks around PyTorch FSDP, and of plain eager PyTorch."""
+"""Traits of back-ends around PyTorch FSDP, and of plain eager PyTorch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Which models can torchtitan's families not build?
 
-The planner knows the model exactly, so a plan for ``any`` target may hold one that no family has.
+The planner knows the model exactly, so a plan of the free space may hold one that no family has.
 """
 
 from __future__ import annotations

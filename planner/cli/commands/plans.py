@@ -118,12 +118,15 @@ def _row(record: PlanRecord) -> dict[str, Any]:
         "num_devices": record.num_devices,
         "model": record.model_name,
         "cluster": record.cluster_name,
+        "backend": record.backend,
+        "release": record.release,
         "created_at": record.created_at.isoformat(),
         "labels": list(record.labels),
     }
 
 
 def _list_table(records: Iterable[PlanRecord]) -> list[RenderableType]:
+    from planner.cli.render.back_ends import software_name
     from planner.cli.render.tables import table
     from planner.views.words import percent, seconds, short_id
 
@@ -132,6 +135,7 @@ def _list_table(records: Iterable[PlanRecord]) -> list[RenderableType]:
             short_id(record.plan_id),
             record.model_name,
             record.cluster_name,
+            software_name(record.backend, record.release),
             f"{record.num_devices:,}",
             seconds(record.step_time_s),
             record.status,
@@ -143,5 +147,5 @@ def _list_table(records: Iterable[PlanRecord]) -> list[RenderableType]:
     ]
     if not rows:
         return ["No stored plan fits. `meshwright plan` stores one."]
-    columns = ("plan", "model", "cluster", ">devices", ">step", "status", ">gap", "created (UTC)", "labels")
+    columns = ("plan", "model", "cluster", "back-end", ">devices", ">step", "status", ">gap", "created (UTC)", "labels")
     return [table("", columns, rows)]

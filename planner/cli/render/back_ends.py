@@ -29,6 +29,18 @@ def software_title(backend: str, release: str) -> str:
         return f"{backend} {release}".strip()
 
 
+def software_name(backend: str, release: str) -> str:
+    """As ``--backend`` takes it: the release only where it is not the default one, or is not known here any more."""
+    from planner.backends.registry import software
+    from planner.errors import NotFound
+
+    whole = f"{backend}=={release}" if release else backend
+    try:
+        return software(whole).spelled
+    except NotFound:
+        return whole
+
+
 def back_ends(plan: Plan) -> Iterator[RenderableType]:
     """The table of all back-ends that were asked, and the line below it; nothing for a plan of one back-end."""
     if plan.backends:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from planner.cli.render.back_ends import software_name
 from planner.cli.render.tables import bullets, heading, table
 from planner.views.words import count, gib, money, percent, seconds, short_id
 
@@ -35,15 +36,22 @@ def sweep_report(data: Mapping[str, Any]) -> Iterator[RenderableType]:
     varying = [name for name in AXES if len({cell[name] for cell in cells}) > 1]
     priced = any(cell["cost_per_million_tokens"] is not None for cell in cells)
     shared = [f"{AXES[name].lstrip('>|')} {_size(cells[0][name])}" for name in AXES if name not in varying]
+    used = {_backend(cell) for cell in cells if cell["plan_id"] is not None}
+    shared += [f"back-end {name}" for name in used if len(used) == 1]
     if shared:
         yield f"every cell: {', '.join(shared)}"
     head = (
         *(AXES[name] for name in varying),
-        *("|fits", ">step", ">tokens/s", ">a device", ">MFU", ">memory"),
+        "|fits",
+        *(["back-end"] if len(used) > 1 else []),
+        *(">step", ">tokens/s", ">a device", ">MFU", ">memory"),
         *([">cost/Mtok"] if priced else []),
         *("|proof", "|plan"),
     )
-    rows = [(*(_size(cell[name]) for name in varying), *_figures(cell, priced)) for cell in cells]
+    rows = [
+        (*(_size(cell[name]) for name in varying), *_figures(cell, priced, each_its_own=len(used) > 1))
+        for cell in cells
+    ]
     yield table("", head, rows)
     reasons = _reasons(cells)
     if reasons:
@@ -56,13 +64,19 @@ def _size(value: str | int) -> str:
     return value if isinstance(value, str) else f"{value:,}"
 
 
-def _figures(cell: Mapping[str, Any], priced: bool) -> tuple[str, ...]:
+def _backend(cell: Mapping[str, Any]) -> str:
+    return software_name(cell["backend"] or "", cell["release"] or "")
+
+
+def _figures(cell: Mapping[str, Any], priced: bool, *, each_its_own: bool) -> tuple[str, ...]:
+    """What stands behind the axes; ``each_its_own``: the plans are of several back-ends."""
     fits = WORDS[cell["outcome"]]
     if cell["plan_id"] is None:
-        return (fits, *[""] * (7 + priced))
+        return (fits, *[""] * (7 + priced + each_its_own))
     cost = cell["cost_per_million_tokens"]
     return (
         fits,
+        *([_backend(cell)] if each_its_own else []),
         seconds(cell["step_time_s"]),
         count(cell["tokens_per_s"]),
         count(cell["tokens_per_s_per_device"]),

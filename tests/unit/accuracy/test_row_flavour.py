@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from planner.accuracy.flavours import FLAVOURS
 from planner.accuracy.prediction import map_rows, predict_rows
 from planner.accuracy.row_flavour import flavour_of_row
 from planner.accuracy.statistics import oom_figures
-from planner.backends.registry import physics_by_name
+from planner.backends.registry import backends, physics_by_name, software
 from tests.accuracy_rows import rows_of
 
 CI = {"source": "github:NVIDIA/Megatron-LM:tests/functional_tests/test_cases/a.json"}
@@ -73,3 +74,16 @@ def test_a_row_may_name_its_framework(name: str) -> None:
     assert found.traits == physics_by_name()[name]
     assert found.traits != physics_by_name()["tuned"] or found == flavour_of_row(row)
     assert flavour_of_row(replace(row, framework="something else")) == flavour_of_row(row)
+
+
+@pytest.mark.parametrize("name", [*sorted(backends()), "megatron==2.5", "torchtitan==0.2.2"])
+def test_a_row_may_name_its_back_end(name: str) -> None:
+    (row,) = rows_of({"source": "https://example.org/ours"})
+    assert flavour_of_row(replace(row, framework=name)).traits == software(name).release.physics
+
+
+def test_a_flavour_names_a_back_end_that_is_known() -> None:
+    named = {flavour.backend for _, flavour in FLAVOURS} - {"", "internevo"}
+    assert len(named) > 8
+    for name in named:
+        software(name)

@@ -53,7 +53,7 @@ def test_a_megatron_log_with_its_arguments_is_one_run(tmp_path: Path) -> None:
 
 
 def test_the_version_that_the_user_says_fills_the_gap(tmp_path: Path) -> None:
-    said = Said(SAID.model, SAID.cluster, framework_version="core 0.12.0")
+    said = Said(SAID.model, SAID.cluster, software_version="core 0.12.0")
     (run,), _ = runs_of(tmp_path, megatron_log(), said)
     assert run.framework_version == "core 0.12.0"
 

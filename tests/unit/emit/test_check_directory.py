@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.backends.asked import software_of
 from planner.backends.checking.directory import check_directory
 from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.write import write_emission
@@ -20,7 +21,8 @@ STRATEGY = Strategy(tp=2, sp=True, pp=2, dp_shard=2, num_microbatches=4, recompu
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     plan = make_plan(STRATEGY, layers_per_chunk=(3, 5), recompute_layers_per_chunk=(3, 4), backend="megatron")
-    return write_emission(emit_plan(plan, "torchrun"), tmp_path / "out")
+    named = plan.model_copy(update={"release": software_of(plan).release.version})
+    return write_emission(emit_plan(named, "torchrun"), tmp_path / "out")
 
 
 def rehash(out: Path, name: str) -> None:
@@ -135,3 +137,36 @@ def test_a_manifest_of_the_future_is_an_error(out: Path) -> None:
     (out / "manifest.json").write_text(json.dumps({**manifest, "schema_version": 3}))
     with pytest.raises(DocumentInvalid, match="schema_version 3"):
         check_directory(out)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("backend", "megatron-bridge", "megatron-bridge 0.19.2"),
+        ("release", "2.5", "megatron 2.5"),
+        ("release", "0.18.0", "megatron 0.18.0"),
+    ],
+)
+def test_a_manifest_of_another_back_end_or_release_than_the_plan_is_found(
+    out: Path, key: str, value: str, said: str
+) -> None:
+    manifest = json.loads((out / "manifest.json").read_text())
+    (out / "manifest.json").write_text(json.dumps({**manifest, key: value}))
+    (found,) = (each for each in check_directory(out) if each.rule == "emission.backend")
+    assert f"plan.json is a plan for megatron 0.19.2, manifest.json says that the files are for {said}" in found.message
+    assert "emit the plan again" in found.message
+    assert str(out / "manifest.json") in found.where
+
+
+def test_a_plan_of_another_release_than_the_manifest_is_found(out: Path) -> None:
+    edit(out, "plan.json", '"release": "0.19.2"', '"release": "2.5"')
+    rehash(out, "plan.json")
+    assert "emission.backend" in {each.rule for each in check_directory(out)}
+
+
+def test_a_manifest_of_version_1_says_a_target_that_its_plan_need_not_name(out: Path) -> None:
+    manifest = json.loads((out / "manifest.json").read_text())
+    old = {**manifest, "schema_version": 1, "target": "megatron", "target_version": "0.18.0", "projections": []}
+    del old["backend"], old["release"]
+    (out / "manifest.json").write_text(json.dumps(old))
+    assert check_directory(out) == []

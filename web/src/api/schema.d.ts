@@ -3038,7 +3038,7 @@ export interface components {
             activations: number;
             /**
              * Buffers
-             * @description buckets, gathered units, logits, dispatch buffers, communicators, framework
+             * @description buckets, gathered units, logits, dispatch buffers, communicators, the back-end's own
              */
             buffers: number;
             /** Gradients */

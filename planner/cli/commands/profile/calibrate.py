@@ -1,4 +1,4 @@
-"""``meshwright profile calibrate``: few factors per framework version and device, from measured runs."""
+"""``meshwright profile calibrate``: few factors per back-end and device, from measured runs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli import options as flags
+from planner.cli.backend_names import complete_backends, parse_backends
 from planner.cli.commands.profile.flags import Device, Profiles
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
     from planner.accuracy.prediction import Inputs
+    from planner.backends.backend import Software
     from planner.calibration.document import Calibration
     from profiles.device import Device as DeviceDocument
     from profiles.prediction.reference import ProfileReference
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 class GroupChoice(StrEnum):
     """What the runs of one calibration have in common beside device and version."""
 
-    FRAMEWORK = "framework"
+    BACKEND = "backend"
     SOURCE = "source"
 
 
@@ -46,13 +48,19 @@ Strategy = Annotated[
     list[str] | None,
     typer.Option("--strategy", "-s", metavar="K=V,...", help="What the logs do not say of the strategy. Repeatable."),
 ]
-Framework = Annotated[
-    str | None, typer.Option("--framework", metavar="TEXT", help="Only frameworks whose name contains this.")
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="NAME[==RELEASE]",
+        help="The runs are of this back-end: those that name another are left out, and the calibration corrects it.",
+        autocompletion=complete_backends,
+    ),
 ]
-FrameworkVersion = Annotated[
-    str, typer.Option("--framework-version", metavar="V", help="Version, where the rows and logs do not say it.")
+SoftwareVersion = Annotated[
+    str, typer.Option("--software-version", metavar="V", help="Version that ran, where rows and logs do not say it.")
 ]
-By = Annotated[GroupChoice, typer.Option("--by", help="Group runs by framework, or also by publication.")]
+By = Annotated[GroupChoice, typer.Option("--by", help="Group runs by back-end, or also by publication.")]
 CalibrationOut = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write the calibration (there must be exactly one).")
 ]
@@ -74,10 +82,10 @@ def calibrate_runs(  # noqa: PLR0913, PLR0917  # a flag is an argument
     strategy: Strategy = None,
     global_batch_size: flags.GlobalBatchSize = None,
     sequence_length: flags.SequenceLength = None,
-    framework: Framework = None,
-    framework_version: FrameworkVersion = "",
+    backend: Backend = None,
+    software_version: SoftwareVersion = "",
     device: Device = None,
-    by: By = GroupChoice.FRAMEWORK,
+    by: By = GroupChoice.BACKEND,
     profile: flags.Profile = "auto",
     out: CalibrationOut = None,
     dry_run: DryRun = False,
@@ -87,7 +95,7 @@ def calibrate_runs(  # noqa: PLR0913, PLR0917  # a flag is an argument
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
-    """Fit factors of a framework on a device to measured runs, and show the error before and after.
+    """Fit factors of a back-end on a device to measured runs, and show the error before and after.
 
     Nothing is corrected by it until a plan or an estimate asks for it with --calibration.
     """
@@ -102,10 +110,10 @@ def calibrate_runs(  # noqa: PLR0913, PLR0917  # a flag is an argument
     from planner.calibration.calibrate import calibrate
     from planner.cli.commands.profile.calibrate_sources import Gathered, nothing_usable, user_words
 
-    gathered = Gathered()
-    gathered.add_truth(truth or [], by.value, framework_version)
+    gathered = Gathered(None if backend is None else _one_backend(backend))
+    gathered.add_truth(truth or [], by.value, software_version)
     if model is not None or cluster is not None:
-        said = user_words(model, cluster, strategy, global_batch_size, sequence_length, framework_version)
+        said = user_words(model, cluster, strategy, global_batch_size, sequence_length, software_version)
         gathered.add_logs(said, profiles, tuple(batch or ()))
     elif not truth:
         raise DocumentInvalid(
@@ -113,7 +121,7 @@ def calibrate_runs(  # noqa: PLR0913, PLR0917  # a flag is an argument
             where="profile calibrate",
             hint="give measured runs as CSV files, or --model M --cluster C for the stored training logs",
         )
-    runs = gathered.wanted(framework, tuple(device or ()))
+    runs = gathered.wanted(tuple(device or ()))
     talk(f"predicting {len(runs)} measured runs", quiet=quiet)
     inputs, profile_ids = _inputs(profile, profiles)
     outcome = calibrate(runs, gathered.sources, inputs, profile_ids)
@@ -125,6 +133,18 @@ def calibrate_runs(  # noqa: PLR0913, PLR0917  # a flag is an argument
     written = _written(found, out, None if dry_run else profiles, store=not dry_run)
     data = answer_data(found, written, lost, with_rows=unmapped)
     write_answer(data, output, lambda: answer_tables(found, written, lost))
+
+
+def _one_backend(text: str) -> Software:
+    """The back-end that ran.  Raises NotFound, DocumentInvalid for none or several."""
+    from planner.backends.registry import software
+    from planner.problem import ANY
+
+    names = parse_backends(text)
+    if len(names) != 1 or names == (ANY,):
+        hint = "name the one that ran, or leave --backend out: each run is then of what its row or log says"
+        raise DocumentInvalid("a calibration belongs to one back-end", where="--backend", hint=hint)
+    return software(names[0])
 
 
 def _inputs(profile: str, profiles: str | None) -> tuple[Inputs, dict[str, str]]:
@@ -162,7 +182,7 @@ def _written(found: list[Calibration], out: Path | None, profiles: str | None, *
         if len(useful) != 1:
             names = "; ".join(f"{each.framework} on {each.device}" for each in useful[:12])
             what = f"{len(useful)} calibrations, one file" if useful else "no factor helps: there is nothing to write"
-            hint = f"choose with --framework and --device among: {names}" if useful else "plan without a calibration"
+            hint = f"choose with --backend and --device among: {names}" if useful else "plan without a calibration"
             raise DocumentInvalid(what, where="--out", hint=hint)
         write_file(out, calibration_text(useful[0]))
     if not store:

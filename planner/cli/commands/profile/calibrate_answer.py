@@ -35,6 +35,7 @@ def list_data(stored: Sequence[Calibration]) -> list[dict[str, Any]]:
             "calibration_id": each.calibration_id,
             "framework": each.framework,
             "framework_version": each.framework_version,
+            "backends": _corrects(each),
             "device": each.device,
             "factors": each.factors.changed(),
             "num_rows": each.time.n if each.time else 0,
@@ -76,6 +77,7 @@ def _calibration(each: Calibration, written: dict[str, str]) -> dict[str, Any]:
     return {
         "calibration_id": identity,
         "file": written.get(each.calibration_id),
+        "backends": _corrects(each),
         "at_bounds": at_bounds(each.factors),
         **data,
     }
@@ -88,7 +90,7 @@ def answer_tables(
     from planner.cli.render.tables import table
 
     columns = (
-        "framework",
+        "runs of",
         "device",
         "what",
         ">n",
@@ -125,6 +127,7 @@ def list_tables(stored: Sequence[Calibration]) -> Iterable[RenderableType]:
         (
             short_id(each.calibration_id),
             f"{each.framework} {each.framework_version}".strip(),
+            ", ".join(_corrects(each)) or "nothing",
             each.device,
             str(each.time.n if each.time else 0),
             ", ".join(factor_words(name, value) for name, value in each.factors.changed().items()),
@@ -132,7 +135,7 @@ def list_tables(stored: Sequence[Calibration]) -> Iterable[RenderableType]:
         )
         for each in stored
     ]
-    yield table("", ("calibration", "framework", "device", ">rows", "factors", "made (UTC)"), rows)
+    yield table("", ("calibration", "runs of", "corrects", "device", ">rows", "factors", "made (UTC)"), rows)
 
 
 def _errors(each: Calibration) -> Iterable[tuple[str, ...]]:
@@ -183,8 +186,22 @@ def _one(each: Calibration, written: dict[str, str]) -> Iterable[RenderableType]
             if quantity.heaviest:
                 heavy = ", ".join(f"{row.row} ({100 * row.moves_prediction_by:.1f} %)" for row in quantity.heaviest)
                 yield f"  {what}: left out, these move a prediction most: {heavy}"
+    if changed:
+        corrected = _corrects(each)
+        yield f"  corrects: {', '.join(corrected)}" if corrected else f"  corrects: nothing; {_of_none(each)}"
     if each.calibration_id in written:
         yield f"  stored: use it with --calibration {each.calibration_id[:12]}"
+
+
+def _corrects(each: Calibration) -> list[str]:
+    """Back-ends that a plan or an estimate with it may be of."""
+    from planner.calibration.asked_backends import corrected_backends
+
+    return list(corrected_backends(each))
+
+
+def _of_none(each: Calibration) -> str:
+    return f"no back-end has the physics {each.traits}; say --backend NAME, and the runs are predicted as its"
 
 
 def _standard_errors(quantity: FittedQuantity | None) -> dict[str, float]:

@@ -12,15 +12,20 @@ from planner.errors import DocumentInvalid, NotFound
 
 if TYPE_CHECKING:
     from planner.accuracy.prediction import Unmapped
+    from planner.backends.backend import Software
     from planner.calibration.calibrate import CalibrationRun
     from planner.calibration.log_runs import Said
     from planner.calibration.truth_runs import GroupBy
 
 
 class Gathered:
-    """Runs of all sources, with the hashes of what they came from and what could not be used."""
+    """Runs of all sources, with the hashes of what they came from and what could not be used.
 
-    def __init__(self) -> None:
+    ``said``: the back-end that ``--backend`` names; None = each run is of what its row, log or publication says.
+    """
+
+    def __init__(self, said: Software | None = None) -> None:
+        self.said = said
         self.runs: list[CalibrationRun] = []
         self.unmapped: list[Unmapped] = []
         self.sources: dict[str, str] = {}
@@ -42,7 +47,7 @@ class Gathered:
             name = path.name if self.sources.get(path.name, digest) == digest else f"{path.name}#{digest[:8]}"
             self.sources[name] = digest
             file_of |= dict.fromkeys((row.id for row in read_truth(text, str(path))), name)
-        runs, unmapped = truth_runs(rows, file_of, by, version)
+        runs, unmapped = truth_runs(rows, file_of, by, version, self.said)
         self.runs += runs
         self.unmapped += unmapped
 
@@ -67,22 +72,20 @@ class Gathered:
         self.runs += runs
         self.unmapped += unmapped
 
-    def wanted(self, framework: str | None, devices: tuple[str, ...]) -> list[CalibrationRun]:
-        """Runs that the filters let through.  Raises DocumentInvalid when none is left."""
-        found = [
-            run
-            for run in self.runs
-            if (framework is None or framework.lower() in run.framework.lower())
-            and (not devices or run.device in devices)
-        ]
+    def wanted(self, devices: tuple[str, ...]) -> list[CalibrationRun]:
+        """Runs of the back-end and devices that are asked for.  Raises DocumentInvalid when none is left."""
+        from planner.calibration.runs_of_backend import runs_of_backend
+
+        found = self.runs if self.said is None else runs_of_backend(self.runs, self.said)
+        found = [run for run in found if not devices or run.device in devices]
         if found:
             return found
         if not self.runs:
             raise nothing_usable(self.unmapped)
         names = sorted({f"{run.framework} on {run.device}" for run in self.runs})
         raise DocumentInvalid(
-            "no run is of that framework and device",
-            where="--framework --device",
+            "no run is of that back-end and device",
+            where="--backend --device",
             hint=f"there are: {'; '.join(names[:12])}",
         )
 
@@ -104,7 +107,7 @@ def user_words(
     strategy: list[str] | None,
     global_batch_size: int | None,
     sequence_length: int | None,
-    framework_version: str,
+    software_version: str,
 ) -> Said:
     """What the user says about the logs.  Raises DocumentInvalid, NotFound."""
     from planner.calibration.log_runs import Said
@@ -126,5 +129,5 @@ def user_words(
         strategy=parse_assignments(strategy or [], "--strategy"),
         global_batch_size=global_batch_size,
         sequence_length=sequence_length,
-        framework_version=framework_version,
+        software_version=software_version,
     )

@@ -73,9 +73,22 @@ def test_people_see_every_cell_and_every_reason() -> None:
     assert "nothing fits, at all; hint: more; devices" in text
     assert "not reached: the sweep ended before" in text
     assert "4 cells: 1 planned, 1 infeasible, 1 refused, 1 missing; 1.25 s" in text
+    assert f"batch 64, back-end {rows[0]['backend']}" in text
     assert rows[0]["plan_id"][:12] in text
     assert "cost" not in text
     priced = lines(sample(), 2.0)
     assert "cost" in render_text(
         sweep_report({"cells": priced, "summary": {**summary(lines(sample())), "wall_s": 1.0}})
     )
+
+
+def test_plans_of_several_back_ends_name_theirs() -> None:
+    (planned_row, refused_row, *_) = lines(sample())
+    other = {**planned_row, "num_devices": 32, "backend": "torchtitan", "release": "0.2.2"}
+    rows = [{**planned_row, "backend": "megatron", "release": "0.19.2"}, refused_row, other]
+    text = render_text(sweep_report({"cells": rows, "summary": {**summary(rows), "wall_s": 1.0}}))
+    head, *_ = (each.split() for each in text.splitlines() if "MFU" in each)
+    assert head[:3] == ["devices", "fits", "back-end"]
+    names = [words[2] for words in (each.split() for each in text.splitlines()) if words[1:2] == ["yes"]]
+    assert names == ["megatron", "torchtitan==0.2.2"]
+    assert "every cell: model llama-3.2-1b, cluster dgx-h100, sequence 2,048, batch 64\n" in text
