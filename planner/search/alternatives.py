@@ -89,29 +89,35 @@ class Alternatives:
                 to.append(what.take(at))
 
     def remember(
-        self, leaves: Leaves, dealt: DealtBounds, left: NDArray[np.bool_], refused: Callable[[StrategyRows], bool]
+        self,
+        leaves: Leaves,
+        dealt: DealtBounds,
+        left: NDArray[np.bool_],
+        refused: Callable[[StrategyRows, int], bool],
+        below_s: float,
     ) -> None:
-        """Keep the strategies of the lowest bounds of each set of degrees.
+        """Keep the strategies of the lowest bounds of each set of degrees, where they are below ``below_s``.
 
-        ``left`` [R]: leaves, in order, that are not solved; ``refused``: whether the back-end cannot run one.
+        ``left`` [R]: leaves, in order, that are not solved; ``refused``: whether the back-end cannot run the one at a position.
         """
         if not self.count:
             return
-        last_s, order, seen = self.last_s(), leaves.order, len(dealt.known_s)
+        order, seen = leaves.order, len(dealt.known_s)
         bounds_s = np.concatenate([dealt.known_s, leaves.bounds[order[seen:]]])
-        wanted = bounds_s < last_s
+        wanted = bounds_s < below_s
         wanted[: len(left)] &= left
         at = np.flatnonzero(wanted)
         at = at[np.argsort(bounds_s[at], kind="stable")]
         keys, group = _degrees_of(leaves, order[at])
-        rank = _rank_in_group(group)
-        for position in np.flatnonzero(rank < TRIED).tolist():
-            key, place = keys[group[position]], int(at[position])
-            bound_s, leaf = float(bounds_s[place]), int(order[place])
-            if bound_s >= self._known_s(key) or refused(leaves.rows(np.array([leaf]))):
+        tried = np.flatnonzero(_rank_in_group(group) < TRIED)
+        at, group = at[tried], group[tried]
+        rows = leaves.rows(order[at])
+        for position, place in enumerate(at.tolist()):
+            key, bound_s = keys[group[position]], float(bounds_s[place])
+            if bound_s >= self._known_s(key) or refused(rows, position):
                 continue
             kept = self._waiting.setdefault(key, [])
-            kept.append(Unsolved(bound_s, *leaves.leaf(leaf), leaves.table, is_close=place < seen))
+            kept.append(Unsolved(bound_s, *leaves.leaf(int(order[place])), leaves.table, is_close=place < seen))
             kept.sort(key=lambda each: each.bound_s)
             del kept[KEPT:]
 

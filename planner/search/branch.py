@@ -297,7 +297,7 @@ class Search:
             candidate = self._solve(row_context(self.costs, leaves.table, row, cost), self._cutoff(cutoff_s))
             if candidate is not None:
                 self._record(candidate)
-        self.alternatives.remember(leaves, dealt, left, self._cannot_run)
+        self.alternatives.remember(leaves, dealt, left, self._cannot_run, self._wanted_s(cutoff_s))
         return True
 
     def _not_examined(self, bounds: Array, rest_s: float = np.inf) -> None:
@@ -310,8 +310,8 @@ class Search:
         self.result.pruned[BACKEND_RULES] += refused
         return refused
 
-    def _cannot_run(self, row: StrategyRows) -> bool:
-        return self.backend_rules.refuses(row.strategy(0, self.costs.reliefs))
+    def _cannot_run(self, rows: StrategyRows, at: int = 0) -> bool:
+        return self.backend_rules.refuses(rows.strategy(at, self.costs.reliefs))
 
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
         self.result.evaluated += 1
