@@ -98,8 +98,8 @@ class Alternatives:
     ) -> None:
         """Keep the strategies of the lowest bounds of each set of degrees, where they are below ``below_s``.
 
-        ``left`` [R]: leaves, in order, that are not solved; ``refused``: whether the back-end cannot run the one at some
-        position.
+        ``left`` [R]: leaves, in order, that are not solved; ``refused``: whether the back-end cannot run the one at
+        some position.
         """
         if not self.count:
             return
