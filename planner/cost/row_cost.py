@@ -23,7 +23,8 @@ from planner.cost.step_payload import DataParallelism, hop_parts, table_bytes
 from planner.memory.activations import Relief
 from planner.memory.framework_memory import framework_buffer_bytes, with_framework_gradients
 from planner.memory.moments import MomentTerms, states_by_moment
-from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
+from planner.memory.states import StateBytes, gradient_bytes, state_bytes
+from planner.memory.zero_memory import working_copy_bytes, zero_states
 from planner.model.parameters import weight_tensors
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
@@ -47,7 +48,7 @@ class FixedBytes:
     buffers: Array
     """Buffers of the framework, and a layer's transient tensors."""
     gathered: Array
-    """Working copies of ZeRO-2/3."""
+    """Working copies of ZeRO-2/3, and buckets of gradients."""
 
     def total(self, pp: Ints, vpp: Ints) -> Array:
         """With ``vpp`` chunks a stage handed over between ``pp`` stages: [R]."""
@@ -286,10 +287,13 @@ class CostModel:
         if framework.frozen_weights:
             none = np.zeros(len(rows))
             return StateBytes(weights=state.weights, gradients=none, optimizer=none, host=none, passing=none)
-        if framework.bucket_bytes_per_parameter == 0.0 and framework.passing_gradient_bytes == 0.0:
+        in_buckets = framework.reduce_bucket_elements > 0.0
+        if not in_buckets and framework.bucket_bytes_per_parameter == framework.passing_gradient_bytes == 0.0:
             return state
         parameters = (layers.dense_parameters + layers.expert_parameters)[key] @ self.kind_counts
         kept_per_parameter = layers.saved_bytes[rows.relief, key] @ self.kind_counts / parameters
+        if in_buckets:
+            return zero_states(state, rows, self.workload, kept_per_parameter)
         return with_framework_gradients(state, rows.zero, parallel.ranks, kept_per_parameter, framework)
 
     def _stage_host_s(self, rows: StrategyRows) -> Array:
@@ -362,12 +366,13 @@ class CostModel:
         return forward_s + extra_f, backward_s + extra_b
 
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
-        """ZeRO-2/3 working copies: the unit in use and the next one gathered, and one unit's full gradient."""
-        unit = (cost.layers.dense_parameters + cost.layers.expert_parameters)[key].max(axis=1)
-        unit = np.maximum(unit, np.maximum(cost.embedding.dense_parameters[key], cost.head.dense_parameters[key]))
-        live = np.where(rows.zero >= 3, 2.0 * WEIGHT_BYTES, 0.0)
-        copies: Array = unit * (live + np.where(rows.zero >= 2, gradient_bytes(self.workload), 0.0))
-        return copies
+        """Working copies of ZeRO-2/3, and buckets."""
+        expert = cost.layers.expert_parameters[key]
+        layers = cost.layers.dense_parameters[key] + expert
+        end = np.maximum(cost.embedding.dense_parameters[key], cost.head.dense_parameters[key])
+        local = layers @ self.kind_counts / rows.pp + end
+        sizes = layers.max(axis=1), expert.max(axis=1), end
+        return working_copy_bytes(self.hardware.physics, rows, self.workload, local, sizes)
 
     def _fixed_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> FixedBytes:
         """What a device holds whatever its layers."""

@@ -12,6 +12,11 @@ class MemoryTraits:
     bucket_bytes_per_parameter: float = 0.0
     """Bytes a parameter of 16-bit reduction buckets that live beside the accumulated gradients, where several ranks
     reduce whole gradients (ZeRO-0 and ZeRO-1)."""
+    reduce_bucket_elements: float = 0.0
+    """Elements of the buffers through which DeepSpeed's ZeRO reduces gradients (``planner.memory.zero_memory``); 0 =
+    another data parallelism."""
+    live_elements: float = 0.0
+    """Parameters that its ZeRO-3 gathers ahead at most, and within which a module is used again that stays whole."""
     passing_gradient_bytes: float = 0.0
     """Bytes a parameter of 16-bit gradients that a backward pass leaves behind and the accumulation then frees."""
     fp32_shards: bool = False
