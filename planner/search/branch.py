@@ -103,9 +103,11 @@ class Search:
         # Most strategies fall with a core, layout or sharding whose bound is too slow, and are never written out.
         rest = SHARED_BOUND if result.complete else NOT_EXAMINED
         result.pruned[rest] = result.enumerated - result.evaluated - sum(result.pruned.values())
-        if result.best is None and self._surely is not None:
-            # The time ran out before the search came to it, or it needed to come near its own optimum only.
-            self._record(self._surely)
+        surely, best = self._surely, result.best
+        if surely is not None and (best is None or surely.step_time_s < best.step_time_s):
+            # The time ran out before the search came to it, or it needed to come near its own optimum only, and what
+            # it left out for this plan's sake may have been this plan.
+            self._record(surely)
         # What was left out was not below the cutoff of its moment, and a cutoff only falls.
         result.lower_bound_s = min(result.lower_bound_s, self._cutoff(cutoff_s))
         return result
