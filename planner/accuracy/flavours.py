@@ -141,7 +141,7 @@ BF16_OPTIMIZER = replace(MEGATRON_2021, name="Megatron-DeepSpeed, bf16", gradien
 """DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32 (runtime/bf16_optimizer.py)."""
 MEGASCALE = Flavour("MegaScale", zero_stage=2, overlap_tp=True, traits=megascale.MEGASCALE)
 """ZeRO-2, chunks of an interleaved pipeline, tensor-parallel collectives fused with matmuls (arXiv 2402.15627, sections
-2 and 3.2, from memory)."""
+2 and 3.2)."""
 DEFAULT = Flavour("Megatron-Core defaults")
 
 FLAVOURS: tuple[tuple[str, Flavour], ...] = (
