@@ -109,6 +109,12 @@ def microbatch_s(
     return forward, np.where(zero >= 2, exposed_s(again_s + scatter_s, backward_s), 0.0)
 
 
+def gathered_once_s(parameters: Array, parallel: DataParallelism, hardware: Hardware) -> Array:
+    """Seconds to gather ``parameters`` local 16-bit parameters once, where states are sharded: [R]."""
+    size_bytes, sharded = parameters * WEIGHT_BYTES, parallel.zero >= 1
+    return _exchange_s(StepExchange("all_gather", sharded, size_bytes, parallel.shards, parallel.stride), hardware)
+
+
 def _once_a_step_s(
     parameters: Array, parallel: DataParallelism, workload: Workload, hardware: Hardware
 ) -> tuple[Array, Array]:

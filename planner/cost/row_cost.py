@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from planner.cost.as_run import rows_as_run
 from planner.cost.data_parallel import microbatch_s, tail_s
+from planner.cost.fixed_bytes import FixedBytes
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import ModelCost, model_cost
+from planner.cost.regathers import exposed_a_microbatch_s, uncovered_s
 from planner.cost.stage_hop import stage_hop_s
 from planner.cost.step_payload import DataParallelism, hop_parts, table_bytes
 from planner.memory.activations import Relief
@@ -32,29 +34,6 @@ from planner.strategy_rows import StrategyRows, distinct_rows, v_placed, waiting
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class FixedBytes:
-    """What a device holds whatever its layers: [R].  Only the hand-over between stages depends on the schedule.
-
-    Where each moment is billed for itself all but ``framework`` is zero.
-    """
-
-    framework: Array
-    """Framework, communicators, dispatch buffers."""
-    entry: Array
-    """The tensor between two stages."""
-    buffers: Array
-    """Buffers of the framework, and a layer's transient tensors."""
-    gathered: Array
-    """Working copies of ZeRO-2/3, and buckets of gradients."""
-
-    def total(self, pp: Ints, vpp: Ints) -> Array:
-        """With ``vpp`` chunks a stage handed over between ``pp`` stages: [R]."""
-        hand_over = np.where(pp > 1, 2.0 * vpp, 0.0) + 4.0
-        held: Array = self.framework + hand_over * self.entry + self.buffers + self.gathered
-        return held
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +68,10 @@ class RowCost:
     table_reduce_s: Array
     hop_s: Array
     stage_host_s: Array
+    regather_s: Array
+    """What every stage waits for dropped chunks on each micro-batch; 0 before ``under_schedules``."""
+    uncovered_s: Array
+    """What gathering a stage's parameters once takes beyond a micro-batch's compute, where chunks are dropped."""
     fixed: FixedBytes
     fixed_bytes: Array
     dense_state: StateBytes
@@ -108,7 +91,8 @@ class RowCost:
 
     def under_schedules(self, rows: StrategyRows) -> RowCost:
         """Costs of ``rows``, which differ from these in chunks and in schedules of the same class alone."""
-        return replace(self, fixed_bytes=self.fixed.total(rows.pp, rows.vpp))
+        regather_s = exposed_a_microbatch_s(rows, self.uncovered_s)
+        return replace(self, fixed_bytes=self.fixed.total(rows.pp, rows.vpp), regather_s=regather_s)
 
     @property
     def layer_s(self) -> Array:
@@ -157,6 +141,8 @@ class CostModel:
         back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
+        of_stage = (layers.dense_parameters[key], dense), (layers.expert_parameters[key], expert)
+        held = [(each @ self.kind_counts / stages, by) for each, by in of_stage]
         window_f = (layers.forward_compute_s[key] @ self.kind_counts) / stages
         window_b = (layers.backward_compute_s[key] @ self.kind_counts) / stages
         return RowCost(
@@ -183,6 +169,8 @@ class CostModel:
             table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
             hop_s=self._hop_s(rows, cost.entry_bytes[key]),
             stage_host_s=self._stage_host_s(rows),
+            regather_s=np.zeros(len(rows)),
+            uncovered_s=uncovered_s(self.hardware, held, window_f + window_b),
             fixed=fixed,
             fixed_bytes=fixed.total(rows.pp, rows.vpp),
             dense_state=states[0][0],

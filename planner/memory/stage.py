@@ -79,8 +79,8 @@ def head_stage(rows: StrategyRows, num_stages: int) -> Ints:
 
 
 def end_seconds(rows: StrategyRows, cost: RowCost, num_stages: int) -> Array:
-    """Time of the model's ends on the stages that hold them, and the host overhead of every stage: [R, P]."""
-    seconds = np.repeat(cost.stage_host_s[:, None], num_stages, axis=1)
+    """Time of the model's ends on the stages that hold them, and what every stage loses on a micro-batch: [R, P]."""
+    seconds = np.repeat((cost.stage_host_s + cost.regather_s)[:, None], num_stages, axis=1)
     seconds[:, 0] += cost.embedding_s
     seconds[np.arange(len(rows)), head_stage(rows, num_stages)] += cost.head_s
     return seconds
