@@ -92,7 +92,8 @@ class RowCost:
     def under_schedules(self, rows: StrategyRows) -> RowCost:
         """Costs of ``rows``, which differ from these in chunks and in schedules of the same class alone."""
         regather_s = exposed_a_microbatch_s(rows, self.uncovered_s)
-        return replace(self, fixed_bytes=self.fixed.total(rows.pp, rows.vpp), regather_s=regather_s)
+        fixed_bytes = self.fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches)
+        return replace(self, fixed_bytes=fixed_bytes, regather_s=regather_s)
 
     @property
     def layer_s(self) -> Array:
@@ -172,7 +173,7 @@ class CostModel:
             regather_s=np.zeros(len(rows)),
             uncovered_s=uncovered_s(self.hardware, held, window_f + window_b),
             fixed=fixed,
-            fixed_bytes=fixed.total(rows.pp, rows.vpp),
+            fixed_bytes=fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches),
             dense_state=states[0][0],
             expert_state=states[1][0],
             dense_parallel=dense,
@@ -376,10 +377,12 @@ class CostModel:
             + cost.dispatch_bytes[key]
         )
         if self.hardware.physics.moments_apart:
-            return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(3)))
+            return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(4)))
         hidden_bytes, kept = (cost.entry_bytes * cost.keys.sequence_split)[key], cost.layers.saved_bytes[0, key]
         buffers = framework_buffer_bytes(self.hardware.physics, hidden_bytes, rows.tp, kept.max(axis=1))
-        return FixedBytes(framework, cost.entry_bytes[key], buffers, self._gathered_bytes(rows, cost, key))
+        entry = cost.entry_bytes[key]
+        stored = entry * rows.num_microbatches * self.hardware.physics.stores_rounds
+        return FixedBytes(framework, entry, buffers, self._gathered_bytes(rows, cost, key), stored)
 
 
 def _hop_stride(rows: StrategyRows) -> Ints:

@@ -51,7 +51,8 @@ def in_flight(rows: StrategyRows, cost: RowCost, num_stages: int) -> Array:
     flight = _scheduled(rows, num_stages)
     if not (np.any(cost.bubbles_keep) or np.any(cost.warmup_chunks)):
         return flight
-    idle = np.where(scheduled_as(rows, ("gpipe",)), cost.bubbles_keep * (num_stages - 1.0), 0.0)
+    looped = scheduled_as(rows, ("gpipe", "looped_bfs"))
+    idle = np.where(looped, cost.bubbles_keep * (num_stages - 1.0) / rows.vpp, 0.0)
     more = np.where(scheduled_as(rows, ("interleaved",)), cost.warmup_chunks / rows.vpp, 0.0)
     return flight + idle[:, None] + np.minimum(more[:, None], rows.num_microbatches[:, None] - flight)
 

@@ -49,8 +49,10 @@ class MemoryTraits:
     further_communicators: int = 0
     """Communicators beside one for every parallel axis, where there is more than one device."""
     bubbles_keep: bool = False
-    """Whether GPipe is one loop over all stages, whose iterations keep as much where a stage has no micro-batch yet or
-    none any more: ``stages - 1`` further micro-batches."""
+    """Whether GPipe and its breadth-first form are one loop over all stages, whose iterations keep as much where a
+    stage has no micro-batch yet or none any more: ``stages - 1`` further chunks of a micro-batch."""
+    stores_rounds: bool = False
+    """Whether that loop stores, on every stage, the hidden states of all micro-batches between two of its rounds."""
     overlap_warmup_chunk: bool = False
     """Whether overlap of experts' exchanges runs one chunk more before the first backward pass of an interleaved
     pipeline."""
