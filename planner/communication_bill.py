@@ -233,7 +233,7 @@ class _Bill:
                 yield line(each, times, times * self._calls(each, total, parallel))
         for unit in units:
             gather, *reductions = microbatch_exchanges(np.array([unit]), parallel, workload, framework)
-            gathers = float(gathers_per_microbatch(parallel.zero, framework)[0]) * microbatches
+            gathers = float(gathers_per_microbatch(parallel, framework)[0]) * microbatches
             yield line(gather, gathers, gathers)
             for each in reductions:
                 yield line(each, microbatches, microbatches)

@@ -98,7 +98,7 @@ def microbatch_s(
     ``units``: its dense and its expert parameters; their traffic hides together under ``forward_s`` and ``backward_s``.
     """
     zero = units[0][1].zero
-    gathers = gathers_per_microbatch(zero, hardware.physics)
+    gathers = gathers_per_microbatch(units[0][1], hardware.physics)
     gather_s, scatter_s = np.zeros(len(zero)), np.zeros(len(zero))
     for parameters, parallel in units:
         gather, scatter, whole = microbatch_exchanges(parameters, parallel, workload, hardware.physics)

@@ -282,7 +282,7 @@ class CostModel:
         parameters = (layers.dense_parameters + layers.expert_parameters)[key] @ self.kind_counts
         kept_per_parameter = layers.saved_bytes[rows.relief, key] @ self.kind_counts / parameters
         if in_buckets:
-            return zero_states(state, rows, self.workload, kept_per_parameter)
+            return zero_states(framework, state, rows, self.workload, kept_per_parameter)
         return with_framework_gradients(state, rows.zero, parallel.ranks, kept_per_parameter, framework)
 
     def _stage_host_s(self, rows: StrategyRows) -> Array:

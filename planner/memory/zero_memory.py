@@ -28,7 +28,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes
+from planner.memory.states import WEIGHT_BYTES, StateBytes, by_deepspeed, gradient_bytes
 from planner.physics.physics import Physics
 from planner.problem import Workload
 from planner.strategy_rows import StrategyRows
@@ -52,15 +52,18 @@ def keeps_both_gradients(rows: StrategyRows, workload: Workload) -> Bools:
     return runs
 
 
-def zero_states(state: StateBytes, rows: StrategyRows, workload: Workload, kept_per_parameter: Array) -> StateBytes:
+def zero_states(
+    traits: Physics, state: StateBytes, rows: StrategyRows, workload: Workload, kept_per_parameter: Array
+) -> StateBytes:
     """State of a parameter with what DeepSpeed keeps beside it: [R].
 
     From ZeRO-2 on gradients follow an offloaded optimizer to the host (stage_1_and_2.py:2100-2180, stage3.py:791).
     ``kept_per_parameter``: activations that are gone when plain data parallelism copies its gradients.
     """
-    moved = np.where((rows.zero >= 2) & (rows.optimizer_offload > 0), state.gradients, 0.0)
-    both = np.where(keeps_both_gradients(rows, workload), LOW_GRADIENT_BYTES, 0.0)
-    step = np.where(rows.zero == 0, np.maximum(STEP_GRADIENT_BYTES - kept_per_parameter, 0.0), 0.0)
+    here = by_deepspeed(traits, rows.zero, rows.optimizer_offload)
+    moved = np.where(here & (rows.zero >= 2) & (rows.optimizer_offload > 0), state.gradients, 0.0)
+    both = np.where(here & keeps_both_gradients(rows, workload), LOW_GRADIENT_BYTES, 0.0)
+    step = np.where(here & (rows.zero == 0), np.maximum(STEP_GRADIENT_BYTES - kept_per_parameter, 0.0), 0.0)
     return replace(
         state,
         gradients=state.gradients - moved + both,
@@ -78,11 +81,13 @@ def working_copy_bytes(
     """
     layer, experts, end = sizes
     unit = np.maximum(layer, end)
-    if traits.reduce_bucket_elements > 0.0:
-        return _in_buckets(traits, rows, workload, local, unit, np.maximum(end, STACKED_PART * experts))
     gathered = np.where(rows.zero >= 3, 2.0 * WEIGHT_BYTES * unit, 0.0)
     held: Array = gathered + np.where(rows.zero >= 2, gradient_bytes(workload) * unit, 0.0)
-    return held
+    if traits.reduce_bucket_elements == 0.0:
+        return held
+    tensor = np.maximum(end, STACKED_PART * experts)
+    of_deepspeed = _in_buckets(traits, rows, workload, local, unit, tensor)
+    return np.where(by_deepspeed(traits, rows.zero, rows.optimizer_offload), of_deepspeed, held)
 
 
 def _in_buckets(

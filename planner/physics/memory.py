@@ -17,6 +17,8 @@ class MemoryTraits:
     another data parallelism."""
     live_elements: float = 0.0
     """Parameters that its ZeRO-3 gathers ahead at most, and within which a module is used again that stays whole."""
+    deepspeed_where_needed: bool = False
+    """Whether DeepSpeed shards only what the framework cannot shard itself: ZeRO-1, and states on the host."""
     passing_gradient_bytes: float = 0.0
     """Bytes a parameter of 16-bit gradients that a backward pass leaves behind and the accumulation then frees."""
     fp32_shards: bool = False

@@ -266,7 +266,9 @@ class Search:
         """Bound shardings and then leaves of some layouts, and solve the promising ones; False when out of time."""
         # An offloaded twin differs in the optimizer's place only: in large batches it is costed only where that still
         # looks fast enough.
-        twins = self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
+        # Where another library shards offloaded states they differ in more.
+        alike = not self.costs.hardware.physics.deepspeed_where_needed
+        twins = alike and self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
         shared = shardings_by_setup(self.costs, self.space, layouts, (table, key), (0,) if twins else None)
         if shared is None:
             return True

@@ -58,7 +58,7 @@ def counted(case: dict[str, Any]) -> float:
     rows = StrategyRows.of([strategy], (Relief(),))
     shards, none = np.array([float(RANKS)]), np.zeros(1)
     plain = state_bytes(workload, rows.zero, shards, rows.optimizer_offload, TRAITS)
-    state = zero_states(plain, rows, workload, none)
+    state = zero_states(TRAITS, plain, rows, workload, none)
     layer = np.array([float(WIDTH * WIDTH)])
     parameters = LAYERS * layer
     copies = working_copy_bytes(TRAITS, rows, workload, parameters, (layer, none, layer))
