@@ -37,6 +37,7 @@ from planner.cost.payload import (
     runs_again,
     vocabulary_exchanges,
 )
+from planner.cost.regathers import gathers_a_step
 from planner.cost.row_cost import CostModel, RowCost
 from planner.cost.step_payload import (
     DataParallelism,
@@ -228,13 +229,19 @@ class _Bill:
 
         if not framework.frozen_weights:
             for each in step_exchanges(total, parallel, workload, framework):
-                yield line(each, 1.0, self._calls(each, total, parallel))
+                times = self._gathers(each)
+                yield line(each, times, times * self._calls(each, total, parallel))
         for unit in units:
             gather, *reductions = microbatch_exchanges(np.array([unit]), parallel, workload, framework)
-            gathers = float(gathers_per_microbatch(parallel.zero, framework)[0]) * microbatches
+            gathers = float(gathers_per_microbatch(parallel, framework)[0]) * microbatches
             yield line(gather, gathers, gathers)
             for each in reductions:
                 yield line(each, microbatches, microbatches)
+
+    def _gathers(self, each: StepExchange) -> float:
+        """How often a step gathers what one gather would do: more often where a runtime drops chunks."""
+        dropped = each.operation == "all_gather" and self.hardware.physics.drops_chunks
+        return float(gathers_a_step(self.row)[0]) if dropped else 1.0
 
     def _calls(self, each: StepExchange, parameters: Array, parallel: DataParallelism) -> float:
         """Collectives in which a back-end sends what it sends once a step."""

@@ -164,7 +164,7 @@ BF16_OPTIMIZER = replace(
 """DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32 (runtime/bf16_optimizer.py)."""
 MEGASCALE = Flavour("MegaScale", backend="megascale", zero_stage=2, overlap_tp=True, traits=megascale.MEGASCALE)
 """ZeRO-2, chunks of an interleaved pipeline, tensor-parallel collectives fused with matmuls (arXiv 2402.15627, sections
-2 and 3.2, from memory)."""
+2 and 3.2)."""
 DEFAULT = Flavour("Megatron-Core defaults")
 SOME_FSDP = replace(FSDP, backend="")
 """A row that says FSDP, and not whose."""

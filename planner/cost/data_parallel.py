@@ -98,7 +98,7 @@ def microbatch_s(
     ``units``: its dense and its expert parameters; their traffic hides together under ``forward_s`` and ``backward_s``.
     """
     zero = units[0][1].zero
-    gathers = gathers_per_microbatch(zero, hardware.physics)
+    gathers = gathers_per_microbatch(units[0][1], hardware.physics)
     gather_s, scatter_s = np.zeros(len(zero)), np.zeros(len(zero))
     for parameters, parallel in units:
         gather, scatter, whole = microbatch_exchanges(parameters, parallel, workload, hardware.physics)
@@ -107,6 +107,12 @@ def microbatch_s(
     forward = np.where(gathers > 0.0, exposed_s(gather_s, forward_s), 0.0)
     again_s = np.where(gathers > 1.0, gather_s, 0.0)
     return forward, np.where(zero >= 2, exposed_s(again_s + scatter_s, backward_s), 0.0)
+
+
+def gathered_once_s(parameters: Array, parallel: DataParallelism, hardware: Hardware) -> Array:
+    """Seconds to gather ``parameters`` local 16-bit parameters once, where states are sharded: [R]."""
+    size_bytes, sharded = parameters * WEIGHT_BYTES, parallel.zero >= 1
+    return _exchange_s(StepExchange("all_gather", sharded, size_bytes, parallel.replica), hardware)
 
 
 def _once_a_step_s(

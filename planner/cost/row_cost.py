@@ -15,16 +15,19 @@ from numpy.typing import NDArray
 
 from planner.cost.as_run import rows_as_run
 from planner.cost.data_parallel import microbatch_s, tail_s
+from planner.cost.fixed_bytes import FixedBytes
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import ModelCost, layer_seconds, model_cost
+from planner.cost.regathers import exposed_a_microbatch_s, uncovered_s
 from planner.cost.short_axis import most_of_row
 from planner.cost.stage_hop import stage_hop_s
 from planner.cost.step_payload import DataParallelism, hop_parts, table_bytes
 from planner.memory.activations import Relief
 from planner.memory.framework_memory import framework_buffer_bytes, with_framework_gradients
 from planner.memory.moments import MomentTerms, states_by_moment
-from planner.memory.states import WEIGHT_BYTES, StateBytes, gradient_bytes, state_bytes
+from planner.memory.states import StateBytes, gradient_bytes, state_bytes
+from planner.memory.zero_memory import working_copy_bytes, zero_states
 from planner.model.parameters import weight_tensors
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
@@ -32,29 +35,6 @@ from planner.strategy_rows import StrategyRows, distinct_rows, v_placed, waiting
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class FixedBytes:
-    """What a device holds whatever its layers: [R].  Only the hand-over between stages depends on the schedule.
-
-    Where each moment is billed for itself all but ``framework`` is zero.
-    """
-
-    framework: Array
-    """Back-end, communicators, dispatch buffers."""
-    entry: Array
-    """The tensor between two stages."""
-    buffers: Array
-    """Buffers of the back-end, and a layer's transient tensors."""
-    gathered: Array
-    """Working copies of ZeRO-2/3."""
-
-    def total(self, pp: Ints, vpp: Ints) -> Array:
-        """With ``vpp`` chunks a stage handed over between ``pp`` stages: [R]."""
-        hand_over = np.where(pp > 1, 2.0 * vpp, 0.0) + 4.0
-        held: Array = self.framework + hand_over * self.entry + self.buffers + self.gathered
-        return held
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +69,10 @@ class RowCost:
     table_reduce_s: Array
     hop_s: Array
     stage_host_s: Array
+    regather_s: Array
+    """What every stage waits for dropped chunks on each micro-batch; 0 before ``under_schedules``."""
+    uncovered_s: Array
+    """What gathering a stage's parameters once takes beyond a micro-batch's compute, where chunks are dropped."""
     fixed: FixedBytes
     fixed_bytes: Array
     dense_state: StateBytes
@@ -108,7 +92,9 @@ class RowCost:
 
     def under_schedules(self, rows: StrategyRows) -> RowCost:
         """Costs of ``rows``, which differ from these in chunks and in schedules of the same class alone."""
-        return replace(self, fixed_bytes=self.fixed.total(rows.pp, rows.vpp))
+        regather_s = exposed_a_microbatch_s(rows, self.uncovered_s)
+        fixed_bytes = self.fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches)
+        return replace(self, fixed_bytes=fixed_bytes, regather_s=regather_s)
 
     @property
     def layer_s(self) -> Array:
@@ -166,6 +152,8 @@ class CostModel:
         back = self._with_traffic(last.forward_s[key], last.backward_s[key], back_units)
         stages, fixed = rows.pp.astype(float), self._fixed_bytes(rows, cost, key)
         states = self._states(rows, dense, cost, key), self._states(rows, expert, cost, key)
+        of_stage = (layers.dense_parameters[key], dense), (layers.expert_parameters[key], expert)
+        held = [(each @ self.kind_counts / stages, by) for each, by in of_stage]
         window_f = (layers.forward_compute_s[key] @ self.kind_counts) / stages
         window_b = (layers.backward_compute_s[key] @ self.kind_counts) / stages
         return RowCost(
@@ -192,8 +180,10 @@ class CostModel:
             table_reduce_s=self._table_reduce_s(rows, cost.table_copy_parameters[key], dense),
             hop_s=self._hop_s(rows, cost.entry_bytes[key]),
             stage_host_s=self._stage_host_s(rows),
+            regather_s=np.zeros(len(rows)),
+            uncovered_s=uncovered_s(self.hardware, held, window_f + window_b),
             fixed=fixed,
-            fixed_bytes=fixed.total(rows.pp, rows.vpp),
+            fixed_bytes=fixed.total(rows.pp, rows.vpp, rows.schedule, rows.num_microbatches),
             dense_state=states[0][0],
             expert_state=states[1][0],
             dense_parallel=dense,
@@ -296,10 +286,13 @@ class CostModel:
         if framework.frozen_weights:
             none = np.zeros(len(rows))
             return StateBytes(weights=state.weights, gradients=none, optimizer=none, host=none, passing=none)
-        if framework.bucket_bytes_per_parameter == 0.0 and framework.passing_gradient_bytes == 0.0:
+        in_buckets = framework.reduce_bucket_elements > 0.0
+        if not in_buckets and framework.bucket_bytes_per_parameter == framework.passing_gradient_bytes == 0.0:
             return state
         parameters = (layers.dense_parameters + layers.expert_parameters)[key] @ self.kind_counts
         kept_per_parameter = layers.saved_bytes[rows.relief, key] @ self.kind_counts / parameters
+        if in_buckets:
+            return zero_states(framework, state, rows, self.workload, kept_per_parameter)
         return with_framework_gradients(state, rows.zero, parallel.ranks, kept_per_parameter, framework)
 
     def _stage_host_s(self, rows: StrategyRows) -> Array:
@@ -372,12 +365,13 @@ class CostModel:
         return forward_s + extra_f, backward_s + extra_b
 
     def _gathered_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> Array:
-        """ZeRO-2/3 working copies: the unit in use and the next one gathered, and one unit's full gradient."""
-        unit = most_of_row((cost.layers.dense_parameters + cost.layers.expert_parameters)[key])
-        unit = np.maximum(unit, np.maximum(cost.embedding.dense_parameters[key], cost.head.dense_parameters[key]))
-        live = np.where(rows.zero >= 3, 2.0 * WEIGHT_BYTES, 0.0)
-        copies: Array = unit * (live + np.where(rows.zero >= 2, gradient_bytes(self.workload), 0.0))
-        return copies
+        """Working copies of ZeRO-2/3, and buckets."""
+        expert = cost.layers.expert_parameters[key]
+        layers = cost.layers.dense_parameters[key] + expert
+        end = np.maximum(cost.embedding.dense_parameters[key], cost.head.dense_parameters[key])
+        local = layers @ self.kind_counts / rows.pp + end
+        sizes = most_of_row(layers), most_of_row(expert), end
+        return working_copy_bytes(self.hardware.physics, rows, self.workload, local, sizes)
 
     def _fixed_bytes(self, rows: StrategyRows, cost: ModelCost, key: Ints) -> FixedBytes:
         """What a device holds whatever its layers."""
@@ -393,10 +387,12 @@ class CostModel:
             + cost.dispatch_bytes[key]
         )
         if self.hardware.physics.moments_apart:
-            return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(3)))
+            return FixedBytes(framework, *(np.zeros(len(rows)) for _ in range(4)))
         hidden_bytes, kept = (cost.entry_bytes * cost.keys.sequence_split)[key], cost.layers.saved_bytes[0, key]
         buffers = framework_buffer_bytes(self.hardware.physics, hidden_bytes, rows.tp, most_of_row(kept))
-        return FixedBytes(framework, cost.entry_bytes[key], buffers, self._gathered_bytes(rows, cost, key))
+        entry = cost.entry_bytes[key]
+        stored = entry * rows.num_microbatches * self.hardware.physics.stores_rounds
+        return FixedBytes(framework, entry, buffers, self._gathered_bytes(rows, cost, key), stored)
 
 
 def _hop_stride(rows: StrategyRows) -> Ints:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.collective import Collective, Groups
-from planner.memory.states import WEIGHT_BYTES, gradient_bytes
+from planner.memory.states import WEIGHT_BYTES, by_deepspeed, gradient_bytes
 from planner.physics.physics import Physics
 from planner.problem import Workload
 from planner.strategy_rows import StrategyRows
@@ -79,9 +79,11 @@ class StepExchange:
     """Whether the ranks are replicas of a shard (or, without shards, all of them) and not the shards of a replica."""
 
 
-def gathers_per_microbatch(zero: Ints, framework: Physics) -> Array:
+def gathers_per_microbatch(parallel: DataParallelism, framework: Physics) -> Array:
     """How often a micro-batch gathers its weights: before each pass (ZeRO-3), or before its forward pass: [R]."""
-    forward = np.where(zero == 2, 1.0 if framework.regathers_zero2 else 0.0, 0.0)
+    zero = parallel.zero
+    dropped = framework.regathers_zero2 & ~by_deepspeed(framework, zero, parallel.optimizer_offload)
+    forward = np.where((zero == 2) & dropped, 1.0, 0.0)
     return np.where(zero >= 3, GATHERS_PER_MICROBATCH, forward)
 
 
@@ -94,7 +96,7 @@ def step_exchanges(
     """
     scatter: Collective = "all_reduce" if framework.zero_all_reduces else "reduce_scatter"
     gradient, zero = parameters * gradient_bytes(workload), parallel.zero
-    shards, often = parallel.shards, gathers_per_microbatch(zero, framework)
+    shards, often = parallel.shards, gathers_per_microbatch(parallel, framework)
     replicated = (zero >= 1) & (parallel.replicate > 1)
     return (
         StepExchange("all_reduce", zero == 0, gradient, parallel.everyone, across_replicas=True),
@@ -112,7 +114,9 @@ def microbatch_exchanges(
     That is a scatter, or an all_reduce where ZeRO-2 has no scatter (``zero_all_reduces``).
     """
     zero, replica = parallel.zero, parallel.replica
-    often, whole = gathers_per_microbatch(zero, framework), (zero == 2) & framework.zero_all_reduces
+    often, whole = gathers_per_microbatch(parallel, framework), (zero == 2) & framework.zero_all_reduces
+    if framework.deepspeed_where_needed:
+        whole = whole & by_deepspeed(framework, zero, parallel.optimizer_offload)
     gradients = parameters * (0.0 if framework.frozen_weights else gradient_bytes(workload))
     return (
         StepExchange("all_gather", often > 0.0, parameters * WEIGHT_BYTES, replica),

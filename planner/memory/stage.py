@@ -52,7 +52,8 @@ def in_flight(rows: StrategyRows, cost: RowCost, num_stages: int) -> Array:
     flight = _scheduled(rows, num_stages)
     if not (np.any(cost.bubbles_keep) or np.any(cost.warmup_chunks)):
         return flight
-    idle = np.where(scheduled_as(rows, ("gpipe",)), cost.bubbles_keep * (num_stages - 1.0), 0.0)
+    looped = scheduled_as(rows, ("gpipe", "looped_bfs"))
+    idle = np.where(looped, cost.bubbles_keep * (num_stages - 1.0) / rows.vpp, 0.0)
     more = np.where(scheduled_as(rows, ("interleaved",)), cost.warmup_chunks / rows.vpp, 0.0)
     return flight + idle[:, None] + np.minimum(more[:, None], rows.num_microbatches[:, None] - flight)
 
@@ -80,8 +81,8 @@ def head_stage(rows: StrategyRows, num_stages: int) -> Ints:
 
 
 def end_seconds(rows: StrategyRows, cost: RowCost, num_stages: int) -> Array:
-    """Time of the model's ends on the stages that hold them, and the host overhead of every stage: [R, P]."""
-    seconds = np.repeat(cost.stage_host_s[:, None], num_stages, axis=1)
+    """Time of the model's ends on the stages that hold them, and what every stage loses on a micro-batch: [R, P]."""
+    seconds = np.repeat((cost.stage_host_s + cost.regather_s)[:, None], num_stages, axis=1)
     seconds[:, 0] += cost.embedding_s
     seconds[np.arange(len(rows)), head_stage(rows, num_stages)] += cost.head_s
     return seconds

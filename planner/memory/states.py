@@ -22,6 +22,7 @@ from planner.problem import Workload
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 MOMENT_BYTES: dict[str, float] = {"adam": 8.0, "adam_bf16_states": 4.0, "sgd": 4.0, "muon": 4.0}
 """Bytes of optimizer moments a parameter: Adam two fp32 (or two bf16), SGD and Muon one fp32 momentum."""
@@ -46,6 +47,14 @@ class StateBytes:
         return self.weights + self.gradients + self.optimizer + self.passing
 
 
+def by_deepspeed(framework: Physics, zero: Ints, optimizer_offload: Ints) -> Mask:
+    """Rows whose states DeepSpeed's ZeRO shards: [R]."""
+    if framework.deepspeed_where_needed:
+        needed: Mask = (zero == 1) | (optimizer_offload > 0)
+        return needed
+    return np.full(len(zero), framework.reduce_bucket_elements > 0.0)
+
+
 def gradient_bytes(workload: Workload) -> float:
     """Bytes of one accumulated gradient value."""
     return 4.0 if workload.gradient_dtype == "fp32" else 2.0
@@ -65,7 +74,7 @@ def state_bytes(
     gradients: 16 bytes with Adam; its 16-bit parameters exist only while gathered (whole between passes in ZeRO-2).
     """
     optimizer = optimizer_bytes(workload) / np.where(zero >= 1, shards, 1.0)
-    fsdp = framework.fp32_shards & (zero >= 2)
+    fsdp = framework.fp32_shards & (zero >= 2) & ~by_deepspeed(framework, zero, optimizer_offload)
     gradient = np.where(fsdp, MASTER_BYTES, gradient_bytes(workload))
     return StateBytes(
         weights=WEIGHT_BYTES / np.where(zero >= 3, np.where(fsdp, np.inf, shards), 1.0),

@@ -30,6 +30,9 @@ class CommunicationTraits:
     gradients that are reduced once: ZeRO-2 and 3 are then run as ZeRO-1 (``cost.as_run``)."""
     pipeline_reduces_last: bool = False
     """Whether that reduction starts after the stage's last backward pass, so that nothing of the stage hides it."""
+    drops_chunks: bool = False
+    """Whether the runtime of a pipeline keeps only a few chunks of a rank gathered, where parameters are sharded
+    (``planner.cost.regathers``)."""
     regathers_zero2: bool = False
     """Whether ZeRO-2 drops the gathered parameters after each backward pass, so that every micro-batch gathers them
     once, before its forward pass, and not the step (FSDP2 that does not reshard after the forward pass)."""

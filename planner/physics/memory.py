@@ -12,6 +12,13 @@ class MemoryTraits:
     bucket_bytes_per_parameter: float = 0.0
     """Bytes a parameter of 16-bit reduction buckets that live beside the accumulated gradients, where several ranks
     reduce whole gradients (ZeRO-0 and ZeRO-1)."""
+    reduce_bucket_elements: float = 0.0
+    """Elements of the buffers through which DeepSpeed's ZeRO reduces gradients (``planner.memory.zero_memory``); 0 =
+    another data parallelism."""
+    live_elements: float = 0.0
+    """Parameters that its ZeRO-3 gathers ahead at most, and within which a module is used again that stays whole."""
+    deepspeed_where_needed: bool = False
+    """Whether DeepSpeed shards only what the framework cannot shard itself: ZeRO-1, and states on the host."""
     passing_gradient_bytes: float = 0.0
     """Bytes a parameter of 16-bit gradients that a backward pass leaves behind and the accumulation then frees."""
     fp32_shards: bool = False
@@ -44,8 +51,10 @@ class MemoryTraits:
     further_communicators: int = 0
     """Communicators beside one for every parallel axis, where there is more than one device."""
     bubbles_keep: bool = False
-    """Whether GPipe is one loop over all stages, whose iterations keep as much where a stage has no micro-batch yet or
-    none any more: ``stages - 1`` further micro-batches."""
+    """Whether GPipe and its breadth-first form are one loop over all stages, whose iterations keep as much where a
+    stage has no micro-batch yet or none any more: ``stages - 1`` further chunks of a micro-batch."""
+    stores_rounds: bool = False
+    """Whether that loop stores, on every stage, the hidden states of all micro-batches between two of its rounds."""
     overlap_warmup_chunk: bool = False
     """Whether overlap of experts' exchanges runs one chunk more before the first backward pass of an interleaved
     pipeline."""

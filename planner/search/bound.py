@@ -202,12 +202,14 @@ class BoundTerms:
     def _leanest_state_bytes(self, parallel: DataParallelism) -> Array:
         """Bytes a parameter on the device under ZeRO-3 over all ranks with the optimizer on the host: [R].
 
-        Where moments are billed apart, gradients may not exist yet when the activations are largest.
+        Where moments are billed apart, gradients may not exist yet when the activations are largest; DeepSpeed's follow
+        the optimizer to the host.
         """
         ones, ranks = np.ones(len(self.rows), dtype=np.int64), np.maximum(parallel.ranks, 1.0)
         physics = self.costs.hardware.physics
         leanest = state_bytes(self.costs.workload, 3 * ones, ranks, ones, physics)
-        return leanest.weights if physics.moments_apart else leanest.total
+        later = physics.moments_apart or physics.reduce_bucket_elements > 0.0
+        return leanest.weights if later else leanest.total
 
     def mean_state_bytes(self) -> Array:
         """What the mean device needs for its states alone, whatever is relieved: [R]."""

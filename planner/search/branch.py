@@ -97,9 +97,10 @@ class Search:
         # Most strategies fall with a core, layout or sharding whose bound is too slow, and are never written out.
         rest = SHARED_BOUND if result.complete else NOT_EXAMINED
         result.pruned[rest] = result.enumerated - result.evaluated - sum(result.pruned.values())
-        surely = self._surely
-        if surely is not None and (result.best is None or surely.step_time_s < result.best.step_time_s):
-            # The time ran out before the search came to it, or it needed to come near its own optimum only.
+        surely, best = self._surely, result.best
+        if surely is not None and (best is None or surely.step_time_s < best.step_time_s):
+            # The time ran out before the search came to it, or it needed to come near its own optimum only, and what
+            # it left out for this plan's sake may have been this plan.
             self._record(surely)
         # What was left out was not below the cutoff of its moment, and a cutoff only falls.
         result.lower_bound_s = min(result.lower_bound_s, self._cutoff(cutoff_s))
@@ -255,7 +256,9 @@ class Search:
         """Bound shardings and then leaves of some layouts, and solve the promising ones; False when out of time."""
         # An offloaded twin differs in the optimizer's place only: in large batches it is costed only where that still
         # looks fast enough.
-        twins = self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
+        # Where another library shards offloaded states they differ in more.
+        alike = not self.costs.hardware.physics.deepspeed_where_needed
+        twins = alike and self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
         shared = shardings_by_setup(self.costs, self.space, layouts, (table, key), (0,) if twins else None)
         if shared is None:
             return True

@@ -93,7 +93,7 @@ def stage_bill(context: RowContext, stage: int, spans: list[Span], relieved: lis
     ends = [end for end, here in ((context.table.embedding, first), (context.table.head, last)) if here]
     dense = _over(prefix.dense, spans) + first * float(cost.embedding_dense[0]) + last * float(cost.head_dense[0])
     expert = _over(prefix.expert, spans) + last * float(cost.head_expert[0])
-    states, host_s = (cost.dense_state, cost.expert_state), float(cost.stage_host_s[0])
+    states, host_s = (cost.dense_state, cost.expert_state), float(cost.stage_host_s[0] + cost.regather_s[0])
     flight = float(context.memory.passes.in_flight[0, stage])
     saved = _over(prefix.saved_bytes, spans) - _over(prefix.saving_bytes, relieved)
     again = any(stop > start for start, stop in relieved)

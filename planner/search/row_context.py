@@ -98,7 +98,7 @@ class RowContext:
 
 def row_context(costs: CostModel, table: ModelCost, row: StrategyRows, cost: RowCost) -> RowContext:
     """Derive the context of a single row from batch columns taken at that row."""
-    stages = int(row.pp[0])
+    stages, cost = int(row.pp[0]), cost.under_schedules(row)
     return RowContext(
         costs=costs,
         table=table,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.backends.deepspeed.physics import DEEPSPEED
 from planner.backends.hugging_face.physics import TRANSFORMERS
 
 ACCELERATE = replace(
@@ -14,12 +15,17 @@ ACCELERATE = replace(
     summary="Accelerate 1.15.0: FSDP2 around Hugging Face models",
     fp32_shards=True,
     regathers_zero2=True,
+    deepspeed_where_needed=True,
+    zero_all_reduces=DEEPSPEED.zero_all_reduces,
+    reduce_bucket_elements=DEEPSPEED.reduce_bucket_elements,
+    live_elements=DEEPSPEED.live_elements,
 )
 """FSDP2 of fp32 parameters (accelerate 1.15.0, utils/fsdp_utils.py:768-885); without resharding after the forward pass
 parameters are still dropped after each backward pass (torch 2.13.0, _fsdp_param_group.py:607-638).
 ``Accelerator.accumulate`` would keep whole gradients until the last micro-batch (accelerator.py:1166-1171); our script
-asks for a reduction of each (sync_each_batch, accelerator.py:1285-1293), so they are ZeRO-2 and 3.  Its plans through
-DeepSpeed are ``DEEPSPEED``'s.
+asks for a reduction of each (sync_each_batch, accelerator.py:1285-1293), so they are ZeRO-2 and 3.  ZeRO-1 and
+offloaded states go through DeepSpeed with its ``ds_config.json`` (``planner.backends.accelerate.way``): such plans are
+sharded, reduced and held as ``DEEPSPEED``'s.
 
 Nothing is fitted.  ``time_spread``: published runs of Hugging Face trainers on one to eight A100
 (foundation-model-stack/fms-acceleration@876e2ed6f: transformers 4.48, FSDP, full and LoRA).  Fit part, Mistral 7B, 69

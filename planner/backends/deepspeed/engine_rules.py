@@ -40,6 +40,15 @@ def _plain_with_fp32_gradients(given: RuleInput) -> str | None:
     return None
 
 
+def _plain_pipeline(given: RuleInput) -> str | None:
+    s = given.strategy
+    if s.zero_stage == 0 and s.pp > 1 and given.workload.precision != "fp16":
+        return (
+            "with a pipeline, bf16 training without ZeRO runs the BF16 optimizer, which shards states: use zero_stage 1"
+        )
+    return None
+
+
 def _v_schedule_microbatches(given: RuleInput) -> str | None:
     s = given.strategy
     if s.schedule == "dualpipev" and s.num_microbatches < 2 * s.pp:
@@ -174,6 +183,7 @@ ENGINE_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("C2", f"{_DS} runtime/zero/config.py (ZeroStageEnum)", _zero_stage, ("zero_stage",)),
     SpaceRule("E1", f"{_DS} runtime/pipe/engine.py:76", _zero_with_pipeline, ("zero_stage", "pp")),
     SpaceRule("E2", f"{_DS} runtime/engine.py:2323", _plain_with_fp32_gradients, ("zero_stage",)),
+    SpaceRule("T4", f"{_DS} runtime/engine.py:2316-2320", _plain_pipeline, ("zero_stage", "pp")),
     SpaceRule(
         "E3", f"{_DS} runtime/pipe/dualpipev.py:102", _v_schedule_microbatches, ("num_microbatches", "schedule", "pp")
     ),

@@ -1,8 +1,8 @@
 """Which strategies can MegaScale run?
 
-arXiv 2402.15627, section 3: tensor parallelism with sequence parallelism, 1F1B and interleaved pipelines, ZeRO-2 over
-the data-parallel ranks; its runs are dense models without context parallelism (table 2).  What the paper does not name
-is left as in Megatron-LM of its time.
+arXiv 2402.15627, sections 2 and 3.2: tensor parallelism with sequence parallelism, 1F1B and interleaved pipelines,
+ZeRO-2 over the data-parallel ranks; its runs are dense models of 175B and 530B (section 6.1).  What the paper does not
+name is left as in Megatron-LM of its time.
 """
 
 from __future__ import annotations

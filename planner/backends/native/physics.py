@@ -20,6 +20,7 @@ NATIVE = Physics(
     whole_head_input=True,
     pipeline_keeps_whole=True,
     pipeline_reduces_last=True,
+    drops_chunks=True,
 )
 """``planner.native``: fp32 shards under FSDP2 (``data_parallel``), a gated non-linearity of two kernels
 (``feed_forward``), loss over fp32 logits (``loss``), whose backward pass holds the gradient of the log-softmax and that

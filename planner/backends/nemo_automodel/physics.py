@@ -16,6 +16,7 @@ AUTOMODEL = replace(
     unfused=EAGER,
     pipeline_keeps_whole=True,
     pipeline_reduces_last=True,
+    drops_chunks=True,
 )
 """Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention.  Pipelines are torch's:
 layers stay gathered (NVIDIA-NeMo/Automodel@36044ad3d, nemo_automodel/components/distributed/parallelizer.py:682-688),

@@ -49,3 +49,29 @@ def test_expert_overlap_holds_one_more_chunk() -> None:
 def test_never_more_than_all_chunks_of_all_microbatches() -> None:
     few = replace(LOOPED, num_microbatches=4)
     assert max(flights(few, WARM)) <= 4
+
+
+BREADTH = replace(GPIPE, schedule="looped_bfs", vpp=2)
+
+
+def held_bytes(strategy: Strategy, traits: Physics) -> tuple[float, float]:
+    """What every stage holds whatever its layers, and a micro-batch's hidden states."""
+    hardware = hardware_of(load_cluster("dgx-h100", num_devices=16), "bf16", physics=traits)
+    workload = Workload(global_batch_size=32, sequence_length=2048)
+    costs = CostModel(load_model("mixtral-8x7b"), workload, hardware, (Relief(),))
+    cost = costs.rows(StrategyRows.of([strategy], (Relief(),)))
+    return float(cost.fixed_bytes[0]), float(cost.fixed.entry[0])
+
+
+def test_a_repeat_adds_its_bubble_once() -> None:
+    assert flights(BREADTH, LOOP) == [8 + 3 / 2] * 4
+    assert flights(BREADTH, TUNED) == [8] * 4
+
+
+def test_rounds_store_all_microbatches() -> None:
+    stores = replace(TUNED, stores_rounds=True)
+    held, entry = held_bytes(BREADTH, stores)
+    assert entry == 2048 * 4096 * 2
+    assert held == held_bytes(BREADTH, TUNED)[0] + 8 * entry
+    for plain in (GPIPE, replace(BREADTH, num_microbatches=4)):
+        assert held_bytes(plain, stores) == held_bytes(plain, TUNED)
