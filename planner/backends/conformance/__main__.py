@@ -1,10 +1,10 @@
-"""``python -m planner.conformance NAME...``: a line a check; all back-ends without a name."""
+"""``python -m planner.backends.conformance NAME...``: a line a check; all back-ends without a name."""
 
 from __future__ import annotations
 
 import sys
 
-from planner.conformance.checks import asked, conformance
+from planner.backends.conformance.checks import asked, conformance
 from profiles.errors import MeshwrightError
 
 

@@ -1,4 +1,4 @@
-"""The option ``--backend`` of ``pytest -p planner.conformance.option --pyargs planner.conformance``.
+"""The option ``--backend`` of ``pytest -p planner.backends.conformance.option --pyargs planner.backends.conformance``.
 
 A plugin that is named, not one that is found: pytest reads an option before it looks into a package, and an entry point
 would give every test run of the environment an option that its own plugins may have.

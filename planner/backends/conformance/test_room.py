@@ -1,4 +1,6 @@
-"""Every check of every release as a test: ``pytest -p planner.conformance.option --pyargs planner.conformance``.
+"""Every check of every release as a test.
+
+    pytest -p planner.backends.conformance.option --pyargs planner.backends.conformance --backend NAME
 
 Not among the tests of the repository, which run the same checks in ``tests/contract``.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.backends.backend import Software
-from planner.conformance.checks import CHECKS, Check, asked, faults_of
+from planner.backends.conformance.checks import CHECKS, Check, asked, faults_of
 
 if TYPE_CHECKING:
     import pytest

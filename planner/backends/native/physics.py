@@ -21,6 +21,6 @@ NATIVE = Physics(
     pipeline_keeps_whole=True,
     pipeline_reduces_last=True,
 )
-"""``planner.native``: fp32 shards under FSDP2 (``data_parallel``), a gated non-linearity of two kernels
+"""``native/trainer``: fp32 shards under FSDP2 (``data_parallel``), a gated non-linearity of two kernels
 (``feed_forward``), loss over fp32 logits (``loss``), whose backward pass holds the gradient of the log-softmax and that
 of its input.  Its times were not studied."""

@@ -19,15 +19,15 @@ import torch
 import torch.distributed as dist
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+from planner.backends.native.trainer.assemble import split_part
+from planner.backends.native.trainer.data_parallel import precision_policy, shard_chunk
+from planner.backends.native.trainer.loss import TokenLoss
+from planner.backends.native.trainer.mesh import Meshes, build_meshes
+from planner.backends.native.trainer.model import DecoderChunk
+from planner.backends.native.trainer.pipeline import build_pipeline, hidden_shape
+from planner.backends.native.trainer.plan_file import check_world_size, load_plan, refuse_unrunnable
+from planner.backends.native.trainer.settings import TrainSettings
 from planner.errors import MeshwrightError
-from planner.native.assemble import split_part
-from planner.native.data_parallel import precision_policy, shard_chunk
-from planner.native.loss import TokenLoss
-from planner.native.mesh import Meshes, build_meshes
-from planner.native.model import DecoderChunk
-from planner.native.pipeline import build_pipeline, hidden_shape
-from planner.native.plan_file import check_world_size, load_plan, refuse_unrunnable
-from planner.native.settings import TrainSettings
 from planner.plan import ChunkPlan, Plan
 
 

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 import torch
 
-from planner.native.context_parallel import context_core
-from planner.native.data_parallel import precision_policy, shard_chunk
-from planner.native.expert_parallel import spread_experts
-from planner.native.initialize import initialize
-from planner.native.loss import TokenLoss
-from planner.native.mesh import Meshes
-from planner.native.model import DecoderChunk, on_meta
-from planner.native.pipeline import SequentialRunner, StepRunner, build_pipeline, hidden_shape
-from planner.native.positions import local_positions
-from planner.native.recompute import layer_choices
-from planner.native.settings import TrainSettings
-from planner.native.tensor_parallel import split_chunk
+from planner.backends.native.trainer.context_parallel import context_core
+from planner.backends.native.trainer.data_parallel import precision_policy, shard_chunk
+from planner.backends.native.trainer.expert_parallel import spread_experts
+from planner.backends.native.trainer.initialize import initialize
+from planner.backends.native.trainer.loss import TokenLoss
+from planner.backends.native.trainer.mesh import Meshes
+from planner.backends.native.trainer.model import DecoderChunk, on_meta
+from planner.backends.native.trainer.pipeline import SequentialRunner, StepRunner, build_pipeline, hidden_shape
+from planner.backends.native.trainer.positions import local_positions
+from planner.backends.native.trainer.recompute import layer_choices
+from planner.backends.native.trainer.settings import TrainSettings
+from planner.backends.native.trainer.tensor_parallel import split_chunk
 from planner.plan import ChunkPlan, Plan
 
 

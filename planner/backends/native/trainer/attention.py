@@ -1,6 +1,6 @@
 """How does one layer attend?  Projections, norms of queries and keys, rotation, and an exchangeable core.
 
-The core sees this rank's heads and tokens; context parallelism replaces it (``planner.native.context_parallel``).
+The core sees this rank's heads and tokens; context parallelism replaces it (``context_parallel``).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from planner.backends.native.trainer.branch_input import Again, Entry, PlainEntry, kept_input
+from planner.backends.native.trainer.norm import build_norm
+from planner.backends.native.trainer.positions import Rotation
+from planner.backends.native.trainer.recompute import KEEP_ALL, RecomputeChoice
 from planner.model.spec import AttentionSpec, NormKind
-from planner.native.branch_input import Again, Entry, PlainEntry, kept_input
-from planner.native.norm import build_norm
-from planner.native.positions import Rotation
-from planner.native.recompute import KEEP_ALL, RecomputeChoice
 
 
 class AttentionCore(Protocol):

@@ -12,8 +12,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed._functional_collectives import all_gather_single_autograd, all_to_all_single_autograd
 
-from planner.native.attention import AttentionCore, masked_attention, visible, whole_sequence_attention
-from planner.native.positions import local_positions
+from planner.backends.native.trainer.attention import AttentionCore, masked_attention, visible, whole_sequence_attention
+from planner.backends.native.trainer.positions import local_positions
 from planner.strategy import CpKind
 
 

@@ -14,8 +14,8 @@ from typing import Protocol, cast
 import torch
 from torch import Tensor
 
+from planner.backends.native.trainer.mesh import Coordinates
 from planner.errors import DocumentInvalid
-from planner.native.mesh import Coordinates
 from planner.strategy import Strategy
 
 

@@ -18,10 +18,10 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
-from planner.native.mesh import Meshes
-from planner.native.mixture import Experts, Mixture
-from planner.native.model import DecoderChunk
-from planner.native.settings import TrainSettings
+from planner.backends.native.trainer.mesh import Meshes
+from planner.backends.native.trainer.mixture import Experts, Mixture
+from planner.backends.native.trainer.model import DecoderChunk
+from planner.backends.native.trainer.settings import TrainSettings
 from planner.problem import Workload
 
 

@@ -7,8 +7,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed._functional_collectives import all_to_all_single_autograd
 
-from planner.native.mixture import Mixture
-from planner.native.model import DecoderChunk
+from planner.backends.native.trainer.mixture import Mixture
+from planner.backends.native.trainer.model import DecoderChunk
 
 
 class RankExchange:

@@ -8,8 +8,8 @@ from functools import partial
 from torch import Tensor, nn
 from torch.nn import functional
 
-from planner.native.branch_input import Again, Entry, PlainEntry, kept_input
-from planner.native.recompute import KEEP_ALL, RecomputeChoice
+from planner.backends.native.trainer.branch_input import Again, Entry, PlainEntry, kept_input
+from planner.backends.native.trainer.recompute import KEEP_ALL, RecomputeChoice
 
 
 def _quick_gelu(values: Tensor) -> Tensor:

@@ -9,8 +9,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from planner.native.mesh import Meshes
-from planner.native.mixture import Experts
+from planner.backends.native.trainer.mesh import Meshes
+from planner.backends.native.trainer.mixture import Experts
 
 
 def gradient_norm(chunks: Iterable[nn.Module], meshes: Meshes, device: torch.device) -> Tensor:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Shard
 
-from planner.native.mixture import Experts
-from planner.native.model import DecoderChunk
+from planner.backends.native.trainer.mixture import Experts
+from planner.backends.native.trainer.model import DecoderChunk
 
 WEIGHT_STD = 0.02
 

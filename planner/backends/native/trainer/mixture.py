@@ -12,10 +12,10 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from planner.backends.native.trainer.branch_input import Again, PlainEntry, kept_input
+from planner.backends.native.trainer.feed_forward import ACTIVATIONS, FeedForward
+from planner.backends.native.trainer.recompute import KEEP_ALL, RecomputeChoice
 from planner.model.spec import MoeSpec
-from planner.native.branch_input import Again, PlainEntry, kept_input
-from planner.native.feed_forward import ACTIVATIONS, FeedForward
-from planner.native.recompute import KEEP_ALL, RecomputeChoice
 
 
 class ExpertExchange(Protocol):

@@ -9,7 +9,7 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.optim import AdamW
 
-from planner.native.settings import TrainSettings
+from planner.backends.native.trainer.settings import TrainSettings
 
 BETAS = (0.9, 0.95)
 EPSILON = 1e-8

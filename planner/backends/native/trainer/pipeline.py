@@ -22,9 +22,9 @@ from torch.distributed.pipelining.schedules import (
 )
 from torch.distributed.pipelining.stage import _PipelineStageBase
 
-from planner.native.data_parallel import prepare_backward
-from planner.native.loss import TokenLoss
-from planner.native.model import DecoderChunk
+from planner.backends.native.trainer.data_parallel import prepare_backward
+from planner.backends.native.trainer.loss import TokenLoss
+from planner.backends.native.trainer.model import DecoderChunk
 from planner.strategy import ScheduleName, Strategy
 
 SINGLE: dict[ScheduleName, type[PipelineScheduleSingle]] = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}

@@ -1,7 +1,7 @@
 """How does a training command behave on every rank?  Flags in range, one process group, one error with its exit code.
 
-The commands of the plan's trainer (``planner.native.train``) and of sharded modules
-(``planner.native.operator_sharding.train``) start, refuse and end alike: what they share stands here.
+The commands of the plan's trainer (``planner.backends.native.trainer.train``) and of sharded modules
+(``planner.backends.native.trainer.operator_sharding.train``) start, refuse and end alike: what they share stands here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import HashStore
 
+from planner.backends.native.trainer.settings import DeviceKind
 from planner.errors import DocumentInvalid, MeshwrightError
-from planner.native.settings import DeviceKind
 
 
 def run_on_rank(run: Callable[[], int]) -> int:

@@ -3,7 +3,7 @@
 ``full`` wraps the whole block; ``selective`` wraps the named modules only.  ``activation`` wraps the activation
 together with the down projection that keeps its output: torch's checkpoint stops the second run as soon as the last
 kept tensor is there (early stop), so that the matmul itself does not run twice.  ``norm`` works the other way round,
-in ``planner.native.branch_input``.
+in ``planner.backends.native.trainer.branch_input``.
 """
 
 from __future__ import annotations

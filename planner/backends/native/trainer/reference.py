@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from planner.native.attention import whole_sequence_attention
-from planner.native.data import check_tokens, token_source
-from planner.native.initialize import initialize
-from planner.native.loss import TokenLoss
-from planner.native.model import on_meta, whole_model
-from planner.native.optimizer import build_optimizer
-from planner.native.report import StepRecord, Stopwatch
-from planner.native.settings import TrainSettings
+from planner.backends.native.trainer.attention import whole_sequence_attention
+from planner.backends.native.trainer.data import check_tokens, token_source
+from planner.backends.native.trainer.initialize import initialize
+from planner.backends.native.trainer.loss import TokenLoss
+from planner.backends.native.trainer.model import on_meta, whole_model
+from planner.backends.native.trainer.optimizer import build_optimizer
+from planner.backends.native.trainer.report import StepRecord, Stopwatch
+from planner.backends.native.trainer.settings import TrainSettings
 from planner.plan import Plan
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 import torch.distributed as dist
 
-from planner.native.mesh import Meshes
+from planner.backends.native.trainer.mesh import Meshes
 
 
 @dataclass(frozen=True, slots=True)

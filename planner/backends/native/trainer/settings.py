@@ -15,7 +15,7 @@ class TrainSettings:
 
     ``precision``: ``plan`` computes in the plan's precision with fp32 master weights; ``fp32`` computes in fp32
     (parity checks).  ``clip_gradient_norm`` 0 means no clipping.  ``data`` names a loader factory, ``package:function``
-    (see ``planner.native.data``); None = synthetic tokens.
+    (see ``planner.backends.native.trainer.data``); None = synthetic tokens.
     """
 
     steps: int = 10

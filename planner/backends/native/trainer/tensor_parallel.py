@@ -17,11 +17,11 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 
-from planner.native.attention import Attention
-from planner.native.branch_input import TensorEntry
-from planner.native.feed_forward import FeedForward
-from planner.native.mixture import Mixture
-from planner.native.model import Block, DecoderChunk
+from planner.backends.native.trainer.attention import Attention
+from planner.backends.native.trainer.branch_input import TensorEntry
+from planner.backends.native.trainer.feed_forward import FeedForward
+from planner.backends.native.trainer.mixture import Mixture
+from planner.backends.native.trainer.model import Block, DecoderChunk
 
 TensorPlan = dict[str, ParallelStyle]
 

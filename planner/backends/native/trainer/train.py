@@ -1,4 +1,6 @@
-"""How do I train with a plan?  ``torchrun ... -m planner.native.train plan.json [--steps N] [--device cuda|cpu]``.
+"""How do I train with a plan?
+
+    torchrun ... -m planner.backends.native.trainer.train plan.json [--steps N] [--device cuda|cpu]
 
 Rank 0 prints one JSON line a step.  Exit codes are those of the ``meshwright`` command (2 = the plan does not fit this
 launch, 8 = the trainer cannot run the plan).
@@ -16,18 +18,18 @@ from typing import get_args
 import torch
 import torch.distributed as dist
 
-from planner.native.assemble import LocalModel, assemble
-from planner.native.data import check_tokens, sample_indices, token_source
-from planner.native.gradients import clip_gradients, gradient_norm
-from planner.native.mesh import Meshes, build_meshes
-from planner.native.optimizer import build_optimizer
-from planner.native.parity import NORM_TOLERANCE, PARITY_TOLERANCE, Difference, require_parity
-from planner.native.plan_file import check_world_size, load_plan, refuse_unrunnable
-from planner.native.rank_command import require_at_least, run_on_rank, start_process_group
-from planner.native.reference import reference_records, worst_differences
-from planner.native.report import StepRecord, Stopwatch, peak_memory_by_stage, write_record
-from planner.native.settings import ComputePrecision, DeviceKind, TrainSettings
-from planner.native.world_size import started_world_size
+from planner.backends.native.trainer.assemble import LocalModel, assemble
+from planner.backends.native.trainer.data import check_tokens, sample_indices, token_source
+from planner.backends.native.trainer.gradients import clip_gradients, gradient_norm
+from planner.backends.native.trainer.mesh import Meshes, build_meshes
+from planner.backends.native.trainer.optimizer import build_optimizer
+from planner.backends.native.trainer.parity import NORM_TOLERANCE, PARITY_TOLERANCE, Difference, require_parity
+from planner.backends.native.trainer.plan_file import check_world_size, load_plan, refuse_unrunnable
+from planner.backends.native.trainer.rank_command import require_at_least, run_on_rank, start_process_group
+from planner.backends.native.trainer.reference import reference_records, worst_differences
+from planner.backends.native.trainer.report import StepRecord, Stopwatch, peak_memory_by_stage, write_record
+from planner.backends.native.trainer.settings import ComputePrecision, DeviceKind, TrainSettings
+from planner.backends.native.trainer.world_size import started_world_size
 from planner.plan import Plan
 
 
@@ -142,7 +144,9 @@ def _settings(options: argparse.Namespace) -> TrainSettings:
 
 def _parser() -> argparse.ArgumentParser:
     default = TrainSettings()
-    parser = argparse.ArgumentParser(prog="planner.native.train", description="Train with one Meshwright plan.")
+    parser = argparse.ArgumentParser(
+        prog="planner.backends.native.trainer.train", description="Train with one Meshwright plan."
+    )
     parser.add_argument("plan", help="plan.json of a native emission")
     parser.add_argument("--steps", type=int, default=default.steps)
     parser.add_argument("--device", choices=get_args(DeviceKind), default=default.device)

@@ -15,9 +15,9 @@ from torch import Tensor, fx
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
+from planner.backends.native.trainer.operator_sharding.operator_run import refused, run_operator
+from planner.backends.native.trainer.operator_sharding.placements import from_whole
 from planner.errors import BackEndRefused
-from planner.native.operator_sharding.operator_run import refused, run_operator
-from planner.native.operator_sharding.placements import from_whole
 from planner.shard.sharding_plan import OperatorPlacement, Placements
 
 

@@ -20,9 +20,8 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._utils import ExplicitRedistributionContext
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from planner.errors import BackEndRefused
-from planner.native.operator_sharding.local_rules import LOCAL_RULES, local_outputs
-from planner.native.operator_sharding.placements import (
+from planner.backends.native.trainer.operator_sharding.local_rules import LOCAL_RULES, local_outputs
+from planner.backends.native.trainer.operator_sharding.placements import (
     as_placed,
     from_whole,
     placed,
@@ -30,6 +29,7 @@ from planner.native.operator_sharding.placements import (
     with_plain_strides,
     words_of,
 )
+from planner.errors import BackEndRefused
 from planner.shard.sharding_plan import OperatorPlacement, Placements
 
 VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch.optim import SGD, AdamW, Optimizer
 
+from planner.backends.native.trainer.operator_sharding.settings import RunSettings
+from planner.backends.native.trainer.optimizer import BETAS, EPSILON
 from planner.errors import BackEndRefused
-from planner.native.operator_sharding.settings import RunSettings
-from planner.native.optimizer import BETAS, EPSILON
 
 MOMENTUM = 0.9
 OPTIMIZERS = ("adam", "adamw", "sgd")

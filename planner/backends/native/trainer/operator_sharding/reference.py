@@ -8,9 +8,9 @@ from copy import deepcopy
 import torch
 from torch import Tensor
 
-from planner.native.operator_sharding.optimizer import build_optimizer
-from planner.native.operator_sharding.settings import RunSettings
-from planner.native.operator_sharding.traced_module import Retraced, whole_batch
+from planner.backends.native.trainer.operator_sharding.optimizer import build_optimizer
+from planner.backends.native.trainer.operator_sharding.settings import RunSettings
+from planner.backends.native.trainer.operator_sharding.traced_module import Retraced, whole_batch
 from planner.shard.sharding_plan import ShardingPlan
 from planner.shard.torch_graph.joint_step import scalar_loss
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.native.settings import DeviceKind
+from planner.backends.native.trainer.settings import DeviceKind
 
 
 @dataclass(frozen=True, slots=True)

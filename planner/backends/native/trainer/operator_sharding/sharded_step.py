@@ -20,12 +20,12 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
+from planner.backends.native.trainer.operator_sharding.graph_run import PlacedGraph
+from planner.backends.native.trainer.operator_sharding.optimizer import build_optimizer
+from planner.backends.native.trainer.operator_sharding.placements import as_placed, from_whole, placed, words_of
+from planner.backends.native.trainer.operator_sharding.settings import RunSettings
+from planner.backends.native.trainer.operator_sharding.traced_module import Retraced
 from planner.errors import BackEndRefused
-from planner.native.operator_sharding.graph_run import PlacedGraph
-from planner.native.operator_sharding.optimizer import build_optimizer
-from planner.native.operator_sharding.placements import as_placed, from_whole, placed, words_of
-from planner.native.operator_sharding.settings import RunSettings
-from planner.native.operator_sharding.traced_module import Retraced
 from planner.shard.sharding_plan import ParameterPlacement, Placements, ShardingPlan
 
 

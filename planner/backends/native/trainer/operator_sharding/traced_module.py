@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
+from planner.backends.native.trainer.operator_sharding.settings import RunSettings
 from planner.errors import BackEndRefused, DocumentInvalid, NotFound
-from planner.native.operator_sharding.settings import RunSettings
 from planner.shard.read_sharding_plan import HINT, read_sharding_plan
 from planner.shard.sharding_plan import ShardingPlan, TracedInput, TracedModule
 from planner.shard.torch_graph.module_source import ModuleSource, load_module

@@ -1,4 +1,6 @@
-"""How do I train with a sharding plan?  ``torchrun ... -m planner.native.operator_sharding.train sharding.json``.
+"""How do I train with a sharding plan?
+
+    torchrun ... -m planner.backends.native.trainer.operator_sharding.train sharding.json
 
 Rank 0 prints one JSON line a step.  Exit codes are those of the ``meshwright`` command (2 = the plan does not fit this
 launch, 8 = the runtime cannot run the plan).
@@ -18,14 +20,14 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
-from planner.native.operator_sharding.reference import single_process_losses, worst_difference
-from planner.native.operator_sharding.settings import RunSettings
-from planner.native.operator_sharding.sharded_step import ShardedStep
-from planner.native.operator_sharding.traced_module import load_sharding_plan, retrace, whole_batch
-from planner.native.parity import PARITY_TOLERANCE, Difference, require_parity
-from planner.native.rank_command import require_at_least, run_on_rank, start_process_group
-from planner.native.settings import DeviceKind
-from planner.native.world_size import require_world_size, started_world_size
+from planner.backends.native.trainer.operator_sharding.reference import single_process_losses, worst_difference
+from planner.backends.native.trainer.operator_sharding.settings import RunSettings
+from planner.backends.native.trainer.operator_sharding.sharded_step import ShardedStep
+from planner.backends.native.trainer.operator_sharding.traced_module import load_sharding_plan, retrace, whole_batch
+from planner.backends.native.trainer.parity import PARITY_TOLERANCE, Difference, require_parity
+from planner.backends.native.trainer.rank_command import require_at_least, run_on_rank, start_process_group
+from planner.backends.native.trainer.settings import DeviceKind
+from planner.backends.native.trainer.world_size import require_world_size, started_world_size
 from planner.shard.sharding_plan import ShardingPlan
 
 
@@ -104,7 +106,8 @@ def _settings(options: argparse.Namespace) -> RunSettings:
 def _parser() -> argparse.ArgumentParser:
     default = RunSettings()
     parser = argparse.ArgumentParser(
-        prog="planner.native.operator_sharding.train", description="Train a module with one operator-level plan."
+        prog="planner.backends.native.trainer.operator_sharding.train",
+        description="Train a module with one operator-level plan.",
     )
     parser.add_argument("plan", help="sharding.json of an emission")
     parser.add_argument("--steps", type=int, default=default.steps)

@@ -11,11 +11,3 @@ ACTIVATION_NAMES: frozenset[str] = frozenset(
 
 RECOMPUTE_MODULES: frozenset[str] = frozenset({"attention_core", "norm", "activation", "mlp", "moe"})
 """Selective modules that free here what the planner says they free."""
-
-
-def interleaved_group_size(pp: int, num_microbatches: int) -> int:
-    """Micro-batches that torch's two interleaved schedules run on one chunk before the next.
-
-    torch 2.13.0 distributed/pipelining/schedules.py:2935-2936 (Interleaved1F1B), 3046-3047 (InterleavedZeroBubble).
-    """
-    return num_microbatches // max(1, num_microbatches // pp)
