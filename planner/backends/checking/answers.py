@@ -134,33 +134,41 @@ def feigned_ranks(world_size: int, rank: int = 0) -> Iterator[None]:
         dist.destroy_process_group()
 
 
-class _Named(type):
-    """A class with every attribute, each such a class."""
+class NamedAll(type):
+    """The kind of a class that has every attribute, each such a class."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _Named(name, (), {})
+        return NamedAll(name, (), {})
 
 
 class _Nothing(types.ModuleType):
-    """A module that has every name: classes for capital letters, mocks for others."""
+    """A module that has every name: classes of ``kind`` for capital letters, mocks for others."""
+
+    def __init__(self, name: str, kind: type) -> None:
+        super().__init__(name)
+        self._kind = kind
 
     def __getattr__(self, name: str) -> Any:
         if name == "__version__":
             return "99.0"
         if name.startswith("__"):
             raise AttributeError(name)
-        made: Any = _Named(name, (), {}) if name[:1].isupper() else mock.MagicMock(name=name)
+        made: Any = self._kind(name, (), {}) if name[:1].isupper() else mock.MagicMock(name=name)
         setattr(self, name, made)
         return made
 
 
 class FeignedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Modules of nothing for the given names and everything below them, for what is imported and decides no check."""
+    """Modules of nothing for the given names and everything below them, for what is imported and decides no check.
 
-    def __init__(self, *names: str) -> None:
+    ``kind``: of their classes; with ``NamedAll`` these have every attribute, but no other metaclass beside them.
+    """
+
+    def __init__(self, *names: str, kind: type = type) -> None:
         self.names = names
+        self.kind = kind
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -170,7 +178,7 @@ class FeignedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """An empty module with every name."""
-        return _Nothing(spec.name)
+        return _Nothing(spec.name, self.kind)
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Nothing to run."""

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from planner.backends.checking.answers import FeignedModules, serve
+from planner.backends.checking.answers import FeignedModules, NamedAll, serve
 
 EMPTY_MODULES = ("orbax", "pathwaysutils")
 
@@ -72,7 +72,7 @@ def prepare(overlay: Path) -> None:
     for name in [name for name in os.environ if name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS") or name.startswith("M_")]:
         del os.environ[name]
     os.environ["JAX_PLATFORMS"] = "cpu"
-    FeignedModules(*EMPTY_MODULES)
+    FeignedModules(*EMPTY_MODULES, kind=NamedAll)
 
 
 if __name__ == "__main__":
