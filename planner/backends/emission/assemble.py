@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from planner.backends.asked import physics_of
 from planner.backends.emission.describe import plan_markdown
 from planner.backends.emission.emission import BackEndName, Emission, LauncherName
-from planner.backends.launch.launchers import launch_files
-from planner.backends.launch.pairs import demand_pair
+from planner.backends.launch.launchers import demand_pair, launch_files
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import launch_spec
 from planner.plan import Plan

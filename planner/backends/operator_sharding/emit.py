@@ -17,10 +17,13 @@ from planner.backends.emission.write import KIND, SCHEMA_VERSION, file_digests, 
 from planner.backends.launch.launchers import launch_files
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import LaunchFiles, job_name, spec_on_cluster
+from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.native.capabilities import TORCH_VERSION
 from planner.backends.operator_sharding.describe import sharding_markdown
 from planner.backends.operator_sharding.parallelize import parallelize_script
 from planner.backends.operator_sharding.plan_parts import part_digests
+from planner.errors import DocumentInvalid
+from planner.shard.read_sharding_plan import read_sharding_plan
 from planner.shard.sharding_plan import ShardingPlan
 from planner.version import __version__
 from profiles.cluster import Cluster
@@ -124,3 +127,19 @@ def assumptions(plan: ShardingPlan) -> tuple[str, ...]:
         " no checkpoint is written.",
         "A whole batch is made on every rank and cut there; data, learning rate and number of steps are yours.",
     )
+
+
+def read_back(files: Mapping[str, str]) -> ShardingPlan:
+    """The plan of a folder's files.  Raises DocumentInvalid when they do not hold together."""
+    for name in (PLAN_FILE, LAUNCH_SCRIPT):
+        if name not in files:
+            raise DocumentInvalid(f"{name} is missing", where=name, hint="emit the plan again")
+    plan = read_sharding_plan(files[PLAN_FILE], PLAN_FILE)
+    started = read_world_size(files[LAUNCH_SCRIPT])
+    if started != plan.num_devices:
+        raise DocumentInvalid(
+            f"{LAUNCH_SCRIPT} starts {started} ranks, the plan has {plan.num_devices}",
+            where=LAUNCH_SCRIPT,
+            hint="emit the plan again",
+        )
+    return plan

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from planner.backends.native.trainer.branch_input import Again, Entry, PlainEntry, kept_input
-from planner.backends.native.trainer.norm import build_norm
 from planner.backends.native.trainer.positions import Rotation
 from planner.backends.native.trainer.recompute import KEEP_ALL, RecomputeChoice
 from planner.model.spec import AttentionSpec, NormKind
@@ -108,3 +107,10 @@ class Attention(nn.Module):
         if norm is not None and not self.full_width_norm:
             heads = norm(heads)
         return heads
+
+
+def build_norm(kind: NormKind, width: int, epsilon: float) -> nn.Module:
+    """RMS norm, or layer norm with the affine parts that the kind has."""
+    if kind == "rms":
+        return nn.RMSNorm(width, eps=epsilon)
+    return nn.LayerNorm(width, eps=epsilon, elementwise_affine=kind != "none_affine", bias=kind == "layer")

@@ -13,11 +13,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from planner.backends.native.trainer.attention import Attention, AttentionCore
+from planner.backends.native.trainer.attention import Attention, AttentionCore, build_norm
 from planner.backends.native.trainer.branch_input import Again
 from planner.backends.native.trainer.feed_forward import FeedForward
 from planner.backends.native.trainer.mixture import Experts, Mixture
-from planner.backends.native.trainer.norm import build_norm
 from planner.backends.native.trainer.positions import rotation
 from planner.backends.native.trainer.recompute import KEEP_ALL, RecomputeChoice
 from planner.model.spec import LayerSpec, ModelSpec

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from planner.backends.native.space import violations
-from planner.backends.native.trainer.world_size import require_world_size
+from planner.backends.native.trainer.rank_command import require_world_size
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused, DocumentInvalid, NotFound
 from planner.plan import Plan

@@ -25,11 +25,15 @@ from planner.backends.native.trainer.mesh import Meshes, build_meshes
 from planner.backends.native.trainer.optimizer import build_optimizer
 from planner.backends.native.trainer.parity import NORM_TOLERANCE, PARITY_TOLERANCE, Difference, require_parity
 from planner.backends.native.trainer.plan_file import check_world_size, load_plan, refuse_unrunnable
-from planner.backends.native.trainer.rank_command import require_at_least, run_on_rank, start_process_group
+from planner.backends.native.trainer.rank_command import (
+    require_at_least,
+    run_on_rank,
+    start_process_group,
+    started_world_size,
+)
 from planner.backends.native.trainer.reference import reference_records, worst_differences
 from planner.backends.native.trainer.report import StepRecord, Stopwatch, peak_memory_by_stage, write_record
 from planner.backends.native.trainer.settings import ComputePrecision, DeviceKind, TrainSettings
-from planner.backends.native.trainer.world_size import started_world_size
 from planner.plan import Plan
 
 

@@ -25,9 +25,14 @@ from planner.backends.native.trainer.operator_sharding.settings import RunSettin
 from planner.backends.native.trainer.operator_sharding.sharded_step import ShardedStep
 from planner.backends.native.trainer.operator_sharding.traced_module import load_sharding_plan, retrace, whole_batch
 from planner.backends.native.trainer.parity import PARITY_TOLERANCE, Difference, require_parity
-from planner.backends.native.trainer.rank_command import require_at_least, run_on_rank, start_process_group
+from planner.backends.native.trainer.rank_command import (
+    require_at_least,
+    require_world_size,
+    run_on_rank,
+    start_process_group,
+    started_world_size,
+)
 from planner.backends.native.trainer.settings import DeviceKind
-from planner.backends.native.trainer.world_size import require_world_size, started_world_size
 from planner.shard.sharding_plan import ShardingPlan
 
 
