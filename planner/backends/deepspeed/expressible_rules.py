@@ -17,11 +17,6 @@ PIPELINE_FAMILIES = frozenset(
 """Classes made of embed_tokens, layers, norm, lm_head and one rotary table, which the script can cut into stages."""
 
 
-def dualpipev_ok(s: Strategy) -> bool:
-    """Whether DualPipeVModule runs the strategy's schedule."""
-    return s.schedule == "dualpipev" and s.pp > 1 and s.vpp == 2 and s.num_microbatches >= 2 * s.pp
-
-
 def gradient_overlap_possible(s: Strategy, *, fp32_gradients_on_bf16: bool) -> bool:
     """Whether any gradient reduction can run during backward.
 
