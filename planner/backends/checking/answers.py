@@ -1,8 +1,9 @@
 """How does a validator's script answer?  One JSON object a line each way, whatever the checked software prints.
 
 A script gives ``serve`` a generator: it yields the name of every stage before the stage begins, and puts what it learns
-into ``facts``.  What it raises is the refusal, at the stage that was named last.  Standard library only, and what a
-script feigns for the software that it asks: modules that are not there, ranks that nobody started.
+into ``facts``.  What it raises is the refusal, at the stage that was named last.  Below stands what scripts feign for
+the software that they ask: modules that are not there, and ranks of torch that nobody started.  Nothing here imports
+more than the standard library, but for those ranks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Starts a validator's script: ``python start_script.py SCRIPT OVERLAY``.
 
 The script runs as if it had been started itself, with the overlay as its only argument.  Behind everything else in the
-search path stands our own root, so that it can import ``planner.backends.checking.answers``, which needs the standard
-library only.
+search path stands our own root, so that it can import ``planner.backends.checking.answers``.
 """
 
 from __future__ import annotations
