@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -31,15 +31,6 @@ class Finding:
     where: str = ""
     fields: tuple[str, ...] = ()
     """Strategy fields that the rule is about, the first to blame first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One validity rule of a back-end: ``check`` returns a message when the plan breaks it, else None."""
-
-    id: str
-    source: str
-    check: Callable[[Plan], str | None]
 
 
 @dataclass(frozen=True, slots=True)

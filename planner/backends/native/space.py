@@ -248,7 +248,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
 )
 
 TABLE = RuleTable("native", MODEL_RULES, STRATEGY_RULES)
-violations, rules = TABLE.violations, TABLE.over_plans
+violations = TABLE.violations
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from planner.backends.emission.emission import Finding, Rule
+from planner.backends.emission.emission import Finding
 from planner.backends.emission.layout import Layout, chunks_in_model_order, layout_of
 from planner.model.spec import LayerSpec, ModelSpec, MoeSpec
 from planner.plan import Plan
@@ -63,13 +63,6 @@ class RuleTable:
             if message is not None:
                 found.append(Finding(f"{self.backend}.{rule.id}", message, rule.source, fields=rule.fields))
         return found
-
-    def over_plans(self) -> tuple[Rule, ...]:
-        """The same rules over a whole plan."""
-        return tuple(self._over_plan(rule) for rule in (*self.model_rules, *self.strategy_rules))
-
-    def _over_plan(self, rule: SpaceRule) -> Rule:
-        return Rule(f"{self.backend}.{rule.id}", rule.source, lambda plan: rule.check(rule_input(plan)))
 
 
 def rule_input(plan: Plan) -> RuleInput:

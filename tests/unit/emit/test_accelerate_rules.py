@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.backends.accelerate.config import CONFIG_FILE, environment, key_findings, read_config
-from planner.backends.accelerate.space import rules, violations
+from planner.backends.accelerate.space import TABLE, violations
 from planner.backends.accelerate.way import way
 from planner.backends.accelerate.write import emit
 from planner.backends.rules.rule import rule_input
@@ -15,6 +15,7 @@ from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
+from tests.rules_over_plans import over_plans
 
 GOOD = Strategy(dp_shard=4, zero_stage=3, num_microbatches=4)
 
@@ -46,7 +47,7 @@ def test_each_rule_is_found(rule: str) -> None:
 
 
 def test_rules_have_ids_of_their_own_and_sources() -> None:
-    found = rules()
+    found = over_plans(TABLE)
     assert len({rule.id for rule in found}) == len(found)
     assert all(rule.source for rule in found)
 
