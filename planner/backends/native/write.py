@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import PLAN_JSON, BackEndFiles, assemble
-from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.assemble import PLAN_JSON, assemble
+from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.native.capabilities import TORCH_VERSION
 from planner.backends.native.space import violations

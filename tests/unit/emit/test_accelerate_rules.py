@@ -78,9 +78,9 @@ def test_the_environment_is_the_config() -> None:
     workload = Workload(global_batch_size=GOOD.global_batch_size, sequence_length=4096)
     emission = emit(make_plan(GOOD, make_model(), workload=workload), "torchrun")
     config = read_config(emission.files[CONFIG_FILE])
-    assert environment(config) == emission.environment
-    assert emission.environment["FSDP_RESHARD_AFTER_FORWARD"] == "true"
-    assert emission.environment["PARALLELISM_CONFIG_DP_SHARD_SIZE"] == "4"
+    assert environment(config) == emission.written.environment
+    assert emission.written.environment["FSDP_RESHARD_AFTER_FORWARD"] == "true"
+    assert emission.written.environment["PARALLELISM_CONFIG_DP_SHARD_SIZE"] == "4"
 
 
 def test_unknown_keys_are_found_at_both_levels() -> None:
