@@ -35,14 +35,14 @@ from torch.distributed.tensor import _sharding_prop
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from planner.backends.asked import problem_hardware, the_software
+from planner.backends.native.trainer.assemble import LocalModel, connect, meta_chunks
+from planner.backends.native.trainer.mesh import build_meshes
+from planner.backends.native.trainer.optimizer import build_optimizer
+from planner.backends.native.trainer.pipeline import PipelineRunner
+from planner.backends.native.trainer.settings import TrainSettings
 from planner.candidate import Split
 from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
-from planner.native.assemble import LocalModel, connect, meta_chunks
-from planner.native.mesh import build_meshes
-from planner.native.optimizer import build_optimizer
-from planner.native.pipeline import PipelineRunner
-from planner.native.settings import TrainSettings
 from planner.plan import Plan, SearchReport
 from planner.problem import Constraints, Problem, Workload
 from planner.search.assemble_plan import assemble_plan

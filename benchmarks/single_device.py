@@ -1,6 +1,6 @@
 """How far is the estimate of one device from a measured step?  ``python -m benchmarks.single_device --out FILE``.
 
-Trains Llama-like layers with ``planner.native`` on one CUDA device, for several widths, sequence lengths, micro-batch
+Trains Llama-like layers with the native trainer on one CUDA device, for several widths, sequence lengths, micro-batch
 sizes and recompute policies, and writes what ``meshwright estimate`` predicts for each beside what was measured:
 ``FILE`` as JSON and, with the suffix .md, as a table.  Nothing is fitted here: datasheet predictions, no profile, no
 calibration.
@@ -35,15 +35,15 @@ import torch
 import torch.distributed as dist
 
 from planner.backends.asked import problem_hardware, the_software
+from planner.backends.native.trainer.assemble import assemble
+from planner.backends.native.trainer.mesh import build_meshes
+from planner.backends.native.trainer.optimizer import build_optimizer
+from planner.backends.native.trainer.rank_command import start_process_group
+from planner.backends.native.trainer.settings import DeviceKind, TrainSettings
 from planner.backends.registry import backends
 from planner.candidate import Split
 from planner.cost.hardware import FRAMEWORK_BYTES, WORKSPACE_BYTES
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
-from planner.native.assemble import assemble
-from planner.native.mesh import build_meshes
-from planner.native.optimizer import build_optimizer
-from planner.native.rank_command import start_process_group
-from planner.native.settings import DeviceKind, TrainSettings
 from planner.plan import Plan, SearchReport
 from planner.problem import Constraints, Problem, Workload
 from planner.search.assemble_plan import assemble_plan

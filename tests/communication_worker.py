@@ -17,12 +17,12 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
-from planner.native.assemble import assemble
-from planner.native.mesh import Meshes, build_meshes
-from planner.native.optimizer import build_optimizer
-from planner.native.plan_file import load_plan
-from planner.native.rank_command import start_process_group
-from planner.native.settings import TrainSettings
+from planner.backends.native.trainer.assemble import assemble
+from planner.backends.native.trainer.mesh import Meshes, build_meshes
+from planner.backends.native.trainer.optimizer import build_optimizer
+from planner.backends.native.trainer.plan_file import load_plan
+from planner.backends.native.trainer.rank_command import start_process_group
+from planner.backends.native.trainer.settings import TrainSettings
 from planner.plan import Plan
 from tests.recorded_collectives import Call, RecordedCollectives
 

@@ -14,8 +14,8 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
-from planner.native.operator_sharding import operator_run, sharded_step
-from planner.native.operator_sharding.placements import placed, words_of
+from planner.backends.native.trainer.operator_sharding import operator_run, sharded_step
+from planner.backends.native.trainer.operator_sharding.placements import placed, words_of
 from planner.shard.placement import layout_of
 from planner.shard.redistribution import redistribution_steps
 from planner.shard.sharding_plan import ShardingPlan

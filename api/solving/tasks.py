@@ -140,7 +140,7 @@ def emission(payload: Payload, deadline: float) -> bytes:
     content = {
         "plan_id": plan.plan_id,
         "backend": emission.backend,
-        "release": emission.release,
+        "release": emission.written.version,
         "asked_plan_id": plan.plan_id if asked is None else asked.plan_id,
         "slower_by": there.slower_by,
         "difference": None if there.difference is None else there.difference.model_dump(mode="json"),

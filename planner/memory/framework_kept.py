@@ -4,7 +4,7 @@
   with dropout also its byte mask and its output, 5 bytes: ``5 a s^2 b / t`` (Korthikanti et al., arXiv 2205.05198,
   section 4.1).  Recomputing the attention core frees them.
 * Dropout after the two branches of a layer keeps a byte mask each: ``2 s b h`` (the same section).
-* Context parallelism by an all-gather of keys and values keeps them whole, and masks (``planner.native``).
+* Context parallelism by an all-gather of keys and values keeps them whole, and masks (the native trainer).
 * PyTorch's operator-level checkpointing (torchtitan's "selective op", fms) keeps the outputs of every second matmul
   and of attention, and replays the rest (torchtitan, distributed/activation_checkpoint.py).
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.backends.rules.columns import Columns
-from planner.native.capabilities import interleaved_group_size
+from planner.backends.rules.pipeline import interleaved_group_size
 from planner.search.choices import virtual_stages
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.backends.rules.columns import Columns
-from planner.native.capabilities import interleaved_group_size
+from planner.backends.rules.pipeline import interleaved_group_size
 from planner.search.backend_rules import BackEndRules
 from planner.strategy import GROUPED_SCHEDULES, Strategy
 

@@ -22,12 +22,12 @@ DECIDING_FOLDERS = (
 )
 """Folders of ``planner`` that decide a plan; modules directly in ``planner/`` do so too."""
 UNDECIDING_BACKEND_PARTS = frozenset(
-    {"checking", "operator_sharding", "tiny", "validators", "write.py", "read.py", "validator.py", "tiny_run.py"}
+    {
+        *("checking", "conformance", "operator_sharding", "tiny", "trainer", "validators"),
+        *("write.py", "read.py", "validator.py", "tiny_run.py"),
+    }
 )
-"""Folders and files of ``planner/backends`` that search nothing: they write, read and check what was found."""
-
-DECIDING_FILES = frozenset({"planner/native/__init__.py", "planner/native/capabilities.py"})
-"""What the native runtime says that it can do; the space of the native back-end asks it."""
+"""Folders and files of ``planner/backends`` that search nothing: they write, read, check and train what was found."""
 
 
 @cache
@@ -52,7 +52,7 @@ def deciding_sources() -> list[tuple[str, Path]]:
 
 def _decides(name: str) -> bool:
     parts = name.split("/")
-    if parts[0] != "planner" or len(parts) == 2 or name in DECIDING_FILES:
+    if parts[0] != "planner" or len(parts) == 2:
         return True
     if parts[1] == "backends" and (UNDECIDING_BACKEND_PARTS.intersection(parts) or parts[-1].endswith("_worker.py")):
         return False

@@ -114,7 +114,7 @@ def test_the_files_run_as_configurator_runs_them(site: Path, tmp_path: Path) -> 
 
 def test_an_entry_point_that_is_no_back_end_is_named(tmp_path: Path) -> None:
     install_metadata(tmp_path, "wrong", "1.0", "[meshwright.backends]\nwrong = json:loads\n")
-    done = python(tmp_path, tmp_path, "-m", "planner.conformance", "wrong")
+    done = python(tmp_path, tmp_path, "-m", "planner.backends.conformance", "wrong")
     assert done.returncode == 2
     assert "the entry point wrong = json:loads gives something that is no BackEnd" in done.stderr
 

@@ -117,7 +117,7 @@ def test_a_plan_is_written_whole(found: BackEnd, release: Release) -> None:
     assert (plan.backend, plan.release) == (found.name, release.version)
     assert physics_of(plan) == release.physics
     emission = emit_plan(plan, "torchrun")
-    assert (emission.backend, emission.release) == (found.name, release.version)
+    assert (emission.backend, emission.written.version) == (found.name, release.version)
     assert emission.plan == plan
     strategy, layout = files_of(software_of(plan)).read(emission.files)
     assert strategy == plan.chosen()

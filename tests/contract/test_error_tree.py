@@ -20,7 +20,10 @@ EXIT_CODES = {1, 2, 3, 4, 5, 6, 7, 8}
 HTTP_STATUSES = {400, 401, 403, 404, 409, 412, 413, 415, 421, 422, 428, 429, 500, 503, 504, 507}
 
 # Modules that need an extra or a running Alembic; they define no errors (checked below by name).
-NOT_IMPORTED = re.compile(r"planner\.native(\..*)?|planner\.store\.migrations(\..*)?|api\.worker\.__main__")
+NOT_IMPORTED = re.compile(
+    r"planner\.native\..*|planner\.backends\.native\.trainer(\..*)?|planner\.store\.migrations(\..*)?"
+    r"|api\.worker\.__main__"
+)
 
 
 def error_classes() -> list[type[MeshwrightError]]:

@@ -41,6 +41,7 @@ def test_layers_hold() -> None:
         ("solver/__init__.py", "import profiles.device", "The house"),
         ("planner/model/spec.py", "import planner.search", "The floors"),
         ("planner/backends/asked.py", "import planner.search.find", "The floors"),
+        ("planner/backends/registry.py", "import planner.backends.conformance", "What checks"),
         ("planner/store/saving.py", "import planner.sweep.walk", "The floors"),
         ("planner/uncertainty.py", "import planner.plan", "The floors"),
         ("planner/search/__init__.py", "import sqlalchemy", "SQLAlchemy"),
@@ -75,7 +76,11 @@ def test_a_part_of_planner_without_a_floor_is_caught(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["planner.plan", "planner.store", "planner.cli.main", "profiles.cluster", "api.client.command_line"]
+    "module",
+    [
+        *("planner.plan", "planner.store", "planner.cli.main", "planner.backends.native", "profiles.cluster"),
+        "api.client.command_line",
+    ],
 )
 def test_light_modules_import_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({set(HEAVY)!r} & set(sys.modules)))"

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 def start(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the trainer as one process."""
     return subprocess.run(
-        [sys.executable, "-m", "planner.native.train", *words],
+        [sys.executable, "-m", "planner.backends.native.trainer.train", *words],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         capture_output=True,

@@ -14,12 +14,12 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from planner.native.plan_file import load_plan
-from planner.native.rank_command import start_process_group
-from planner.native.reference import reference_records
-from planner.native.report import StepRecord
-from planner.native.settings import TrainSettings
-from planner.native.train import train
+from planner.backends.native.trainer.plan_file import load_plan
+from planner.backends.native.trainer.rank_command import start_process_group
+from planner.backends.native.trainer.reference import reference_records
+from planner.backends.native.trainer.report import StepRecord
+from planner.backends.native.trainer.settings import TrainSettings
+from planner.backends.native.trainer.train import train
 
 SETTINGS = TrainSettings(steps=3, device="cpu", precision="fp32", learning_rate=1e-2)
 BF16 = TrainSettings(steps=3, device="cpu", precision="plan", learning_rate=1e-2)

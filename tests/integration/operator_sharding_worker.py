@@ -24,12 +24,17 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore
 
-from planner.native.operator_sharding.placements import words_of
-from planner.native.operator_sharding.reference import single_process_losses
-from planner.native.operator_sharding.settings import RunSettings
-from planner.native.operator_sharding.sharded_step import ShardedStep
-from planner.native.operator_sharding.traced_module import Retraced, load_sharding_plan, retrace, whole_batch
-from planner.native.operator_sharding.train import build_mesh
+from planner.backends.native.trainer.operator_sharding.placements import words_of
+from planner.backends.native.trainer.operator_sharding.reference import single_process_losses
+from planner.backends.native.trainer.operator_sharding.settings import RunSettings
+from planner.backends.native.trainer.operator_sharding.sharded_step import ShardedStep
+from planner.backends.native.trainer.operator_sharding.traced_module import (
+    Retraced,
+    load_sharding_plan,
+    retrace,
+    whole_batch,
+)
+from planner.backends.native.trainer.operator_sharding.train import build_mesh
 from planner.shard.sharding_plan import ShardingPlan
 from tests.sharded_traffic import StepTraffic
 

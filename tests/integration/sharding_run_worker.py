@@ -15,12 +15,12 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from planner.native.operator_sharding.reference import single_process_losses
-from planner.native.operator_sharding.settings import RunSettings
-from planner.native.operator_sharding.sharded_step import ShardedStep
-from planner.native.operator_sharding.traced_module import load_sharding_plan, retrace, whole_batch
-from planner.native.operator_sharding.train import build_mesh
-from planner.native.rank_command import start_process_group
+from planner.backends.native.trainer.operator_sharding.reference import single_process_losses
+from planner.backends.native.trainer.operator_sharding.settings import RunSettings
+from planner.backends.native.trainer.operator_sharding.sharded_step import ShardedStep
+from planner.backends.native.trainer.operator_sharding.traced_module import load_sharding_plan, retrace, whole_batch
+from planner.backends.native.trainer.operator_sharding.train import build_mesh
+from planner.backends.native.trainer.rank_command import start_process_group
 from tests.sharded_traffic import StepTraffic
 
 SETTINGS = RunSettings(device="cpu", learning_rate=1e-2)

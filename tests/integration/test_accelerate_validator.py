@@ -114,7 +114,7 @@ def test_random_plans_get_accelerates_verdict(accelerate: Worker) -> None:
                 emission = emit(plan, "torchrun")
             except BackEndRefused:
                 return
-            manifest = {"environment": emission.environment}
+            manifest = {"environment": emission.written.environment}
             verdict = accelerate.ask(request(EmittedFolder(Path(), manifest, emission.files)))
             assert verdict.accepted, (verdict, plan.chosen())
             outcomes["emitted"] += 1

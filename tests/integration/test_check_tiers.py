@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason="torch is not installed, torchrun's parser i
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    plan = make_plan(Strategy(tp=2, sp=True, dp_shard=2, num_microbatches=4))
+    plan = make_plan(Strategy(tp=2, sp=True, dp_shard=2, num_microbatches=4), backend="megatron")
     return write_emission(emit(plan, "torchrun"), tmp_path / "out")
 
 

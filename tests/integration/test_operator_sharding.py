@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("torch", reason="sharding plans need the extra meshwright[torch]")
 
-from planner.native.operator_sharding.traced_module import module_source
+from planner.backends.native.trainer.operator_sharding.traced_module import module_source
 from planner.shard.sharding_plan import ShardingPlan
 from planner.shard.torch_graph.read_graph import operator_graph, traced_step
 from tests import sharding_modules

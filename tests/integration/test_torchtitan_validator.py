@@ -156,12 +156,12 @@ def test_the_stages_are_where_the_plan_puts_them(release: Worker) -> None:
 def test_the_tables_of_fields_are_those_of_the_release(release: Worker) -> None:
     theirs = release.ask({"tables": True}).facts
     for section, names in TABLES[release.version].items():
-        assert names == frozenset(theirs[section]), section
+        assert set(names) == set(theirs[section]), section
 
 
 def test_every_written_field_exists(release: Worker) -> None:
     written = parallelism(make_plan(BASE), release.version)
-    assert set(written) <= TABLES[release.version]["parallelism"]
+    assert set(written) <= set(TABLES[release.version]["parallelism"])
 
 
 def test_fp8_is_built_with_torchao(torchtitan: Worker) -> None:

@@ -13,10 +13,10 @@ pytest.importorskip("transformers", reason="the reference classes live in transf
 import torch
 from torch import Tensor
 
+from planner.backends.native.trainer.attention import whole_sequence_attention
+from planner.backends.native.trainer.initialize import initialize
+from planner.backends.native.trainer.model import DecoderChunk, on_meta, whole_model
 from planner.model.spec import ModelSpec
-from planner.native.attention import whole_sequence_attention
-from planner.native.initialize import initialize
-from planner.native.model import DecoderChunk, on_meta, whole_model
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_qwen3_moe
 
 pytestmark = pytest.mark.slow

@@ -34,7 +34,7 @@ def says_every_flag(emission: Emission) -> None:
     flags = parse_arguments(write_arguments(sections(emission.plan)))
     meant = {flag: words for flag, words in flags.items() if flag not in SPOKEN_OTHERWISE}
     assert dict(arguments_of(said)) == meant
-    assert environment == emission.environment
+    assert environment == emission.written.environment
 
 
 def test_reading_back_gives_the_emitted_plan() -> None:

@@ -22,6 +22,7 @@ from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from profiles.cluster import Pool
+from tests.rules_over_plans import over_plans
 from tests.search_problems import Size, random_problem
 
 QUICK = SearchOptions(top_k=0)
@@ -171,7 +172,7 @@ def test_a_plan_of_a_back_end_passes_its_rules(seed: int, backend: str) -> None:
     plan = _plan(_on_its_devices(random_problem(seed, SMALL, backend)))
     if plan is not None:
         assert plan.backend == backend
-        rules = software_of(plan).release.space.rules.over_plans()
+        rules = over_plans(software_of(plan).release.space.rules)
         assert [message for rule in rules if (message := rule.check(plan)) is not None] == []
 
 

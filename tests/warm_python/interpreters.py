@@ -32,7 +32,7 @@ _TORCH = (
     "torch._inductor",
     "torch.utils.cpp_extension",
 )
-NATIVE = (*_TORCH, "planner.native.train", "planner.native.operator_sharding.train")
+NATIVE = (*_TORCH, "planner.backends.native.trainer.train", "planner.backends.native.trainer.operator_sharding.train")
 DEEPSPEED = (
     *_TORCH,
     "deepspeed",

@@ -15,6 +15,7 @@ from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import way
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
 from planner.backends.emission.emission import Finding
+from planner.backends.rules.foreign_names import foreign_names
 from planner.errors import DocumentInvalid
 from planner.plan import Plan
 
@@ -24,35 +25,18 @@ _SILENT = f"accelerate {ACCELERATE_VERSION} commands/launch.py:1265 (nested keys
 
 KEYS: dict[str, frozenset[str] | None] = {
     **dict.fromkeys(
-        [
-            "compute_environment",
-            "distributed_type",
-            "mixed_precision",
-            "num_processes",
-            "num_machines",
-            "machine_rank",
-            "main_process_ip",
-            "main_process_port",
-            "rdzv_backend",
-            "same_network",
-            "main_training_function",
-            "enable_cpu_affinity",
-            "use_cpu",
-            "debug",
-            "gpu_ids",
-        ]
+        foreign_names("""
+        compute_environment distributed_type mixed_precision num_processes num_machines machine_rank main_process_ip
+        main_process_port rdzv_backend same_network main_training_function enable_cpu_affinity use_cpu debug gpu_ids
+        """)
     ),
     "fsdp_config": frozenset(
         f"fsdp_{key}"
-        for key in (
-            "version",
-            "reshard_after_forward",
-            "auto_wrap_policy",
-            "transformer_layer_cls_to_wrap",
-            "offload_params",
-            "cpu_ram_efficient_loading",
-            "state_dict_type",
-            "activation_checkpointing",
+        for key in tuple(
+            foreign_names("""
+            version reshard_after_forward auto_wrap_policy transformer_layer_cls_to_wrap offload_params
+            cpu_ram_efficient_loading state_dict_type activation_checkpointing
+            """)
         )
     ),
     "parallelism_config": frozenset(

@@ -225,7 +225,7 @@ MODEL_RULES: tuple[SpaceRule, ...] = (
 """The script builds the same transformers models as the one for DeepSpeed."""
 
 TABLE = RuleTable("accelerate", MODEL_RULES, STRATEGY_RULES)
-violations, rules = TABLE.violations, TABLE.over_plans
+violations = TABLE.violations
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
-import sys
 import tempfile
-import warnings
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,55 +21,38 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from planner.backends.checking.answers import Refused, feigned_ranks, serve, usage
+
 PREFIXES = ("ACCELERATE_", "FSDP_", "PARALLELISM_CONFIG_")
 
 
-class Refused(Exception):
-    """Accelerate said no, at a stage."""
-
-    def __init__(self, stage: str, message: str) -> None:
-        super().__init__(message)
-        self.stage = stage
-
-
-@contextlib.contextmanager
-def stage_of(name: str) -> Iterator[None]:
-    """Errors of Accelerate inside belong to the stage; its parser exits where it refuses."""
-    try:
-        yield
-    except Refused:
-        raise
-    except (Exception, SystemExit) as error:
-        lines = str(error).strip().splitlines() or [""]
-        raise Refused(name, f"{type(error).__name__}: {' '.join(lines)[:600]}") from error
-
-
-def launched_environment(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
-    """The variables of Accelerate's own that a rank would see, and what the launcher understood."""
+def launched_environment(path: Path, variables: dict[str, str], facts: dict[str, Any]) -> Iterator[str]:
+    """The variables of Accelerate's own that a rank would see, and what the launcher understood, stage by stage."""
     from accelerate.commands.config.config_args import load_config_from_file
     from accelerate.commands.launch import _validate_launch_command, launch_command_parser
     from accelerate.utils import launch
 
-    with stage_of("config"):
-        load_config_from_file(str(path))
-    with stage_of("launch"):
-        words = ["--config_file", str(path), "--main_process_ip", "node0", "train_accelerate.py"]
-        arguments, defaults, from_config = _validate_launch_command(launch_command_parser().parse_args(words))
-    with stage_of("environment"), mock.patch.object(launch, "is_port_in_use", return_value=False):
+    yield "config"
+    load_config_from_file(str(path))
+    yield "launch"
+    words = ["--config_file", str(path), "--main_process_ip", "node0", "train_accelerate.py"]
+    arguments, defaults, from_config = _validate_launch_command(launch_command_parser().parse_args(words))
+    yield "environment"
+    with mock.patch.object(launch, "is_port_in_use", return_value=False):
         if arguments.use_deepspeed:
             # As launch_command does it before it calls the next line (commands/launch.py:1394).
             fields = list(defaults.deepspeed_config) + ["mixed_precision"] * from_config
             arguments.deepspeed_fields_from_accelerate_config = ",".join(fields)
-            _, variables = launch.prepare_deepspeed_cmd_env(arguments)
+            _, made = launch.prepare_deepspeed_cmd_env(arguments)
         else:
-            variables = launch.prepare_multi_gpu_env(arguments)
-    facts = {
+            made = launch.prepare_multi_gpu_env(arguments)
+    facts |= {
         "distributed_type": defaults.distributed_type.value,
         "num_processes": arguments.num_processes,
         "num_machines": arguments.num_machines,
         "mixed_precision": arguments.mixed_precision,
     }
-    return {name: value for name, value in variables.items() if name.startswith(PREFIXES)}, facts
+    variables |= {name: value for name, value in made.items() if name.startswith(PREFIXES)}
 
 
 def compare(launched: Mapping[str, str], exported: Mapping[str, str]) -> None:
@@ -95,7 +77,7 @@ def compare(launched: Mapping[str, str], exported: Mapping[str, str]) -> None:
         if name.startswith(needed) and name not in exported
     ]
     if wrong:
-        raise Refused("environment", "; ".join(wrong))
+        raise Refused("; ".join(wrong))
 
 
 def check_mesh(world_size: int, kind: str, mesh: dict[str, int], facts: dict[str, Any]) -> None:
@@ -103,7 +85,6 @@ def check_mesh(world_size: int, kind: str, mesh: dict[str, int], facts: dict[str
     import torch.distributed
     from accelerate.parallelism_config import ParallelismConfig
     from accelerate.utils import DistributedType
-    from torch.testing._internal.distributed.fake_pg import FakeStore
 
     parallel = ParallelismConfig()
     sizes = {
@@ -114,7 +95,7 @@ def check_mesh(world_size: int, kind: str, mesh: dict[str, int], facts: dict[str
     }
     planned = {name: mesh[name] for name in sizes}
     if kind == "FSDP" and sizes != planned:
-        raise Refused("mesh", f"Accelerate would use {sizes}, training.json plans {planned}")
+        raise Refused(f"Accelerate would use {sizes}, training.json plans {planned}")
     accelerator = SimpleNamespace(
         multi_device=world_size > 1,
         num_processes=world_size,
@@ -127,12 +108,9 @@ def check_mesh(world_size: int, kind: str, mesh: dict[str, int], facts: dict[str
         return
     shape = parallel._get_mesh()
     facts["mesh"] = dict(zip(shape[0], shape[1], strict=True)) if shape else {}
-    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=world_size)
-    try:
+    with feigned_ranks(world_size):
         device_mesh = parallel.build_device_mesh("cpu")
         facts["shard_group"] = torch.distributed.get_process_group_ranks(device_mesh["dp_shard_cp"].get_group())[:16]
-    finally:
-        torch.distributed.destroy_process_group()
 
 
 def check_plugin(kind: str, folder: Path, facts: dict[str, Any]) -> None:
@@ -152,52 +130,32 @@ def check_plugin(kind: str, folder: Path, facts: dict[str, Any]) -> None:
         facts["zero_stage"] = plugin.zero_stage
 
 
-def check(request: dict[str, Any], folder: Path, facts: dict[str, Any]) -> None:
-    """All stages.  Raises Refused."""
-    for name, text in request["files"].items():
-        (folder / name).write_text(text, encoding="utf-8")
-    with stage_of("files"):
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
+    """All stages."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        for name, text in request["files"].items():
+            (folder / name).write_text(text, encoding="utf-8")
+        yield "files"
         mesh = {name: int(size) for name, size in json.loads(request["training"])["mesh"].items()}
-    variables, understood = launched_environment(folder / request["config"])
-    facts |= understood
-    compare(variables, request["environment"])
-    kind = understood["distributed_type"]
-    planned = 1
-    for size in mesh.values():
-        planned *= size
-    if planned != int(understood["num_processes"]):
-        raise Refused("mesh", f"training.json plans {planned} ranks, the config {understood['num_processes']}")
-    with mock.patch.dict(os.environ, variables):
-        with stage_of("mesh"):
-            check_mesh(planned, kind, mesh, facts)
-        with stage_of("plugin"):
-            check_plugin(kind, folder, facts)
+        variables: dict[str, str] = {}
+        yield from launched_environment(folder / request["config"], variables, facts)
+        compare(variables, request["environment"])
+        yield "mesh"
+        planned = math.prod(mesh.values())
+        if planned != int(facts["num_processes"]):
+            raise Refused(f"training.json plans {planned} ranks, the config {facts['num_processes']}")
+        with mock.patch.dict(os.environ, variables):
+            check_mesh(planned, facts["distributed_type"], mesh, facts)
+            yield "plugin"
+            check_plugin(facts["distributed_type"], folder, facts)
 
 
-def verdict(request: dict[str, Any]) -> dict[str, Any]:
-    """Accepted, or the stage that refused."""
-    facts: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            check(request, Path(folder), facts)
-        except Refused as error:
-            return {"accepted": False, "stage": error.stage, "message": str(error), "facts": facts}
-    return {"accepted": True, "stage": "ok", "message": "", "facts": facts}
-
-
-def main() -> None:
-    """Serve requests until stdin ends."""
-    # In place of this folder, whose files are named like packages.
-    sys.path[0] = sys.argv[1]
-    warnings.simplefilter("ignore")
+def prepare(overlay: Path) -> None:
+    """Variables of the one who asks are none of the plan's."""
     for name in [name for name in os.environ if name.startswith(PREFIXES)]:
         del os.environ[name]
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        answers.write(json.dumps(verdict(json.loads(line)), default=str) + "\n")
-        answers.flush()
 
 
 if __name__ == "__main__":
-    main()
+    serve(stages, prepare, ended=lambda printed: f"SystemExit: {usage(printed)}")

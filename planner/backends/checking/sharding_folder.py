@@ -9,9 +9,8 @@ from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.emission.emission import Finding
 from planner.backends.emission.write import changed_files
 from planner.backends.launch.settings import LaunchSettings
-from planner.backends.operator_sharding.emit import OPERATOR_SHARDING, PLAN_FILE, emit_sharding
+from planner.backends.operator_sharding.emit import OPERATOR_SHARDING, PLAN_FILE, emit_sharding, read_back
 from planner.backends.operator_sharding.plan_parts import changed_parts
-from planner.backends.operator_sharding.read_back import read_back
 from planner.errors import DocumentInvalid, MeshwrightError
 from planner.shard.read_sharding_plan import read_sharding_plan
 from profiles.catalogue import load_cluster

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
@@ -18,6 +19,7 @@ from planner.backends.checking.environment import make_ready
 from planner.backends.checking.validator import Request, Validator, Verdict
 from planner.errors import ValidatorUnavailable
 
+_START = Path(__file__).with_name("start_script.py")
 ANSWER_TIMEOUT_S = 120.0
 """For one request, the worker's imports included where it is the first."""
 
@@ -88,7 +90,7 @@ class Worker:
         environment.setdefault("OMP_NUM_THREADS", "1")
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
         self._process = subprocess.Popen(
-            [sys.executable, str(self.validator.worker), str(folder)],
+            [sys.executable, str(_START), str(self.validator.worker), str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

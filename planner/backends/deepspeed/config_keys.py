@@ -13,85 +13,42 @@ from typing import Any
 
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.emission.emission import Finding
+from planner.backends.rules.foreign_names import foreign_names
 
 _CONFIG = f"deepspeed {DEEPSPEED_VERSION} runtime/config.py"
 _ZERO = f"deepspeed {DEEPSPEED_VERSION} runtime/zero/config.py"
 
 REMOVED_KEYS = frozenset(
-    [
-        "nebula",
-        "compression_training",
-        "amp",
-        "quantize_training",
-        "sparse_gradients",
-        "eigenvalue",
-        "sparse_attention",
-        "elasticity",
-        "graph_harvesting",
-        "curriculum_learning",
-        "progressive_layer_drop",
-    ]
+    foreign_names("""
+    nebula compression_training amp quantize_training sparse_gradients eigenvalue sparse_attention elasticity
+    graph_harvesting curriculum_learning progressive_layer_drop
+    """)
 )
 REMOVED_ZERO_KEYS = frozenset(["mics_shard_size", "mics_hierarchical_params_gather", "zeropp_loco_param"])
 
 KEYS: dict[str, frozenset[str] | None] = {
     **dict.fromkeys(
-        [
-            "train_batch_size",
-            "train_micro_batch_size_per_gpu",
-            "gradient_accumulation_steps",
-            "steps_per_print",
-            "gradient_clipping",
-            "zero_allow_untested_optimizer",
-            "zero_force_ds_cpu_optimizer",
-            "communication_data_type",
-            "prescale_gradients",
-            "gradient_predivide_factor",
-            "wall_clock_breakdown",
-            "memory_breakdown",
-            "dump_state",
-            "dataloader_drop_last",
-            "disable_allgather",
-            "seed",
-            "optimizer",
-            "scheduler",
-        ]
+        foreign_names("""
+        train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps steps_per_print gradient_clipping
+        zero_allow_untested_optimizer zero_force_ds_cpu_optimizer communication_data_type prescale_gradients
+        gradient_predivide_factor wall_clock_breakdown memory_breakdown dump_state dataloader_drop_last
+        disable_allgather seed optimizer scheduler
+        """)
     ),
     "zero_optimization": frozenset(
-        [
-            "stage",
-            "contiguous_gradients",
-            "reduce_scatter",
-            "reduce_bucket_size",
-            "allgather_partitions",
-            "allgather_bucket_size",
-            "overlap_comm",
-            "compute_grad_norm",
-            "offload_param",
-            "offload_optimizer",
-            "sub_group_size",
-            "round_robin_gradients",
-            "stage3_prefetch_bucket_size",
-            "stage3_param_persistence_threshold",
-            "stage3_max_live_parameters",
-            "stage3_max_reuse_distance",
-            "stage3_gather_16bit_weights_on_model_save",
-            "zero_hpz_partition_size",
-            "zero_quantized_weights",
-            "zero_quantized_gradients",
-        ]
+        foreign_names("""
+        stage contiguous_gradients reduce_scatter reduce_bucket_size allgather_partitions allgather_bucket_size
+        overlap_comm compute_grad_norm offload_param offload_optimizer sub_group_size round_robin_gradients
+        stage3_prefetch_bucket_size stage3_param_persistence_threshold stage3_max_live_parameters
+        stage3_max_reuse_distance stage3_gather_16bit_weights_on_model_save zero_hpz_partition_size
+        zero_quantized_weights zero_quantized_gradients
+        """)
     ),
     "bf16": frozenset(["enabled", "immediate_grad_update", "bf16_master_weights_and_grads", "bf16_optimizer_states"]),
     "fp16": frozenset(
-        [
-            "enabled",
-            "loss_scale",
-            "initial_scale_power",
-            "loss_scale_window",
-            "hysteresis",
-            "consecutive_hysteresis",
-            "min_loss_scale",
-        ]
+        foreign_names("""
+        enabled loss_scale initial_scale_power loss_scale_window hysteresis consecutive_hysteresis min_loss_scale
+        """)
     ),
     "data_types": frozenset({"grad_accum_dtype"}),
     "tensor_parallel": frozenset({"autotp_size", "tp_overlap_comm", "vocab_parallel_lm_head"}),

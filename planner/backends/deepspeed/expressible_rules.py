@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
+from planner.backends.rules.foreign_names import foreign_names
 from planner.backends.rules.rule import RuleInput, SpaceRule
 from planner.strategy import Strategy
 
 _DS = f"deepspeed {DEEPSPEED_VERSION}"
 
 PIPELINE_FAMILIES = frozenset(
-    [
-        "llama",
-        "mistral",
-        "qwen2",
-        "qwen3",
-        "phi3",
-        "olmo2",
-        "glm4",
-        "mixtral",
-        "qwen2_moe",
-        "qwen3_moe",
-        "glm4_moe",
-        "deepseek_v2",
-        "deepseek_v3",
-        "kimi_k2",
-    ]
+    foreign_names("""
+    llama mistral qwen2 qwen3 phi3 olmo2 glm4 mixtral qwen2_moe qwen3_moe glm4_moe deepseek_v2 deepseek_v3 kimi_k2
+    """)
 )
 """Classes made of embed_tokens, layers, norm, lm_head and one rotary table, which the script can cut into stages."""
-
-
-def dualpipev_ok(s: Strategy) -> bool:
-    """Whether DualPipeVModule runs the strategy's schedule."""
-    return s.schedule == "dualpipev" and s.pp > 1 and s.vpp == 2 and s.num_microbatches >= 2 * s.pp
 
 
 def gradient_overlap_possible(s: Strategy, *, fp32_gradients_on_bf16: bool) -> bool:

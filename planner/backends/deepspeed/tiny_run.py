@@ -23,10 +23,6 @@ from planner.backends.tiny.shrink import on_one_rank
 from planner.errors import BackEndRefused
 from planner.plan import Plan
 
-_REQUIRES = ("torch", "deepspeed", "transformers")
-_INSTALL = "pip install deepspeed==0.19.8 'transformers>=5' 'meshwright[torch]'"
-_EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu")}
-_WITHOUT_CONTEXT_PARALLELISM = ""
 _STEP = re.compile(r"^step (\d+) loss (\S+) ", re.MULTILINE)
 
 
@@ -75,8 +71,7 @@ def _printed(ran: RanksRun, folder: Path, steps: int) -> tuple[float, ...]:
 
 RUNNER = Runner(
     losses=losses,
-    requires=_REQUIRES,
-    install=_INSTALL,
-    edits=_EDITS,
-    without_context_parallelism=_WITHOUT_CONTEXT_PARALLELISM,
+    requires=("torch", "deepspeed", "transformers"),
+    install="pip install deepspeed==0.19.8 'transformers>=5' 'meshwright[torch]'",
+    edits={"precision": ("bf16", "fp32"), "device": ("cuda", "cpu")},
 )

@@ -16,16 +16,13 @@ from planner.backends.deepspeed.training_document import TRAINING_FILE
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
+from planner.backends.rules.foreign_names import foreign_names
 from planner.errors import DocumentInvalid
 
-_DEPENDENCIES = (
-    "hjson==3.1.0",
-    "msgpack==1.2.4",
-    "py-cpuinfo==9.0.0",
-    "einops==0.8.2",
-    "psutil==7.2.2",
-    "tqdm==4.70.1",
-    "packaging==26.3",
+_DEPENDENCIES = foreign_names(
+    """
+    hjson==3.1.0 msgpack==1.2.4 py-cpuinfo==9.0.0 einops==0.8.2 psutil==7.2.2 tqdm==4.70.1 packaging==26.3
+    """
 )
 
 

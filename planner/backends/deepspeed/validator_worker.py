@@ -16,38 +16,20 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import logging
+import math
 import os
 import sys
-import warnings
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from planner.backends.checking.answers import Refused, in_child, serve_answers, verdict
+
 ENGINE_REPLICAS = 2
 WIDTH = 8
-
-
-class Refused(Exception):
-    """DeepSpeed said no, at a stage."""
-
-    def __init__(self, stage: str, message: str) -> None:
-        super().__init__(message)
-        self.stage = stage
-
-
-@contextlib.contextmanager
-def stage_of(name: str) -> Iterator[None]:
-    """Errors of DeepSpeed inside belong to the stage."""
-    try:
-        yield
-    except Refused:
-        raise
-    except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        raise Refused(name, f"{type(error).__name__}: {' '.join(lines)[:600]}") from error
 
 
 class Groups:
@@ -68,19 +50,16 @@ def parse(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict
         try:
             value = json.loads(request[name])
         except (ValueError, RecursionError) as error:
-            raise Refused("files", f"{name}: not JSON ({error})") from error
+            raise Refused(f"{name}: not JSON ({error})") from error
         if not isinstance(value, dict):
-            raise Refused("files", f"{name}: not a JSON object")
+            raise Refused(f"{name}: not a JSON object")
         documents.append(value)
     config, training, model = documents
-    with stage_of("files"):
-        mesh = {name: int(training["mesh"][name]) for name in ("pipe", "data_replicate", "data_shard")}
-        mesh |= {name: int(training["mesh"][name]) for name in ("sequence", "tensor")}
-        if min(mesh.values()) < 1:
-            raise ValueError(f"a degree below 1 in {mesh}")
-    planned = mesh["pipe"] * mesh["data_replicate"] * mesh["data_shard"] * mesh["sequence"] * mesh["tensor"]
-    if request["world_size"] not in (None, planned):
-        raise Refused("mesh", f"training.json plans {planned} ranks, {request['world_size']} are started")
+    mesh = {
+        name: int(training["mesh"][name]) for name in ("pipe", "data_replicate", "data_shard", "sequence", "tensor")
+    }
+    if min(mesh.values()) < 1:
+        raise ValueError(f"a degree below 1 in {mesh}")
     return config, training, model, mesh
 
 
@@ -278,35 +257,34 @@ def start_engine(values: dict[str, Any], config: Any, training: dict[str, Any], 
     return f"{type(engine).__name__} with {type(engine.optimizer).__name__}"
 
 
-def verdict(request: dict[str, Any]) -> dict[str, Any]:
-    """All stages, up to the first that refuses."""
-    facts: dict[str, Any] = {}
-    try:
-        values, training, model, mesh = parse(request)
-        data_ranks = mesh["data_replicate"] * mesh["data_shard"]
-        world_size = data_ranks * mesh["pipe"] * mesh["sequence"] * mesh["tensor"]
-        with stage_of("config"):
-            config = parsed_config(values, world_size, data_ranks)
-            facts = facts_of(config)
-        if request.get("until") == "config":
-            return {"accepted": True, "stage": "config", "message": "", "facts": facts}
-        with stage_of("experts"):
-            check_experts(config, world_size, mesh, model)
-        with stage_of("tensor"):
-            check_tensor(config, world_size, mesh)
-        if mesh["sequence"] > 1:
-            with stage_of("sequence"):
-                check_sequence(config, training, model, mesh["sequence"])
-        if mesh["pipe"] > 1:
-            with stage_of("pipeline"):
-                check_topology(training, world_size, mesh["pipe"])
-        if facts["offload"] == "nvme":  # asynchronous file access has to be compiled
-            return {"accepted": True, "stage": "ok", "message": "", "facts": facts | {"engine": "not started: nvme"}}
-        with stage_of("engine"):
-            facts["engine"] = start_engine(values, config, training, mesh)
-    except Refused as error:
-        return {"accepted": False, "stage": error.stage, "message": str(error), "facts": facts}
-    return {"accepted": True, "stage": "ok", "message": "", "facts": facts}
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
+    """All stages; ``until`` of the request names the last one."""
+    yield "files"
+    values, training, model, mesh = parse(request)
+    yield "mesh"
+    world_size = math.prod(mesh.values())
+    if request["world_size"] not in (None, world_size):
+        raise Refused(f"training.json plans {world_size} ranks, {request['world_size']} are started")
+    yield "config"
+    config = parsed_config(values, world_size, mesh["data_replicate"] * mesh["data_shard"])
+    facts |= facts_of(config)
+    if request.get("until") == "config":
+        return
+    yield "experts"
+    check_experts(config, world_size, mesh, model)
+    yield "tensor"
+    check_tensor(config, world_size, mesh)
+    if mesh["sequence"] > 1:
+        yield "sequence"
+        check_sequence(config, training, model, mesh["sequence"])
+    if mesh["pipe"] > 1:
+        yield "pipeline"
+        check_topology(training, world_size, mesh["pipe"])
+    if facts["offload"] == "nvme":  # asynchronous file access has to be compiled
+        facts["engine"] = "not started: nvme"
+        return
+    yield "engine"
+    facts["engine"] = start_engine(values, config, training, mesh)
 
 
 def without_compiled_parts() -> None:
@@ -334,7 +312,9 @@ def warm_up() -> None:
     config |= {"bf16": {"enabled": True}, "optimizer": optimizer, "zero_optimization": {"stage": 1}}
     training = {"mesh": mesh, "dtype": "bfloat16", "schedule": "1f1b"}
     trial = {"config": json.dumps(config), "training": json.dumps(training), "model": "{}", "world_size": 1}
-    for name in in_child(trial, modules=True).get("modules", []):
+    before = set(sys.modules)
+    tried = in_child(lambda: verdict(stages, trial) | {"modules": sorted(set(sys.modules) - before)}, "DeepSpeed")
+    for name in tried.get("modules", []):
         with contextlib.suppress(Exception):
             import_module(name)
     # Engines collect garbage several times; what is here already need not be looked at again.
@@ -342,48 +322,15 @@ def warm_up() -> None:
     gc.freeze()
 
 
-def in_child(request: dict[str, Any], *, modules: bool = False) -> dict[str, Any]:
-    """The verdict of a forked child (one that dies is an answer too), and the modules that it imported."""
-    before = set(sys.modules)
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
-        try:
-            found = verdict(request)
-            answer = json.dumps(found | {"modules": sorted(set(sys.modules) - before)} if modules else found)
-        except BaseException as error:
-            answer = json.dumps({"accepted": False, "stage": "worker", "message": f"{type(error).__name__}: {error}"})
-        with os.fdopen(write, "w") as pipe:
-            pipe.write(answer)
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        text = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if not text:
-        return {"accepted": False, "stage": "engine", "message": f"DeepSpeed ended its process, status {status}"}
-    return dict(json.loads(text))
-
-
-def main() -> None:
-    """Serve requests until stdin ends."""
-    # In place of this folder, whose files are named like packages.
-    sys.path[0] = sys.argv[1]
+def prepare(overlay: Path) -> None:
+    """DeepSpeed on the CPU, without what it compiles, imported as far as engines do."""
     os.environ["DS_ACCELERATOR"] = "cpu"
-    warnings.simplefilter("ignore")
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # DeepSpeed logs to stdout
-    logging.disable(logging.CRITICAL)
     import torch
 
     torch.set_num_threads(1)
     without_compiled_parts()
     warm_up()
-    for line in sys.stdin:
-        answers.write(json.dumps(in_child(json.loads(line))) + "\n")
-        answers.flush()
 
 
 if __name__ == "__main__":
-    main()
+    serve_answers(lambda request: in_child(lambda: verdict(stages, request), "DeepSpeed"), prepare)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from planner.backends.deepspeed.config import CONFIG_FILE, ds_config
 from planner.backends.deepspeed.model_config import model_config
 from planner.backends.deepspeed.space import TABLE
 from planner.backends.deepspeed.training_document import TRAINING_FILE, training_document, training_text
-from planner.backends.deepspeed.training_script import TRAIN_SCRIPT, training_script
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.backends.emission.assemble import BackEndFiles, assemble
-from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.assemble import assemble
+from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.plan import Plan
 
 MODEL_CONFIG_FILE = "model_config.json"
+
+
+TRAIN_SCRIPT = "train_deepspeed.py"
 
 
 def emit(plan: Plan, launcher: LauncherName, version: str = DEEPSPEED_VERSION) -> Emission:
@@ -72,3 +75,13 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
     if mixtures(model) and s.ep == 1:
         lines.append("Without ep every rank holds and runs all experts of its samples.")
     return tuple(lines)
+
+
+def training_script() -> str:
+    """The text of ``train_deepspeed.py``, a data file: this package must not import torch.
+
+    The script builds a transformers model (data, tensor, sequence and expert parallelism), or a ``PipelineModule``
+    whose ``_partition_layers`` is replaced by the plan's list (DeepSpeed has no explicit stage list:
+    ``runtime/pipe/module.py:396``).
+    """
+    return (Path(__file__).parent / f"{TRAIN_SCRIPT}.txt").read_text(encoding="utf-8")

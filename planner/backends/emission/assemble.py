@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from planner.backends.asked import physics_of
 from planner.backends.emission.describe import plan_markdown
-from planner.backends.emission.emission import BackEndName, Emission, LauncherName
-from planner.backends.launch.launchers import launch_files
-from planner.backends.launch.pairs import demand_pair
+from planner.backends.emission.emission import BackEndFiles, BackEndName, Emission, LauncherName
+from planner.backends.launch.launchers import demand_pair, launch_files
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import launch_spec
 from planner.plan import Plan
 
 PLAN_JSON = "plan.json"
 PLAN_MARKDOWN = "PLAN.md"
-
-
-@dataclass(frozen=True, slots=True)
-class BackEndFiles:
-    """What one back-end's emitter wrote.
-
-    ``script`` is the path in ``files`` that every rank runs (see ``LaunchSpec``), with ``arguments``.
-    """
-
-    files: Mapping[str, str]
-    script: str
-    versions: Mapping[str, str]
-    version: str
-    """The release of the back-end that the files are written for."""
-    arguments: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    executables: frozenset[str] = frozenset()
-    process_drives_node: bool = False
-    """Whether the script runs once a node and drives all its devices (JAX), not once a device."""
 
 
 def assemble(
@@ -66,19 +45,13 @@ def assemble(
     emission = Emission(
         backend=backend,
         plan=plan,
+        written=made,
         files={**files, **launch.files},
         launch_command=launch.command,
-        environment=dict(made.environment),
-        assumptions=assumptions,
-        executables=made.executables | launch.executables,
-        versions=dict(made.versions),
-        release=made.version,
-        launcher=launcher,
-        launcher_files=frozenset(launch.files),
         launch_notes=launch.notes,
-        script=made.script,
-        arguments=made.arguments,
-        process_drives_node=made.process_drives_node,
+        launcher=launcher,
+        executables=made.executables | launch.executables,
+        assumptions=assumptions,
         settings=settings,
     )
     return replace(emission, files={**emission.files, PLAN_MARKDOWN: plan_markdown(emission, physics_of(plan))})
@@ -88,22 +61,11 @@ def launch_again(emission: Emission, settings: LaunchSettings) -> Emission:
     """The same emission with the launcher's files written for ``settings``.  Raises BackEndRefused, DocumentInvalid."""
     if settings == emission.settings:
         return emission
-    kept = set(emission.files) - emission.launcher_files - {PLAN_JSON, PLAN_MARKDOWN}
-    made = BackEndFiles(
-        files={path: emission.files[path] for path in emission.files if path in kept},
-        script=emission.script,
-        versions=emission.versions,
-        version=emission.release,
-        arguments=emission.arguments,
-        process_drives_node=emission.process_drives_node,
-        environment=emission.environment,
-        executables=emission.executables & kept,
-    )
     return assemble(
         emission.backend,
         emission.plan,
         emission.launcher,
-        made,
+        emission.written,
         assumptions=emission.assumptions,
         settings=settings,
     )

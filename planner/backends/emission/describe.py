@@ -33,8 +33,8 @@ def plan_markdown(emission: Emission, physics: Physics) -> str:
 
 def _software_words(emission: Emission) -> str:
     """``megatron 0.19.2``, and the packages that its files are written for."""
-    packages = ", ".join(f"{name} {version}" for name, version in emission.versions.items())
-    return f"{emission.backend} {emission.release}".strip() + (f" ({packages})" if packages else "")
+    packages = ", ".join(f"{name} {version}" for name, version in emission.written.versions.items())
+    return f"{emission.backend} {emission.written.version}".strip() + (f" ({packages})" if packages else "")
 
 
 def _what(plan: Plan, emission: Emission) -> str:
@@ -182,8 +182,8 @@ def _list(title: str, lines: tuple[str, ...]) -> str:
 def _launch(emission: Emission) -> str:
     lines = ["## Launch", f"In this directory:\n\n```\n{emission.launch_command}\n```"]
     lines += ["\n".join(f"- {note}" for note in emission.launch_notes)] if emission.launch_notes else []
-    if emission.environment:
-        rows = [(f"`{name}`", f"`{value}`") for name, value in sorted(emission.environment.items())]
+    if emission.written.environment:
+        rows = [(f"`{name}`", f"`{value}`") for name, value in sorted(emission.written.environment.items())]
         lines += ["The launcher sets:", _table(("variable", "value"), rows)]
     return "\n\n".join(lines)
 

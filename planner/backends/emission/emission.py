@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -34,12 +34,23 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One validity rule of a back-end: ``check`` returns a message when the plan breaks it, else None."""
+class BackEndFiles:
+    """What one back-end's emitter wrote.
 
-    id: str
-    source: str
-    check: Callable[[Plan], str | None]
+    ``script`` is the path in ``files`` that every rank runs (see ``LaunchSpec``), with ``arguments``.
+    """
+
+    files: Mapping[str, str]
+    script: str
+    versions: Mapping[str, str]
+    """Software that they are written for, for example ``{"megatron-core": "0.19.2"}``."""
+    version: str
+    """The release of the back-end that the files are written for."""
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    executables: frozenset[str] = frozenset()
+    process_drives_node: bool = False
+    """Whether the script runs once a node and drives all its devices (JAX), not once a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +62,14 @@ class Emission:
 
     backend: BackEndName
     plan: Plan
+    written: BackEndFiles
+    """What the back-end's own emitter wrote, without the launcher's files and ours."""
     files: Mapping[str, str]
     launch_command: str
-    environment: Mapping[str, str]
-    assumptions: tuple[str, ...] = ()
-    executables: frozenset[str] = field(default_factory=frozenset)
-    """Paths in ``files`` that get the executable bit."""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    """Software that the files are written for, for example ``{"megatron-core": "0.19.2"}``."""
-    release: str = ""
-    """The release of the back-end that the files are written for."""
-    launcher: LauncherName = "torchrun"
-    launcher_files: frozenset[str] = frozenset()
-    """Paths in ``files`` that are the launcher's."""
     launch_notes: tuple[str, ...] = ()
     """What a person must know or set before starting it."""
-    script: str = ""
-    """The path in ``files`` that every rank runs, with ``arguments``."""
-    arguments: tuple[str, ...] = ()
-    process_drives_node: bool = False
-    """Whether one process drives all devices of a node (JAX) instead of one process a device."""
+    launcher: LauncherName = "torchrun"
+    executables: frozenset[str] = frozenset()
+    """Paths in ``files`` that get the executable bit."""
+    assumptions: tuple[str, ...] = ()
     settings: LaunchSettings = field(default_factory=LaunchSettings)

@@ -16,8 +16,8 @@ from planner.backends.launch.spec import LaunchFiles, LaunchSpec
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
 from planner.errors import BackEndRefused
 
-MANIFEST = "job.yaml"
 HOST_FILE = "/etc/mpi/hostfile"
+_HEAD = "An MPIJob: a launcher, one worker a node."
 _ASSUMED = "worker index, which follows no network; --topology-label keeps the job in one domain"
 
 
@@ -31,13 +31,13 @@ def launch_files(spec: LaunchSpec) -> LaunchFiles:
         )
     scripts = {mpirun.RANK_SCRIPT: mpirun.rank_script(spec), LAUNCH_SCRIPT: _launch_script(spec)}
     files = {**spec.files, **scripts}
-    manifests = {MANIFEST: manifest_text(mpijob(spec, sorted(files)), head="An MPIJob: a launcher, one worker a node.")}
+    manifests = {pods.MANIFEST: manifest_text(mpijob(spec, sorted(files)), head=_HEAD)}
     notes = (
         "The image has Open MPI and sshd; sshd must be able to start as the image's user.",
-        *pods.pod_notes(spec, MANIFEST, _ASSUMED),
+        *pods.pod_notes(spec, pods.MANIFEST, _ASSUMED),
     )
     made = {**scripts, **manifests, **pods.files_manifest(spec, files)}
-    return LaunchFiles(made, pods.apply_command(spec, MANIFEST), frozenset(scripts), notes)
+    return LaunchFiles(made, pods.apply_command(spec, pods.MANIFEST), frozenset(scripts), notes)
 
 
 def mpijob(spec: LaunchSpec, paths: list[str]) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import shlex
 
-from planner.backends.launch.order_notes import order_note
-from planner.backends.launch.spec import LaunchFiles, LaunchSpec
+from planner.backends.launch.spec import LaunchFiles, LaunchSpec, order_note
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, exports, sizes
 
 HOST_FILE = "hostfile"

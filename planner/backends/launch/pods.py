@@ -12,12 +12,12 @@ from typing import Any
 
 from planner.backends.launch import torchrun
 from planner.backends.launch.manifest_text import manifest_text
-from planner.backends.launch.order_notes import order_note
 from planner.backends.launch.settings import IMAGE_PLACEHOLDER
-from planner.backends.launch.spec import LaunchSpec
+from planner.backends.launch.spec import LaunchFiles, LaunchSpec, order_note
 from planner.errors import BackEndRefused
 from profiles.device import Vendor
 
+MANIFEST = "job.yaml"
 PLAN_DIR = "/plan"
 FILES_DIR = "/plan-files"
 FILES_MANIFEST = "files.yaml"
@@ -173,6 +173,18 @@ def node_files(spec: LaunchSpec) -> dict[str, str]:
 def pod_files(spec: LaunchSpec) -> dict[str, str]:
     """All that a pod needs: the back-end's files and the launcher's."""
     return {**spec.files, **node_files(spec)}
+
+
+def job_files(spec: LaunchSpec, job: Mapping[str, Any], head: str, assumed: str, *notes: str) -> LaunchFiles:
+    """``job.yaml`` with ``job``, the ConfigMap, and ``launch.sh`` for the pods.  Raises BackEndRefused.
+
+    ``head`` says what the object is, ``assumed`` in which order the pods stand without named hosts.
+    """
+    files = node_files(spec)
+    manifests = {MANIFEST: manifest_text(job, head=head), **files_manifest(spec, pod_files(spec))}
+    told = (*notes, *pod_notes(spec, MANIFEST, assumed))
+    executables = frozenset({torchrun.LAUNCH_SCRIPT})
+    return LaunchFiles({**files, **manifests}, apply_command(spec, MANIFEST), executables, told)
 
 
 def files_manifest(spec: LaunchSpec, files: Mapping[str, str]) -> dict[str, str]:

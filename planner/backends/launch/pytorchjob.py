@@ -11,22 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from planner.backends.launch import pods
-from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec
-from planner.backends.launch.torchrun import LAUNCH_SCRIPT
 
-MANIFEST = "job.yaml"
 _ASSUMED = "replica index, which follows no network; --topology-label keeps the job in one domain"
 
 
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
     """Write ``job.yaml``, the ConfigMap, and ``launch.sh`` for the pods.  Raises BackEndRefused."""
-    files = pods.node_files(spec)
-    manifests = {MANIFEST: manifest_text(pytorchjob(spec), head="A PyTorchJob: one pod a node.")}
-    manifests |= pods.files_manifest(spec, pods.pod_files(spec))
-    notes = pods.pod_notes(spec, MANIFEST, _ASSUMED)
-    command = pods.apply_command(spec, MANIFEST)
-    return LaunchFiles({**files, **manifests}, command, frozenset({LAUNCH_SCRIPT}), notes)
+    return pods.job_files(spec, pytorchjob(spec), "A PyTorchJob: one pod a node.", _ASSUMED)
 
 
 def pytorchjob(spec: LaunchSpec) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from typing import Any
 
 from planner.backends.launch import pods, torchrun
 from planner.backends.launch.manifest_text import manifest_text
-from planner.backends.launch.order_notes import order_note
-from planner.backends.launch.spec import LaunchFiles, LaunchSpec
+from planner.backends.launch.spec import LaunchFiles, LaunchSpec, order_note
 from planner.errors import BackEndRefused
 from profiles.device import Vendor
 

@@ -6,9 +6,8 @@ ray/train/v2/_internal/execution/worker_group/worker_group.py:1140), so the scri
 
 from __future__ import annotations
 
-from planner.backends.launch.order_notes import order_note
 from planner.backends.launch.ray import JOB_FILE, job_text, script_text, submit_command
-from planner.backends.launch.spec import LaunchFiles, LaunchSpec
+from planner.backends.launch.spec import LaunchFiles, LaunchSpec, order_note
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, sizes
 from planner.errors import BackEndRefused
 

@@ -8,8 +8,7 @@ that.  Site settings (partition, account, time) are left to the command line or 
 from __future__ import annotations
 
 from planner.backends.launch import torchrun
-from planner.backends.launch.order_notes import order_note
-from planner.backends.launch.spec import HOSTS_FILE, LaunchFiles, LaunchSpec
+from planner.backends.launch.spec import HOSTS_FILE, LaunchFiles, LaunchSpec, order_note
 from planner.errors import BackEndRefused
 from profiles.device import Vendor
 

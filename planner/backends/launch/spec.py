@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.backends.launch.fabric_order import why_order_matters
 from planner.backends.launch.settings import LaunchSettings
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan
@@ -165,3 +164,36 @@ def spec_on_cluster(  # one job, told once
         architecture=first.device.architecture,
         scale_up_domain=first.scale_up.domain_size,
     )
+
+
+def order_note(spec: LaunchSpec, assumed: str) -> tuple[str, ...]:
+    """``assumed``: what the launcher does by itself.  Nothing where the order makes no difference."""
+    if spec.hosts:
+        return (f"Node rank r runs on line r+1 of {HOSTS_FILE} (given with --hosts).",)
+    if not spec.order_matters:
+        return ()
+    give = "Give the order with `meshwright emit ... --hosts FILE`: one host a line, or `scontrol show topology`."
+    return (f"The order of the nodes counts: {spec.order_matters}.", f"Assumed: {assumed}.", give)
+
+
+def why_order_matters(cluster: Cluster, num_nodes: int) -> str:
+    """The reasons in words; empty where every order of the nodes is as good as any other."""
+    if num_nodes < 2:
+        return ""
+    reasons = []
+    crossed = [level for level in cluster.fabric if level.num_nodes < num_nodes]
+    if crossed:
+        inner = crossed[0]
+        reasons.append(f"a {inner.name} switch holds {inner.num_nodes} of the {num_nodes} nodes of the job")
+    # A level carries traffic of the job only where the job fills more than one switch of the level below.
+    reasons += [
+        f"the {level.name} level carries {level.oversubscription:g} times less than enters it"
+        for position, level in enumerate(cluster.fabric)
+        if level.oversubscription > 1 and (position == 0 or cluster.fabric[position - 1].num_nodes < num_nodes)
+    ]
+    pool = cluster.pools[0]
+    if pool.scale_up.domain_size > pool.devices_per_node:
+        shape = "torus" if pool.scale_up.kind == "torus" else "scale-up domain"
+        nodes = pool.scale_up.domain_size // pool.devices_per_node
+        reasons.append(f"a {shape} of {pool.scale_up.domain_size} devices spans {nodes} nodes")
+    return "; ".join(reasons)

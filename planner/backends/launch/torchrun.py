@@ -16,8 +16,7 @@ import re
 import shlex
 from pathlib import Path
 
-from planner.backends.launch.order_notes import order_note
-from planner.backends.launch.spec import HOSTS_FILE, LaunchFiles, LaunchSpec
+from planner.backends.launch.spec import HOSTS_FILE, LaunchFiles, LaunchSpec, order_note
 from planner.errors import DocumentInvalid
 
 LAUNCH_SCRIPT = "launch.sh"

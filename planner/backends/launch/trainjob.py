@@ -11,11 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from planner.backends.launch import pods
-from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec
-from planner.backends.launch.torchrun import LAUNCH_SCRIPT
 
-MANIFEST = "job.yaml"
 RUNTIME = "torch-distributed"
 _STEP = "node"
 """Replicated job and container (kubeflow/trainer manifests/base/runtimes/torch_distributed.yaml at 0c78efb0)."""
@@ -25,14 +22,8 @@ _ASSUMED = "the index that the runtime gives, which follows no network; --topolo
 
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
     """Write ``job.yaml``, the ConfigMap, and ``launch.sh`` for the pods.  Raises BackEndRefused."""
-    files = pods.node_files(spec)
-    manifests = {MANIFEST: manifest_text(trainjob(spec), head="A TrainJob of Kubeflow Trainer 2.2 or newer.")}
-    manifests |= pods.files_manifest(spec, pods.pod_files(spec))
-    notes = (
-        f"Kubeflow Trainer 2.2 or newer with the ClusterTrainingRuntime {RUNTIME} is installed.",
-        *pods.pod_notes(spec, MANIFEST, _ASSUMED),
-    )
-    return LaunchFiles({**files, **manifests}, pods.apply_command(spec, MANIFEST), frozenset({LAUNCH_SCRIPT}), notes)
+    needed = f"Kubeflow Trainer 2.2 or newer with the ClusterTrainingRuntime {RUNTIME} is installed."
+    return pods.job_files(spec, trainjob(spec), "A TrainJob of Kubeflow Trainer 2.2 or newer.", _ASSUMED, needed)
 
 
 def trainjob(spec: LaunchSpec) -> dict[str, Any]:

@@ -13,23 +13,15 @@ from __future__ import annotations
 from typing import Any
 
 from planner.backends.launch import pods
-from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec
-from planner.backends.launch.torchrun import LAUNCH_SCRIPT
 
-MANIFEST = "job.yaml"
 _TASK = "node"
 _ASSUMED = "task index, which follows no network; --network-tier keeps the job below one tier of HyperNodes"
 
 
 def launch_files(spec: LaunchSpec) -> LaunchFiles:
     """Write ``job.yaml``, the ConfigMap, and ``launch.sh`` for the pods.  Raises BackEndRefused."""
-    files = pods.node_files(spec)
-    manifests = {MANIFEST: manifest_text(volcano_job(spec), head="A Volcano Job: one pod a node, all or none.")}
-    manifests |= pods.files_manifest(spec, pods.pod_files(spec))
-    notes = pods.pod_notes(spec, MANIFEST, _ASSUMED)
-    command = pods.apply_command(spec, MANIFEST)
-    return LaunchFiles({**files, **manifests}, command, frozenset({LAUNCH_SCRIPT}), notes)
+    return pods.job_files(spec, volcano_job(spec), "A Volcano Job: one pod a node, all or none.", _ASSUMED)
 
 
 def volcano_job(spec: LaunchSpec) -> dict[str, Any]:

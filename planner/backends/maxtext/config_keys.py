@@ -14,6 +14,7 @@ from planner.backends.maxtext.decoder_blocks import BLOCKS
 from planner.backends.maxtext.mesh_axes import KEYS, MESH_AXES
 from planner.backends.maxtext.saved_tensors import TENSORS
 from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION, TYPES
+from planner.backends.rules.foreign_names import foreign_names
 
 Check = Callable[[Any], str]
 """What is wrong with a value, empty when nothing is."""
@@ -81,45 +82,20 @@ KEYS_OF_A_PLAN: dict[str, Check] = {
         _whole(1),
     ),
     **dict.fromkeys(
-        [
-            "first_num_dense_layers",
-            "shared_experts",
-            "mtp_num_layers",
-            "q_lora_rank",
-            "kv_lora_rank",
-            "qk_nope_head_dim",
-            "qk_rope_head_dim",
-            "v_head_dim",
-            "n_routing_groups",
-            "topk_routing_group",
-            "trainable_position_size",
-            "sliding_window_size",
-            "local_rope_max_timescale",
-        ],
+        foreign_names("""
+        first_num_dense_layers shared_experts mtp_num_layers q_lora_rank kv_lora_rank qk_nope_head_dim
+        qk_rope_head_dim v_head_dim n_routing_groups topk_routing_group trainable_position_size sliding_window_size
+        local_rope_max_timescale
+        """),
         _whole(0),
     ),
     **dict.fromkeys(
-        [
-            "logits_via_embedding",
-            "normalize_embedding_logits",
-            "use_qk_norm",
-            "attention_bias",
-            "norm_topk_prob",
-            "routed_bias",
-            "fused_qkv",
-            "use_iota_embed",
-            "use_post_attn_norm",
-            "use_post_ffw_norm",
-            "allow_split_physical_axes",
-            "shard_optimizer_over_data",
-            "scan_layers",
-            "optimizer_memory_host_offload",
-            "packing",
-            "context_parallel_load_balance",
-            "use_tokamax_splash",
-            "enable_dropout",
-            "use_qwix_quantization",
-        ],
+        foreign_names("""
+        logits_via_embedding normalize_embedding_logits use_qk_norm attention_bias norm_topk_prob routed_bias
+        fused_qkv use_iota_embed use_post_attn_norm use_post_ffw_norm allow_split_physical_axes
+        shard_optimizer_over_data scan_layers optimizer_memory_host_offload packing context_parallel_load_balance
+        use_tokamax_splash enable_dropout use_qwix_quantization
+        """),
         _switch,
     ),
     **dict.fromkeys(
@@ -151,40 +127,13 @@ KEYS_OF_A_PLAN: dict[str, Check] = {
 """Key -> what it may be.  Every one is in the release's base.yml."""
 
 KEYS_OF_THE_USER = frozenset(
-    [
-        "run_name",
-        "base_output_directory",
-        "steps",
-        "dataset_type",
-        "dataset_path",
-        "dataset_name",
-        "hf_path",
-        "hf_train_files",
-        "grain_train_files",
-        "grain_worker_count",
-        "tokenizer_path",
-        "tokenizer_type",
-        "learning_rate",
-        "warmup_steps_fraction",
-        "lr_schedule_type",
-        "gradient_clipping_threshold",
-        "adam_b1",
-        "adam_b2",
-        "adam_eps",
-        "adam_weight_decay",
-        "enable_checkpointing",
-        "checkpoint_period",
-        "async_checkpointing",
-        "load_parameters_path",
-        "load_full_state_path",
-        "eval_interval",
-        "eval_steps",
-        "log_period",
-        "profiler",
-        "enable_tensorboard",
-        "init_weights_seed",
-        "data_shuffle_seed",
-    ]
+    foreign_names("""
+    run_name base_output_directory steps dataset_type dataset_path dataset_name hf_path hf_train_files
+    grain_train_files grain_worker_count tokenizer_path tokenizer_type learning_rate warmup_steps_fraction
+    lr_schedule_type gradient_clipping_threshold adam_b1 adam_b2 adam_eps adam_weight_decay enable_checkpointing
+    checkpoint_period async_checkpointing load_parameters_path load_full_state_path eval_interval eval_steps
+    log_period profiler enable_tensorboard init_weights_seed data_shuffle_seed
+    """)
 )
 """Data, learning rate, checkpoints and logs: the plan says nothing about them."""
 
@@ -208,13 +157,10 @@ def _findings(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield "F3", f"{key} is missing from {CONFIG_FILE}", key
 
 
-_NEEDED = (
-    "base_config",
-    "decoder_block",
-    "base_num_decoder_layers",
-    "per_device_batch_size",
-    "gradient_accumulation_steps",
-    "num_slices",
-    "mesh_axes",
+_NEEDED = foreign_names(
+    """
+    base_config decoder_block base_num_decoder_layers per_device_batch_size gradient_accumulation_steps num_slices
+    mesh_axes
+    """
 )
 """Without these the file means something else: MaxText would take the values of its own base.yml."""

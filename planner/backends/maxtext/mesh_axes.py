@@ -20,6 +20,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from planner.backends.rules.foreign_names import foreign_names
 from planner.strategy import Strategy
 
 AXES = ("stage", "data", "fsdp", "expert", "context", "tensor")
@@ -33,19 +34,11 @@ KEYS: Mapping[str, str] = {
     "tensor": "tensor",
 }
 """Axis -> its word in ``ici_<word>_parallelism`` and ``dcn_<word>_parallelism``."""
-MESH_AXES = (
-    "diloco",
-    "stage",
-    "data",
-    "fsdp",
-    "fsdp_transpose",
-    "expert",
-    "context",
-    "context_usp_ulysses",
-    "context_autoregressive",
-    "tensor",
-    "tensor_sequence",
-    "autoregressive",
+MESH_AXES = foreign_names(
+    """
+    diloco stage data fsdp fsdp_transpose expert context context_usp_ulysses context_autoregressive tensor
+    tensor_sequence autoregressive
+    """
 )
 """Every axis of the release, in the plan's order; those that no plan uses have size one."""
 

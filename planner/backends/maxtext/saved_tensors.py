@@ -13,19 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from planner.backends.rules.foreign_names import foreign_names
 from planner.strategy import RecomputeModule, RecomputePolicy
 
-PROJECTIONS = (
-    "query_proj",
-    "key_proj",
-    "value_proj",
-    "kv_proj",
-    "qkv_proj",
-    "query_wa_proj",
-    "kv_wa_proj",
-    "mla_q",
-    "mla_kv",
-    "out_proj",
+PROJECTIONS = foreign_names(
+    """
+    query_proj key_proj value_proj kv_proj qkv_proj query_wa_proj kv_wa_proj mla_q mla_kv out_proj
+    """
 )
 MODULE_TENSORS: Mapping[RecomputeModule, tuple[str, ...]] = {
     "attention_core": ("context",),

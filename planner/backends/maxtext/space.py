@@ -21,7 +21,7 @@ from planner.strategy import Strategy
 STRATEGY_RULES: tuple[SpaceRule, ...] = (*AXIS_RULES, *RUN_RULES)
 
 TABLE = RuleTable("maxtext", (*MODEL_RULES, *QUESTION_RULES), STRATEGY_RULES)
-violations, rules = TABLE.violations, TABLE.over_plans
+violations = TABLE.violations
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:

@@ -8,13 +8,14 @@ All numbers are fp32: a CPU has no other collectives, so sizes are told in eleme
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import os
 import sys
+from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+from planner.backends.checking.answers import serve
 
 MOST_DEVICES = 64
 AXES = ("data", "fsdp", "expert", "context", "tensor")
@@ -137,32 +138,23 @@ class Step:
         return jax.jit(jax.grad(loss, argnums=(0, 1)), out_shardings=out).lower(stack, x).compile()
 
 
-def verdict(request: dict[str, Any]) -> dict[str, Any]:
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     """Compile, then read the collectives and the memory of a device."""
-    hlo = import_module("hlo_collectives")
-    try:
-        compiled = Step(request).compiled()
-    except (ValueError, TypeError, AssertionError, RuntimeError) as error:
-        return {"accepted": False, "stage": "compile", "message": " ".join(str(error).split())[:2000]}
-    sizes = [int(request["axes"].get(axis, 1)) for axis in AXES]
-    facts: dict[str, Any] = {"collectives": hlo.collectives(compiled.as_text(), dict(zip(AXES, sizes, strict=True)))}
+    yield "compile"
+    compiled = Step(request).compiled()
+    sizes = {axis: int(request["axes"].get(axis, 1)) for axis in AXES}
+    facts["collectives"] = import_module("hlo_collectives").collectives(compiled.as_text(), sizes)
     memory = compiled.memory_analysis()
-    facts["argument_bytes"], facts["temporary_bytes"] = memory.argument_size_in_bytes, memory.temp_size_in_bytes
+    facts |= {"argument_bytes": memory.argument_size_in_bytes, "temporary_bytes": memory.temp_size_in_bytes}
     facts["shrunk"] = request["shrunk"]
-    return {"accepted": True, "stage": "ok", "message": "", "facts": facts}
 
 
-def main(overlay: str) -> None:
-    """Serve requests until stdin ends."""
-    sys.path.insert(0, overlay)
+def prepare(overlay: Path) -> None:
+    """Devices that are not there; the reader of what was compiled stands beside this script."""
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={MOST_DEVICES}"
     os.environ["JAX_PLATFORMS"] = "cpu"
-    answers = sys.stdout
-    for line in sys.stdin:
-        with contextlib.redirect_stdout(io.StringIO()):
-            answer = verdict(json.loads(line))
-        print(json.dumps(answer), file=answers, flush=True)
+    sys.path.append(str(Path(__file__).parent))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    serve(stages, prepare, said=lambda error: " ".join(str(error).split()))

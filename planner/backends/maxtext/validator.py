@@ -14,20 +14,14 @@ from planner.backends.checking.validator import Request, Validator
 from planner.backends.maxtext.mesh_axes import read_mesh
 from planner.backends.maxtext.read import parse_config
 from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION
+from planner.backends.rules.foreign_names import foreign_names
 
 JAX_PACKAGES = ("jax==0.10.2", "jaxlib==0.10.2", "ml_dtypes==0.6.0", "opt_einsum==3.4.0")
-CONFIG_PACKAGES = (
-    "flax==0.12.12",
-    "optax==0.2.8",
-    "msgpack==1.2.4",
-    "etils==1.15.0",
-    "treescope==0.1.10",
-    "psutil==7.2.2",
-    "omegaconf==2.4.0",
-    "antlr4-python3-runtime==4.9.3",
-    "absl-py==2.5.1",
-    "jinja2==3.1.6",
-    "markupsafe==3.0.4",
+CONFIG_PACKAGES = foreign_names(
+    """
+    flax==0.12.12 optax==0.2.8 msgpack==1.2.4 etils==1.15.0 treescope==0.1.10 psutil==7.2.2 omegaconf==2.4.0
+    antlr4-python3-runtime==4.9.3 absl-py==2.5.1 jinja2==3.1.6 markupsafe==3.0.4
+    """
 )
 
 

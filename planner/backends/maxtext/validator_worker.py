@@ -6,45 +6,17 @@ given.  ``orbax`` and ``pathwaysutils`` are replaced by empty modules, see ``pla
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import io
-import json
-import logging
 import os
-import sys
 import tempfile
-import types
+from collections.abc import Iterator
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import Any
 
+from planner.backends.checking.answers import FeignedModules, NamedAll, serve
+
 EMPTY_MODULES = ("orbax", "pathwaysutils")
-
-
-class _Anything(type):
-    """A class whose every attribute is such a class: enough for annotations at import time."""
-
-    def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Anything(name, (), {})
-
-
-class _EmptyModules(MetaPathFinder, Loader):
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        empty = fullname.partition(".")[0] in EMPTY_MODULES
-        return ModuleSpec(fullname, self, is_package=True) if empty else None
-
-    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        module = types.ModuleType(spec.name)
-        module.__path__ = []
-        module.__getattr__ = _Anything.__getattr__.__get__(_Anything("module", (), {}))  # type: ignore[method-assign]
-        return module
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        pass
 
 
 def _read_once(pyconfig: Any) -> None:
@@ -62,26 +34,24 @@ def _read_once(pyconfig: Any) -> None:
     pyconfig._load_config = remembered
 
 
-def verdict(config: str, devices: int) -> dict[str, Any]:
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     """Parse with every check of the release, then hold the degrees against slices and devices of a slice."""
     pyconfig, max_utils = import_module("maxtext.configs.pyconfig"), import_module("maxtext.utils.max_utils")
     if pyconfig._load_config.__name__ != "remembered":
         _read_once(pyconfig)
-    stage = "config"
+    devices = request["devices"]
     asked = ["skip_jax_distributed_system=true", "internal_compile=true", f"internal_compile_num_devices={devices}"]
     asked += ["run_name=check", "base_output_directory=/tmp/check", "log_config=false"]
     with tempfile.NamedTemporaryFile("w", suffix=".yml", encoding="utf-8") as file:
-        file.write(config)
+        file.write(request["config"])
         file.flush()
-        try:
-            parsed = pyconfig._initialize_pydantic(["", file.name, *asked])
-            stage = "mesh"
-            slices = parsed.num_slices
-            ici = max_utils.fill_unspecified_mesh_axes(list(parsed.ici_parallelism), devices // slices, "ICI")
-            dcn = max_utils.fill_unspecified_mesh_axes(list(parsed.dcn_parallelism), slices, "DCN")
-        except (ValueError, AssertionError, TypeError, KeyError, NotImplementedError) as error:
-            return {"accepted": False, "stage": stage, "message": " ".join(str(error).split())[:2000]}
-    facts = {
+        yield "config"
+        parsed = pyconfig._initialize_pydantic(["", file.name, *asked])
+    yield "mesh"
+    slices = parsed.num_slices
+    ici = max_utils.fill_unspecified_mesh_axes(list(parsed.ici_parallelism), devices // slices, "ICI")
+    dcn = max_utils.fill_unspecified_mesh_axes(list(parsed.dcn_parallelism), slices, "DCN")
+    facts |= {
         "mesh": {
             axis: [inside, across]
             for axis, inside, across in zip(parsed.mesh_axes, ici, dcn, strict=True)
@@ -95,25 +65,15 @@ def verdict(config: str, devices: int) -> dict[str, Any]:
         "offloaded_tensors": len(getattr(parsed, "tensors_to_offload", None) or []),
         "empty_modules": list(EMPTY_MODULES),
     }
-    return {"accepted": True, "stage": "ok", "message": "", "facts": facts}
 
 
-def main(overlay: str) -> None:
-    """Serve requests until stdin ends."""
-    sys.path.insert(0, overlay)
-    sys.meta_path.insert(0, _EmptyModules())
-    # A user's own flags and M_* overrides must not decide what a file means.
+def prepare(overlay: Path) -> None:
+    """A user's own flags and M_* overrides must not decide what a file means."""
     for name in [name for name in os.environ if name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS") or name.startswith("M_")]:
         del os.environ[name]
     os.environ["JAX_PLATFORMS"] = "cpu"
-    logging.disable(logging.CRITICAL)
-    answers = sys.stdout
-    for line in sys.stdin:
-        request = json.loads(line)
-        with contextlib.redirect_stdout(io.StringIO()):
-            answer = verdict(request["config"], request["devices"])
-        print(json.dumps(answer), file=answers, flush=True)
+    FeignedModules(*EMPTY_MODULES, kind=NamedAll)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    serve(stages, prepare, said=lambda error: " ".join(str(error).split()))

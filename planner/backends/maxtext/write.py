@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import BackEndFiles, assemble
-from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.assemble import assemble
+from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.maxtext.config import config, config_text
 from planner.backends.maxtext.decoder_blocks import ROUTED_SCALING, decoder_block
-from planner.backends.maxtext.environment import environment
-from planner.backends.maxtext.hardware import is_tpu
+from planner.backends.maxtext.hardware import environment, is_tpu
 from planner.backends.maxtext.space import violations
-from planner.backends.maxtext.train_script import train_script
-from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION, TRAIN_SCRIPT
+from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION, TRAIN_MODULE, TRAIN_SCRIPT
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.plan import Plan
+
+_HEADER = """#!/usr/bin/env bash
+# Runs once on each node and drives all its devices; launch.sh starts it.
+#
+#   TRAIN_ARGS   key=value words for MaxText, for example "steps=1000 run_name=first base_output_directory=gs://bucket"
+#   PYTHON       the interpreter with MaxText installed (default: python)
+"""
+_COORDINATOR = """
+# Process 0 coordinates; the launcher's own port stays free.
+export JAX_COORDINATOR_IP="${MASTER_ADDR:-127.0.0.1}"
+export JAX_COORDINATOR_PORT="$((${MASTER_PORT:-29500} + 1))"
+export NNODES="${WORLD_SIZE:-1}"
+export NODE_RANK="${RANK:-0}"
+"""
 
 
 def emit(plan: Plan, launcher: LauncherName, version: str = MAXTEXT_VERSION) -> Emission:
@@ -65,3 +77,17 @@ def _assumptions(plan: Plan) -> tuple[str, ...]:
     if tpu and s.world_size > plan.problem.cluster.pools[0].devices_per_node:
         lines.append("The TPU runtime finds its hosts by itself (GKE or a queued resource); MASTER_ADDR is not used.")
     return tuple(lines)
+
+
+def train_script(*, tpu: bool) -> str:
+    """The text of ``train.sh``, which runs on every node: MaxText's trainer, told where process 0 is.
+
+    MaxText reads JAX_COORDINATOR_IP, JAX_COORDINATOR_PORT, NNODES and NODE_RANK on GPUs (maxtext 0.2.5
+    utils/max_utils.py:308-345); on TPU the runtime knows its hosts.
+    """
+    return f"""{_HEADER}set -euo pipefail
+here=$(cd -- "$(dirname -- "${{BASH_SOURCE[0]}}")" && pwd)
+{"" if tpu else _COORDINATOR}
+read -r -a words <<< "${{TRAIN_ARGS:-}}"
+exec "${{PYTHON:-python}}" -u -m {TRAIN_MODULE} "$here/{CONFIG_FILE}" ${{words[@]+"${{words[@]}}"}} "$@"
+"""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from planner.backends.emission.layout import Layout, chunks_in_model_order, layout_of
 from planner.backends.megatron.arguments import Section, Words
 from planner.backends.megatron.environment import is_blackwell_or_later
@@ -14,6 +16,27 @@ from planner.strategy import Strategy
 
 FSDP_STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
 CP_KINDS = {"ring": "p2p", "all_to_all": "a2a"}
+SIZES = {
+    "tp": "--tensor-model-parallel-size",
+    "pp": "--pipeline-model-parallel-size",
+    "cp": "--context-parallel-size",
+    "ep": "--expert-model-parallel-size",
+    "etp": "--expert-tensor-parallel-size",
+}
+"""Degrees and their flags, the same in both dialects."""
+SWITCHES = {
+    "sp": "--sequence-parallel",
+    "overlap_grad_reduce": "--overlap-grad-reduce",
+    "overlap_param_gather": "--overlap-param-gather",
+}
+"""Switches of the strategy and their flags, the same in both dialects."""
+OWN_SWITCHES = {
+    "overlap_tp": "--tp-comm-overlap",
+    "overlap_ep": "--overlap-moe-expert-parallel-comm",
+    "optimizer_offload": "--optimizer-cpu-offload",
+}
+"""Those that MindSpeed spells otherwise."""
+GROUP_SIZE = "--microbatch-group-size-per-virtual-pipeline-stage"
 MEMORY_TITLE = "Recompute and offload"
 
 
@@ -43,30 +66,28 @@ def parallel_flags(strategy: Strategy, layout: Layout) -> dict[str, Words]:
         flags["--pipeline-model-parallel-layout"] = (layout_string(chunks),)
     elif strategy.vpp > 1:
         flags["--num-virtual-stages-per-pipeline-rank"] = (str(strategy.vpp),)
-    if strategy.vpp > 1:
-        group = strategy.microbatch_group_size or strategy.pp
-        flags["--microbatch-group-size-per-virtual-pipeline-stage"] = (str(group),)
-    if strategy.axis_order == "tp-cp-ep-pp-dp":
-        flags["--use-tp-pp-dp-mapping"] = ()
-    if strategy.overlap_tp:
-        flags["--tp-comm-overlap"] = ()
-    if strategy.overlap_ep:
-        flags["--overlap-moe-expert-parallel-comm"] = ()
-    return flags
+    return flags | order_flags(strategy, OWN_SWITCHES)
 
 
 def degree_flags(strategy: Strategy) -> dict[str, Words]:
     """Sizes of the model axes, sequence parallelism with them."""
-    flags: dict[str, Words] = {
-        "--tensor-model-parallel-size": (str(strategy.tp),),
-        "--pipeline-model-parallel-size": (str(strategy.pp),),
-        "--context-parallel-size": (str(strategy.cp),),
-        "--expert-model-parallel-size": (str(strategy.ep),),
-        "--expert-tensor-parallel-size": (str(strategy.etp),),
-    }
-    if strategy.sp:
-        flags["--sequence-parallel"] = ()
-    return flags
+    sizes: dict[str, Words] = {flag: (str(getattr(strategy, name)),) for name, flag in SIZES.items()}
+    return sizes | switch_flags(strategy, SWITCHES, "sp")
+
+
+def order_flags(strategy: Strategy, switches: Mapping[str, str]) -> dict[str, Words]:
+    """Micro-batch groups, the order of ranks, and what ``switches`` overlaps inside the model axes."""
+    flags: dict[str, Words] = {}
+    if strategy.schedule == "interleaved" and strategy.vpp > 1:
+        flags[GROUP_SIZE] = (str(strategy.microbatch_group_size or strategy.pp),)
+    if strategy.axis_order == "tp-cp-ep-pp-dp":
+        flags["--use-tp-pp-dp-mapping"] = ()
+    return flags | switch_flags(strategy, switches, "overlap_tp", "overlap_ep")
+
+
+def switch_flags(strategy: Strategy, switches: Mapping[str, str], *names: str) -> dict[str, Words]:
+    """The flags of those of the named switches that are on."""
+    return {switches[name]: () for name in names if getattr(strategy, name)}
 
 
 def batch_flags(strategy: Strategy, workload: Workload) -> dict[str, Words]:
@@ -105,7 +126,7 @@ def data_parallel_flags(strategy: Strategy) -> dict[str, Words]:
             "--no-gradient-accumulation-fusion": (),
             "--ckpt-format": ("fsdp_dtensor",),
         }
-    return flags | overlap_flags(strategy)
+    return flags | switch_flags(strategy, SWITCHES, "overlap_grad_reduce", "overlap_param_gather")
 
 
 def distributed_optimizer_flags(strategy: Strategy) -> dict[str, Words]:
@@ -115,16 +136,6 @@ def distributed_optimizer_flags(strategy: Strategy) -> dict[str, Words]:
         flags["--use-distributed-optimizer"] = ()
         if strategy.dp_replicate > 1:
             flags["--num-distributed-optimizer-instances"] = (str(strategy.dp_replicate),)
-    return flags
-
-
-def overlap_flags(strategy: Strategy) -> dict[str, Words]:
-    """Which collectives of data parallelism hide behind compute."""
-    flags: dict[str, Words] = {}
-    if strategy.overlap_grad_reduce:
-        flags["--overlap-grad-reduce"] = ()
-    if strategy.overlap_param_gather:
-        flags["--overlap-param-gather"] = ()
     return flags
 
 

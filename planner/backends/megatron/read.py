@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from planner.backends.emission.layout import Layout, StageLayout
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.megatron.arguments import ARGUMENTS_FILE, ArgumentReader, parse_arguments
-from planner.backends.megatron.flags import CP_KINDS, FSDP_STRATEGIES
+from planner.backends.megatron.flags import CP_KINDS, FSDP_STRATEGIES, GROUP_SIZE, OWN_SWITCHES, SIZES, SWITCHES
 from planner.backends.megatron.layout import even_chunks, parse_layout
 from planner.backends.megatron.recompute import MODULES_BY_FLAG
 from planner.errors import DocumentInvalid
@@ -27,7 +27,7 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     reader, world_size = open_files(files, ARGUMENTS_FILE)
     chunks = _chunks(reader)
     strategy = _strategy(reader, world_size, chunks_a_rank(reader, chunks))
-    return strategy, _layout(reader, strategy, chunks)
+    return strategy, layout_of_flags(reader, strategy, chunks)
 
 
 def _chunks(reader: ArgumentReader) -> tuple[ChunkPlan, ...]:
@@ -115,20 +115,18 @@ def cp_kind(reader: ArgumentReader, flag: str, words: Mapping[str, str]) -> CpKi
     raise DocumentInvalid(f"{word!r} is not a context parallelism that plans use", where=reader.at(flag))
 
 
-def strategy_of_degrees(reader: ArgumentReader, cp_flag: str, cp_words: Mapping[str, str]) -> Strategy:
-    """What both releases say with the same flags: the model axes, their order, and the overlap of data parallelism."""
-    tp = reader.integer("--tensor-model-parallel-size", 1)
+def strategy_of_degrees(
+    reader: ArgumentReader, cp_flag: str, cp_words: Mapping[str, str], own_switches: Mapping[str, str]
+) -> Strategy:
+    """What both releases say with the same flags, the model axes and their order, and every switch of the strategy."""
+    tp = reader.integer(SIZES["tp"], 1)
+    sizes: dict[str, Any] = {name: reader.integer(flag, tp if name == "etp" else 1) for name, flag in SIZES.items()}
+    said: dict[str, Any] = {name: reader.flag(flag) for name, flag in {**SWITCHES, **own_switches}.items()}
     return Strategy(
-        tp=tp,
-        sp=reader.flag("--sequence-parallel") and tp > 1,
-        cp=reader.integer("--context-parallel-size", 1),
+        **sizes,
+        **said | {"sp": said["sp"] and tp > 1},
         cp_kind=cp_kind(reader, cp_flag, cp_words),
-        ep=reader.integer("--expert-model-parallel-size", 1),
-        etp=reader.integer("--expert-tensor-parallel-size", tp),
-        pp=reader.integer("--pipeline-model-parallel-size", 1),
         micro_batch_size=reader.integer("--micro-batch-size"),
-        overlap_grad_reduce=reader.flag("--overlap-grad-reduce"),
-        overlap_param_gather=reader.flag("--overlap-param-gather"),
         axis_order="tp-cp-ep-pp-dp" if reader.flag("--use-tp-pp-dp-mapping") else "tp-cp-ep-dp-pp",
     )
 
@@ -150,7 +148,7 @@ def _strategy(reader: ArgumentReader, world_size: int, vpp: int) -> Strategy:
     unknown = sorted(set(reader.words("--recompute-modules")) - set(MODULES_BY_FLAG))
     if unknown:
         raise DocumentInvalid(f"plans do not use the modules {unknown}", where=reader.at("--recompute-modules"))
-    degrees = strategy_of_degrees(reader, "--cp-comm-type", CP_KINDS)
+    degrees = strategy_of_degrees(reader, "--cp-comm-type", CP_KINDS, OWN_SWITCHES)
     return replace(
         degrees,
         vpp=vpp,
@@ -158,19 +156,12 @@ def _strategy(reader: ArgumentReader, world_size: int, vpp: int) -> Strategy:
         dp_shard=dp // replicate,
         num_microbatches=num_microbatches,
         schedule="interleaved" if vpp > 1 else "1f1b",
-        microbatch_group_size=_group_size(reader, degrees.pp) if vpp > 1 else 0,
+        microbatch_group_size=reader.integer(GROUP_SIZE, degrees.pp) if vpp > 1 else 0,
         zero_stage=zero_stage(reader, fsdp="--use-megatron-fsdp", default="optim_grads_params"),
         recompute=recompute,
         recompute_modules=tuple(MODULES_BY_FLAG[word] for word in reader.words("--recompute-modules")),
-        optimizer_offload=reader.flag("--optimizer-cpu-offload"),
         activation_offload=_offloads(reader),
-        overlap_tp=reader.flag("--tp-comm-overlap"),
-        overlap_ep=reader.flag("--overlap-moe-expert-parallel-comm"),
     )
-
-
-def _group_size(reader: ArgumentReader, pp: int) -> int:
-    return reader.integer("--microbatch-group-size-per-virtual-pipeline-stage", pp)
 
 
 def _offloads(reader: ArgumentReader) -> bool:
@@ -178,7 +169,8 @@ def _offloads(reader: ArgumentReader) -> bool:
     return reader.flag("--fine-grained-activation-offloading") or whole > 0
 
 
-def _layout(reader: ArgumentReader, strategy: Strategy, chunks: tuple[ChunkPlan, ...]) -> Layout:
+def layout_of_flags(reader: ArgumentReader, strategy: Strategy, chunks: tuple[ChunkPlan, ...]) -> Layout:
+    """The stages; ``--cpu-offloading-num-layers`` takes some layers of one, every other offload all of them."""
     whole = reader.integer("--cpu-offloading-num-layers", 0)
     stages = []
     for stage in range(strategy.pp):

@@ -23,8 +23,6 @@ from planner.errors import BackEndRefused
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
 
-_REQUIRES = ("torch",)
-_INSTALL = "pip install 'meshwright[torch]'"
 _EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu"), "learning_rate": ("1e-4", "1e-2")}
 _WITHOUT_CONTEXT_PARALLELISM = "Megatron's attention without Transformer Engine has no context parallelism"
 """megatron-core 0.19.2 core/transformer/dot_product_attention.py:57."""
@@ -113,8 +111,8 @@ def _replaced(said: list[dict[str, Any]]) -> str:
 
 RUNNER = Runner(
     losses=losses,
-    requires=_REQUIRES,
-    install=_INSTALL,
+    requires=("torch",),
+    install="pip install 'meshwright[torch]'",
     edits=_EDITS,
     without_context_parallelism=_WITHOUT_CONTEXT_PARALLELISM,
 )

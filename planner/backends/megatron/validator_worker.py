@@ -20,22 +20,20 @@ import functools
 import importlib
 import importlib.util
 import inspect
-import io
-import json
-import logging
 import os
 import sys
 import traceback
 import types
 import typing
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from unittest.mock import MagicMock
 
+from planner.backends.checking.answers import FeignedModules, feigned_ranks, serve
+
 TE_VERSION = "2.14.0"
-_MESSAGE_CHARACTERS = 600
 _NEED_TRITON = ("megatron.core.transformer.moe.ops.paged_stash", "megatron.core.transformer.moe.paged_stash")
 """Modules that import triton unconditionally: the first in 0.19, the second in 0.18 (later it needs none)."""
 _ROPE = "fused_apply_rotary_pos_emb fused_apply_rotary_pos_emb_thd"
@@ -62,15 +60,7 @@ def feign_packages(folder: Path) -> None:
     there = [name for name in _NEED_TRITON if (folder / f"{name.replace('.', '/')}.py").is_file()]
     if there and importlib.util.find_spec("triton") is None:
         # Not triton itself: torch's compiler would believe in it.
-        stash = types.ModuleType(there[0])
-
-        def attribute(name: str) -> Any:
-            if name.startswith("__"):
-                raise AttributeError(name)
-            return MagicMock()
-
-        stash.__getattr__ = attribute  # type: ignore[method-assign]
-        sys.modules[stash.__name__] = stash
+        FeignedModules(there[0])
     torch.cuda.get_device_capability = lambda *_a, **_k: (Device.major, 0)
     torch.cuda.get_device_properties = lambda *_a, **_k: types.SimpleNamespace(  # type: ignore[assignment]
         major=Device.major, minor=0, name="feigned", total_memory=80 << 30, multi_processor_count=132
@@ -121,33 +111,26 @@ def spare_time() -> None:
     mpu.create_group = create_own_group
 
 
-def verdict(request: dict[str, Any], noise: io.StringIO) -> dict[str, Any]:
-    """Run every stage until one refuses."""
-    facts: dict[str, Any] = {}
-    stage = "parse"
-    try:
-        for begun in stages(request, facts):
-            stage = begun
-    except SystemExit:
-        # argparse has printed its usage; its own words are behind the last "error:".
-        message = " ".join(noise.getvalue().rpartition("error: ")[2].split()) or "the argument parser refused"
-    except Exception as error:  # every kind of refusal: Megatron asserts, raises and trips over its own None
-        message = words(error)
-    else:
-        return {"accepted": True, "stage": "ok", "message": "", "facts": facts}
-    return {"accepted": False, "stage": stage, "message": message[:_MESSAGE_CHARACTERS], "facts": facts}
-
-
-def words(error: Exception) -> str:
+def said(error: Exception) -> str:
     """Megatron's own words and the line that says them; of an assert without a message, the assert."""
     frames = traceback.extract_tb(error.__traceback__)
     frame = next((each for each in reversed(frames) if "/megatron/" in each.filename), frames[-1])
-    said = " ".join(str(error).split()) or frame.line or ""
-    return f"{type(error).__name__}: {said} ({Path(frame.filename).name}:{frame.lineno})"
+    message = " ".join(str(error).split()) or frame.line or ""
+    return f"{type(error).__name__}: {message} ({Path(frame.filename).name}:{frame.lineno})"
 
 
 def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
-    """Run the stages, each named before it begins; raises what the refusing one raises."""
+    """All stages, in the environment of the request."""
+    Device.major = request["compute_capability_major"]
+    environment = {"WORLD_SIZE": str(request["world_size"]), "RANK": "0", **request["environment"]}
+    words = ["pretrain_gpt.py", *request["arguments"]]
+    with mock.patch.dict(os.environ, environment), mock.patch.object(sys, "argv", words):
+        if "CUDA_DEVICE_MAX_CONNECTIONS" not in environment:
+            os.environ.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
+        yield from _stages(request, facts)
+
+
+def _stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     from megatron.core.num_microbatches_calculator import ConstantNumMicroBatchesCalculator
     from megatron.training.arguments import core_transformer_config_from_args, parse_args, validate_args
 
@@ -214,8 +197,6 @@ def optimizer(args: Any) -> None:
 def groups(args: Any, rank: int) -> Iterator[Any]:
     """All process groups of a feigned world as one rank sees them; the options are those of training/initialize.py."""
     import megatron.core.parallel_state as mpu
-    import torch.distributed as dist
-    from torch.testing._internal.distributed.fake_pg import FakeStore
 
     wanted = {
         "context_parallel_size": args.context_parallel_size,
@@ -230,18 +211,17 @@ def groups(args: Any, rank: int) -> Iterator[Any]:
         "create_gloo_process_groups": False,
     }
     known = inspect.signature(mpu.initialize_model_parallel).parameters
-    dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=args.world_size)
-    try:
-        mpu.initialize_model_parallel(
-            args.tensor_model_parallel_size,
-            args.pipeline_model_parallel_size,
-            args.virtual_pipeline_model_parallel_size,
-            **{name: value for name, value in wanted.items() if name in known},
-        )
-        yield mpu
-    finally:
-        mpu.destroy_model_parallel()
-        dist.destroy_process_group()
+    with feigned_ranks(args.world_size, rank):
+        try:
+            mpu.initialize_model_parallel(
+                args.tensor_model_parallel_size,
+                args.pipeline_model_parallel_size,
+                args.virtual_pipeline_model_parallel_size,
+                **{name: value for name, value in wanted.items() if name in known},
+            )
+            yield mpu
+        finally:
+            mpu.destroy_model_parallel()
 
 
 def layers(args: Any, config: Any) -> list[int]:
@@ -367,33 +347,15 @@ def parameters(args: Any, config: Any, rank: int) -> list[int]:
         return [sum(weight.numel() for weight in model.parameters()) for model in models]
 
 
-def main() -> None:
-    """Serve requests until stdin ends."""
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-    answers, folder = sys.stdout, Path(sys.argv[1])
-    sys.stdout = io.StringIO()
-    sys.path.insert(0, str(folder))
+def prepare(folder: Path) -> None:
+    """Everything that is feigned."""
     if importlib.util.find_spec("megatron.training") is None:
         raise SystemExit(f"{folder.name} has no megatron.training: it is part of megatron-core from 0.17 on")
     feign_packages(folder)
     feign_transformer_engine()
     feign_construction()
     spare_time()
-    clean = dict(os.environ)
-    for line in sys.stdin:
-        request = json.loads(line)
-        Device.major = request["compute_capability_major"]
-        os.environ.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
-        os.environ.update({"WORLD_SIZE": str(request["world_size"]), "RANK": "0", **request["environment"]})
-        sys.argv = ["pretrain_gpt.py", *request["arguments"]]
-        noise = io.StringIO()
-        with contextlib.redirect_stdout(noise), contextlib.redirect_stderr(noise):
-            answer = verdict(request, noise)
-        os.environ.clear()
-        os.environ.update(clean)
-        print(json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    serve(stages, prepare, said)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import BackEndFiles, assemble
-from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.assemble import assemble
+from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, write_arguments
 from planner.backends.megatron.environment import environment

@@ -12,18 +12,15 @@ proved: Hydra's reading of the file, model build, anything at run time, that Tra
 from __future__ import annotations
 
 import dataclasses
-import importlib.abc
-import importlib.machinery
-import json
-import logging
 import os
-import sys
-import types
 import typing
-import warnings
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
+
+from planner.backends.checking.answers import FeignedModules, serve
 
 STUBS = (
     "hydra",
@@ -35,40 +32,6 @@ STUBS = (
     "megatron.core.transformer.moe.ops.paged_stash",
 )
 """Imported unconditionally somewhere below ``megatron.bridge.training.config``; none of their code decides a check."""
-
-
-class Nothing(types.ModuleType):
-    """A module that has every name: classes for capital letters, mocks for others."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.__path__: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "__version__":
-            return "99.0"
-        if name.startswith("__"):
-            raise AttributeError(name)
-        made: Any = type(name, (), {}) if name[:1].isupper() else mock.MagicMock(name=name)
-        setattr(self, name, made)
-        return made
-
-
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the stubs."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """A spec for a stub or anything inside one."""
-        if any(name == stub or name.startswith(f"{stub}.") for stub in STUBS):
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        """An empty module with every name."""
-        return Nothing(spec.name)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing to run."""
 
 
 def container(request: dict[str, Any]) -> Any:
@@ -120,23 +83,18 @@ def apply(config: Any, overrides: dict[str, Any]) -> None:
         setattr(target, name, value)
 
 
-def verdict(request: dict[str, Any]) -> dict[str, Any]:
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     """Fields, then Bridge's own validation."""
-    stage = "fields"
     environment = {name: str(value) for name, value in request["environment"].items()}
     environment |= {"WORLD_SIZE": str(request["world_size"]), "RANK": "0", "LOCAL_RANK": "0"}
     with mock.patch.dict(os.environ, environment):
-        try:
-            config = container(request)
-            apply(config, request["overrides"])
-            stage = "validate"
-            config.validate()
-        except Exception as error:
-            lines = str(error).strip().splitlines() or [""]
-            message = f"{type(error).__name__}: {' '.join(lines)[:600]}"
-            return {"accepted": False, "stage": stage, "message": message}
+        yield "fields"
+        config = container(request)
+        apply(config, request["overrides"])
+        yield "validate"
+        config.validate()
     model = config.model
-    facts = {
+    facts |= {
         "data_parallel_size": config.data_parallel_size,
         "tp": model.tensor_model_parallel_size,
         "pp": model.pipeline_model_parallel_size,
@@ -144,10 +102,9 @@ def verdict(request: dict[str, Any]) -> dict[str, Any]:
         "zero": config.ddp.data_parallel_sharding_strategy if config.ddp.use_megatron_fsdp else None,
         "distributed_optimizer": config.ddp.use_distributed_optimizer,
     }
-    return {"accepted": True, "stage": "ok", "message": "", "facts": facts}
 
 
-def pretend_devices() -> None:
+def pretend_devices(overlay: Path) -> None:
     """A Hopper with Transformer Engine."""
     import torch
 
@@ -161,22 +118,8 @@ def pretend_devices() -> None:
 
     if not hasattr(typing, "override"):  # Python 3.11
         vars(typing)["override"] = typing_extensions.override
-    sys.meta_path.insert(0, Finder())
-
-
-def main() -> None:
-    """Serve requests until stdin ends."""
-    # In place of this folder, whose files are named like packages.
-    sys.path[0] = sys.argv[1]
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    pretend_devices()
-    for line in sys.stdin:
-        answers.write(json.dumps(verdict(json.loads(line)), default=str) + "\n")
-        answers.flush()
+    FeignedModules(*STUBS)
 
 
 if __name__ == "__main__":
-    main()
+    serve(stages, pretend_devices)

@@ -16,11 +16,13 @@ from planner.backends.emission.layout import Layout, chunks_in_model_order, layo
 from planner.backends.megatron.arguments import Section, Words
 from planner.backends.megatron.flags import (
     FSDP_STRATEGIES,
+    SWITCHES,
     batch_flags,
     degree_flags,
     distributed_optimizer_flags,
     full_recompute_flags,
-    overlap_flags,
+    order_flags,
+    switch_flags,
 )
 from planner.backends.megatron.layout import is_even, layout_string
 from planner.backends.megatron.model_flags import model_flags, moe_flags
@@ -33,6 +35,13 @@ from planner.strategy import Strategy
 
 CP_ALGORITHMS = {"ring": "megatron_cp_algo", "all_to_all": "ulysses_cp_algo"}
 DUALPIPEV = "dualpipev"
+OWN_SWITCHES = {
+    "overlap_tp": "--use-ascend-mc2",
+    "overlap_ep": "--moe-fb-overlap",
+    "optimizer_offload": "--swap-optimizer",
+    "activation_offload": "--swap-attention",
+}
+"""Switches of the strategy that Megatron-LM spells otherwise, and their flags."""
 
 
 def sections(plan: Plan) -> tuple[Section, ...]:
@@ -63,16 +72,7 @@ def parallel_flags(strategy: Strategy, layout: Layout) -> dict[str, Words]:
     elif strategy.vpp > 1:
         # Not --num-virtual-stages-per-pipeline-rank: several MindSpeed features look at this flag only.
         flags["--num-layers-per-virtual-pipeline-stage"] = (str(chunks[0].num_layers),)
-    if strategy.schedule == "interleaved" and strategy.vpp > 1:
-        group = strategy.microbatch_group_size or strategy.pp
-        flags["--microbatch-group-size-per-virtual-pipeline-stage"] = (str(group),)
-    if strategy.axis_order == "tp-cp-ep-pp-dp":
-        flags["--use-tp-pp-dp-mapping"] = ()
-    if strategy.overlap_tp:
-        flags["--use-ascend-mc2"] = ()
-    if strategy.overlap_ep:
-        flags["--moe-fb-overlap"] = ()
-    return flags
+    return flags | order_flags(strategy, OWN_SWITCHES)
 
 
 def precision_flags(workload: Workload) -> dict[str, Words]:
@@ -93,7 +93,7 @@ def data_parallel_flags(strategy: Strategy) -> dict[str, Words]:
             "--data-parallel-sharding-strategy": (FSDP_STRATEGIES[strategy.zero_stage],),
             "--no-gradient-accumulation-fusion": (),
         }
-    return flags | overlap_flags(strategy)
+    return flags | switch_flags(strategy, SWITCHES, "overlap_grad_reduce", "overlap_param_gather")
 
 
 def memory_flags(plan: Plan) -> dict[str, Words]:
@@ -107,11 +107,7 @@ def memory_flags(plan: Plan) -> dict[str, Words]:
         if names:
             flags |= {"--recompute-granularity": ("selective",), "--recompute-modules": names}
         flags |= dict.fromkeys(module_switches(model, strategy.recompute_modules), ())
-    if strategy.optimizer_offload:
-        flags["--swap-optimizer"] = ()
-    if strategy.activation_offload:
-        flags["--swap-attention"] = ()
-    return flags
+    return flags | switch_flags(strategy, OWN_SWITCHES, "optimizer_offload", "activation_offload")
 
 
 def kernel_flags(model: ModelSpec) -> dict[str, Words]:

@@ -8,25 +8,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.backends.emission.layout import Layout, StageLayout
+from planner.backends.emission.layout import Layout
 from planner.backends.megatron.arguments import ArgumentReader
+from planner.backends.megatron.flags import GROUP_SIZE
 from planner.backends.megatron.layout import even_chunks
 from planner.backends.megatron.read import (
     LAYOUT,
     chunks_a_rank,
     chunks_of_layout,
     data_parallel,
+    layout_of_flags,
     open_files,
     optimizer_instances,
-    stage_recompute,
     strategy_of_degrees,
     zero_stage,
 )
-from planner.backends.mindspeed.flags import CP_ALGORITHMS, DUALPIPEV
+from planner.backends.mindspeed.flags import CP_ALGORITHMS, DUALPIPEV, OWN_SWITCHES
 from planner.backends.mindspeed.recompute import MODULES_BY_NAME, MODULES_BY_SWITCH, in_order
 from planner.backends.mindspeed.write import ARGUMENTS_FILE
 from planner.errors import DocumentInvalid
-from planner.plan import ChunkPlan, StageOffload
+from planner.plan import ChunkPlan
 from planner.strategy import RecomputeModule, RecomputePolicy, ScheduleName, Strategy
 
 
@@ -35,7 +36,7 @@ def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:
     reader, world_size = open_files(files, ARGUMENTS_FILE)
     chunks = _chunks(reader)
     strategy = _strategy(reader, world_size, chunks_a_rank(reader, chunks))
-    return strategy, _layout(reader, strategy, chunks)
+    return strategy, layout_of_flags(reader, strategy, chunks)
 
 
 def _chunks(reader: ArgumentReader) -> tuple[ChunkPlan, ...]:
@@ -90,8 +91,8 @@ def _strategy(reader: ArgumentReader, world_size: int, vpp: int) -> Strategy:
         schedule = "dualpipev"
     elif vpp > 1:
         schedule = "interleaved"
-        group = reader.integer("--microbatch-group-size-per-virtual-pipeline-stage", pp)
-    degrees = strategy_of_degrees(reader, "--context-parallel-algo", CP_ALGORITHMS)
+        group = reader.integer(GROUP_SIZE, pp)
+    degrees = strategy_of_degrees(reader, "--context-parallel-algo", CP_ALGORITHMS, OWN_SWITCHES)
     return replace(
         degrees,
         vpp=vpp,
@@ -103,18 +104,4 @@ def _strategy(reader: ArgumentReader, world_size: int, vpp: int) -> Strategy:
         zero_stage=zero_stage(reader, fsdp="--use-custom-fsdp", default="no_shard"),
         recompute=policy,
         recompute_modules=modules,
-        optimizer_offload=reader.flag("--swap-optimizer"),
-        activation_offload=reader.flag("--swap-attention"),
-        overlap_tp=reader.flag("--use-ascend-mc2"),
-        overlap_ep=reader.flag("--moe-fb-overlap"),
     )
-
-
-def _layout(reader: ArgumentReader, strategy: Strategy, chunks: tuple[ChunkPlan, ...]) -> Layout:
-    stages = []
-    for stage in range(strategy.pp):
-        own = tuple(chunk for chunk in chunks if strategy.chunk_stage(chunk.chunk) == stage)
-        layers = sum(chunk.num_layers for chunk in own) if strategy.activation_offload else 0
-        offload = StageOffload(optimizer=strategy.optimizer_offload, activation_layers=layers)
-        stages.append(StageLayout(stage, own, stage_recompute(reader, strategy, own), offload))
-    return tuple(stages)

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
-import json
-import logging
 import re
-import sys
-import warnings
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+from planner.backends.checking.answers import Refused, feigned_ranks, serve
 
 
 def _fields(flags: str, **renamed: str) -> dict[str, str]:
@@ -73,10 +72,6 @@ FUSED = """
 fused_permute fused_permute_with_probs fused_sort_chunks_by_index fused_sort_chunks_by_index_with_probs fused_unpermute
 """
 _LIST = re.compile(r"[\[\]()\d*+,]+")
-
-
-class Refused(Exception):
-    """Something that the release's own code does not check in one place."""
 
 
 def parsed(words: list[str]) -> dict[str, list[str]]:
@@ -332,69 +327,48 @@ def batches(given: dict[str, list[str]], dp: int) -> int:
     return samples // each
 
 
-def verdict(request: dict[str, Any]) -> dict[str, Any]:
-    """Every stage until one refuses."""
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
+    """Every stage."""
     import megatron.core.parallel_state as mpu
-    import torch.distributed as dist
-    from torch.testing._internal.distributed.fake_pg import FakeStore
 
-    stage, facts = "flags", dict[str, Any]()
-    try:
-        given = parsed(request["arguments"])
-        check_flags(given, request["flags"])
-        stage = "values"
-        config_values(given)
-        stage = "config"
-        config = configs(given)
-        stage = "optimizer"
-        optimizer_configs(given)
-        stage = "groups"
-        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=request["world_size"])
-        facts = {"vpp": virtual_stages(given), **{fact: getattr(config, name) for fact, name in TOLD.items()}}
-        facts |= groups(given, config, mpu)
-        stage = "values"
-        facts["num_microbatches"] = batches(given, facts["dp"])
-        stage = "build"
-        facts["layers_per_chunk"] = chunk_counts(given, config, mpu)
-        stage = "schedule"
-        if config.virtual_pipeline_model_parallel_size:
-            interleaved_starts(given, config, mpu, facts["num_microbatches"], facts["vpp"])
-        stage = "build"
-        facts["expert_layers"] = layer_kinds(config, mpu)
-    except Exception as error:
-        kind = "" if isinstance(error, Refused) else f"{type(error).__name__}: "
-        return {"accepted": False, "stage": stage, "message": f"{kind}{error}"[:400], "facts": facts}
-    finally:
-        if dist.is_initialized():
+    yield "flags"
+    given = parsed(request["arguments"])
+    check_flags(given, request["flags"])
+    yield "values"
+    config_values(given)
+    yield "config"
+    config = configs(given)
+    yield "optimizer"
+    optimizer_configs(given)
+    yield "groups"
+    with feigned_ranks(request["world_size"]):
+        try:
+            facts |= {"vpp": virtual_stages(given), **{fact: getattr(config, name) for fact, name in TOLD.items()}}
+            facts |= groups(given, config, mpu)
+            yield "values"
+            facts["num_microbatches"] = batches(given, facts["dp"])
+            yield "build"
+            facts["layers_per_chunk"] = chunk_counts(given, config, mpu)
+            yield "schedule"
+            if config.virtual_pipeline_model_parallel_size:
+                interleaved_starts(given, config, mpu, facts["num_microbatches"], facts["vpp"])
+            yield "build"
+            facts["expert_layers"] = layer_kinds(config, mpu)
+        finally:
             with contextlib.suppress(Exception):
                 mpu.destroy_model_parallel()
-            dist.destroy_process_group()
-    return {"accepted": True, "stage": "ok", "message": "", "facts": facts}
 
 
-def feign_fused_permutation() -> None:
-    """MindSpeed brings the fused permutation of tokens that the config asks Transformer Engine for."""
-    import megatron.core.transformer.moe.moe_utils as moe
+def prepare(overlay: Path) -> None:
+    """No device; MindSpeed brings the fused permutation of tokens that the config asks Transformer Engine for."""
+    import torch
+    from megatron.core.transformer.moe import moe_utils
 
     for name in FUSED.split():
-        setattr(moe, name, lambda *_arguments, **_options: None)
-
-
-def main() -> None:
-    """Serve requests until stdin ends."""
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-    answers, sys.stdout = sys.stdout, io.StringIO()
-    sys.path.insert(0, sys.argv[1])
-    import torch
-
-    feign_fused_permutation()
+        setattr(moe_utils, name, lambda *_arguments, **_options: None)
     torch.cuda.current_device = lambda: 0
     torch.Tensor.cuda = lambda tensor, *_arguments, **_options: tensor  # type: ignore[method-assign]
-    for line in sys.stdin:
-        print(json.dumps(verdict(json.loads(line))), file=answers, flush=True)
-        sys.stdout = io.StringIO()
 
 
 if __name__ == "__main__":
-    main()
+    serve(stages, prepare)

@@ -1,13 +1,13 @@
-"""Native PyTorch: the trainer ``planner.native``."""
+"""Native PyTorch: the trainer ``planner.backends.native.trainer``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from planner.backends.backend import BackEnd, Files, Release
+from planner.backends.native.capabilities import TORCH_VERSION
 from planner.backends.native.physics import NATIVE
 from planner.backends.native.space import SPACE
-from planner.native.capabilities import TORCH_VERSION
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -36,7 +36,7 @@ def _tiny_run() -> Runner:
 BACKEND = BackEnd(
     name="native",
     title="native PyTorch",
-    summary="Meshwright's own trainer (``planner.native``): eager FSDP2, DTensor and torch's pipelines",
+    summary="Meshwright's own trainer (``backends/native/trainer``): eager FSDP2, DTensor and torch's pipelines",
     releases=(Release(TORCH_VERSION, SPACE, NATIVE),),
     vendors=frozenset({"NVIDIA", "AMD"}),
     files=_files,

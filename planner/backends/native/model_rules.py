@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from planner.backends.native.capabilities import ACTIVATION_NAMES
 from planner.backends.rules.rule import RuleInput, SpaceRule, mixtures, used_kinds
-from planner.native.capabilities import ACTIVATION_NAMES
 
-_MODEL = "planner/native/model.py: not built"
+_MODEL = "planner/backends/native/trainer/model.py: not built"
 
 SCALED_FAMILIES: Mapping[str, str] = {
     "gemma": "scales the embedding by the square root of its width",
@@ -102,11 +102,11 @@ def _training(given: RuleInput) -> str | None:
 MODEL_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("M1", _MODEL, _latent),
     SpaceRule("M2", _MODEL, _extra_parts),
-    SpaceRule("M3", "planner/native/attention.py: not built", _attention),
-    SpaceRule("M4", "planner/native/attention.py, positions.py: not built", _positions),
-    SpaceRule("M5", "planner/native/mixture.py: not built", _experts),
+    SpaceRule("M3", "planner/backends/native/trainer/attention.py: not built", _attention),
+    SpaceRule("M4", "planner/backends/native/trainer/attention.py, positions.py: not built", _positions),
+    SpaceRule("M5", "planner/backends/native/trainer/mixture.py: not built", _experts),
     SpaceRule("M6", _MODEL, _layers),
-    SpaceRule("M7", "planner/native/feed_forward.py: ACTIVATIONS", _activation),
+    SpaceRule("M7", "planner/backends/native/trainer/feed_forward.py: ACTIVATIONS", _activation),
     SpaceRule("M8", "transformers 5 modeling_gemma*.py, modeling_granite.py", _scaled),
-    SpaceRule("M9", "planner/native/data_parallel.py, optimizer.py: not built", _training),
+    SpaceRule("M9", "planner/backends/native/trainer/data_parallel.py, optimizer.py: not built", _training),
 )

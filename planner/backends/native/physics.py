@@ -22,6 +22,6 @@ NATIVE = Physics(
     pipeline_reduces_last=True,
     drops_chunks=True,
 )
-"""``planner.native``: fp32 shards under FSDP2 (``data_parallel``), a gated non-linearity of two kernels
+"""``native/trainer``: fp32 shards under FSDP2 (``data_parallel``), a gated non-linearity of two kernels
 (``feed_forward``), loss over fp32 logits (``loss``), whose backward pass holds the gradient of the log-softmax and that
 of its input.  Its times were not studied."""

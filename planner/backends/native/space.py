@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from planner.backends.backend import Space
 from planner.backends.emission.layout import StageLayout, chunks_in_model_order
+from planner.backends.native.capabilities import RECOMPUTE_MODULES
 from planner.backends.native.model_rules import MODEL_RULES
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import (
@@ -28,18 +29,19 @@ from planner.backends.rules.pipeline import (
     chunks_a_rank,
     empty_chunk,
     end_problem,
+    interleaved_group_size,
     microbatches,
     placement_problem,
     uneven_rounds,
 )
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
-from planner.native.capabilities import RECOMPUTE_MODULES, interleaved_group_size
 from planner.strategy import GROUPED_SCHEDULES, Strategy
 from planner.strategy_rows import SCHEDULES
 
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
 _STAGE = "torch 2.13.0 distributed/pipelining/stage.py"
-_TENSOR = "planner/native/tensor_parallel.py"
+_TRAINER = "planner/backends/native/trainer"
+_TENSOR = f"{_TRAINER}/tensor_parallel.py"
 
 
 def _widths(given: RuleInput) -> str | None:
@@ -172,17 +174,30 @@ def _ends(given: RuleInput) -> str | None:
 
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule(
-        "G1", "planner/native/data.py: sample_indices", exact_batch(), ("micro_batch_size", "num_microbatches", "dp")
+        "G1",
+        f"{_TRAINER}/data.py: sample_indices",
+        exact_batch(),
+        ("micro_batch_size", "num_microbatches", "dp"),
     ),
     SpaceRule("T1", _TENSOR, heads, ("tp",)),
     SpaceRule("T2", _TENSOR, _widths, ("tp",)),
     SpaceRule("T3", _TENSOR, _query_norm, ("tp",)),
     SpaceRule("T4", _TENSOR, sequence_parallel, ("sp", "tp")),
-    SpaceRule("C1", "planner/native/positions.py: local_positions", _tokens_divide, ("cp", "cp_kind", "tp", "sp")),
-    SpaceRule("C2", "planner/native/context_parallel.py", context_kind, ("cp_kind", "cp")),
+    SpaceRule(
+        "C1",
+        f"{_TRAINER}/positions.py: local_positions",
+        _tokens_divide,
+        ("cp", "cp_kind", "tp", "sp"),
+    ),
+    SpaceRule("C2", f"{_TRAINER}/context_parallel.py", context_kind, ("cp_kind", "cp")),
     SpaceRule("C3", "arXiv 2309.14509, section 3", _context_heads, ("cp_kind", "cp", "tp")),
-    SpaceRule("E1", "planner/native/mixture.py: Experts", experts_divide, ("ep",)),
-    SpaceRule("E2", "planner/native/mesh.py: expert_grid", _expert_grid, ("ep", "etp", "dp_shard", "cp", "tp")),
+    SpaceRule("E1", f"{_TRAINER}/mixture.py: Experts", experts_divide, ("ep",)),
+    SpaceRule(
+        "E2",
+        f"{_TRAINER}/mesh.py: expert_grid",
+        _expert_grid,
+        ("ep", "etp", "dp_shard", "cp", "tp"),
+    ),
     SpaceRule("E3", f"{_TENSOR}: routed tokens are sequence-split", experts_need_sequence_parallel, ("sp", "tp")),
     SpaceRule("P1", _SCHEDULES, _schedule, ("num_microbatches", "pp", "schedule")),
     SpaceRule(
@@ -200,10 +215,18 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
         _microbatch_rounds,
         ("microbatch_group_size", "num_microbatches", "pp"),
     ),
-    SpaceRule("P5", "planner/native/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157", _tied, ("pp",)),
+    SpaceRule(
+        "P5",
+        f"{_TRAINER}/pipeline.py; torchtitan 0.3.0 models/common/decoder.py:141-157",
+        _tied,
+        ("pp",),
+    ),
     SpaceRule("Z1", f"{_STAGE}: backward_maybe_with_nosync, perform_reduce_grad", _zero_pipeline, ("zero_stage", "pp")),
     SpaceRule(
-        "R1", "planner/native/recompute.py, branch_input.py", _recompute_modules, ("recompute_modules", "recompute")
+        "R1",
+        f"{_TRAINER}/recompute.py, branch_input.py",
+        _recompute_modules,
+        ("recompute_modules", "recompute"),
     ),
     SpaceRule(
         "R2",
@@ -213,14 +236,19 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     ),
     SpaceRule("O1", FSDP2, fsdp2_overlap, ("overlap_grad_reduce", "overlap_param_gather", "pp")),
     SpaceRule("O2", f"{_TENSOR}: not built", _tensor_overlap, ("overlap_tp", "tp")),
-    SpaceRule("O3", "planner/native/mixture.py: not built", expert_overlap, ("overlap_ep", "ep")),
-    SpaceRule("L1", "planner/native/assemble.py", _placement, ("pp", "vpp")),
-    SpaceRule("L2", "planner/native/model.py: DecoderChunk", _ends, ("pp", "vpp")),
-    SpaceRule("L3", "planner/native/pipeline.py: a stage must make its own output", empty_chunk, ("pp", "vpp")),
+    SpaceRule("O3", f"{_TRAINER}/mixture.py: not built", expert_overlap, ("overlap_ep", "ep")),
+    SpaceRule("L1", f"{_TRAINER}/assemble.py", _placement, ("pp", "vpp")),
+    SpaceRule("L2", f"{_TRAINER}/model.py: DecoderChunk", _ends, ("pp", "vpp")),
+    SpaceRule(
+        "L3",
+        f"{_TRAINER}/pipeline.py: a stage must make its own output",
+        empty_chunk,
+        ("pp", "vpp"),
+    ),
 )
 
 TABLE = RuleTable("native", MODEL_RULES, STRATEGY_RULES)
-violations, rules = TABLE.violations, TABLE.over_plans
+violations = TABLE.violations
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:

@@ -12,10 +12,6 @@ from planner.backends.tiny.runner import Losses, Runner
 from planner.errors import BackEndRefused
 from planner.plan import Plan
 
-_REQUIRES = ("torch",)
-_INSTALL = "pip install 'meshwright[torch]'"
-_EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu")}
-_WITHOUT_CONTEXT_PARALLELISM = ""
 RECORD_FILE = "losses.json"
 LEARNING_RATE = 1e-2
 """Large enough for a wrong gradient to show in the next loss."""
@@ -37,8 +33,7 @@ def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
 
 RUNNER = Runner(
     losses=losses,
-    requires=_REQUIRES,
-    install=_INSTALL,
-    edits=_EDITS,
-    without_context_parallelism=_WITHOUT_CONTEXT_PARALLELISM,
+    requires=("torch",),
+    install="pip install 'meshwright[torch]'",
+    edits={"precision": ("bf16", "fp32"), "device": ("cuda", "cpu")},
 )

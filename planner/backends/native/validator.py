@@ -9,7 +9,7 @@ from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
 from planner.backends.emission.assemble import PLAN_JSON
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
-from planner.native.capabilities import TORCH_VERSION
+from planner.backends.native.capabilities import TORCH_VERSION
 
 
 def request(folder: EmittedFolder) -> Request:

@@ -7,54 +7,44 @@ of this rank).  Each request runs in a fork: DTensor caches the groups of a mesh
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import tempfile
-import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch.testing._internal.distributed.fake_pg import FakeStore
 
+from planner.backends.checking.answers import feigned_ranks, in_child, serve_answers, verdict, words
+from planner.backends.native.trainer.assemble import split_part
+from planner.backends.native.trainer.data_parallel import precision_policy, shard_chunk
+from planner.backends.native.trainer.loss import TokenLoss
+from planner.backends.native.trainer.mesh import Meshes, build_meshes
+from planner.backends.native.trainer.model import DecoderChunk
+from planner.backends.native.trainer.pipeline import build_pipeline, hidden_shape
+from planner.backends.native.trainer.plan_file import check_world_size, load_plan, refuse_unrunnable
+from planner.backends.native.trainer.settings import TrainSettings
 from planner.errors import MeshwrightError
-from planner.native.assemble import split_part
-from planner.native.data_parallel import precision_policy, shard_chunk
-from planner.native.loss import TokenLoss
-from planner.native.mesh import Meshes, build_meshes
-from planner.native.model import DecoderChunk
-from planner.native.pipeline import build_pipeline, hidden_shape
-from planner.native.plan_file import check_world_size, load_plan, refuse_unrunnable
-from planner.native.settings import TrainSettings
 from planner.plan import ChunkPlan, Plan
 
 
-def verdict(request: dict[str, Any]) -> dict[str, Any]:
-    """Run every stage until one refuses."""
-    stage = "plan"
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "plan.json"
-            path.write_text(request["plan"], encoding="utf-8")
-            plan = load_plan(path)
-        stage = "world"
-        check_world_size(plan, request["world_size"])
-        stage = "rules"
-        refuse_unrunnable(plan)
-        stage = "groups"
-        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=request["world_size"])
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
+    """All stages."""
+    yield "plan"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plan.json"
+        path.write_text(request["plan"], encoding="utf-8")
+        plan = load_plan(path)
+    yield "world"
+    check_world_size(plan, request["world_size"])
+    yield "rules"
+    refuse_unrunnable(plan)
+    yield "groups"
+    with feigned_ranks(request["world_size"]):
         meshes = build_meshes(plan.chosen(), "cpu")
-        stage = "model"
-        kinds = wrap_one_of_each(plan, meshes)
-        stage = "schedule"
-        chunks = build_schedule(plan, meshes)
-    except MeshwrightError as error:
-        return {"accepted": False, "stage": stage, "message": error.what}
-    except Exception as error:
-        return {"accepted": False, "stage": stage, "message": f"{type(error).__name__}: {error}"[:500]}
-    return {"accepted": True, "stage": "ok", "message": "", "facts": {"layer_kinds": kinds, "chunks_of_rank_0": chunks}}
+        yield "model"
+        facts["layer_kinds"] = wrap_one_of_each(plan, meshes)
+        yield "schedule"
+        facts["chunks_of_rank_0"] = build_schedule(plan, meshes)
 
 
 def wrap_one_of_each(plan: Plan, meshes: Meshes) -> int:
@@ -99,34 +89,10 @@ def _wrapped(plan: Plan, meshes: Meshes, part: ChunkPlan) -> DecoderChunk:
     return chunk
 
 
-def answer_in_fork(request: dict[str, Any]) -> str:
-    """The verdict as JSON, from a child that is thrown away."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        status = 1
-        try:
-            with os.fdopen(writing, "w") as stream:
-                stream.write(json.dumps(verdict(request)))
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writing)
-    with os.fdopen(reading) as stream:
-        answer = stream.read()
-    _, status = os.waitpid(child, 0)
-    if status or not answer:
-        return json.dumps({"accepted": False, "stage": "process", "message": f"torch ended with status {status}"})
-    return answer
-
-
-def main() -> None:
-    """Serve requests until stdin ends."""
-    warnings.simplefilter("ignore")
-    for line in sys.stdin:
-        print(answer_in_fork(json.loads(line)), flush=True)
+def said(error: Exception) -> str:
+    """The trainer's own words, or the kind of torch's error with them."""
+    return error.what if isinstance(error, MeshwrightError) else words(error)
 
 
 if __name__ == "__main__":
-    main()
+    serve_answers(lambda request: in_child(lambda: verdict(stages, request, said), "torch"))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import PLAN_JSON, BackEndFiles, assemble
-from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.assemble import PLAN_JSON, assemble
+from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
+from planner.backends.native.capabilities import TORCH_VERSION
 from planner.backends.native.space import violations
 from planner.backends.rules.rule import mixtures, rule_input
-from planner.native.capabilities import TORCH_VERSION
 from planner.plan import Plan
+
+TRAINER = "planner.backends.native.trainer.train"
+"""What every rank runs; folders of older releases say ``planner.native.train``, which still leads there."""
 
 TRAIN_SCRIPT = "train.sh"
 _HEADER = f"""#!/usr/bin/env bash
 # Runs once for each rank; launch.sh starts it.  The plan is in {PLAN_JSON}: do not edit it.
 #
 #   TRAIN_ARGS   words for the trainer, for example "--steps 1000 --learning-rate 1e-4 --data mypackage.loader:tokens";
-#                without --data it trains on synthetic tokens.  All of them: python -m planner.native.train --help
+#                without --data it trains on synthetic tokens.  All of them: python -m {TRAINER} --help
 #   PYTHON       the interpreter with meshwright[torch] installed (default: python)
 #
 # Try it without devices:  TRAIN_ARGS="--device cpu --steps 2"
@@ -23,7 +26,7 @@ _HEADER = f"""#!/usr/bin/env bash
 _BODY = f"""set -euo pipefail
 here=$(cd -- "$(dirname -- "${{BASH_SOURCE[0]}}")" && pwd)
 read -r -a words <<< "${{TRAIN_ARGS:-}}"
-exec "${{PYTHON:-python}}" -u -m planner.native.train "$here/{PLAN_JSON}" ${{words[@]+"${{words[@]}}"}} "$@"
+exec "${{PYTHON:-python}}" -u -m {TRAINER} "$here/{PLAN_JSON}" ${{words[@]+"${{words[@]}}"}} "$@"
 """
 
 

@@ -17,10 +17,13 @@ from planner.backends.emission.write import KIND, SCHEMA_VERSION, file_digests, 
 from planner.backends.launch.launchers import launch_files
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import LaunchFiles, job_name, spec_on_cluster
+from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
+from planner.backends.native.capabilities import TORCH_VERSION
 from planner.backends.operator_sharding.describe import sharding_markdown
 from planner.backends.operator_sharding.parallelize import parallelize_script
 from planner.backends.operator_sharding.plan_parts import part_digests
-from planner.native.capabilities import TORCH_VERSION
+from planner.errors import DocumentInvalid
+from planner.shard.read_sharding_plan import read_sharding_plan
 from planner.shard.sharding_plan import ShardingPlan
 from planner.version import __version__
 from profiles.cluster import Cluster
@@ -32,7 +35,7 @@ ENVIRONMENT = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
 _TRAIN = f'''"""Runs once for each rank; the launcher starts it.  The plan is in {PLAN_FILE}: do not edit it.
 
 TRAIN_ARGS holds words for the trainer, for example "--steps 1000 --data mypackage.loader:batch"; without --data it
-trains on random inputs.  All of them: python -m planner.native.operator_sharding.train --help
+trains on random inputs.  All of them: python -m planner.backends.native.trainer.operator_sharding.train --help
 PYTHONPATH must lead to the module's package and to meshwright[torch].
 
 Try it without devices:  TRAIN_ARGS="--device cpu --steps 2"
@@ -43,7 +46,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from planner.native.operator_sharding.train import main
+from planner.backends.native.trainer.operator_sharding.train import main
 
 words = shlex.split(os.environ.get("TRAIN_ARGS", ""))
 sys.exit(main([str(Path(__file__).parent / "{PLAN_FILE}"), *words, *sys.argv[1:]]))
@@ -124,3 +127,19 @@ def assumptions(plan: ShardingPlan) -> tuple[str, ...]:
         " no checkpoint is written.",
         "A whole batch is made on every rank and cut there; data, learning rate and number of steps are yours.",
     )
+
+
+def read_back(files: Mapping[str, str]) -> ShardingPlan:
+    """The plan of a folder's files.  Raises DocumentInvalid when they do not hold together."""
+    for name in (PLAN_FILE, LAUNCH_SCRIPT):
+        if name not in files:
+            raise DocumentInvalid(f"{name} is missing", where=name, hint="emit the plan again")
+    plan = read_sharding_plan(files[PLAN_FILE], PLAN_FILE)
+    started = read_world_size(files[LAUNCH_SCRIPT])
+    if started != plan.num_devices:
+        raise DocumentInvalid(
+            f"{LAUNCH_SCRIPT} starts {started} ranks, the plan has {plan.num_devices}",
+            where=LAUNCH_SCRIPT,
+            hint="emit the plan again",
+        )
+    return plan

@@ -100,10 +100,10 @@ from pathlib import Path
 
 import torch.distributed as dist
 
-from planner.native.operator_sharding.settings import RunSettings
-from planner.native.operator_sharding.sharded_step import ShardedStep
-from planner.native.operator_sharding.traced_module import load_sharding_plan, retrace
-from planner.native.operator_sharding.train import build_mesh, check_world_size
+from planner.backends.native.trainer.operator_sharding.settings import RunSettings
+from planner.backends.native.trainer.operator_sharding.sharded_step import ShardedStep
+from planner.backends.native.trainer.operator_sharding.traced_module import load_sharding_plan, retrace
+from planner.backends.native.trainer.operator_sharding.train import build_mesh, check_world_size
 
 {_mesh_lines(plan)}
 

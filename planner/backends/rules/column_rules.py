@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.overlap import data_parallel
+from planner.backends.rules.pipeline import interleaved_group_size
 from planner.backends.rules.rule import RuleInput, SpaceRule
-from planner.native.capabilities import interleaved_group_size
 from planner.strategy import GROUPED_SCHEDULES, Strategy
 
 SWITCHES = ("sp", "cp_kind", "axis_order")

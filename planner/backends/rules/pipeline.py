@@ -14,6 +14,14 @@ from planner.plan import ChunkPlan
 from planner.strategy import LOOPED_SCHEDULES, V_SCHEDULES
 
 
+def interleaved_group_size(pp: int, num_microbatches: int) -> int:
+    """Micro-batches that torch's two interleaved schedules run on one chunk before the next.
+
+    torch 2.13.0 distributed/pipelining/schedules.py:2935-2936 (Interleaved1F1B), 3046-3047 (InterleavedZeroBubble).
+    """
+    return num_microbatches // max(1, num_microbatches // pp)
+
+
 def chunks_a_rank(given: RuleInput) -> str | None:
     """Has every rank as many chunks as the schedule wants?"""
     s = given.strategy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from planner.backends.emission.emission import Finding, Rule
+from planner.backends.emission.emission import Finding
 from planner.backends.emission.layout import Layout, chunks_in_model_order, layout_of
 from planner.model.spec import LayerSpec, ModelSpec, MoeSpec
 from planner.plan import Plan
@@ -67,13 +67,6 @@ class RuleTable:
     def refuses(self, given: RuleInput) -> bool:
         """Whether the strategy breaks one of the rules that are not about the model alone."""
         return any(rule.check(given) is not None for rule in self.strategy_rules)
-
-    def over_plans(self) -> tuple[Rule, ...]:
-        """The same rules over a whole plan."""
-        return tuple(self._over_plan(rule) for rule in (*self.model_rules, *self.strategy_rules))
-
-    def _over_plan(self, rule: SpaceRule) -> Rule:
-        return Rule(f"{self.backend}.{rule.id}", rule.source, lambda plan: rule.check(rule_input(plan)))
 
 
 def rule_input(plan: Plan) -> RuleInput:

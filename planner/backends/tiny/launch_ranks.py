@@ -91,7 +91,7 @@ def _launch(folder: Path, variables: Mapping[str, str], deadline: float) -> tupl
 
 def rank_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """What ``launch.sh`` sees: this interpreter first in PATH, our packages, one thread a rank, a free port."""
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         **os.environ,

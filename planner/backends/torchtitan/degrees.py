@@ -15,7 +15,7 @@ Sources: torchtitan 0.3.0 distributed/fsdp.py:59-82, torch 2.13.0 distributed/pi
 
 from __future__ import annotations
 
-from planner.native.capabilities import interleaved_group_size
+from planner.backends.rules.pipeline import interleaved_group_size
 from planner.strategy import GROUPED_SCHEDULES, RecomputeModule, RecomputePolicy, ScheduleName, Strategy
 
 SCHEDULES: dict[ScheduleName, str] = {

@@ -304,7 +304,7 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
 )
 
 TABLE = RuleTable("torchtitan", MODEL_RULES, STRATEGY_RULES)
-violations, rules = TABLE.violations, TABLE.over_plans
+violations = TABLE.violations
 
 
 def spelled(s: Strategy, given: RuleInput) -> Strategy:

@@ -10,18 +10,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
-import importlib.machinery
-import io
-import json
-import logging
 import os
 import sys
 import tempfile
-import types
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from planner.backends.checking.answers import FeignedModules, feigned_ranks, serve
 
 MODULES = ("titan_plan", "titan_model")
 STUBS = (
@@ -41,23 +37,9 @@ STUBS = (
 )
 
 
-class Stub(types.ModuleType):
-    """A module of which any name can be imported."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return type(name, (), {"__init__": lambda self, *words, **named: None})
-
-
-def prepare(overlay: str) -> None:
+def prepare(overlay: Path) -> None:
     """Make torchtitan importable on a machine without devices."""
-    sys.path[:] = [overlay, *(path for path in sys.path if path and Path(path).resolve() != Path(__file__).parent)]
-    for name in STUBS:
-        stub = Stub(name)
-        stub.__spec__ = importlib.machinery.ModuleSpec(name, None)
-        stub.__path__ = []
-        sys.modules[name] = stub
+    FeignedModules(*STUBS)
     import torch
     import torchtitan.tools.utils as tools
 
@@ -247,19 +229,6 @@ def batch_checks(config: Any, dims: Any) -> None:
 
 
 @contextlib.contextmanager
-def pretended_ranks(world_size: int, rank: int) -> Iterator[None]:
-    """A process group of any size in this process."""
-    import torch.distributed as dist
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-
-    dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world_size)
-    try:
-        yield
-    finally:
-        dist.destroy_process_group()
-
-
-@contextlib.contextmanager
 def imported_from(files: dict[str, str]) -> Iterator[None]:
     """The files in a folder of their own, first on the path; forgotten afterwards."""
     before = Path.cwd()
@@ -279,33 +248,33 @@ def imported_from(files: dict[str, str]) -> Iterator[None]:
 
 
 class Run:
-    """One request on its way through the stages; ``stage`` is where it is."""
+    """One request on its way through the stages."""
 
-    def __init__(self, release: Release, request: dict[str, Any]) -> None:
+    def __init__(self, release: Release, request: dict[str, Any], facts: dict[str, Any]) -> None:
         self.release = release
         self.request = request
-        self.stage = "parse"
-        self.facts: dict[str, Any] = {}
+        self.facts = facts
 
-    def check(self) -> None:
-        """Every stage; raises what torchtitan raises."""
+    def stages(self) -> Iterator[str]:
+        """Every stage, named before it begins; raises what torchtitan raises."""
         release, world_size = self.release, self.request["world_size"]
+        yield "parse"
         config = release.parse(self.request["arguments"])
-        self.stage = "degrees"
+        yield "degrees"
         dims = release.world(config, world_size)
-        self.stage = "trainer"
+        yield "trainer"
         release.trainer_checks(config, dims)
-        with pretended_ranks(world_size, self.request.get("rank", 0)):
-            self.stage = "mesh"
+        with feigned_ranks(world_size, self.request.get("rank", 0)):
+            yield "mesh"
             dims.build_mesh()
-            self.stage = "model"
+            yield "model"
             spec, model_config = release.model(config)
             self.facts["sizes"] = {name: getattr(dims, name) for name in ("dp_replicate", "dp_shard", "cp", "tp", "pp")}
             if dims.pp > 1:
-                self.stage = "pipeline"
+                yield "pipeline"
                 self.pipeline(config, dims)
             if self.request.get("build"):
-                self.stage = "build"
+                yield "build"
                 self.build(config, dims, spec, model_config)
 
     def pipeline(self, config: Any, dims: Any) -> None:
@@ -352,36 +321,22 @@ def tables() -> dict[str, Any]:
     return {name: [each.name for each in dataclasses.fields(of)] for name, of in sections.items()}
 
 
-def verdict(release: Release, request: dict[str, Any]) -> dict[str, Any]:
-    """Accepted, or where and why not."""
-    if request.get("tables"):
-        return {"accepted": True, "stage": "ok", "message": "", "facts": tables()}
-    run, noise = Run(release, request), io.StringIO()
-    try:
-        with contextlib.redirect_stdout(noise), contextlib.redirect_stderr(noise), imported_from(request["files"]):
-            run.check()
-    except SystemExit:
-        lines = [line for line in noise.getvalue().splitlines() if line.strip()]
-        return {"accepted": False, "stage": run.stage, "message": " | ".join(lines)[:500]}
-    except Exception as error:  # whatever torchtitan raises is its answer
-        message = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return {"accepted": False, "stage": run.stage, "message": message[:500], "facts": run.facts}
-    return {"accepted": True, "stage": "ok", "message": "", "facts": run.facts}
-
-
-def main() -> None:
-    """Serve requests until stdin ends."""
-    warnings.simplefilter("ignore")
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    prepare(sys.argv[1])
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
+    """The stages of a run, or the tables that the request asks for."""
     import torchtitan.config
 
-    logging.disable(logging.WARNING)
+    if request.get("tables"):
+        facts |= tables()
+        return
     release = TomlRelease() if hasattr(torchtitan.config, "JobConfig") else Release()
-    for line in sys.stdin:
-        print(json.dumps(verdict(release, json.loads(line))), file=answers, flush=True)
+    with imported_from(request["files"]):
+        yield from Run(release, request, facts).stages()
+
+
+def ended(printed: str) -> str:
+    """All that the parser of the configuration printed, line by line."""
+    return " | ".join(line for line in printed.splitlines() if line.strip())
 
 
 if __name__ == "__main__":
-    main()
+    serve(stages, prepare, ended=ended)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import BackEndFiles, assemble
-from planner.backends.emission.emission import Emission, Finding, LauncherName
+from planner.backends.emission.assemble import assemble
+from planner.backends.emission.emission import BackEndFiles, Emission, Finding, LauncherName
 from planner.backends.emission.refusal import refused
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.backends.torchtitan.config_module import MODULE_FILE, module_text

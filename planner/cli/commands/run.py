@@ -118,7 +118,7 @@ def run_data(there: PlanThere, done: TinyRun, kept: Path | None) -> dict[str, An
     """What a program wants to know."""
     from math import isfinite
 
-    from planner.backends.tiny.compare import TOLERANCE, worst
+    from planner.backends.tiny.tiny_run import TOLERANCE, worst
 
     strategy, difference = done.shrunk.plan.chosen(), worst(done.steps)
     axes = ("tp", "cp", "pp", "dp_replicate", "dp_shard", "ep", "etp")

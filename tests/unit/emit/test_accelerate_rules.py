@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.backends.accelerate.config import CONFIG_FILE, environment, key_findings, read_config
-from planner.backends.accelerate.space import rules, violations
+from planner.backends.accelerate.space import TABLE, violations
 from planner.backends.accelerate.way import way
 from planner.backends.accelerate.write import emit
 from planner.backends.rules.rule import rule_input
@@ -15,6 +15,7 @@ from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
+from tests.rules_over_plans import over_plans
 
 GOOD = Strategy(dp_shard=4, zero_stage=3, num_microbatches=4)
 
@@ -46,7 +47,7 @@ def test_each_rule_is_found(rule: str) -> None:
 
 
 def test_rules_have_ids_of_their_own_and_sources() -> None:
-    found = rules()
+    found = over_plans(TABLE)
     assert len({rule.id for rule in found}) == len(found)
     assert all(rule.source for rule in found)
 
@@ -77,9 +78,9 @@ def test_the_environment_is_the_config() -> None:
     workload = Workload(global_batch_size=GOOD.global_batch_size, sequence_length=4096)
     emission = emit(make_plan(GOOD, make_model(), workload=workload), "torchrun")
     config = read_config(emission.files[CONFIG_FILE])
-    assert environment(config) == emission.environment
-    assert emission.environment["FSDP_RESHARD_AFTER_FORWARD"] == "true"
-    assert emission.environment["PARALLELISM_CONFIG_DP_SHARD_SIZE"] == "4"
+    assert environment(config) == emission.written.environment
+    assert emission.written.environment["FSDP_RESHARD_AFTER_FORWARD"] == "true"
+    assert emission.written.environment["PARALLELISM_CONFIG_DP_SHARD_SIZE"] == "4"
 
 
 def test_unknown_keys_are_found_at_both_levels() -> None:

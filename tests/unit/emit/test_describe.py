@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 
 from planner.backends.emission.describe import plan_markdown, strategy_words
-from planner.backends.emission.emission import Emission
+from planner.backends.emission.emission import BackEndFiles, Emission
 from planner.physics.physics import TUNED
 from planner.plan import Plan
 from planner.problem import Workload
@@ -15,9 +15,8 @@ from tests.plan_factory import make_plan
 
 
 def page(plan: Plan) -> str:
-    emission = Emission(
-        backend="megatron", release="0.19.2", plan=plan, files={}, launch_command="true", environment={}
-    )
+    written = BackEndFiles(files={}, script="", versions={}, version="0.19.2")
+    emission = Emission(backend="megatron", plan=plan, written=written, files={}, launch_command="true")
     return plan_markdown(emission, TUNED)
 
 

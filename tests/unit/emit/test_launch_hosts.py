@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.backends.launch.fabric_order import why_order_matters
 from planner.backends.launch.hosts import expand, load_hosts, read_hosts
 from planner.backends.launch.settings import LaunchSettings
-from planner.backends.launch.spec import launch_spec
+from planner.backends.launch.spec import launch_spec, why_order_matters
 from planner.errors import DocumentInvalid
 from planner.strategy import Strategy
 from profiles.cluster import FabricLevel

@@ -180,8 +180,8 @@ def test_tpu_and_gpu_differ_where_they_must() -> None:
     ours, theirs = parse_config(gpu.files[CONFIG_FILE]), parse_config(tpu.files[CONFIG_FILE])
     assert (ours["hardware"], theirs["hardware"]) == ("gpu", "tpu")
     assert (ours["attention"], theirs["attention"]) == ("cudnn_flash_te", "flash")
-    assert "XLA_FLAGS" in gpu.environment
-    assert "LIBTPU_INIT_ARGS" in tpu.environment
+    assert "XLA_FLAGS" in gpu.written.environment
+    assert "LIBTPU_INIT_ARGS" in tpu.written.environment
     assert "JAX_COORDINATOR_IP" not in tpu.files[TRAIN_SCRIPT]
 
 

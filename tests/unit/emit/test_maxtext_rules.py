@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from planner.backends.maxtext.space import rules, violations
+from planner.backends.maxtext.space import TABLE, violations
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import ModelSpec, MtpSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_gpt, make_mla_model, make_model, make_moe_model, make_plan
+from tests.rules_over_plans import over_plans
 
 BASE = Strategy(dp_shard=4, zero_stage=3, num_microbatches=4, recompute="full")
 TENSOR = replace(BASE, tp=2, sp=True, dp_shard=2)
@@ -145,10 +146,10 @@ def test_a_broken_rule_is_named(rule: str, broken: RuleInput) -> None:
 
 
 def test_every_rule_has_a_case_a_source_and_an_id_of_its_own() -> None:
-    ids = [rule.id for rule in rules()]
+    ids = [rule.id for rule in over_plans(TABLE)]
     assert len(ids) == len(set(ids))
     assert {rule.removeprefix("maxtext.") for rule in ids} == set(BROKEN)
-    assert all(rule.source for rule in rules())
+    assert all(rule.source for rule in over_plans(TABLE))
 
 
 def test_rules_about_the_model_can_be_left_out() -> None:

@@ -121,7 +121,7 @@ def test_activation_offload_covers_every_layer_of_a_pipeline() -> None:
     emission = emit(make_plan(Strategy(pp=2, num_microbatches=4, activation_offload=True)), "torchrun")
     given = parse_arguments(emission.files["megatron.args"])
     assert "core_attn" in given["--offload-modules"]
-    assert emission.environment["NVTE_CPU_OFFLOAD_V1"] == "1"
+    assert emission.written.environment["NVTE_CPU_OFFLOAD_V1"] == "1"
 
 
 @pytest.mark.parametrize(("architecture", "recipe"), [("hopper", "tensorwise"), ("blackwell", "mxfp8")])

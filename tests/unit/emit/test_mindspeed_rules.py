@@ -198,7 +198,7 @@ def test_rule_ids_are_unique_and_sourced() -> None:
 @pytest.mark.parametrize("architecture", ["ascend910b", "ascend910c", "ascend950"])
 def test_ascend_devices_are_taken(architecture: str) -> None:
     plan = make_plan(cluster=ascend_cluster(1, architecture))
-    assert emit(plan, "torchrun").release == "core_v0.12.1"
+    assert emit(plan, "torchrun").written.version == "core_v0.12.1"
 
 
 def test_an_atlas_a2_of_32_gib_is_refused() -> None:

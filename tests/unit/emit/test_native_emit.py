@@ -65,7 +65,7 @@ def test_train_script_passes_words_to_the_trainer(tmp_path: Path) -> None:
         [str(tmp_path / "out" / "train.sh"), "--seed", "7"], env=environment, capture_output=True, text=True, check=True
     )
     words = done.stdout.split()
-    assert words[:3] == ["-u", "-m", "planner.native.train"]
+    assert words[:3] == ["-u", "-m", "planner.backends.native.trainer.train"]
     assert words[3:] == [str(tmp_path / "out" / "plan.json"), "--device", "cpu", "--steps", "2", "--seed", "7"]
 
 

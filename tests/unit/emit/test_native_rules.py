@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from planner.backends.native.model_rules import MODEL_RULES
-from planner.backends.native.space import STRATEGY_RULES, rules, spelled, violations
+from planner.backends.native.space import STRATEGY_RULES, TABLE, spelled, violations
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import LayerSpec, ModelSpec
 from planner.plan import Plan, StageRecompute
@@ -13,6 +13,7 @@ from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_qwen3_moe
 from tests.plan_factory import make_mla_model, make_moe_model, make_plan
+from tests.rules_over_plans import over_plans
 
 LLAMA, MOE = tiny_llama(), tiny_qwen3_moe()
 
@@ -171,9 +172,9 @@ def test_layout_rules() -> None:
 
 
 def test_every_rule_has_an_id_and_a_source() -> None:
-    ids = [rule.id for rule in rules()]
+    ids = [rule.id for rule in over_plans(TABLE)]
     assert len(ids) == len(set(ids)) == len(MODEL_RULES) + len(STRATEGY_RULES)
-    assert all(rule.source for rule in rules())
+    assert all(rule.source for rule in over_plans(TABLE))
 
 
 def test_what_the_trainer_lacks_is_refused_and_named() -> None:

@@ -9,11 +9,10 @@ pytest.importorskip("torch", reason="sharding plans need the extra meshwright[to
 
 from planner.backends.checking.directory import check_directory
 from planner.backends.launch.launchers import LAUNCHERS
-from planner.backends.operator_sharding.emit import emit_sharding, write_sharding
+from planner.backends.native.trainer.operator_sharding.traced_module import module_source
+from planner.backends.operator_sharding.emit import emit_sharding, read_back, write_sharding
 from planner.backends.operator_sharding.parallelize import parallelize_script
-from planner.backends.operator_sharding.read_back import read_back
 from planner.errors import Conflict, DocumentInvalid
-from planner.native.operator_sharding.traced_module import module_source
 from planner.shard.sharding_plan import ParameterPlacement, Placements, ShardingPlan, TensorEdge
 from planner.shard.torch_graph.read_graph import operator_graph, traced_step
 from profiles.catalogue import load_cluster

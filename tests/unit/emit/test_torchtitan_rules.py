@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planner.backends.rules.rule import RuleInput, rule_input
-from planner.backends.torchtitan.space import STRATEGY_RULES, rules, violations
+from planner.backends.torchtitan.space import STRATEGY_RULES, TABLE, violations
 from planner.backends.torchtitan.toml_rules import TOML_RULES
 from planner.backends.torchtitan.write import violations_for
 from planner.model.builtin import builtin_model
@@ -14,6 +14,7 @@ from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_model, make_moe_model, make_plan
+from tests.rules_over_plans import over_plans
 from tests.torchtitan_cases import deepseek_like, llama_like, qwen_like
 
 FSDP = Strategy(dp_shard=8, num_microbatches=4, zero_stage=3)
@@ -165,15 +166,15 @@ def test_experts_without_normed_heads_and_mixed_layers_are_refused() -> None:
 
 def test_recompute_is_every_layer_or_none() -> None:
     plan = make_plan(replace(PIPELINE, recompute="full"), recompute_layers_per_chunk=[4, 3])
-    assert {rule.id for rule in rules() if rule.check(plan)} == {"torchtitan.R2"}
+    assert {rule.id for rule in over_plans(TABLE) if rule.check(plan)} == {"torchtitan.R2"}
 
 
 def test_empty_chunks_are_refused_between_the_ends() -> None:
     strategy = replace(PIPELINE, pp=4, dp_shard=1)
     empty = make_plan(strategy, layers_per_chunk=[4, 0, 2, 2])
-    assert {rule.id for rule in rules() if rule.check(empty)} == {"torchtitan.L2"}
+    assert {rule.id for rule in over_plans(TABLE) if rule.check(empty)} == {"torchtitan.L2"}
     bare_ends = make_plan(strategy, layers_per_chunk=[0, 4, 4, 0])
-    assert {rule.id for rule in rules() if rule.check(bare_ends)} == set()
+    assert {rule.id for rule in over_plans(TABLE) if rule.check(bare_ends)} == set()
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def test_the_toml_release_refuses_more(rule: str, strategy: Strategy, model: Mod
 
 
 def test_rules_have_distinct_ids_and_sources() -> None:
-    every = [(rule.id, rule.source) for rule in rules()] + [(rule.id, rule.source) for rule in TOML_RULES]
+    every = [(rule.id, rule.source) for rule in over_plans(TABLE)] + [(rule.id, rule.source) for rule in TOML_RULES]
     assert len({name for name, _ in every}) == len(every)
     assert all(source for _, source in every)
     assert len(STRATEGY_RULES) >= 20
@@ -203,6 +204,6 @@ def test_rules_have_distinct_ids_and_sources() -> None:
 
 def test_a_whole_plan_is_judged_like_its_strategy() -> None:
     plan = make_plan(replace(FSDP, zero_stage=1))
-    assert [rule.id for rule in rules() if rule.check(plan)] == [
+    assert [rule.id for rule in over_plans(TABLE) if rule.check(plan)] == [
         finding.rule for finding in violations(rule_input(plan))
     ]

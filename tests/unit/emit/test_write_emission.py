@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.emission.assemble import BackEndFiles, assemble
-from planner.backends.emission.emission import Emission
+from planner.backends.emission.assemble import assemble
+from planner.backends.emission.emission import BackEndFiles, Emission
 from planner.backends.emission.write import write_emission
 from planner.errors import Conflict, DocumentInvalid
 from planner.plan import Plan

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -9,25 +11,27 @@ pytest.importorskip("torch", reason="the native trainer needs the extra meshwrig
 
 import torch
 
+from planner.backends.native.capabilities import ACTIVATION_NAMES, RECOMPUTE_MODULES
+from planner.backends.native.trainer.data import SyntheticTokens, check_tokens, sample_indices, token_source
+from planner.backends.native.trainer.feed_forward import ACTIVATIONS
+from planner.backends.native.trainer.initialize import initialize
+from planner.backends.native.trainer.loss import TokenLoss
+from planner.backends.native.trainer.mesh import coordinates, dense_grid, expert_grid, rank_grid
+from planner.backends.native.trainer.model import count_parameters, on_meta, whole_model
+from planner.backends.native.trainer.pipeline import SEVERAL, SINGLE
+from planner.backends.native.trainer.plan_file import check_world_size, load_plan, refuse_unrunnable
+from planner.backends.native.trainer.positions import local_positions
+from planner.backends.native.trainer.recompute import KEEP_ALL, layer_choices
+from planner.backends.rules.pipeline import interleaved_group_size
 from planner.errors import BackEndRefused, DocumentInvalid, NotFound
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
-from planner.native.capabilities import ACTIVATION_NAMES, RECOMPUTE_MODULES, interleaved_group_size
-from planner.native.data import SyntheticTokens, check_tokens, sample_indices, token_source
-from planner.native.feed_forward import ACTIVATIONS
-from planner.native.initialize import initialize
-from planner.native.loss import TokenLoss
-from planner.native.mesh import coordinates, dense_grid, expert_grid, rank_grid
-from planner.native.model import count_parameters, on_meta, whole_model
-from planner.native.pipeline import SEVERAL, SINGLE
-from planner.native.plan_file import check_world_size, load_plan, refuse_unrunnable
-from planner.native.positions import local_positions
-from planner.native.recompute import KEEP_ALL, layer_choices
 from planner.plan import ChunkPlan
 from planner.strategy import RecomputeModule, ScheduleName, Strategy
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_plan, tiny_qwen3_moe
 from tests.plan_factory import make_mla_model, make_plan
 
+REPOSITORY = Path(__file__).parents[3]
 MODELS = [tiny_llama(), tiny_llama(tie_embeddings=True), tiny_gpt2(), tiny_qwen3_moe(), tiny_qwen3_moe(shared=32)]
 
 
@@ -189,3 +193,11 @@ def test_plan_files(tmp_path: Path) -> None:
             load_plan(path)
     path.write_text(plan.canonical_json(), encoding="utf-8")
     assert load_plan(path) == plan
+
+
+@pytest.mark.parametrize("module", ["train", "operator_sharding.train"])
+def test_folders_of_older_releases_find_the_trainer_under_its_old_name(module: str) -> None:
+    words = [sys.executable, "-m", f"planner.native.{module}", "--help"]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"planner.backends.native.trainer.{module}" in done.stdout

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from planner.native.branch_input import kept_input
-from planner.native.initialize import initialize
-from planner.native.model import DecoderChunk, on_meta, whole_model
-from planner.native.recompute import KEEP_ALL, RecomputeChoice
+from planner.backends.native.trainer.branch_input import kept_input
+from planner.backends.native.trainer.initialize import initialize
+from planner.backends.native.trainer.model import DecoderChunk, on_meta, whole_model
+from planner.backends.native.trainer.recompute import KEEP_ALL, RecomputeChoice
 from tests.native_models import tiny_llama
 
 TOKENS = 32

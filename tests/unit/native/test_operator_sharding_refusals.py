@@ -13,12 +13,12 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import HashStore
 from torch.distributed.tensor import Partial, Replicate, Shard
 
+from planner.backends.native.trainer.operator_sharding.local_rules import contraction_rules, local_outputs
+from planner.backends.native.trainer.operator_sharding.placements import placements_of, word_of
+from planner.backends.native.trainer.operator_sharding.settings import RunSettings
+from planner.backends.native.trainer.operator_sharding.traced_module import load_sharding_plan, module_source
+from planner.backends.native.trainer.operator_sharding.train import train
 from planner.errors import BackEndRefused, DocumentInvalid, NotFound
-from planner.native.operator_sharding.local_rules import contraction_rules, local_outputs
-from planner.native.operator_sharding.placements import placements_of, word_of
-from planner.native.operator_sharding.settings import RunSettings
-from planner.native.operator_sharding.traced_module import load_sharding_plan, module_source
-from planner.native.operator_sharding.train import train
 from planner.shard.sharding_plan import OperatorPlacement, ShardingPlan
 from planner.shard.torch_graph.read_graph import operator_graph, traced_step
 from tests.random_sharding import random_plan

@@ -11,11 +11,11 @@ import pytest
 
 from planner.backends import registry
 from planner.backends.backend import BackEnd, Files, Release, Software, Space
+from planner.backends.conformance.__main__ import main
+from planner.backends.conformance.checks import CHECKS, faults_of
 from planner.backends.emission.emission import Emission, LauncherName
 from planner.backends.emission.layout import Layout
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
-from planner.conformance.__main__ import main
-from planner.conformance.checks import CHECKS, faults_of
 from planner.errors import BackEndRefused
 from planner.physics.physics import Physics
 from planner.plan import Plan

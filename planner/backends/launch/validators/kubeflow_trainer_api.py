@@ -6,7 +6,7 @@ from pathlib import Path
 
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
-from planner.backends.launch.kubernetes import MANIFEST
+from planner.backends.launch.pods import MANIFEST
 
 TRAINER_VERSION = "2.3.0"
 _LAUNCHERS = ("kubernetes", "trainjob")

@@ -7,8 +7,10 @@ equal what they read.
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Iterator
 from typing import Any
+
+from planner.backends.checking.answers import Refused, serve
 
 MODELS = {
     "TrainJob": "TrainerV1alpha1TrainJob",
@@ -43,30 +45,31 @@ def bad_variable(value: dict[str, Any]) -> str:
     return next((name for name in names if name.startswith(RESERVED)), "")
 
 
-def check(value: dict[str, Any]) -> dict[str, Any]:
-    """The verdict on one object."""
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
+    """One object: its version, its model, what the model writes back, and what the webhook refuses."""
+    import yaml
     from kubeflow_trainer_api import models
-    from pydantic import ValidationError
 
+    yield "parse"
+    value = yaml.safe_load(request["manifest"])
     kind = value["kind"]
-    if value.get("apiVersion") != VERSIONS[kind]:
-        message = f"apiVersion {value.get('apiVersion')!r} is not {VERSIONS[kind]}"
-        return {"accepted": False, "stage": "version", "message": message}
-    try:
-        made = getattr(models, MODELS[kind]).from_dict(value)
-    except (ValidationError, ValueError, TypeError, AttributeError) as error:
-        return {"accepted": False, "stage": "model", "message": " ".join(str(error).split())[:400]}
-    written = json.loads(json.dumps(made.to_dict(), default=str))
-    lost = difference(value, written)
+    version = VERSIONS[kind]
+    yield "version"
+    if value.get("apiVersion") != version:
+        raise Refused(f"apiVersion {value.get('apiVersion')!r} is not {version}")
+    yield "model"
+    made = getattr(models, MODELS[kind]).from_dict(value)
+    yield "round trip"
+    lost = difference(value, json.loads(json.dumps(made.to_dict(), default=str)))
     if lost:
-        return {"accepted": False, "stage": "round trip", "message": f"{kind}{lost}"}
+        raise Refused(f"{kind}{lost}")
+    yield "webhook"
     if kind == "TrainJob" and bad_variable(value):
-        message = f"only the controller may set {bad_variable(value)}"
-        return {"accepted": False, "stage": "webhook", "message": message}
-    return {"accepted": True, "stage": "ok", "message": "", "facts": facts(value)}
+        raise Refused(f"only the controller may set {bad_variable(value)}")
+    facts |= started(value)
 
 
-def facts(value: dict[str, Any]) -> dict[str, Any]:
+def started(value: dict[str, Any]) -> dict[str, Any]:
     """How many pods the object starts."""
     if value["kind"] == "TrainJob":
         trainer = value["spec"]["trainer"]
@@ -76,19 +79,5 @@ def facts(value: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "JobSet", "pods": pods}
 
 
-def main() -> None:
-    """Serve requests until stdin ends."""
-    sys.path.insert(0, sys.argv[1])
-    import yaml
-
-    for line in sys.stdin:
-        try:
-            answer = check(yaml.safe_load(json.loads(line)["manifest"]))
-        except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-            words = " ".join(f"{type(error).__name__}: {error}".split())[:400]
-            answer = {"accepted": False, "stage": "parse", "message": words}
-        print(json.dumps(answer), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(stages)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
-from planner.backends.launch.pytorchjob import MANIFEST
+from planner.backends.launch.pods import MANIFEST
 
 TRAINING_VERSION = "1.9.4"
 

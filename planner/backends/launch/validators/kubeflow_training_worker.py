@@ -8,22 +8,20 @@ the models are loaded one module at a time.
 from __future__ import annotations
 
 import importlib
-import json
 import re
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from planner.backends.checking.answers import Refused, serve
 
 MODELS = {"PyTorchJob": "KubeflowOrgV1PyTorchJob"}
 PLAIN = {"str": str, "int": int, "bool": bool, "float": (int, float), "object": object}
 
 
-class Refused(Exception):
-    """An object that a model refuses, and where."""
-
-
-def load_packages(overlay: str) -> None:
+def load_packages(overlay: Path) -> None:
     """Packages without their ``__init__``."""
     for name in ("kubeflow", "kubeflow.training", "kubeflow.training.models"):
         package = types.ModuleType(name)
@@ -72,40 +70,27 @@ def build(value: Any, kind: str, where: str) -> Any:
         raise Refused(f"{where}: {error}") from error
 
 
-def verdict(manifest: str) -> dict[str, Any]:
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     """Parse, then build the models."""
     import yaml
 
-    try:
-        value = yaml.safe_load(manifest)
-        kind = value["kind"]
-        if value.get("apiVersion") != "kubeflow.org/v1" or kind not in MODELS:
-            message = f"no model for {value.get('apiVersion')} {kind}"
-            return {"accepted": False, "stage": "version", "message": message}
-        build(value, MODELS[kind], kind)
-        replicas = value["spec"]["pytorchReplicaSpecs"]
-        for role, spec in replicas.items():
-            # The operator looks for its container by this name (pytorchv1.PyTorchJobDefaultContainerName).
-            if "pytorch" not in [each.get("name") for each in spec["template"]["spec"]["containers"]]:
-                raise Refused(f"{role} has no container called pytorch")
-        if set(replicas) - {"Master", "Worker"} or replicas.get("Master", {}).get("replicas", 1) != 1:
-            raise Refused("pytorchReplicaSpecs must be one Master, and Workers")
-    except Refused as refusal:
-        return {"accepted": False, "stage": "model", "message": str(refusal)}
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-        words = " ".join(f"{type(error).__name__}: {error}".split())[:400]
-        return {"accepted": False, "stage": "parse", "message": words}
-    pods = sum(each.get("replicas", 1) for each in replicas.values())
-    return {"accepted": True, "stage": "ok", "message": "", "facts": {"pods": pods}}
-
-
-def main() -> None:
-    """Serve requests until stdin ends."""
-    sys.path.insert(0, sys.argv[1])
-    load_packages(sys.argv[1])
-    for line in sys.stdin:
-        print(json.dumps(verdict(json.loads(line)["manifest"])), flush=True)
+    yield "parse"
+    value = yaml.safe_load(request["manifest"])
+    kind = value["kind"]
+    yield "version"
+    if value.get("apiVersion") != "kubeflow.org/v1" or kind not in MODELS:
+        raise Refused(f"no model for {value.get('apiVersion')} {kind}")
+    yield "model"
+    build(value, MODELS[kind], kind)
+    replicas = value["spec"]["pytorchReplicaSpecs"]
+    for role, spec in replicas.items():
+        # The operator looks for its container by this name (pytorchv1.PyTorchJobDefaultContainerName).
+        if "pytorch" not in [each.get("name") for each in spec["template"]["spec"]["containers"]]:
+            raise Refused(f"{role} has no container called pytorch")
+    if set(replicas) - {"Master", "Worker"} or replicas.get("Master", {}).get("replicas", 1) != 1:
+        raise Refused("pytorchReplicaSpecs must be one Master, and Workers")
+    facts["pods"] = sum(each.get("replicas", 1) for each in replicas.values())
 
 
 if __name__ == "__main__":
-    main()
+    serve(stages, load_packages)

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from planner.backends.checking.answers import Refused, serve
+
 ENVELOPES = Path(__file__).parent / "custom_resources.json"
 _TEMPLATES = ("template", "submitterPodTemplate")
-
-
-class Refused(Exception):
-    """A manifest that a schema or the cluster refuses: where it stopped, and why."""
 
 
 def pod_templates(value: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -82,57 +79,43 @@ def devices_fit(pod: dict[str, Any], most: dict[str, int], where: str) -> int:
     return asked
 
 
-def verdict(request: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     """Every object of every manifest, then the pods inside."""
     import yaml
 
+    schemas = json.loads(ENVELOPES.read_text(encoding="utf-8"))
     kinds: list[str] = []
     devices = 0
-    stage = "parse"
-    try:
-        for name, text in sorted(request["manifests"].items()):
-            stage = "parse"
-            for value in yaml.safe_load_all(text):
-                if not isinstance(value, dict) or not {"apiVersion", "kind", "metadata"} <= set(value):
-                    raise Refused(f"{name}: no apiVersion, kind and metadata")
-                where = f"{name}#{value['kind']}"
-                kinds.append(value["kind"])
-                stage = "schema"
-                if value["apiVersion"] in ("v1", "batch/v1"):
-                    core(value, request["kubernetes"], where)
-                meta = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": value["metadata"]}
-                core(meta, request["kubernetes"], f"{where}/metadata")
-                stage = "envelope"
-                envelope(value, schemas, where)
-                for place, template in pod_templates(value, where):
-                    stage = "pod"
-                    wrapped = {"apiVersion": "v1", "kind": "PodTemplate", "template": template}
-                    core(wrapped, request["kubernetes"], place)
-                    volumes_exist(template["spec"], place)
-                    stage = "devices"
-                    devices += devices_fit(template["spec"], request["most_devices"], place)
-    except Refused as refusal:
-        return {"accepted": False, "stage": stage, "message": str(refusal)}
-    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-        return {
-            "accepted": False,
-            "stage": stage,
-            "message": " ".join(f"{type(error).__name__}: {error}".split())[:400],
-        }
-    return {"accepted": True, "stage": "ok", "message": "", "facts": {"kinds": kinds, "devices_of_templates": devices}}
+    for name, text in sorted(request["manifests"].items()):
+        yield "parse"
+        for value in yaml.safe_load_all(text):
+            if not isinstance(value, dict) or not {"apiVersion", "kind", "metadata"} <= set(value):
+                raise Refused(f"{name}: no apiVersion, kind and metadata")
+            where = f"{name}#{value['kind']}"
+            kinds.append(value["kind"])
+            yield "schema"
+            if value["apiVersion"] in ("v1", "batch/v1"):
+                core(value, request["kubernetes"], where)
+            meta = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": value["metadata"]}
+            core(meta, request["kubernetes"], f"{where}/metadata")
+            yield "envelope"
+            envelope(value, schemas, where)
+            for place, template in pod_templates(value, where):
+                yield "pod"
+                wrapped = {"apiVersion": "v1", "kind": "PodTemplate", "template": template}
+                core(wrapped, request["kubernetes"], place)
+                volumes_exist(template["spec"], place)
+                yield "devices"
+                devices += devices_fit(template["spec"], request["most_devices"], place)
+    facts |= {"kinds": kinds, "devices_of_templates": devices}
 
 
-def main() -> None:
-    """Serve requests until stdin ends."""
-    sys.path.insert(0, sys.argv[1])
+def prepare(overlay: Path) -> None:
+    """It reads megabytes of schemas for every object; they do not change."""
     import kubernetes_validate.utils as reader
 
-    # It reads megabytes of schemas for every object; they do not change.
     reader.schema_contents = functools.cache(reader.schema_contents)
-    schemas = json.loads(ENVELOPES.read_text(encoding="utf-8"))
-    for line in sys.stdin:
-        print(json.dumps(verdict(json.loads(line), schemas)), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    serve(stages, prepare)

@@ -11,28 +11,14 @@ from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
 from planner.backends.launch.mpirun import HOST_FILE
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_size
+from planner.backends.rules.foreign_names import foreign_names
 from planner.errors import DocumentInvalid
 
 OPEN_MPI_VERSION = "4.1.4"
-_PACKAGES = (
-    "openmpi-bin",
-    "openmpi-common",
-    "libopenmpi3",
-    "libevent-core-2.1-7",
-    "libevent-pthreads-2.1-7",
-    "libhwloc15",
-    "libnl-3-200",
-    "libnl-route-3-200",
-    "libibverbs1",
-    "libmunge2",
-    "libfabric1",
-    "libpmix2",
-    "libpsm-infinipath1",
-    "libpsm2-2",
-    "librdmacm1",
-    "libucx0",
-    "zlib1g",
-)
+_PACKAGES = foreign_names("""
+    openmpi-bin openmpi-common libopenmpi3 libevent-core-2.1-7 libevent-pthreads-2.1-7 libhwloc15 libnl-3-200
+    libnl-route-3-200 libibverbs1 libmunge2 libfabric1 libpmix2 libpsm-infinipath1 libpsm2-2 librdmacm1 libucx0 zlib1g
+""")
 _COMMAND = 'exec "${MPIRUN:-mpirun}" '
 
 

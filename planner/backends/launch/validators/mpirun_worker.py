@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from planner.backends.checking.answers import Refused, serve
 
 TIMEOUT_S = 60
 _NODE = re.compile(r"Data for node: (\S+)")
@@ -48,8 +50,10 @@ def job_map(text: str) -> dict[int, str]:
     return found
 
 
-def verdict(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     """The map, compared with the plan's."""
+    yield "mpirun"
+    folder = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as scratch:
         hostfile = Path(scratch, "hostfile")
         hostfile.write_text(request["hostfile"], encoding="utf-8")
@@ -68,21 +72,13 @@ def verdict(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     if not found:
         lines = [line.strip() for line in (done.stderr + done.stdout).splitlines()]
         said = [line for line in lines if line and not set(line) <= set("-=") and "mca_base_component" not in line]
-        return {"accepted": False, "stage": "mpirun", "message": " ".join(said)[:400]}
+        raise Refused(" ".join(said)[:400])
+    yield "map"
     if any(found.get(rank) != host for rank, host in expected.items() if host) or set(found) != set(expected):
         rank = next((rank for rank in sorted(expected) if found.get(rank) != expected[rank]), max(found))
-        message = f"rank {rank} would run on {found.get(rank)}, the plan has it on {expected.get(rank)}"
-        return {"accepted": False, "stage": "map", "message": message}
-    facts = {"ranks": len(found), "hosts": len(set(found.values()))}
-    return {"accepted": True, "stage": "ok", "message": "", "facts": facts}
-
-
-def main() -> None:
-    """Serve requests until stdin ends."""
-    folder = Path(sys.argv[1])
-    for line in sys.stdin:
-        print(json.dumps(verdict(json.loads(line), folder)), flush=True)
+        raise Refused(f"rank {rank} would run on {found.get(rank)}, the plan has it on {expected.get(rank)}")
+    facts |= {"ranks": len(found), "hosts": len(set(found.values()))}
 
 
 if __name__ == "__main__":
-    main()
+    serve(stages, refusals=Refused)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from planner.backends.checking.answers import Refused, serve
 
 
 def load(name: str, text: str, folder: str) -> types.ModuleType:
@@ -69,41 +70,22 @@ def entrypoint(manifest: str, driver: str) -> str:
     return ""
 
 
-def verdict(request: dict[str, Any]) -> dict[str, Any]:
-    """The verdict on one folder."""
-    noise = io.StringIO()
-    stage = "driver"
-    try:
-        with contextlib.redirect_stdout(noise), contextlib.redirect_stderr(noise):
-            job = json.loads(request["job"])
-            module = load(request["name"].removesuffix(".py"), request["script"], request["folder"])
-            stage = "resources"
-            facts = training(module, job) if hasattr(module, "trainer") else placement(module, job)
-            if facts["devices"] != request["world_size"]:
-                raise ValueError(f"{facts['devices']} devices for {request['world_size']} ranks")
-            stage = "entrypoint"
-            wrong = entrypoint(request["manifest"], request["name"]) if request["manifest"] else ""
-    except Exception as error:  # anything that the script or Ray raises is the answer
-        return {
-            "accepted": False,
-            "stage": stage,
-            "message": " ".join(f"{type(error).__name__}: {error}".split())[:400],
-        }
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
+    """The driver, what it asks of Ray, and the RayJob that starts it."""
+    yield "driver"
+    job = json.loads(request["job"])
+    module = load(request["name"].removesuffix(".py"), request["script"], request["folder"])
+    yield "resources"
+    facts |= training(module, job) if hasattr(module, "trainer") else placement(module, job)
+    if facts["devices"] != request["world_size"]:
+        raise ValueError(f"{facts['devices']} devices for {request['world_size']} ranks")
+    yield "entrypoint"
+    wrong = entrypoint(request["manifest"], request["name"]) if request["manifest"] else ""
     if wrong:
-        return {"accepted": False, "stage": stage, "message": wrong}
-    return {"accepted": True, "stage": "ok", "message": "", "facts": facts}
-
-
-def main() -> None:
-    """Serve requests until stdin ends."""
-    sys.path.insert(0, sys.argv[1])
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_TRAIN_V2_ENABLED", "1")
-    answers = sys.stdout
-    sys.stdout = sys.stderr
-    for line in sys.stdin:
-        print(json.dumps(verdict(json.loads(line))), file=answers, flush=True)
+        raise Refused(wrong)
 
 
 if __name__ == "__main__":
-    main()
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_TRAIN_V2_ENABLED", "1")
+    serve(stages)

@@ -9,23 +9,14 @@ from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
 from planner.backends.launch.slurm import GRES, JOB_SCRIPT
 from planner.backends.launch.spec import HOSTS_FILE
+from planner.backends.rules.foreign_names import foreign_names
 from profiles.cluster import Cluster
 
 SLURM_VERSION = "22.05.8"
-_PACKAGES = (
-    "slurmctld",
-    "slurm-client",
-    "slurm-wlm-basic-plugins",
-    "libdbus-1-3",
-    "libhwloc15",
-    "libjson-c5",
-    "liblua5.1-0",
-    "liblz4-1",
-    "libmunge2",
-    "libnuma1",
-    "libreadline8",
-    "libyaml-0-2",
-)
+_PACKAGES = foreign_names("""
+    slurmctld slurm-client slurm-wlm-basic-plugins libdbus-1-3 libhwloc15 libjson-c5 liblua5.1-0 liblz4-1 libmunge2
+    libnuma1 libreadline8 libyaml-0-2
+""")
 _MOST_NODES = 4096
 
 

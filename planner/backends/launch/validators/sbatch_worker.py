@@ -15,8 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from planner.backends.checking.answers import Refused, serve
 
 MOST_CONTROLLERS = 4
 OLDEST_S = 10.0
@@ -129,36 +132,34 @@ PartitionName={PARTITION} Nodes=ALL Default=YES MaxTime=INFINITE State=UP
     (folder / "topology.conf").write_text(cluster["topology"], encoding="utf-8")
 
 
-def verdict(request: dict[str, Any], controllers: dict[str, Controller], overlay: Path) -> dict[str, Any]:
+CONTROLLERS: dict[str, Controller] = {}
+"""By the description of the cluster."""
+
+
+def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     """``sbatch --test-only`` on the cluster of the request."""
+    yield "sbatch"
     key = json.dumps(request["cluster"], sort_keys=True)
-    if key in controllers and time.monotonic() - controllers[key].started > OLDEST_S:
-        controllers.pop(key).close()
-    if key not in controllers:
-        while len(controllers) >= MOST_CONTROLLERS:
-            controllers.pop(next(iter(controllers))).close()
-        controllers[key] = Controller(overlay, request["cluster"])
-    done = controllers[key].run("sbatch", "--test-only", text=request["script"])
+    if key in CONTROLLERS and time.monotonic() - CONTROLLERS[key].started > OLDEST_S:
+        CONTROLLERS.pop(key).close()
+    if key not in CONTROLLERS:
+        while len(CONTROLLERS) >= MOST_CONTROLLERS:
+            CONTROLLERS.pop(next(iter(CONTROLLERS))).close()
+        CONTROLLERS[key] = Controller(Path(sys.argv[1]), request["cluster"])
+    done = CONTROLLERS[key].run("sbatch", "--test-only", text=request["script"])
     said = " ".join(done.stderr.split())
     found = _STARTED.search(said)
     if done.returncode or not found:
         message = said.removeprefix("sbatch: error: ").removeprefix("allocation failure: ") or "no answer"
         if "partition" in message:
             message += f" (the controller of this check has one partition, {PARTITION})"
-        return {"accepted": False, "stage": "sbatch", "message": message[:400]}
-    return {"accepted": True, "stage": "ok", "message": "", "facts": {"nodes": found[2], "processors": int(found[1])}}
-
-
-def main() -> None:
-    """Serve requests until stdin ends, then end the controllers."""
-    controllers: dict[str, Controller] = {}
-    try:
-        for line in sys.stdin:
-            print(json.dumps(verdict(json.loads(line), controllers, Path(sys.argv[1]))), flush=True)
-    finally:
-        for controller in controllers.values():
-            controller.close()
+        raise Refused(message[:400])
+    facts |= {"nodes": found[2], "processors": int(found[1])}
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        serve(stages, refusals=Refused)
+    finally:
+        for controller in CONTROLLERS.values():
+            controller.close()

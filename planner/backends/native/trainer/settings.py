@@ -1,0 +1,28 @@
+"""What does a training run need that a plan does not say?  Steps, device, learning rate, seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+DeviceKind = Literal["cuda", "cpu"]
+ComputePrecision = Literal["plan", "fp32"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSettings:
+    """Switches of one run.
+
+    ``precision``: ``plan`` computes in the plan's precision with fp32 master weights; ``fp32`` computes in fp32
+    (parity checks).  ``clip_gradient_norm`` 0 means no clipping.  ``data`` names a loader factory, ``package:function``
+    (see ``planner.backends.native.trainer.data``); None = synthetic tokens.
+    """
+
+    steps: int = 10
+    device: DeviceKind = "cuda"
+    precision: ComputePrecision = "plan"
+    learning_rate: float = 3e-4
+    weight_decay: float = 0.1
+    clip_gradient_norm: float = 1.0
+    seed: int = 0
+    data: str | None = None
