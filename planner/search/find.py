@@ -19,8 +19,9 @@ from planner.problem import ANY, Problem
 from planner.search.across_backends import Compared, Entry, compare_backends, least_bound_s, unrestricted_entry
 from planner.search.answers import backend_answers, unrestricted_answer
 from planner.search.assemble_plan import assemble_plan
+from planner.search.branch import BACKEND_RULES
 from planner.search.device_counts import cheapest, fewest_devices, slowest_allowed_s, too_slow
-from planner.search.infeasible import no_feasible_plan
+from planner.search.infeasible import needed_share, no_feasible_plan
 from planner.search.options import Progress, SearchOptions
 from planner.search.search_result import degrees
 from planner.search.spelled import as_spelled
@@ -109,13 +110,22 @@ def _nothing(problem: Problem, compared: Compared, options: SearchOptions) -> Ex
             (entry,) = compared.entries
             what = f"{entry.software.spelled} can run no plan of this problem, whatever the strategy: {entry.reason}"
         return NoFeasiblePlan(what, binding=f"rules of {names}", relaxations=("choose another --backend",))
-    closest = min(searched, key=least_bound_s)
+    closest = searched[0] if len(searched) == 1 else min(searched, key=_how_far)
     error = no_feasible_plan(closest.problem, closest.result, alone=len(compared.entries) == 1)
-    others = [each for each in compared.entries if each is not closest]
+    others: dict[str, list[str]] = {}
+    for each in compared.entries:
+        if each is not closest:
+            others.setdefault(each.reason, []).append(each.software.name)
     if others:
-        more = "; ".join(f"{each.software.name}: {each.reason}" for each in others)
+        more = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in others.items())
         error.what = f"no back-end has a plan; {closest.software.name}: {error.what}; {more}"
     return error
+
+
+def _how_far(entry: Entry) -> tuple[bool, float, float]:
+    """How far a back-end is from a plan: those whose memory falls short the least come first, then the fastest."""
+    refused = bool(entry.result.pruned[BACKEND_RULES]) and not entry.result.evaluated
+    return refused, needed_share(entry.problem), least_bound_s(entry)
 
 
 def _report(entries: Sequence[Entry], proved: bool) -> SearchReport:

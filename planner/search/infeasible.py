@@ -85,13 +85,21 @@ def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
     return _out_of_memory(problem), "device memory", "use far more devices, or a device with more memory"
 
 
+def needed_share(problem: Problem) -> float:
+    """What some strategy needs of a device's memory at least, over what may be used: one of ``FACTORS``.
+
+    1 where the memory bound lets one fit, infinity where none does or there is no strategy.
+    """
+    terms, limit = _sampled_terms(problem), memory_limit_bytes(problem, problem_hardware(problem))
+    fitting = (value for value in (1.0, *FACTORS) if terms is not None and _some_fit(terms, limit * value))
+    return next(fitting, float("inf"))
+
+
 def _out_of_memory(problem: Problem) -> str:
     hardware = problem_hardware(problem)
     limit = memory_limit_bytes(problem, hardware)
-    terms = _sampled_terms(problem)
-    fitting = (value for value in FACTORS if terms is not None and _some_fit(terms, limit * value))
-    factor = next(fitting, None)
-    need = "more than 100 x that" if factor is None else f"about {limit * factor / 2**30:.0f} GiB"
+    factor = needed_share(problem)
+    need = "more than 100 x that" if factor > FACTORS[-1] else f"about {limit * factor / 2**30:.0f} GiB"
     return (
         f"nothing fits the memory: {problem.model.name} on {problem.cluster.num_devices} x {hardware.pool.device.name}"
         f" needs {need} a device, {limit / 2**30:.1f} GiB may be used"
