@@ -19,7 +19,6 @@ from planner.problem import ANY, Problem
 from planner.search.across_backends import Compared, Entry, compare_backends, least_bound_s, unrestricted_entry
 from planner.search.answers import backend_answers, unrestricted_answer
 from planner.search.assemble_plan import assemble_plan
-from planner.search.branch import BACKEND_RULES
 from planner.search.device_counts import cheapest, fewest_devices, slowest_allowed_s, too_slow
 from planner.search.infeasible import needed_share, no_feasible_plan
 from planner.search.options import Progress, SearchOptions
@@ -110,8 +109,7 @@ def _nothing(problem: Problem, compared: Compared, options: SearchOptions) -> Ex
             (entry,) = compared.entries
             what = f"{entry.software.spelled} can run no plan of this problem, whatever the strategy: {entry.reason}"
         return NoFeasiblePlan(what, binding=f"rules of {names}", relaxations=("choose another --backend",))
-    closest = searched[0] if len(searched) == 1 else min(searched, key=_how_far)
-    error = no_feasible_plan(closest.problem, closest.result, alone=len(compared.entries) == 1)
+    closest, error = _closest(searched, alone=len(compared.entries) == 1)
     others: dict[str, list[str]] = {}
     for each in compared.entries:
         if each is not closest:
@@ -122,10 +120,20 @@ def _nothing(problem: Problem, compared: Compared, options: SearchOptions) -> Ex
     return error
 
 
-def _how_far(entry: Entry) -> tuple[bool, float, float]:
-    """How far a back-end is from a plan: those whose memory falls short the least come first, then the fastest."""
-    refused = bool(entry.result.pruned[BACKEND_RULES]) and not entry.result.evaluated
-    return refused, needed_share(entry.problem), least_bound_s(entry)
+def _closest(searched: Sequence[Entry], *, alone: bool) -> tuple[Entry, NoFeasiblePlan]:
+    """The back-end that is nearest to a plan, and why it has none.
+
+    Whose memory falls short the least comes first; one whose rules are in the way only where they are so in all.
+    """
+    if len(searched) > 1:
+        searched = sorted(searched, key=lambda entry: (needed_share(entry.problem), least_bound_s(entry)))
+    looked_at = []
+    for entry in searched:
+        error = no_feasible_plan(entry.problem, entry.result, alone=alone)
+        if not error.binding.startswith("rules of"):
+            return entry, error
+        looked_at.append((entry, error))
+    return looked_at[0]
 
 
 def _report(entries: Sequence[Entry], proved: bool) -> SearchReport:
