@@ -18,6 +18,7 @@ from planner.search.bound import BoundTerms
 from planner.search.branch import BACKEND_RULES, Search, memory_limit_bytes
 from planner.search.memory_bound import lower_bounds_s
 from planner.search.options import SearchOptions, SearchProgress
+from planner.search.pin_cause import PinCause, nearest, pin_cause
 from planner.search.pin_conflict import PinConflict, pin_conflict, repinned, value_word
 from planner.search.search_result import SearchResult
 from planner.search.space import Space
@@ -49,6 +50,15 @@ def no_feasible_plan(problem: Problem, result: SearchResult, *, alone: bool = Tr
             relaxations=_around(problem, conflict, alone) or ("drop a pin, or choose another --backend",),
             pruned=result.refused + result.pruned,
         )
+    cause = pin_cause(problem)
+    if cause is not None:
+        return NoFeasiblePlan(
+            cause.message(problem.cluster.num_devices),
+            binding="pins",
+            relaxations=(*_other_values(problem, cause), *_helpful(problem, alone))
+            or ("drop a pin, or pin other values",),
+            pruned=result.refused + result.pruned,
+        )
     what, binding, otherwise = _diagnosis(problem, result)
     return NoFeasiblePlan(
         what,
@@ -62,18 +72,8 @@ def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
     """What is wrong, what binds, and a general remedy for the case that no tried one helps."""
     devices, name = problem.cluster.num_devices, the_software(problem).name
     space = Space(problem, devices)
-    if len(space.cores) and int(space.leaf_counts(space.cores).sum()) == 0:
-        pinned = ", ".join(f"{name}={value}" for name, value in space.pins.items()) or "nothing"
-        return f"the pins contradict each other (pinned: {pinned})", "pins", "drop a pin, or pin other values"
     if len(space.cores) == 0 or len(_sample(space)) == 0:
         reason, count = _binding_rule(space)
-        if reason == "pinned or forbidden":
-            pinned = ", ".join(f"{name}={value}" for name, value in space.pins.items())
-            what = (
-                f"no legal strategy on {devices} devices has {pinned}: degrees must divide the devices,"
-                f" tp the heads and widths, dp times the micro-batch the global batch"
-            )
-            return what, reason, "pin other values"
         what = f"no strategy is legal on {devices} devices; {count} choices fail the rule '{reason}'"
         return what, reason, "change the number of devices, the global batch size or the pins"
     if result.pruned[BACKEND_RULES] and _feasible(problem):
@@ -127,6 +127,16 @@ def _around(problem: Problem, conflict: PinConflict, alone: bool) -> tuple[str, 
     changes = [change for change in _relaxations(problem) if change[0].startswith(("drop", "allow"))]
     helpful = (text for text, changed in changes if _has_plan(changed))
     return (*pinned, *helpful, *(_first(_elsewhere(problem)) if alone else ()))
+
+
+def _other_values(problem: Problem, cause: PinCause) -> tuple[str, ...]:
+    """Other values of each pin, the nearest ones, that give a plan."""
+    pinned, found = dict(cause.pins), []
+    for name, values in cause.allowed:
+        near = [value for value in nearest(values, pinned[name]) if _has_plan(repinned(problem, name, value))]
+        if near:
+            found.append(f"pin {name}={_either([value_word(value) for value in near])}")
+    return tuple(found)
 
 
 def _either(words: list[str]) -> str:

@@ -85,13 +85,13 @@ def pin_conflict(problem: Problem) -> PinConflict | None:
     names = (*constraints.pins, *constraints.forbids)
     if name == UNRESTRICTED or not names or _leaves_something(problem):
         return None
-    if not _leaves_something(_only(problem, frozenset())):
+    if not _leaves_something(under(problem, frozenset())):
         return None
     needed = frozenset(names)
     for each in names:
-        if not _leaves_something(_only(problem, needed - {each})):
+        if not _leaves_something(under(problem, needed - {each})):
             needed -= {each}
-    narrow = _only(problem, needed)
+    narrow = under(problem, needed)
     refused = list(_strategies(Space(narrow, problem.cluster.num_devices, _wider(narrow))))
     if not refused:
         return None  # contradictory whatever the back-end
@@ -110,7 +110,7 @@ def repinned(problem: Problem, name: str, value: int | str | bool) -> Problem:
     return problem.model_copy(update={"constraints": problem.constraints.model_copy(update={"pins": pins})})
 
 
-def _only(problem: Problem, names: frozenset[str]) -> Problem:
+def under(problem: Problem, names: frozenset[str]) -> Problem:
     """The problem with these pins and forbids alone."""
     constraints = problem.constraints
     pins = {name: value for name, value in constraints.pins.items() if name in names}

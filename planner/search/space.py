@@ -206,7 +206,7 @@ class Space:
 
     def _expert_degrees(self, tp: int, cp: int, dp: int) -> list[tuple[int, int]]:
         if not self.shape.is_moe:
-            return [(1, 1)]
+            return [] if self._off("ep", 1) or self._off("etp", 1) else [(1, 1)]
         eps = divisors(min(self.shape.experts)) if self.columns.expert_parallel else [1]
         pairs = [(ep, etp) for ep in eps for etp in self._expert_tensor_degrees(tp, ep)]
         return [

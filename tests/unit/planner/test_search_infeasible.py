@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.model.load import load_model
 from planner.problem import UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
@@ -111,30 +112,62 @@ def test_too_little_memory() -> None:
 def test_a_batch_that_the_pinned_replicas_do_not_divide() -> None:
     problem = _problem(batch=6, pins={"dp": 4})
     refusal = _refusal(problem)
-    assert refusal.binding == "global_batch"
-    assert refusal.relaxations[0] == "drop the pin on dp"
+    assert refusal.binding == "pins"
+    assert "dp divides the batch (6); dp may be 1, 2" in refusal.what
+    assert refusal.relaxations[:2] == ("pin dp=1 or 2", "drop the pin on dp")
     assert _all_help(problem, refusal) > 0
 
 
 def test_heads_that_the_pinned_degree_does_not_divide() -> None:
     problem = _problem(devices=6, batch=6, pins={"tp": 3})
     refusal = _refusal(problem)
-    assert refusal.binding == "heads"
+    assert refusal.binding == "pins"
+    assert "tp divides the devices (6), the attention heads" in refusal.what
     assert _all_help(problem, refusal) > 0
 
 
 def test_more_stages_than_layers() -> None:
     problem = _problem(devices=16, batch=16, pins={"pp": 16})
     refusal = _refusal(problem)
-    assert refusal.binding == "layers"
+    assert refusal.binding == "pins"
+    assert "at most the layers (8)" in refusal.what
     assert _all_help(problem, refusal) > 0
 
 
 def test_a_degree_that_does_not_divide_the_devices() -> None:
     problem = _problem(pins={"tp": 3})
     refusal = _refusal(problem)
-    assert refusal.binding == "pinned or forbidden"
-    assert refusal.relaxations[0] == "drop the pin on tp"
+    assert refusal.binding == "pins"
+    assert refusal.what == (
+        "tp=3 leaves no legal strategy on 8 devices: tp divides the devices (8), the attention heads and the widths of"
+        " the layers; tp may be 1, 2, 4, 8"
+    )
+    assert refusal.relaxations[:2] == ("pin tp=2, 4 or 8", "drop the pin on tp")
+    assert _all_help(problem, refusal) > 0
+
+
+def test_more_expert_parallel_ranks_than_experts_are_told_by_the_experts() -> None:
+    problem = _problem(devices=16, batch=16, pins={"ep": 16}).model_copy(update={"model": load_model("mixtral-8x7b")})
+    refusal = _refusal(problem)
+    assert refusal.binding == "pins"
+    assert refusal.what.startswith("ep=16 leaves no legal strategy on 16 devices: ep divides the experts (8)")
+    assert refusal.what.endswith("ep may be 1, 2, 4, 8")
+    assert refusal.relaxations[-1] == "drop the pin on ep"
+
+
+def test_experts_of_a_model_without_any_are_no_silent_pin() -> None:
+    for name in ("ep", "etp"):
+        refusal = _refusal(_problem(pins={name: 2}))
+        assert "the model has no experts" in refusal.what
+        assert f"{name} may be 1" in refusal.what
+
+
+def test_of_several_pins_those_that_exclude_each_other_are_named() -> None:
+    problem = _problem(pins={"micro_batch_size": 1, "dp": 8, "sp": True})
+    refusal = _refusal(problem)
+    assert refusal.what.startswith("dp=8 and sp=true together leave no legal strategy on 8 devices")
+    assert "dp may be 1, 2, 4, or sp may be false with the other pins as they are" in refusal.what
+    assert _all_help(problem, refusal) > 0
 
 
 def test_too_few_microbatches_for_the_pinned_schedule() -> None:
@@ -147,7 +180,7 @@ def test_too_few_microbatches_for_the_pinned_schedule() -> None:
 def test_everything_forbidden_leaves_no_way_to_use_the_devices() -> None:
     problem = _problem(forbids=("tp", "cp", "pp", "dp"))
     refusal = _refusal(problem)
-    assert refusal.binding == "pinned or forbidden"
+    assert refusal.binding == "pins"
     assert {f"allow {name}" for name in ("tp", "cp", "dp")} <= set(refusal.relaxations)
     assert _all_help(problem, refusal) > 0
 
