@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
 from planner.plan import Plan
 from planner.problem import Problem
 from planner.search.options import Progress, SearchOptions
+from planner.search.reach import fewest_nodes, reaches
 from profiles.cluster import Cluster
 
 PlanOnAll = Callable[[Problem, SearchOptions, Progress | None], Plan]
@@ -71,26 +72,34 @@ def pareto_front(
 
 
 def fewest_devices(problem: Problem, options: SearchOptions, progress: Progress | None, plan_on_all: PlanOnAll) -> Plan:
-    """The plan with the fewest devices that reaches the step time or token rate of the constraints."""
-    target_s, fastest = slowest_allowed_s(problem), None
+    """The plan with the fewest devices that reaches the step time or token rate of the constraints.
+
+    Every whole number of nodes is looked at, the fewest first; most are decided by the bounds of their strategies.
+    Raises BudgetSpent where the time was too short to decide a smaller number, NoFeasiblePlan where none reaches it.
+    """
+    target_s = slowest_allowed_s(problem)
     if not math.isfinite(target_s):
         raise DocumentInvalid(
             "the objective 'devices' needs a target",
             where="/constraints",
             hint="give max_step_time_s or min_tokens_per_s",
         )
-    for count in device_counts(problem.cluster):
-        try:
-            plan = plan_on_all(cut_to(problem, count), options, progress)
-        except NoFeasiblePlan:
-            continue
-        if plan.step_time_s <= target_s:
-            return plan
-        if fastest is None or plan.step_time_s < fastest.step_time_s:
-            fastest = plan
-    if fastest is None:
+    pool = problem.cluster.pools[0]
+    for nodes in range(fewest_nodes(problem, target_s), pool.num_nodes + 1):
+        cut = cut_to(problem, nodes * pool.devices_per_node)
+        answer = reaches(cut, target_s, options)
+        if answer is None:
+            raise BudgetSpent(
+                f"whether {cut.cluster.num_devices} devices reach {target_s:.4g} s was not decided in time",
+                where="--time-limit",
+                hint="allow more time, or ask for a plan on a number of devices",
+            )
+        if answer:
+            return plan_on_all(cut, options, progress)
+    points = pareto_front(problem, options, progress, plan_on_all)
+    if not points:
         return plan_on_all(problem, options, progress)  # raises NoFeasiblePlan with the reason
-    raise too_slow(target_s, fastest)
+    raise too_slow(target_s, min((point.plan for point in points), key=lambda plan: plan.step_time_s))
 
 
 def slowest_allowed_s(problem: Problem) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
 
-from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
 from planner.plan import Plan
 from planner.problem import UNRESTRICTED, Constraints, Objective, Problem, Workload
 from planner.search.device_counts import cut_to, device_counts, pareto_front
@@ -33,10 +34,10 @@ def _problem(minimize: str, memory_gib: float = 16.0, **constraints: float) -> P
     )
 
 
-def _by_count(problem: Problem) -> dict[int, Plan]:
+def _by_count(problem: Problem, counts: Iterable[int] = ()) -> dict[int, Plan]:
     """The fastest plan of each number of devices that has one, each planned by itself."""
     plans = {}
-    for count in device_counts(problem.cluster):
+    for count in counts or device_counts(problem.cluster):
         try:
             plans[count] = find_plan(cut_to(problem, count).model_copy(update={"objective": Objective()}), QUICK)
         except NoFeasiblePlan:
@@ -58,9 +59,12 @@ def test_a_cut_cluster_has_the_devices_that_it_says() -> None:
         assert cut_to(problem, count).cluster.num_devices == count
 
 
-@pytest.mark.parametrize("slack", [1.0, 1.3, 2.5, 6.0])
+WHOLE_NODES = range(4, 33, 4)
+
+
+@pytest.mark.parametrize("slack", [1.0, 1.1, 1.3, 2.5, 6.0])
 def test_fewest_devices_for_a_step_time(slack: float) -> None:
-    plans = _by_count(_problem("step_time"))
+    plans = _by_count(_problem("step_time"), WHOLE_NODES)
     target_s = slack * min(plan.step_time_s for plan in plans.values())
     fewest = min(count for count, plan in plans.items() if plan.step_time_s <= target_s)
     plan = find_plan(_problem("devices", max_step_time_s=target_s), QUICK)
@@ -68,8 +72,25 @@ def test_fewest_devices_for_a_step_time(slack: float) -> None:
     assert plan.step_time_s == plans[fewest].step_time_s <= target_s
 
 
+def test_numbers_between_the_powers_of_two_are_looked_at() -> None:
+    """Twenty devices in nodes of four: what five nodes reach and four do not."""
+    batch = {"workload": Workload(global_batch_size=240, sequence_length=4096)}
+    plans = _by_count(_problem("step_time").model_copy(update=batch), (16, 20))
+    assert 20 not in device_counts(_problem("step_time").cluster)
+    target_s = plans[20].step_time_s
+    assert plans[16].step_time_s > target_s
+    plan = find_plan(_problem("devices", max_step_time_s=target_s).model_copy(update=batch), QUICK)
+    assert plan.problem.cluster.num_devices == 20
+
+
+def test_a_number_of_devices_that_was_not_decided_in_time_is_not_passed_over() -> None:
+    target_s = min(plan.step_time_s for plan in _by_count(_problem("step_time")).values())
+    with pytest.raises(BudgetSpent, match="was not decided in time"):
+        find_plan(_problem("devices", max_step_time_s=target_s), SearchOptions(top_k=0, time_limit_s=0.0))
+
+
 def test_fewest_devices_for_a_token_rate() -> None:
-    plans = _by_count(_problem("step_time"))
+    plans = _by_count(_problem("step_time"), WHOLE_NODES)
     rate = 0.4 * max(plan.tokens_per_s for plan in plans.values())
     fewest = min(count for count, plan in plans.items() if plan.tokens_per_s >= rate)
     plan = find_plan(_problem("devices", min_tokens_per_s=rate), QUICK)
