@@ -104,7 +104,7 @@ def _space_tables() -> str:
     from planner.backends.registry import backend
     from planner.backends.rules.legality import RULES
     from planner.problem import UNRESTRICTED
-    from planner.search.choices import RELIEFS, VIRTUAL_STAGES
+    from planner.search.choices import MOST_VIRTUAL_STAGES, RELIEFS, VIRTUAL_STAGES
     from planner.search.chunk_family import END_RELIEF
 
     widest = backend(UNRESTRICTED).releases[0].space.columns
@@ -114,8 +114,8 @@ def _space_tables() -> str:
     lines = (
         "## The declared space",
         "Degrees: all divisors, not only powers of two. Micro-batch sizes: all divisors of the batch of a replica."
-        f" Chunks a device under interleaving: {_numbers(VIRTUAL_STAGES)}, and all divisors of the layers"
-        f" of a device (of layers / pp, rounded up); micro-batch groups: {groups} times pp."
+        f" Chunks a device under interleaving: {_numbers(VIRTUAL_STAGES)}, and the divisors up to"
+        f" {MOST_VIRTUAL_STAGES} of the layers of a device (of layers / pp, rounded up); micro-batch groups: {groups} times pp."
         f" Memory relief, one a strategy: {reliefs}. Layers: with one chunk a device every way to deal"
         " consecutive layers; with several, near-even layouts whose first and last chunk are"
         f" up to {END_RELIEF} layers shorter.",

@@ -126,7 +126,7 @@ def _layouts(problem: Problem, grid: dict[str, int], count: int) -> list[tuple[i
     space, pp, layers = _columns(problem), grid["pp"], problem.model.num_layers
     found = []
     each = math.ceil(layers / pp)
-    divisors = {number for number in range(1, each + 1) if each % number == 0}
+    divisors = {number for number in range(1, min(each, 24) + 1) if each % number == 0}
     for name, vpp in itertools.product(space.schedules, sorted({1, *VIRTUAL_STAGES} | divisors)):
         factors = {"interleaved": space.group_factors, "interleaved_zb": (1,)}.get(name)
         groups = [factor * pp for factor in factors] if factors else [0]

@@ -18,6 +18,8 @@ from profiles.validation import Finding, pointer_to, require
 
 VIRTUAL_STAGES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20)
 """Chunks a device that interleaving may use beside the divisors of a device's layers (``virtual_stages``)."""
+MOST_VIRTUAL_STAGES = 24
+"""More chunks a device only add hops and launches: the published runs that we know of have up to 20."""
 
 
 @cache
@@ -25,10 +27,10 @@ def virtual_stages(num_layers: int, pp: int) -> tuple[int, ...]:
     """Chunks a device that interleaving may use: ``VIRTUAL_STAGES``, and every divisor of the layers of a device.
 
     The divisors are those of ``ceil(num_layers / pp)``: 9 for 126 layers on 14 stages, 14 for 56 on 4, 24 for 96 on 4.
-    The others deal uneven chunks.  Never more chunks than layers.
+    The others deal uneven chunks.  Never more chunks than layers, nor than ``MOST_VIRTUAL_STAGES``.
     """
     each = -(-num_layers // pp)
-    divisors = (number for number in range(2, each + 1) if each % number == 0)
+    divisors = (number for number in range(2, min(each, MOST_VIRTUAL_STAGES) + 1) if each % number == 0)
     return tuple(sorted(vpp for vpp in {*VIRTUAL_STAGES, *divisors} if vpp * pp <= num_layers))
 
 
