@@ -116,7 +116,8 @@ def _space_tables() -> str:
         "Degrees: all divisors, not only powers of two. Micro-batch sizes: all divisors of the batch of a replica."
         f" Chunks a device under interleaving: {_numbers(VIRTUAL_STAGES)}, and the divisors up to"
         f" {MOST_VIRTUAL_STAGES} of the layers of a device (of layers / pp, rounded up);"
-        f" micro-batch groups: {groups} times pp. Memory relief, one a strategy: {reliefs}. Layers: with one chunk a device every way to deal"
+        f" micro-batch groups: {groups} times pp. Memory relief, one a strategy: {reliefs}."
+        " Layers: with one chunk a device every way to deal"
         " consecutive layers; with several, near-even layouts whose first and last chunk are"
         f" up to {END_RELIEF} layers shorter.",
         "Each back-end is searched in its own part of it; `--backend unrestricted` searches all of it, for study.",
