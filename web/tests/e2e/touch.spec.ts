@@ -1,7 +1,7 @@
 import type { Locator, Page } from "@playwright/test";
 import { expect, inTheme, test } from "./screen";
 import { chart, open, search } from "./timeline";
-import { scrolled, slide } from "./touch";
+import { atRest, scrolled, slide } from "./touch";
 
 test.use({ hasTouch: true, viewport: { width: 390, height: 800 } });
 
@@ -91,9 +91,11 @@ test("on the whole map one finger scrolls the page; two zoom; then one moves the
   expect(search(page).has("zoom")).toBe(false);
   expect(search(page).has("rank")).toBe(false);
 
+  // A flick goes on for a while: what follows needs the page at rest.
+  await atRest(page);
   box = await boxOf(map(page));
   y = box.y + box.height / 2;
-  before = await scrolled(page);
+  before = await atRest(page);
   await slide(page, [
     [
       [x - 30, y],

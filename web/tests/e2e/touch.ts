@@ -27,3 +27,20 @@ export async function slide(
 }
 
 export const scrolled = (page: Page): Promise<number> => page.evaluate(() => window.scrollY);
+
+/** Where the page is scrolled to once it has come to rest: the same place for twenty frames. */
+export function atRest(page: Page): Promise<number> {
+  return page.evaluate(
+    () =>
+      new Promise<number>((resolve) => {
+        let [place, frames] = [scrollY, 0];
+        const look = () => {
+          frames = scrollY === place ? frames + 1 : 0;
+          place = scrollY;
+          if (frames < 20) requestAnimationFrame(look);
+          else resolve(place);
+        };
+        requestAnimationFrame(look);
+      }),
+  );
+}
