@@ -57,7 +57,8 @@ HOST_FRACTION = 0.9
 FIRST_LAYOUTS = 48
 MANY_LAYOUTS = 500
 MOST_LAYOUTS = 2_000
-"""Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent."""
+"""Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent; where
+another back-end gave one, a search begins with many."""
 
 
 class Search:
@@ -220,7 +221,7 @@ class Search:
         """Bound the leaves of some layouts, a batch at a time; False when out of time."""
         bounds = layouts.bounds
         order, written = np.argsort(bounds, kind="stable"), np.zeros(len(bounds), dtype=np.bool_)
-        start, size = 0, FIRST_LAYOUTS
+        start, size = 0, FIRST_LAYOUTS if np.isinf(self._cutoff(cutoff_s)) else MANY_LAYOUTS
         while start < len(order):
             # Where another back-end is faster so far, its plan cuts this search as well as a look ahead would.
             if start and self._ahead is not None and self._incumbent_s <= self.incumbent.step_time_s:
