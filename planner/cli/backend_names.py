@@ -64,6 +64,22 @@ def parse_emitted(text: str | None, where: str = "--emit") -> tuple[str, ...]:
     return tuple(names)
 
 
+def require_files_of_best(emitted: tuple[str, ...], asked: tuple[str, ...], where: str = "--emit") -> None:
+    """Raises NotFound where ``best`` is to be written and files can be written for none of those who are asked."""
+    from planner.backends.registry import files_of, software
+
+    if BEST not in emitted or ANY in asked:
+        return
+    refused: list[NotFound] = []
+    for name in asked:
+        try:
+            files_of(software(name), where)
+        except NotFound as error:
+            refused.append(error)
+    if len(refused) == len(asked):
+        raise refused[0]
+
+
 def bare_name(backend: str) -> str:
     """``torchtitan==0.2.2`` -> ``torchtitan``."""
     return backend.partition("==")[0]

@@ -72,6 +72,12 @@ CASES: dict[str, tuple[list[str], int, str, str]] = {
     "no back-end": (plan("--backend", ""), 2, "a name is missing", "--backend"),
     "emit to an unknown one": (plan("--emit", "megatrn", "--out", "x"), 3, "called 'megatrn'", "--emit"),
     "emit without emitter": (plan("--emit", "nanotron", "--out", "x"), 3, "no files can be written", "--emit"),
+    "emit the best of who writes nothing": (
+        plan("--backend", "nemo", "--emit", "best", "--out", "x"),
+        3,
+        "no files can be written for NeMo",
+        "--emit",
+    ),
     "emit to nobody": (plan("--emit", "", "--out", "x"), 2, "a name is missing", "--emit"),
     "emit without folder": (plan("--emit", "megatron"), 2, "need a folder", "--out"),
     "folder without emit": (plan("--out", "x"), 2, "without launch files", "--out"),

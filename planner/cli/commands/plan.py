@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli import options as flags
-from planner.cli.backend_names import ANY, parse_backends, parse_emitted
+from planner.cli.backend_names import ANY, parse_backends, parse_emitted, require_files_of_best
 from planner.cli.emitting import LauncherChoice
 from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
@@ -99,7 +99,9 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     emitted = parse_emitted(emit)
     pins = parse_assignments(pin or [], "--pin", pinnable_keys())
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price)
-    space = SpaceFlags(pins, parse_forbids(forbid), parse_backends(backend), *limits)
+    backends = parse_backends(backend)
+    require_files_of_best(emitted, backends)
+    space = SpaceFlags(pins, parse_forbids(forbid), backends, *limits)
     search = search_options(top, time_limit, seed)
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
