@@ -55,8 +55,9 @@ def _head_width(given: RuleInput) -> str | None:
     if attention.v_head_dim != attention.head_dim:
         return f"the family {family} has values as wide as keys"
     if family == "qwen3":
-        wanted = attention.qk_norm == "per_head"
-        return None if wanted else "the family qwen3, the only one with experts and without MLA, norms every head"
+        if attention.qk_norm == "per_head":
+            return None
+        return "experts without latent attention are built in the family qwen3 alone, which norms queries and keys"
     if attention.head_dim * attention.num_heads != model.hidden_size:
         return f"the family llama3 has heads of {model.hidden_size} / {attention.num_heads}, not {attention.head_dim}"
     return None
