@@ -397,5 +397,4 @@ class CostModel:
 
 def _hop_stride(rows: StrategyRows) -> Ints:
     """Distance of neighbouring stages in devices."""
-    stride: Ints = rows.tp * rows.cp * np.where(rows.pp_inner > 0, 1, rows.dp)
-    return stride
+    return np.asarray(rows.tp * rows.cp * np.where(rows.pp_inner > 0, 1, rows.dp))

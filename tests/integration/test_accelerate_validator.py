@@ -106,7 +106,7 @@ def test_random_plans_get_accelerates_verdict(accelerate: Worker) -> None:
     outcomes: Counter[str] = Counter()
 
     @given(near_accelerate_plans(), st.booleans())
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=450, deadline=None)
     def check(plan: Plan, ruled: bool) -> None:
         plan = as_spelled(plan, "accelerate")
         if ruled:

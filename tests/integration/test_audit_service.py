@@ -92,6 +92,9 @@ def test_every_change_is_on_record_and_no_read_is(client: TestClient, keys: dict
         "PUT /v1/requests/{request_id}": client.put("/v1/requests/slurm-1", json=question(devices=2), headers=admin),
         "POST /v1/throughput": client.post("/v1/throughput", json={**curve, "device_counts": [8]}, headers=admin),
         "POST /v1/plans/{plan}:replan": client.post(f"/v1/plans/{plan}:replan", json={"devices": 8}, headers=admin),
+        "POST /v1/plans/{plan}/emissions": client.post(
+            f"/v1/plans/{plan}/emissions", json={"backend": "torchtitan"}, headers=admin
+        ),
         "POST /v1/jobs/{job}:cancel": client.post(f"/v1/jobs/{job}:cancel", headers=admin),
         "POST /v1/sweeps": client.post("/v1/sweeps", json=REFUSED_SWEEP, headers=admin),
         "PUT /v1/accuracy/{name}": client.put("/v1/accuracy/ours", json=REPORT, headers={**admin, **NEW}),

@@ -87,6 +87,9 @@ PLANS: dict[str, Case] = {
 PARSER_RULES = {"deepspeed.C1", "deepspeed.C2"}
 """Rules of the plan that the parser itself enforces; reduced states (E10) it refuses only without ZeRO."""
 
+UNENFORCED = {"pipeline, zero 0": {"deepspeed.T4"}}
+"""What the parser takes and the rules do not: the engine then runs another optimizer (runtime/engine.py:2316-2320)."""
+
 
 @pytest.mark.parametrize("name", PLANS)
 def test_the_parser_takes_what_the_rules_take_and_reads_what_was_planned(name: str, deepspeed: DeepSpeed) -> None:
@@ -102,7 +105,7 @@ def test_the_parser_takes_what_the_rules_take_and_reads_what_was_planned(name: s
     assert any(rule.startswith("deepspeed.F") for rule in parsed) == refused, parsed
     if refused:
         return
-    assert found == set()
+    assert found == UNENFORCED.get(name, set())
     facts = answer["facts"]
     assert facts["train_batch_size"] == strategy.global_batch_size
     assert facts["micro_batch_size"] == strategy.micro_batch_size

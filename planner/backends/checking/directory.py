@@ -18,6 +18,7 @@ from planner.backends.registry import backend, files_of
 from planner.backends.rules.rule import rule_input
 from planner.errors import MeshwrightError
 from planner.plan import Plan
+from planner.problem import UNRESTRICTED
 from planner.strategy import Strategy
 
 _OURS = "docs: meshwright check"
@@ -89,9 +90,10 @@ def _load_plan(folder: EmittedFolder, findings: list[Finding]) -> Plan | None:
 def _software(folder: EmittedFolder, plan: Plan) -> list[Finding]:
     """Whether plan and manifest name the same back-end and release.
 
-    A plan of version 1 was written for a target that it did not name, and says no release: nothing to compare.
+    A plan of version 1 was written for a target that it did not name, and says no release: nothing to compare.  A plan
+    of the unrestricted space names no software; whether the files' back-end can run it, its rules say.
     """
-    if "projections" in folder.manifest:
+    if "projections" in folder.manifest or plan.backend == UNRESTRICTED:
         return []
     release = str(folder.manifest.get("release"))
     if plan.backend == folder.backend and plan.release in ("", release):

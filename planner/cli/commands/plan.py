@@ -96,11 +96,10 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Find the fastest way to train a model on a cluster, and prove it."""
-    emitted = parse_emitted(emit)
+    emitted, backends = parse_emitted(emit), parse_backends(backend)
+    require_files_of_best(emitted, backends)
     pins = parse_assignments(pin or [], "--pin", pinnable_keys())
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price)
-    backends = parse_backends(backend)
-    require_files_of_best(emitted, backends)
     space = SpaceFlags(pins, parse_forbids(forbid), backends, *limits)
     search = search_options(top, time_limit, seed)
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
