@@ -16,7 +16,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(faketime_library() is None, reason="libfaketime is not installed (Debian: faketime)"),
 ]
-RUNS = 4
 KINDS = [
     "sqlite",
     pytest.param(
@@ -31,15 +30,10 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_worker_whose_clock_jumps_is_not_taken_for_dead(kind: str) -> None:
-    # A machine that is busy with other tests may keep a worker from its heartbeat for longer than the short lease; who
-    # believes the clock takes a worker for dead every time.
-    for _ in range(RUNS):
-        seen = worker_clock_jumps(kind, 2)
-        if set(seen["attempts"]) == {"1"}:
-            break
+    seen = worker_clock_jumps(kind, 2)
     counts = ("lost", "doubled", "wrong_plans", "events_with_holes")
     assert {name: seen[name] for name in counts} == dict.fromkeys(counts, 0)
-    assert seen["attempts"] == {"1": seen["acknowledged"]}, "a job ran twice"
+    assert seen["attempts"] == {"1": seen["acknowledged"]}, f"a job ran twice: {seen}"
     assert seen["farthest_clock_seen_s"] > HOUR_S / 2, "the clock did not jump"
 
 
