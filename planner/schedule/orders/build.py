@@ -2,19 +2,70 @@
 
 from __future__ import annotations
 
-from planner.schedule.action import Action, Order
-from planner.schedule.orders import (
-    dualpipev,
-    gpipe,
-    interleaved,
-    interleaved_zb,
-    looped_bfs,
-    one_f_one_b,
-    zb_h1,
-    zbv,
-)
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.schedule.action import Action, Kind, Order
+from planner.schedule.orders.kernels import Script, write_order
 from planner.schedule.orders.legality import check_order_inputs
 from planner.strategy import ScheduleName
+
+IntArray = NDArray[np.int64]
+
+KINDS: tuple[Kind, ...] = (Kind.FORWARD, Kind.BACKWARD, Kind.INPUT_GRADIENT, Kind.WEIGHT_GRADIENT)
+"""Kind of each integer code in the arrays."""
+CODES: dict[str, int] = {name: code for code, name in enumerate(get_args(ScheduleName))}
+KEPT = 64
+"""Orders remembered: a search looks at many durations of few of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderArrays:
+    """An order as arrays; action ``a`` of rank r has index ``offsets[r] <= a < offsets[r+1]``; kinds as ``KINDS``."""
+
+    offsets: IntArray
+    kind: IntArray
+    chunk: IntArray
+    microbatch: IntArray
+    num_chunks: int
+    num_microbatches: int
+
+
+@lru_cache(maxsize=KEPT)
+def order_arrays(
+    schedule: ScheduleName, num_stages: int, vpp: int, num_microbatches: int, microbatch_group_size: int = 0
+) -> OrderArrays:
+    """The order of a schedule; it depends on sizes alone.  Arguments and errors as those of ``build_order``."""
+    check_order_inputs(schedule, num_stages, vpp, num_microbatches, microbatch_group_size)
+    chunks = num_stages * vpp
+    # ZB-V is written for at least 2p - 1 micro-batches; what is queued of the others needs its place too.
+    written = max(num_microbatches, 2 * num_stages) * vpp
+    places = 3 * num_microbatches * chunks
+    kind, chunk, microbatch, offsets = (np.zeros(size, np.int64) for size in (places, places, places, num_stages + 1))
+    script = Script(
+        kind,
+        chunk,
+        microbatch,
+        np.array([0, 0, 0, num_microbatches]),
+        np.zeros((written, 2), np.int64),
+        np.zeros((2, chunks), np.int64),
+    )
+    write_order(
+        script,
+        offsets,
+        CODES[schedule],
+        num_stages,
+        vpp,
+        num_microbatches,
+        microbatch_group_size or num_stages,
+    )
+    count = int(offsets[-1])
+    arrays = kind[:count].copy(), chunk[:count].copy(), microbatch[:count].copy()
+    return OrderArrays(offsets, *arrays, chunks, num_microbatches)
 
 
 def build_order(
@@ -25,30 +76,8 @@ def build_order(
     ``microbatch_group_size`` is for ``GROUPED_SCHEDULES`` alone; 0 means ``num_stages``.  Raises ``DocumentInvalid``
     with all findings when the sizes are not legal (``legality.order_findings``).
     """
-    check_order_inputs(schedule, num_stages, vpp, num_microbatches, microbatch_group_size)
-    return tuple(
-        _rank_actions(schedule, rank, num_stages, vpp, num_microbatches, microbatch_group_size)
-        for rank in range(num_stages)
-    )
-
-
-def _rank_actions(
-    schedule: ScheduleName, rank: int, num_stages: int, vpp: int, num_microbatches: int, group: int
-) -> tuple[Action, ...]:
-    match schedule:
-        case "gpipe":
-            return gpipe.rank_actions(rank, num_microbatches)
-        case "1f1b":
-            return one_f_one_b.rank_actions(rank, num_stages, num_microbatches)
-        case "interleaved":
-            return interleaved.rank_actions(rank, num_stages, vpp, num_microbatches, group)
-        case "zb_h1":
-            return zb_h1.rank_actions(rank, num_stages, num_microbatches)
-        case "zbv":
-            return zbv.rank_actions(rank, num_stages, num_microbatches)
-        case "dualpipev":
-            return dualpipev.rank_actions(rank, num_stages, num_microbatches)
-        case "looped_bfs":
-            return looped_bfs.rank_actions(rank, num_stages, vpp, num_microbatches)
-        case "interleaved_zb":
-            return interleaved_zb.rank_actions(rank, num_stages, vpp, num_microbatches, group)
+    made = order_arrays(schedule, num_stages, vpp, num_microbatches, microbatch_group_size)
+    columns = made.kind.tolist(), made.chunk.tolist(), made.microbatch.tolist()
+    flat = [Action(KINDS[kind], chunk, microbatch) for kind, chunk, microbatch in zip(*columns, strict=True)]
+    edges = made.offsets.tolist()
+    return tuple(tuple(flat[first:end]) for first, end in zip(edges, edges[1:], strict=False))
