@@ -54,7 +54,7 @@ def worker_clock_jumps(kind: str, times: int = 10) -> dict[str, Any]:
         clock, jobs = clock_in(Path(folder)), list[str]()
         settings = quick_settings(url, concurrency=2, lease_s=LEASE_S, solver_module="tests.faulty_solver")
         with WorkerProcess(settings, clock.environment), WorkerProcess(settings):
-            # One more than either worker holds: both have one that lasts through every jump.
+            # One more than either worker holds: both have one that lasts through every jump, and is cancelled then.
             endless = [faulty_request(HANG, 4 * (each + 1), limited=False) for each in range(3)]
             lasting = [board.submit(request, key=None, owner="o").id for request in endless]
             for number in range(times):
