@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ from tests.service_processes import ServiceProcess
 from tests.shifted_clock import ShiftedClock, faketime_library
 
 HOUR_S = 3600
-LEASE_S = 4.0
+LEASE_S, SELDOM_S = 6.0, 2.0
+"""Lease of a worker, and seconds between the beats of the one whose clock stands."""
 
 
 class NoFaketime(Exception):
@@ -53,8 +55,11 @@ def worker_clock_jumps(kind: str, times: int = 10) -> dict[str, Any]:
     ):
         clock, jobs = clock_in(Path(folder)), list[str]()
         settings = quick_settings(url, concurrency=2, lease_s=LEASE_S, solver_module="tests.faulty_solver")
-        with WorkerProcess(settings, clock.environment), WorkerProcess(settings):
-            # One more than either worker holds: both have one that lasts through every jump.
+        # The one with the jumping clock looks several times between two beats of the other: were its watch on the wall
+        # clock, it would see an hour without a beat.
+        steady = replace(settings, heartbeat_s=SELDOM_S)
+        with WorkerProcess(settings, clock.environment), WorkerProcess(steady):
+            # One more than either worker holds: both have one that lasts through every jump, and is cancelled then.
             endless = [faulty_request(HANG, 4 * (each + 1), limited=False) for each in range(3)]
             lasting = [board.submit(request, key=None, owner="o").id for request in endless]
             for number in range(times):

@@ -19,6 +19,7 @@ from api.worker import solver_child
 from api.worker.solver_child import Send
 
 SEGFAULT, EXIT, MEMORY, LIE, HANG, RAISE, KILLED, SLOW, LIE_ABOUT_QUESTION, ONCE, PAUSE, KILL_WORKER = range(1, 13)
+BABBLE = 13
 ONCE_FILE = "MESHWRIGHT_TEST_ONCE"
 real_solve = solver_child.solve
 
@@ -27,10 +28,8 @@ def solve(request: PlanRequest, stop: threading.Event, send: Send) -> dict[str, 
     fault = request.seed
     if fault == SEGFAULT:
         ctypes.string_at(0)
-    if fault == EXIT:
-        os._exit(7)
-    if fault == KILLED:
-        os.kill(os.getpid(), 9)
+    if fault in {EXIT, KILLED}:
+        end_at_once(fault)
     if fault == MEMORY:
         eat_memory()
     if fault == RAISE:
@@ -40,6 +39,8 @@ def solve(request: PlanRequest, stop: threading.Event, send: Send) -> dict[str, 
         while True:
             send({"progress": {"phase": "searching", "bounded": time.monotonic_ns() % 1000}})
             time.sleep(0.05)
+    if fault == BABBLE:
+        babble()
     if fault == ONCE and crashes_left():
         os._exit(9)
     if fault == KILL_WORKER:
@@ -52,6 +53,19 @@ def solve(request: PlanRequest, stop: threading.Event, send: Send) -> dict[str, 
                 break
             send({"progress": {"phase": "searching", "bounded": step}})
     return lied(answer, fault) if fault in {LIE, LIE_ABOUT_QUESTION} else answer
+
+
+def end_at_once(fault: int) -> None:
+    """By its own will, or as the system ends a process."""
+    if fault == EXIT:
+        os._exit(7)
+    os.kill(os.getpid(), 9)
+
+
+def babble() -> None:
+    """No JSON, and then silence: the worker hears no more of a process that lives on."""
+    os.write(int(sys.argv[2]), b"what?\n")
+    time.sleep(600)
 
 
 def eat_memory() -> None:

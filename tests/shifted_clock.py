@@ -1,13 +1,17 @@
 """How does the clock of a running process jump?  libfaketime (Debian: faketime), told by a file, while it runs.
 
-Only the wall clock jumps, as when somebody sets it: the kernel's monotonic clock never does.
+Only the wall clock jumps, as when somebody sets it: the kernel's monotonic clock never does, and nobody sleeps for
+longer or shorter.  libfaketime 0.9.10 breaks Python's sleep; ``tests/shifted_sleep`` says how, and repairs it.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 LIBRARIES = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1")
+REPOSITORY = Path(__file__).parents[1]
+SLEEP = REPOSITORY / "tests" / "shifted_sleep"
 
 
 def faketime_library() -> Path | None:
@@ -27,6 +31,7 @@ class ShiftedClock:
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
             "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "PYTHONPATH": os.pathsep.join((str(SLEEP), str(REPOSITORY))),
         }
 
     def shift(self, seconds: int) -> None:

@@ -93,8 +93,14 @@ class SolverProcess:
         self.complaints.close()
 
     def why_it_died(self) -> JobFailure:
-        """What its exit code and its last words mean."""
-        code = self.process.wait(END_WAIT_S)
+        """What its exit code and its last words mean; whoever asks ends it, should it still live."""
+        try:
+            code = self.process.wait(END_WAIT_S)
+        except subprocess.TimeoutExpired:
+            return SolverCrashed(
+                "the solving process closed its pipe, or wrote what is no message, and lived on",
+                hint="this is a bug: please report it",
+            )
         words = self._last_words()
         if code == -signal.SIGKILL or "bad_alloc" in words or "MemoryError" in words:
             return SolverOutOfMemory(
