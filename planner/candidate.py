@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.schedule.run import ChunkTimes
 from planner.strategy import Strategy
 
 Array = NDArray[np.float64]
@@ -67,6 +68,7 @@ class Candidate:
     step_time_s: float
     makespan_s: float
     hop_s: float
+    chunks: ChunkTimes
     breakdown_s: dict[str, float]
 
     @property

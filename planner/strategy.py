@@ -89,6 +89,11 @@ class Strategy:
         """Model chunks in the whole pipeline, pp * vpp."""
         return self.pp * self.vpp
 
+    @property
+    def order_sizes(self) -> tuple[int, int, int, int]:
+        """What the order of a schedule depends on: stages, chunks a device, micro-batches, micro-batch group."""
+        return self.pp, self.vpp, self.num_microbatches, self.microbatch_group_size
+
     def chunk_stage(self, chunk: int) -> int:
         """Pipeline rank that holds model chunk ``chunk`` (0 .. pp*vpp-1)."""
         if self.schedule in V_SCHEDULES:

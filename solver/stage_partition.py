@@ -1,14 +1,15 @@
 """How are items in a line dealt to stages, exactly?
 
 Variables    c_r   items on stage r (r = 0 .. S-1), consecutive; a_r = c_0 + .. + c_{r-1} is where stage r starts.
-Objective    minimise  F( sum_r add[r, a_r, c_r],  max_r peak[r, a_r, c_r],  max_r tail1[..],  max_r tail2[..] )
-             for any F that never falls when an argument grows.
+Objective    minimise  F( sum_r add[r, a_r, c_r],  max_r peak[r, a_r, c_r],  max_r tail1[..],  max_r tail2[..],
+                          sum_r more_1[r, a_r, c_r], sum_r more_2[..], ... )
+             for any F that never falls when an argument grows; ``more`` may be empty.
 Constraints  (1) sum_r c_r = L                                          ``_finish_sum``
              (2) low <= c_r <= high                                     shape of the tables
              (3) feasible[r, a_r, c_r]: an infinite ``add`` forbids it  ``_extend``
 
-Method: forward dynamic programming over (stage, start) with Pareto labels (sum, peak, tail1, tail2): a label that is
-no better in any of the four is dropped (``_pareto``), which keeps an optimum because F is monotone.  With a ``cutoff``,
+Method: forward dynamic programming over (stage, start) with Pareto labels of all these values: a label that is no
+better in any of them is dropped (``_pareto``), which keeps an optimum because F is monotone.  With a ``cutoff``,
 ``_limits`` encloses the largest peak and the largest sum that can still beat it; options and labels beyond
 are dropped.  Exact.
 
@@ -19,14 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import add as add_up
+from operator import le as no_more
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Objective = Callable[[Array, Array, Array, Array], Array]
+Objective = Callable[..., Array]
 """F of the module docstring, element by element over arrays of one length."""
-Label = tuple[float, float, float, float, tuple[int, ...]]
+Label = tuple[float, float, float, float, tuple[float, ...], tuple[int, ...]]
 
 GRID = 64
 ROUNDING = 1e-12
@@ -44,6 +47,8 @@ class PartitionTables:
     tail1: Array
     tail2: Array
     low: int
+    more: tuple[Array, ...] = ()
+    """Further sums of the objective, finite wherever ``add`` is."""
 
     @property
     def num_stages(self) -> int:
@@ -74,7 +79,7 @@ def partition(tables: PartitionTables, objective: Objective, cutoff: float = flo
         return None
     add = np.where(tables.peak <= peak_limit, tables.add, np.inf)
     finish = _finish_sum(add, tables.low)
-    labels: dict[int, list[Label]] = {0: [(0.0, 0.0, 0.0, 0.0, ())]}
+    labels: dict[int, list[Label]] = {0: [(0.0, -np.inf, 0.0, 0.0, (0.0,) * len(tables.more), ())]}
     for stage in range(tables.num_stages):
         labels = _extend(tables, add, stage, labels, finish, sum_limit)
         if not labels:
@@ -82,9 +87,10 @@ def partition(tables: PartitionTables, objective: Objective, cutoff: float = flo
     final = labels.get(tables.num_items, [])
     if not final:
         return None
-    values = objective(*(np.array(column) for column in list(zip(*final, strict=True))[:4]))
+    *four, sums, counts = zip(*final, strict=True)
+    values = objective(*(np.array(column) for column in four), *np.array(sums).reshape(len(final), -1).T)
     best = int(np.argmin(values))
-    return Partition(counts=final[best][4], objective=float(values[best])) if values[best] < cutoff else None
+    return Partition(counts=counts[best], objective=float(values[best])) if values[best] < cutoff else None
 
 
 def _limits(tables: PartitionTables, objective: Objective, cutoff: float, least_sum: float) -> tuple[float, float]:
@@ -97,12 +103,13 @@ def _limits(tables: PartitionTables, objective: Objective, cutoff: float, least_
     most_peak = float(tables.peak[finite].max())
     most_sum = float(np.where(finite, tables.add, -np.inf).max(axis=(1, 2)).sum())
     zero = np.zeros(GRID)
+    more = [zero + float(_finish_sum(np.where(finite, each, np.inf), tables.low)[0, 0]) for each in tables.more]
 
     def by_peak(peaks: Array) -> Array:
-        return objective(zero + least_sum, peaks, zero, zero)
+        return objective(zero + least_sum, peaks, zero, zero, *more)
 
     def by_sum(sums: Array) -> Array:
-        return objective(sums, zero + least_peak, zero, zero)
+        return objective(sums, zero + least_peak, zero, zero, *more)
 
     if by_peak(zero + least_peak)[0] >= cutoff:
         return -1.0, -1.0
@@ -138,9 +145,14 @@ def _extend(
             a, p = float(row[column]), float(tables.peak[stage, start, column])
             t1, t2 = float(tables.tail1[stage, start, column]), float(tables.tail2[stage, start, column])
             most = sum_limit - float(finish[stage + 1, stop])
+            further = [float(each[stage, start, column]) for each in tables.more]
             found = [
-                (total + a, max(top, p), max(end1, t1), max(end2, t2), (*counts, stop - start))
-                for total, top, end1, end2, counts in here
+                (
+                    *(total + a, max(top, p), max(end1, t1), max(end2, t2)),
+                    tuple(map(add_up, sums, further)) if sums else (),
+                    (*counts, stop - start),
+                )
+                for total, top, end1, end2, sums, counts in here
                 if total + a <= most
             ]
             if found:
@@ -149,12 +161,14 @@ def _extend(
 
 
 def _pareto(labels: list[Label]) -> list[Label]:
-    """Labels that no other one beats or equals in all four values; ties keep the first in sorted order."""
+    """Labels that no other one beats or equals in all values; ties keep the first in sorted order."""
     if len(labels) == 1:
         return labels
     kept: list[Label] = []
     for label in sorted(labels):
-        if not any(k[1] <= label[1] and k[2] <= label[2] and k[3] <= label[3] for k in kept):
+        if not any(
+            k[1] <= label[1] and k[2] <= label[2] and k[3] <= label[3] and all(map(no_more, k[4], label[4])) for k in kept
+        ):
             kept.append(label)
     return kept
 

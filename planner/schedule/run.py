@@ -17,17 +17,18 @@ which makes every run a linear lower bound of all others of the same order (``Pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import njit, types
 from numpy.typing import NDArray
 
 from planner.errors import DocumentInvalid
-from planner.schedule.orders.build import OrderArrays, order_arrays
+from planner.schedule.orders.build import KEPT, OrderArrays, order_arrays
 from planner.schedule.placement import chunk_ranks
 from planner.strategy import ScheduleName
-from solver.selection.kernel import INT, INTS, REAL, REALS, kernel
+from solver.selection.kernel import INT, INTS, NOTHING, REAL, REALS, kernel
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -43,6 +44,10 @@ class ChunkTimes:
     forward_s: Array
     backward_s: Array
     weight_gradient_s: Array
+
+    def of(self, dealing: int) -> ChunkTimes:
+        """Times of one of several dealings."""
+        return ChunkTimes(self.forward_s[dealing], self.backward_s[dealing], self.weight_gradient_s[dealing])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,3 +225,107 @@ def _count_path(  # noqa: PLR0917  (an order, when it ran, and where the answer 
         if index == offsets[rank]:
             return hops
         index -= 1
+
+
+PATHS_A_RANK = 3
+
+
+@lru_cache(maxsize=KEPT)
+def paths_of_ranks(schedule: ScheduleName, sizes: tuple[int, int, int, int]) -> tuple[PathCounts, ...]:
+    """Three paths a rank that an order surely has, without running it.
+
+    Each goes down to the rank and comes back from it to the first one.  On the first path the rank does all its work.
+    On the second it begins with the first micro-batch that comes back from the last chunk; where stages are alike, that
+    of the last rank is the longest path of most schedules.  On the third it works up to its last forward, follows that
+    one down and the next gradient back up, and does the rest.
+    """
+    order = order_arrays(schedule, *sizes)
+    chunks, number = order.num_chunks, PATHS_A_RANK * sizes[0]
+    ranks = np.array(chunk_ranks(schedule, sizes[0], sizes[1]), np.int64)
+    counts, hops = np.zeros((4 * number, chunks), np.int64), np.zeros(number, np.int64)
+    places = np.full((2, chunks * order.num_microbatches), -1, np.int64)
+    _count_rank_paths(order.kind, order.chunk, order.microbatch, order.offsets, ranks, places, counts, hops)
+    table = counts.reshape(number, 4, chunks).astype(np.float64)
+    return tuple(
+        PathCounts(each[0], each[1] + each[2], each[3] - each[2], float(count))
+        for each, count in zip(table, hops.tolist(), strict=True)
+    )
+
+
+@njit
+def _along(kind: Any, chunk: Any, first: int, end: int, counts: Any, base: int) -> None:
+    """Count the actions ``first`` to ``end`` of one rank, the last one left out."""
+    for index in range(first, end):
+        counts[base + kind[index], chunk[index]] += 1
+
+
+@njit
+def _across(  # noqa: PLR0917
+    row: int, number: int, first: int, last: int, kind: Any, ranks: Any, places: Any, counts: Any, base: int
+) -> int:
+    """Count one micro-batch's actions of chunk after chunk, ``first`` to ``last``; the hops between them."""
+    microbatches, hops = places.shape[1] // len(ranks), 0
+    step = 1 if last >= first else -1
+    for each in range(first, last + step, step):
+        counts[base + kind[places[row, each * microbatches + number]], each] += 1
+        if each != last and ranks[each + step] != ranks[each]:
+            hops += 1
+    return hops
+
+
+@kernel(NOTHING(INTS, INTS, INTS, INTS, INTS, _PLACES, _PLACES, INTS))
+def _count_rank_paths(  # noqa: PLR0917  (an order, and where the answer goes)
+    kind: Any, chunk: Any, microbatch: Any, offsets: Any, ranks: Any, places: Any, counts: Any, hops: Any
+) -> None:
+    """Count the actions of ``paths_of_ranks``: path k in rows 4k .. 4k+3 of ``counts``."""
+    num_ranks, chunks = len(offsets) - 1, len(ranks)
+    microbatches = places.shape[1] // chunks
+    top = chunks - 1
+    back = -1  # the micro-batch whose gradient the last chunk runs first
+    for index in range(len(kind)):
+        if kind[index] != WEIGHT_GRADIENT:
+            row = 0 if kind[index] == FORWARD else 1
+            places[row, chunk[index] * microbatches + microbatch[index]] = index
+            if row == 1 and chunk[index] == top and back < 0:
+                back = microbatch[index]
+    for path in range(PATHS_A_RANK * num_ranks):
+        rank, way, base = path // PATHS_A_RANK, path % PATHS_A_RANK, 4 * path
+        begin, end = offsets[rank], offsets[rank + 1]
+        highest, last_forward, last = 0, begin, begin
+        for each in range(chunks):
+            if ranks[each] == rank:
+                highest = each
+        for index in range(begin, end):
+            if kind[index] == FORWARD and chunk[index] == highest:
+                last_forward = index
+            if kind[index] in (1, INPUT_GRADIENT) and chunk[index] == rank:
+                last = index
+        if way == 1:
+            _along(kind, chunk, offsets[0], places[0, back], counts, base)
+            hops[path] += _across(0, back, 0, top, kind, ranks, places, counts, base)
+            if top > highest:
+                hops[path] += _across(1, back, top, highest + 1, kind, ranks, places, counts, base)
+                hops[path] += 1 if ranks[highest] != ranks[highest + 1] else 0
+            begin = places[1, highest * microbatches + back]
+        elif rank > 0:
+            number = microbatch[begin]
+            _along(kind, chunk, offsets[0], places[0, number], counts, base)
+            hops[path] += _across(0, number, 0, rank - 1, kind, ranks, places, counts, base) + 1
+        if way == 2:
+            number = microbatch[last_forward]
+            _along(kind, chunk, begin, last_forward, counts, base)
+            hops[path] += _across(0, number, highest, top, kind, ranks, places, counts, base)
+            # What the last chunk's rank does until its next gradient of that chunk.
+            index = places[0, top * microbatches + number] + 1
+            while not (kind[index] in (1, INPUT_GRADIENT) and chunk[index] == top):
+                _along(kind, chunk, index, index + 1, counts, base)
+                index += 1
+            if top > highest:
+                hops[path] += _across(1, microbatch[index], top, highest + 1, kind, ranks, places, counts, base)
+                hops[path] += 1 if ranks[highest] != ranks[highest + 1] else 0
+            begin = places[1, highest * microbatches + microbatch[index]]
+        _along(kind, chunk, begin, last + 1, counts, base)
+        if rank > 0:
+            hops[path] += 1 + _across(1, microbatch[last], rank - 1, 0, kind, ranks, places, counts, base)
+            last = places[1, microbatch[last]]
+        _along(kind, chunk, last + 1, offsets[1] if rank > 0 else end, counts, base)

@@ -30,7 +30,6 @@ from planner.plan import (
 from planner.problem import Problem
 from planner.search.branch import memory_limit_bytes
 from planner.search.evaluate import chunk_starts
-from planner.timeline import simulated_step_time_s
 from planner.uncertainty import step_interval_s
 from planner.version import __version__
 
@@ -84,7 +83,7 @@ def assemble_plan(
                 candidate.strategy.world_size, experts=problem.model.has_experts
             ),
         ),
-        simulated_step_time_s=simulated_step_time_s(candidate),
+        simulated_step_time_s=candidate.step_time_s,
         tokens_per_s=tokens / step_s,
         tokens_per_s_per_device=tokens / step_s / devices,
         model_flops_per_step=flops,

@@ -2,7 +2,7 @@
 
 Lower bound of the step time of a strategy, over every way to deal its layers to stages and to relieve memory::
 
-    step >= makespan(sum, bottleneck, ...) + tail(mean parameters of a stage)
+    step >= least makespan(sum, bottleneck, ...) + tail(mean parameters of a stage)     ``schedule.least_makespan``
 
 * ``sum``: all layers and ends once, without relief: relief only adds time.
 * ``bottleneck``: the smallest tau in which the stages together can hold all layers (``planner.search.stage_capacity``);
@@ -27,7 +27,7 @@ from planner.cost.row_cost import CostModel, RowCost
 from planner.cost.short_axis import least_of_row
 from planner.cost.step_payload import DataParallelism
 from planner.memory.states import state_bytes
-from planner.schedule.closed_form import pipeline_makespan_s
+from planner.schedule.least_makespan import least_makespan_s
 from planner.search.chunk_family import fullest_holds
 from planner.search.row_context import take
 from planner.strategy import V_SCHEDULES
@@ -41,9 +41,11 @@ ALL = slice(None)
 
 V_PLACED = np.array([int(name in V_SCHEDULES) for name in SCHEDULES])
 """1 for every schedule whose chunks lie in a V."""
+BACK_WHOLE = np.array([float(name in ("1f1b", "gpipe", "interleaved", "looped_bfs")) for name in SCHEDULES])
+"""1 for every schedule whose backward passes are never split: the way back takes all of each."""
 ROUNDING = 1e-12
 """Relative slack that keeps another order of the same sums below what the exact search finds."""
-BY_SETUP = ("total_s", "weight_gradient_s", "mean_dense", "mean_expert", "tail_s")
+BY_SETUP = ("total_s", "mean_dense", "mean_expert", "tail_s")
 """Terms that rows of one setup share."""
 
 
@@ -64,24 +66,23 @@ class Schedules:
 
 
 def makespan_s(
-    rows: Schedules | StrategyRows, total_s: Array, bottleneck_s: Array, weight_gradient_s: Array, hop_s: Array
+    rows: Schedules | StrategyRows, total_s: Array, bottleneck_s: Array, hop_s: Array, chunk_s: Array
 ) -> Array:
-    """Pipeline makespan of every row by its own schedule: [R]."""
+    """Least pipeline makespan of every row by its own schedule: [R]."""
     result = np.empty(len(total_s))
     for code in np.flatnonzero(np.bincount(rows.schedule)).tolist():
         at = np.flatnonzero(rows.schedule == code)
-        result[at] = pipeline_makespan_s(
-            SCHEDULES[code],
-            rows.num_microbatches[at],
-            rows.pp[at],
-            rows.vpp[at],
-            rows.group[at],
-            total_s[at],
-            bottleneck_s[at],
-            weight_gradient_s[at],
-            hop_s[at],
-        )
+        seconds = total_s[at], bottleneck_s[at], hop_s[at], chunk_s[at]
+        result[at] = least_makespan_s(SCHEDULES[code], rows.num_microbatches[at], rows.pp[at], seconds)
     return result
+
+
+def least_chunk_s(schedules: Schedules | StrategyRows, cost: RowCost, num_layers: int, at: Rows = ALL) -> Array:
+    """What a chunk of one of the devices 1 .. p-1 takes at least in the declared family: [R]; ``cost`` by ``at``."""
+    whole = BACK_WHOLE[schedules.schedule]
+    forward_s, backward_s = cost.layer_forward_s[at].min(axis=1), cost.layer_backward_s[at].min(axis=1)
+    layers = num_layers // (schedules.pp * schedules.vpp)
+    return np.asarray(layers * (forward_s + whole * backward_s))
 
 
 class BoundTerms:
@@ -94,9 +95,6 @@ class BoundTerms:
         counts = costs.kind_counts
         stages = rows.pp.astype(float)
         self.total_s = cost.layer_s @ counts + cost.embedding_s + cost.head_s + stages * cost.stage_host_s
-        self.weight_gradient_s = (
-            cost.layer_weight_gradient_s @ counts + cost.embedding_weight_gradient_s + cost.head_weight_gradient_s
-        )
         self.major = int(np.argmax(counts))
         self.major_count = float(counts[self.major])
         self.mean_dense = (cost.layer_dense @ counts + cost.embedding_dense + cost.head_dense) / stages
@@ -128,8 +126,8 @@ class BoundTerms:
         """
         total_s = self.total_s[setup] if relief_s is None else self.total_s[setup] + relief_s @ self.costs.kind_counts
         peak_s = np.maximum(total_s / schedules.pp, self._fullest_s(schedules, setup, relief_s))
-        seconds = total_s, peak_s, self.weight_gradient_s[setup], self.cost.hop_s[setup]
-        return makespan_s(schedules, *seconds) + self.tail_s[setup]
+        chunk_s = least_chunk_s(schedules, self.cost, self.costs.model.num_layers, setup)
+        return makespan_s(schedules, total_s, peak_s, self.cost.hop_s[setup], chunk_s) + self.tail_s[setup]
 
     def least_peak_s(self, schedules: Schedules, setup: Rows = ALL) -> Array:
         """What the busiest stage takes at least, whatever is relieved: the mean, and the layers that one must hold."""
@@ -218,5 +216,6 @@ class BoundTerms:
 
     def step_s(self, bottleneck_s: Array, at: NDArray[np.int64]) -> Array:
         """Lower bound of the rows ``at`` for a known bottleneck."""
-        seconds = self.total_s[at], bottleneck_s, self.weight_gradient_s[at], self.cost.hop_s[at]
-        return makespan_s(Schedules.of(self.rows, at), *seconds) + self.tail_s[at]
+        schedules = Schedules.of(self.rows, at)
+        chunk_s = least_chunk_s(schedules, self.cost, self.costs.model.num_layers, at)
+        return makespan_s(schedules, self.total_s[at], bottleneck_s, self.cost.hop_s[at], chunk_s) + self.tail_s[at]

@@ -40,11 +40,13 @@ def chunk_family(layers: int, chunks: int) -> tuple[tuple[int, ...], ...]:
 class FamilyLayers:
     """Layers of each kind on the devices: ``first`` [K + 1, F, P, N] counts the first k layers of every chunk.
 
-    ``held`` [F, P, N] counts all of them; ``longest`` [F]: layers of the longest chunk.
+    ``held`` [F, P, N] counts all of them, ``lead`` [F, P, N] those of the chunks 0 .. P-1, which are the first of the
+    devices; ``longest`` [F]: layers of the longest chunk.
     """
 
     first: Array
     held: Array
+    lead: Array
     longest: Ints
 
 
@@ -61,7 +63,7 @@ def family_layers(
     relieved = np.minimum(np.arange(most + 1)[:, None, None], sizes)
     chunks = running[starts + relieved] - running[starts]
     first = np.einsum("kfcn,cp->kfpn", chunks.astype(np.float64), owner)
-    return FamilyLayers(first, first[most], sizes.max(axis=1))
+    return FamilyLayers(first, first[most], chunks[most, :, : owner.shape[1]].astype(np.float64), sizes.max(axis=1))
 
 
 @lru_cache(maxsize=4096)

@@ -1,6 +1,6 @@
 """What does one fully decided configuration cost?  Strategy + split -> ``Candidate``.
 
-step = makespan(schedule; stage times)                       ``planner.schedule.closed_form``
+step = makespan(schedule; chunk times)                       ``planner.schedule.run``, simulated
      + tail of the stage with the most dense parameters      ``planner.cost.data_parallel``
      + tail of the stage with the most expert parameters
 
@@ -15,48 +15,54 @@ from numpy.typing import NDArray
 from planner.candidate import Candidate, Split, StageBill
 from planner.cost.data_parallel import optimizer_s
 from planner.memory.moments import Moment
-from planner.search.bound import makespan_s
+from planner.schedule.run import ChunkTimes, PathCounts, PipelineRun, run_pipeline
+from planner.search.chunk_times import HOST_FORWARD_SHARE, chunk_times
 from planner.search.row_context import RowContext, without_relief
 
 Array = NDArray[np.float64]
 Span = tuple[int, int]
-
-HOST_FORWARD_SHARE = 1.0 / 3.0
-"""Part of a stage's host overhead in its forward pass: the backward pass launches about twice as many kernels."""
-
 
 def evaluate_split(context: RowContext, split: Split) -> Candidate:
     """Candidate of one strategy with its layers and relief dealt as ``split`` says.
 
     A relief that no stage needs is no part of it, and neither is the room that it would keep free for replays.
     """
+    return evaluate_with_path(context, split)[0]
+
+
+def evaluate_with_path(context: RowContext, split: Split) -> tuple[Candidate, PathCounts]:
+    """``evaluate_split``, and the longest path of the run that gave the step time."""
     if context.row.relief[0] and not any(split.relieved):
         context = without_relief(context)
     strategy, cost = context.strategy, context.cost
     spans = [_spans(context, split, stage) for stage in range(strategy.pp)]
     bills = tuple(stage_bill(context, stage, *spans[stage]) for stage in range(strategy.pp))
-    makespan = _makespan(context, bills, cost.hop_s)
+    times = chunk_times(context, np.array(split.chunk_layers), np.array(split.relieved))
+    run = simulated(context, times)
+    makespan = run.makespan_s
     dense = np.array([max(bill.dense_parameters for bill in bills)])
     expert = np.array([max(bill.expert_parameters for bill in bills)])
     tails = context.costs.tail_parts_s(cost, dense, expert)
     tail_s = float(tails[0][0] + tails[1][0])
     busiest = max(range(strategy.pp), key=lambda stage: bills[stage].total_s)
     breakdown = _busiest_terms(context, busiest, spans[busiest])
-    no_hop = _makespan(context, bills, 0.0 * cost.hop_s)
+    no_hop = simulated(context, times, 0.0).makespan_s
     optimizer = _optimizer_s(context, dense, expert)
     breakdown["pp_bubble"] = no_hop - strategy.num_microbatches * bills[busiest].total_s
     breakdown["pp_send"] = makespan - no_hop
     breakdown["dp"] += tail_s - optimizer
     breakdown["optimizer"] = optimizer
-    return Candidate(
+    candidate = Candidate(
         strategy=strategy,
         split=split,
         stages=bills,
         step_time_s=makespan + tail_s,
         makespan_s=makespan,
         hop_s=float(cost.hop_s[0]),
+        chunks=times,
         breakdown_s=breakdown,
     )
+    return candidate, run.longest_path()
 
 
 def chunk_starts(chunk_layers: tuple[int, ...]) -> tuple[int, ...]:
@@ -79,11 +85,10 @@ def _over(column: Array, spans: list[Span]) -> float:
     return float(sum(column[stop] - column[start] for start, stop in spans))
 
 
-def _makespan(context: RowContext, bills: tuple[StageBill, ...], hop_s: Array) -> float:
-    total_s = np.array([sum(bill.total_s for bill in bills)])
-    bottleneck_s = np.array([max(bill.total_s for bill in bills)])
-    gradient_s = np.array([sum(bill.weight_gradient_s for bill in bills)])
-    return float(makespan_s(context.row, total_s, bottleneck_s, gradient_s, hop_s)[0])
+def simulated(context: RowContext, times: ChunkTimes, hop_s: float | None = None) -> PipelineRun:
+    """The pipeline of some chunk times, run; ``hop_s`` None: as long as the strategy's hop takes."""
+    hop_s = float(context.cost.hop_s[0]) if hop_s is None else hop_s
+    return run_pipeline(context.strategy.schedule, context.strategy.order_sizes, times, hop_s)
 
 
 def stage_bill(context: RowContext, stage: int, spans: list[Span], relieved: list[Span]) -> StageBill:

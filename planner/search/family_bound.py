@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import StageMemory, end_seconds, head_stage, stage_memory
-from planner.search.bound import Schedules, makespan_s
+from planner.search.bound import BACK_WHOLE, Schedules
 from planner.search.chunk_family import FamilyLayers, chunk_family, family_layers
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK, SplitRules
@@ -39,11 +39,6 @@ class FamilyBound:
         strategy = rows.strategy(0, costs.reliefs)
         self.layers = _layers_of(costs, strategy)
         self.schedules = Schedules.of(rows)
-        self.gradient_s = (
-            cost.layer_weight_gradient_s @ costs.kind_counts
-            + cost.embedding_weight_gradient_s
-            + cost.head_weight_gradient_s
-        )
         self.ends_s = end_seconds(rows, cost, self.pp)
 
     def step_s(self, cutoff_s: float) -> Array:
@@ -57,7 +52,7 @@ class FamilyBound:
         fits, relieved_s = self._relieved_s(self.layers, row, member)
         row, member, relieved_s = row[fits], member[fits], relieved_s[fits]
         busy_s = self._on_devices(self.layers.held[member], self.cost.layer_s[row]) + self.ends_s[row] + relieved_s
-        makespan = self._makespan_s(row, busy_s.sum(axis=1), busy_s.max(axis=1))
+        makespan = self._makespan_s(row, member, busy_s)
         fast = makespan + self.tail_s[row] < cutoff_s * (1 + ROUNDING)
         row, member, makespan = row[fast], member[fast], makespan[fast]
         np.minimum.at(result, row, (makespan + self._tail_s(self.layers, row, member)) * (1 - ROUNDING))
@@ -68,18 +63,25 @@ class FamilyBound:
         """Layers of each kind [Q, P, N] times a layer column [Q, N]: [Q, P]."""
         return np.asarray(np.einsum("qpn,qn->qp", counts, column))
 
-    def _makespan_s(self, row: Ints, total_s: Array, peak_s: Array) -> Array:
-        seconds = total_s, peak_s, self.gradient_s[row], self.cost.hop_s[row]
-        return makespan_s(take(self.schedules, row), *seconds)
+    def _makespan_s(self, row: Ints, member: Ints, busy_s: Array) -> Array:
+        """Longest of the paths that go to one device, through all of its work and back: A_s of ``least_makespan``."""
+        assert self.layers is not None
+        lead, cost, schedules = self.layers.lead[member], self.cost, self.schedules
+        whole = BACK_WHOLE[schedules.schedule][row]
+        lead_s = self._on_devices(lead, (cost.layer_forward_s[row] + whole[:, None] * cost.layer_backward_s[row]))
+        there_and_back_s = lead_s + ((1.0 + whole) * cost.hop_s[row])[:, None]
+        before_s = np.cumsum(there_and_back_s, axis=1) - there_and_back_s
+        return np.asarray((schedules.num_microbatches[row, None] * busy_s + before_s).max(axis=1))
 
     def _fast_enough(self, layers: FamilyLayers, cutoff_s: float) -> tuple[Ints, Ints]:
         """Pairs that are faster than the cutoff without relief and with the mean stage's tail: row and member."""
         rows, members = len(self.rows), len(layers.longest)
         busy_s = np.tensordot(self.cost.layer_s, layers.held, axes=(1, 2)) + self.ends_s[:, None, :]
-        row = np.repeat(np.arange(rows), members)
-        makespan = self._makespan_s(row, busy_s.sum(axis=2).ravel(), busy_s.max(axis=2).ravel())
+        row, member = np.repeat(np.arange(rows), members), np.tile(np.arange(members), rows)
+        busy_s = busy_s.transpose(0, 1, 2).reshape(rows * members, -1)
+        makespan = self._makespan_s(row, member, busy_s)
         fast = np.flatnonzero(makespan + self.tail_s[row] < cutoff_s * (1 + ROUNDING))
-        return row[fast], fast % members
+        return row[fast], member[fast]
 
     def _relieved_s(self, layers: FamilyLayers, row: Ints, member: Ints) -> tuple[Mask, Array]:
         """Whether each pair fits: [Q], and what the relieved layers of each device take longer: [Q, P]."""

@@ -1,8 +1,10 @@
 """How are layers dealt to stages that hold several chunks each?  The declared family, every member at once.
 
 Layers spread evenly over the chunks, the first and the last chunk up to ``END_RELIEF`` layers shorter, the remainder on
-the first or on the last chunks.  For each member the fewest relieved layers a chunk that fit each stage; then the step
-time of all members in one go.  Shape letters: F members, C chunks, P stages, K numbers of relieved layers.
+the first or on the last chunks.  For each member the fewest relieved layers a chunk that fit each stage.  Paths of the
+order bound the step time of all members in one go (``planner.search.path_bounds``); they are simulated in the order of
+their bounds, and each run's longest path bounds those after it, until no bound is below the fastest.
+Shape letters: F members, C chunks, P stages, K numbers of relieved layers.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from numpy.typing import NDArray
 
 from planner.candidate import Candidate, Split
 from planner.search.chunk_family import chunk_family
+from planner.search.chunk_times import chunk_times
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import RowContext
-from planner.search.split_terms import SLACK, SplitRules, host_bytes, step_objective
+from planner.search.path_bounds import ROUNDING, PathBounds
+from planner.search.split_terms import SLACK, SplitRules, host_bytes
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,11 +31,20 @@ def best_of_family(context: RowContext, rules: SplitRules, cutoff_s: float) -> C
     if len(members.sizes) == 0:
         return None
     relieved, fits = members.relieved_layers(rules)
-    step_s = np.where(fits, members.step_s(relieved), np.inf)
-    best = int(np.argmin(step_s))
-    if step_s[best] >= cutoff_s:
-        return None
-    return evaluate_split(context, members.split(best, relieved))
+    times, tail_s = chunk_times(context, members.sizes, relieved), members.tail_s()
+    paths = PathBounds(context.strategy.schedule, context.strategy.order_sizes, float(context.cost.hop_s[0]))
+    best, best_s = -1, cutoff_s
+    left = fits.copy()
+    while left.any():
+        bounds = np.where(left, paths.least_s(times) + tail_s, np.inf)
+        member = int(np.argmin(bounds))
+        if bounds[member] * (1.0 - ROUNDING) >= best_s:
+            break
+        left[member] = False
+        step_s = paths.run(times.of(member)) + tail_s[member]
+        if step_s < best_s:
+            best, best_s = member, step_s
+    return None if best < 0 else evaluate_split(context, members.split(best, relieved))
 
 
 def given_split(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> Split | None:
@@ -122,14 +135,12 @@ class _Members:
         held = host_bytes(self.context, dense.T, expert.T, moved.T)
         return np.asarray((held <= rules.host_limit_bytes).all(axis=0))
 
-    def step_s(self, relieved: Ints) -> Array:
-        """Step time of every member: [F]."""
+    def tail_s(self) -> Array:
+        """What follows the pipeline of every member: [F]."""
         context, prefix = self.context, self.context.prefix
-        busy_s = self.on_devices(prefix.forward_s + prefix.backward_s) + context.ends_s
-        busy_s = busy_s + self.on_devices(prefix.relief_s, relieved[:, self.stages])
         dense, expert = self.on_devices(prefix.dense), self.on_devices(prefix.expert)
         dense[:, 0] += context.cost.embedding_dense[0]
         dense[:, context.head_stage] += context.cost.head_dense[0]
         expert[:, context.head_stage] += context.cost.head_expert[0]
         tails = context.costs.tail_parts_s(context.cost, dense.max(axis=1), expert.max(axis=1))
-        return step_objective(context)(busy_s.sum(axis=1), busy_s.max(axis=1), *tails)
+        return np.asarray(tails[0] + tails[1])

@@ -56,11 +56,6 @@ class LineBound:
         self.pp, self.num_layers = int(rows.pp[0]), costs.model.num_layers
         self.spans: Spans = spans_of(costs.model.layer_kind_sequence(), len(costs.kind_counts))
         self.schedules = Schedules.of(rows)
-        self.gradient_s = (
-            cost.layer_weight_gradient_s @ costs.kind_counts
-            + cost.embedding_weight_gradient_s
-            + cost.head_weight_gradient_s
-        )
         self.ends_s = end_seconds(rows, cost, self.pp)
         self.total_s = cost.layer_s @ costs.kind_counts + self.ends_s.sum(axis=1)
         self.moments = stage_memory(rows, cost, costs.reliefs, self.pp).moments
@@ -107,7 +102,7 @@ class LineBound:
         return np.asarray(fast.reshape(-1, most).sum(axis=1))
 
     def _makespan_s(self, row: Ints, total_s: Array, peak_s: Array) -> Array:
-        seconds = total_s, peak_s, self.gradient_s[row], self.cost.hop_s[row]
+        seconds = total_s, peak_s, self.cost.hop_s[row], np.zeros(len(row))
         return makespan_s(take(self.schedules, row), *seconds)
 
     def _step_s(self, row: Ints, relieved: Ints, longest: Ints, cutoff_s: float) -> Array:

@@ -1,27 +1,46 @@
 """How are layers dealt to stages that hold one chunk each?  Exact, by dynamic programming.
 
 Every way to give consecutive layers to stages (``solver.stage_partition``); for each stage and span the fewest relieved
-layers that fit the memory.  Back-ends that recompute the same number of layers in every chunk get that constraint
+layers that fit the memory.  The dynamic program minimises a lower bound of the simulated step: the longest of some
+paths of the order.  What it finds is simulated; where the run is longer than the bound, its longest path joins the
+others and the program is solved again, until no dealing is left whose paths are shorter than the fastest run.  Known
+from the start, with F and B the forward and backward pass of a stage r, T both, m micro-batches, p stages, hop c::
+
+    gpipe    sum T + max_r (m-1) T_r + 2 (p-1) c
+    1f1b     sum T + max_r ((m-1) B_r + (m - min(p - r, m)) F_r) + 2 (p-1) c
+    zb_h1    sum F + max_r (m T_r - min(p - r, m) F_r) + (p-1) c
+
+(the way down to the last stage and back to stage r, then what is left of its work).
+
+Back-ends that recompute the same number of layers in every chunk get that constraint
 (``uniform``): one dynamic program for each number whose bound (``line_bound``) is fast enough.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidate import Candidate, Split
 from planner.memory.moments import Moment
+from planner.schedule.least_makespan import least_makespan_s
+from planner.schedule.run import PathCounts
 from planner.search.bound import BoundTerms
-from planner.search.evaluate import evaluate_split
+from planner.search.chunk_times import end_times
+from planner.search.evaluate import evaluate_with_path
 from planner.search.line_bound import ROUNDING, LineBound
 from planner.search.row_context import RowContext
-from planner.search.split_terms import SLACK, SplitRules, host_bytes, step_objective
+from planner.search.split_terms import SLACK, SplitRules, host_bytes
 from solver.check import check_partition
-from solver.stage_partition import Objective, PartitionTables, partition
+from solver.stage_partition import PartitionTables, partition
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+SOLVED = 1e-12
+"""Relative difference of a run and of its paths' bound that is rounding."""
 
 
 def best_line(context: RowContext, rules: SplitRules, cutoff_s: float, known: Candidate | None) -> Candidate | None:
@@ -55,39 +74,86 @@ def _relief_choices(context: RowContext, rules: SplitRules, cutoff_s: float) -> 
 def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: int | None) -> Candidate | None:
     """Best dealing for one choice of relief."""
     layers, stages = context.costs.model.num_layers, context.strategy.pp
-    objective = step_objective(context)
-    high = min(layers - stages + 1, _longest_span(context, objective, cutoff_s))
+    high = min(layers - stages + 1, _longest_span(context, cutoff_s))
     if high < 1 or high * stages < layers:
         return None
-    tables, relieved = _tables(context, rules, high, fixed)
-    answer = partition(tables, objective, cutoff_s)
-    if answer is None:
-        return None
-    check_partition(tables, answer.counts, objective, answer.objective)
-    starts = np.concatenate([[0], np.cumsum(answer.counts)[:-1]])
-    chosen = tuple(
-        int(relieved[stage, start, count - 1])
-        for stage, (start, count) in enumerate(zip(starts.tolist(), answer.counts, strict=True))
-    )
-    return evaluate_split(context, Split(chunk_layers=answer.counts, relieved=chosen))
+    line = _tables(context, rules, high, fixed)
+    best: Candidate | None = None
+    while True:
+        below_s = cutoff_s if best is None else best.step_time_s
+        answer = partition(line.tables, line.objective, below_s)
+        if answer is None:
+            return best
+        check_partition(line.tables, answer.counts, line.objective, answer.objective)
+        starts = np.concatenate([[0], np.cumsum(answer.counts)[:-1]])
+        chosen = tuple(
+            int(line.relieved[stage, start, count - 1])
+            for stage, (start, count) in enumerate(zip(starts.tolist(), answer.counts, strict=True))
+        )
+        split = Split(chunk_layers=answer.counts, relieved=chosen)
+        found, path = evaluate_with_path(context, split)
+        if found.step_time_s < below_s:
+            best = found
+        if found.step_time_s <= answer.objective * (1 + SOLVED):
+            return best
+        line.add_path(path)
 
 
-def _longest_span(context: RowContext, objective: Objective, cutoff_s: float) -> int:
+def _longest_span(context: RowContext, cutoff_s: float) -> int:
     """Most layers that a stage can hold in a dealing faster than the cutoff."""
-    layers = context.costs.model.num_layers
+    layers, strategy = context.costs.model.num_layers, context.strategy
     if not np.isfinite(cutoff_s):
         return layers
     running = context.prefix.forward_s + context.prefix.backward_s
     total_s = float(running[-1]) + float(context.ends_s.sum())
     shortest_s = np.array([float((running[count:] - running[:-count]).min()) for count in range(1, layers + 1)])
+    sizes = np.full(layers, strategy.num_microbatches), np.full(layers, strategy.pp)
     zero = np.zeros(layers)
-    step_s = objective(zero + total_s, np.maximum(shortest_s, total_s / context.strategy.pp), zero, zero)
+    seconds = zero + total_s, np.maximum(shortest_s, total_s / strategy.pp), zero, zero
+    step_s = least_makespan_s(strategy.schedule, *sizes, seconds)
     return int((step_s <= cutoff_s).sum())
 
 
-def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None) -> tuple[PartitionTables, Ints]:
+class _Line:
     """Cost tables [S, A, C] of the dynamic program, and how many layers each entry relieves."""
-    prefix, memory = context.prefix, context.memory
+
+    def __init__(self, context: RowContext, seconds: tuple[Array, Array, Array], tails: tuple[Array, Array], relieved: Ints, possible: NDArray[np.bool_]) -> None:
+        strategy, (forward_s, backward_s, _) = context.strategy, seconds
+        m, p, hop_s = strategy.num_microbatches, strategy.pp, float(context.cost.hop_s[0])
+        self.seconds, self.relieved, self.hop_s = seconds, relieved, hop_s
+        done = np.minimum(p - np.arange(p), m)[:, None, None]
+        if strategy.schedule == "zb_h1":
+            add, peak = forward_s, m * (forward_s + backward_s) - done * forward_s
+            self.constants_s = [(p - 1) * hop_s]
+        elif strategy.schedule == "gpipe":
+            add, peak = forward_s + backward_s, (m - 1) * (forward_s + backward_s)
+            self.constants_s = [2 * (p - 1) * hop_s]
+        else:
+            add, peak = forward_s + backward_s, (m - 1) * backward_s + (m - done) * forward_s
+            self.constants_s = [2 * (p - 1) * hop_s]
+        self.tables = PartitionTables(np.where(possible, add, np.inf), peak, *tails, low=1)
+
+    def add_path(self, path: PathCounts) -> None:
+        """Let the objective know the length of one more path."""
+        counts = path.forwards, path.backwards, path.weight_gradients
+        length_s = sum(
+            (count[:, None, None] * seconds for count, seconds in zip(counts, self.seconds, strict=True)),
+            np.zeros(()),
+        )
+        self.constants_s.append(path.hops * self.hop_s)
+        self.tables = replace(self.tables, more=(*self.tables.more, np.asarray(length_s)))
+
+    def objective(self, total: Array, peak: Array, tail1: Array, tail2: Array, *more: Array) -> Array:
+        """Longest of the known paths, and what follows the pipeline."""
+        longest_s = total + peak + self.constants_s[0]
+        for path_s, hops_s in zip(more, self.constants_s[1:], strict=True):
+            longest_s = np.maximum(longest_s, path_s + hops_s)
+        return np.asarray(longest_s + tail1 + tail2)
+
+
+def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None) -> _Line:
+    """What the dynamic program needs, with stages of up to ``high`` layers."""
+    prefix, memory, cost, stages = context.prefix, context.memory, context.cost, context.strategy.pp
     layers = context.costs.model.num_layers
     starts = np.arange(layers + 1)[:, None]
     stops = np.minimum(starts + np.arange(1, high + 1)[None, :], layers)
@@ -107,14 +173,18 @@ def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None
         )
     relieved, possible = _relieved_layers(context, needs, starts, stops, fixed)
     relief_s = prefix.relief_s[np.minimum(starts + relieved, layers)] - prefix.relief_s[starts]
-    time_s = context.ends_s[:, None, None] + over(prefix.forward_s) + over(prefix.backward_s) + relief_s
-    tail1, tail2 = _stage_tails(context, over(prefix.dense), over(prefix.expert))
+    ends_s = end_times(context, stages)
+    seconds = (
+        ends_s[0][:, None, None] + over(prefix.forward_s),
+        ends_s[1][:, None, None] + over(prefix.backward_s) + relief_s,
+        ends_s[2][:, None, None] + over(prefix.weight_gradient_s),
+    )
+    tails = _stage_tails(context, over(prefix.dense), over(prefix.expert))
     if context.strategy.optimizer_offload or context.strategy.activation_offload:
         moved = prefix.saving_bytes[np.minimum(starts + relieved, layers)] - prefix.saving_bytes[starts]
         host = host_bytes(context, over(prefix.dense), over(prefix.expert), moved)
         possible = possible & (host <= rules.host_limit_bytes)
-    add = np.where(possible & inside, time_s, np.inf)
-    return PartitionTables(add=add, peak=time_s, tail1=tail1, tail2=tail2, low=1), relieved
+    return _Line(context, seconds, tails, relieved, possible & inside)
 
 
 def _stage_tails(context: RowContext, dense: Array, expert: Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""What do both inner searches share?  Limits, the step time as a function of stage sums, host memory."""
+"""What do both inner searches share?  Limits, and host memory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedule.closed_form import pipeline_makespan_s
 from planner.search.row_context import RowContext
-from solver.stage_partition import Objective
 
 Array = NDArray[np.float64]
 
@@ -28,35 +26,6 @@ class SplitRules:
     """Equally many layers on every chunk, all of them relieved or none."""
     whole: bool = False
     """Full recompute, too, is every layer or none; with ``uniform``."""
-
-
-def step_objective(context: RowContext) -> Objective:
-    """Step time from (sum of stage times, busiest stage, tail of dense, tail of expert parameters)."""
-    strategy, hop_s = context.strategy, float(context.cost.hop_s[0])
-    gradient_s = total_over_model(context, "weight_gradient_s")
-
-    def objective(total: Array, peak: Array, tail1: Array, tail2: Array) -> Array:
-        makespan_s = pipeline_makespan_s(
-            strategy.schedule,
-            strategy.num_microbatches,
-            strategy.pp,
-            strategy.vpp,
-            strategy.microbatch_group_size,
-            total,
-            peak,
-            gradient_s,
-            hop_s,
-        )
-        step_s: Array = makespan_s + tail1 + tail2
-        return step_s
-
-    return objective
-
-
-def total_over_model(context: RowContext, name: str) -> float:
-    """A per-micro-batch quantity summed over all layers and both ends."""
-    ends = (context.table.embedding, context.table.head)
-    return float(getattr(context.prefix, name)[-1]) + sum(float(getattr(end, name)[context.key]) for end in ends)
 
 
 def host_bytes(context: RowContext, dense: Array, expert: Array, moved: Array) -> Array:

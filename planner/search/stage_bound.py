@@ -37,11 +37,6 @@ class StageBound:
         self.costs, self.rules, self.rows, self.cost, self.tail_s = costs, rules, rows, cost, tail_s
         self.ends_s = end_seconds(rows, cost, int(rows.pp[0]))
         self.total_s = cost.layer_s @ costs.kind_counts + self.ends_s.sum(axis=1)
-        self.gradient_s = (
-            cost.layer_weight_gradient_s @ costs.kind_counts
-            + cost.embedding_weight_gradient_s
-            + cost.head_weight_gradient_s
-        )
 
     def step_s(self, cutoff_s: float) -> Array:
         """Lower bound of every row: [R]; infinity where nothing fits and may be faster than ``cutoff_s``."""
@@ -53,7 +48,7 @@ class StageBound:
         result, at = np.full(len(self.rows), np.inf), np.flatnonzero(np.isfinite(bottleneck_s))
         mean_s = self.total_s[at] / self.rows.pp[at]
         peak_s = np.maximum(np.maximum(bottleneck_s[at], self.ends_s[at].max(axis=1)), mean_s)
-        seconds = self.total_s[at], peak_s, self.gradient_s[at], self.cost.hop_s[at]
+        seconds = self.total_s[at], peak_s, self.cost.hop_s[at], np.zeros(len(at))
         result[at] = (makespan_s(Schedules.of(self.rows, at), *seconds) + self.tail_s[at]) * (1 - ROUNDING)
         return result
 
