@@ -22,6 +22,7 @@ from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import end_seconds, head_stage, stage_memory
 from planner.search.bound import Schedules, makespan_s
 from planner.search.layer_spans import Spans, spans_of
+from planner.search.line_paths import LinePaths
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK, SplitRules
 from planner.strategy_rows import StrategyRows
@@ -59,6 +60,10 @@ class LineBound:
         self.ends_s = end_seconds(rows, cost, self.pp)
         self.total_s = cost.layer_s @ costs.kind_counts + self.ends_s.sum(axis=1)
         self.moments = stage_memory(rows, cost, costs.reliefs, self.pp).moments
+        self.paths = LinePaths(rows, cost, costs.kind_counts)
+        layers_s = cost.layer_forward_s + cost.layer_backward_s
+        self.forward_share = np.divide(cost.layer_forward_s, layers_s, out=np.zeros_like(layers_s), where=layers_s > 0)
+        self.forward_share = self.forward_share.max(axis=1)
 
     def step_s(self, cutoff_s: float) -> Array:
         """Lower bound of every row: [R]; infinity where nothing fits and may be faster than ``cutoff_s``."""
@@ -118,12 +123,15 @@ class LineBound:
         # Where kinds differ in what relief takes, a longer span may come out below a shorter one.
         spans_s = np.minimum.accumulate(spans_s[:, ::-1], axis=1)[:, ::-1]
         held = np.minimum(self._held(row, relieved, most), longest[:, None])
-        peak_s = least_bottleneck(spans_s, self.ends_s[row], held, self.num_layers)
+        paths = self.paths.take(row)
+        ends_s = paths.of_stages_s(self.ends_s[row], paths.ends_forward_s)
+        stages_s = paths.least_of_stages_s(np.repeat(spans_s[:, None, :], self.pp, axis=1), self.forward_share[row])
+        rest_s = least_bottleneck(stages_s, ends_s, held, self.num_layers)
         share = np.where(relieved >= longest, 1.0, relieved / longest)
         total_s = self.total_s[row] + self._relief_total_s(relief_s, relieved, longest, share)
         step_s = np.full(len(row), np.inf)
-        at = np.flatnonzero(np.isfinite(peak_s))
-        makespan = self._makespan_s(row[at], total_s[at], np.maximum(peak_s[at], total_s[at] / self.pp))
+        at = np.flatnonzero(np.isfinite(rest_s))
+        makespan = paths.take(at).shared_s(total_s[at]) + rest_s[at]
         fast = makespan + self.tail_s[row[at]] < cutoff_s * (1 + ROUNDING)
         at, makespan = at[fast], makespan[fast]
         if len(at):
@@ -176,12 +184,13 @@ class LineBound:
 def least_bottleneck(spans: Array, ends: Array, held: Ints, needed: int) -> Array:
     """Smallest value that no stage exceeds in a dealing of ``needed`` layers, or a lower bound of it: [Q].
 
-    ``spans`` [Q, H]: what 1 .. H layers come to at least, ascending; ``ends`` [Q, P] what a stage adds;
+    ``spans`` [Q, H], or [Q, P, H] where it depends on the stage: what 1 .. H layers come to at least, ascending;
+    ``ends`` [Q, P] what a stage adds;
     ``held`` [Q, P]: most layers of each stage.  Every stage holds one at least.  Infinity where the stages cannot hold
     them all.
     """
-    kinds, index = _end_kinds(ends)
-    values = (spans[:, None, :] + kinds[:, :, None]).reshape(len(spans), -1)
+    kinds, index = (ends, np.arange(ends.shape[1])) if spans.ndim == 3 else _end_kinds(ends)
+    values = ((spans if spans.ndim == 3 else spans[:, None, :]) + kinds[:, :, None]).reshape(len(spans), -1)
     order = np.sort(values, axis=1)
     pair, low = np.arange(len(spans)), np.full(len(spans), -1)
     high = np.full(len(spans), order.shape[1] - 1)

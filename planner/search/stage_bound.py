@@ -5,8 +5,12 @@ Stage r takes with n layers of the most frequent kind at least ::
     h_r(n) = e_r + n t + rho c_r(n),    c_r(n) = ceil max(0, (n (S + f_r A) - room_r) / (f_r (A - a)))
 
 and cannot hold them where ``c_r(n) > n``; letters as in ``planner.search.stage_capacity``, whose bound takes fractions
-of layers.  Every ``h_r`` ascends, so the stages together hold L layers within tau exactly where L of all the values
-``h_r(n)`` are at most tau: the bottleneck is the L-th smallest of them, and no less than the longest ``e_r``.
+of layers.  What a path of the order makes of it, beside what it makes of all stages alike, ascends with n too ::
+
+    gpipe   (m-1) h_r(n)        1f1b   (m-1) h_r(n) - (min(p-r, m) - 1) F_r(n)        zb_h1   m h_r(n) - min(p-r, m) F_r(n)
+
+(``planner.search.line_split``), so the stages together hold L layers within lambda exactly where L of all these values
+are at most lambda: the least lambda is the L-th smallest of them, and no less than the largest one of empty stages.
 Shape letters: R rows, P stages, C numbers of layers on a stage.
 """
 
@@ -17,7 +21,7 @@ from numpy.typing import NDArray
 
 from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import end_seconds, passes_memory
-from planner.search.bound import Schedules, makespan_s
+from planner.search.line_paths import LinePaths
 from planner.search.split_terms import SLACK, SplitRules
 from planner.strategy_rows import StrategyRows
 
@@ -42,15 +46,15 @@ class StageBound:
         """Lower bound of every row: [R]; infinity where nothing fits and may be faster than ``cutoff_s``."""
         needed = int(self.costs.kind_counts.max())
         held_s = self._held_s(self._most(cutoff_s, needed))
-        if held_s.shape[1] < needed:
+        paths = LinePaths(self.rows, self.cost, self.costs.kind_counts)
+        on_path_s = paths.of_stages_s(self.ends_s, paths.ends_forward_s)
+        count = np.arange(1.0, held_s.shape[2] + 1)
+        forward_s = paths.ends_forward_s[:, :, None] + self.cost.layer_forward_s[:, self._major, None, None] * count
+        values_s = paths.of_stages_s(held_s, forward_s).reshape(len(self.rows), -1)
+        if values_s.shape[1] < needed:
             return np.full(len(self.rows), np.inf)
-        bottleneck_s = np.partition(held_s, needed - 1, axis=1)[:, needed - 1]
-        result, at = np.full(len(self.rows), np.inf), np.flatnonzero(np.isfinite(bottleneck_s))
-        mean_s = self.total_s[at] / self.rows.pp[at]
-        peak_s = np.maximum(np.maximum(bottleneck_s[at], self.ends_s[at].max(axis=1)), mean_s)
-        seconds = self.total_s[at], peak_s, self.cost.hop_s[at], np.zeros(len(at))
-        result[at] = (makespan_s(Schedules.of(self.rows, at), *seconds) + self.tail_s[at]) * (1 - ROUNDING)
-        return result
+        least_s = np.maximum(np.partition(values_s, needed - 1, axis=1)[:, needed - 1], on_path_s.max(axis=1))
+        return np.asarray((paths.shared_s(self.total_s) + least_s + self.tail_s) * (1 - ROUNDING))
 
     def _most(self, cutoff_s: float, needed: int) -> int:
         """Most layers that a stage of any row can hold in a step faster than the cutoff: makespan >= m bottleneck."""
@@ -68,7 +72,7 @@ class StageBound:
         return int(np.argmax(self.costs.kind_counts))
 
     def _held_s(self, most: int) -> Array:
-        """``h_r(n)`` of every stage and every n up to ``most``, infinity where they do not fit: [R, P C]."""
+        """``h_r(n)`` of every stage and every n up to ``most``, infinity where they do not fit: [R, P, C]."""
         cost, major, count = self.cost, self._major, np.arange(1.0, most + 1)
         fixed, flight, states = passes_memory(self.rows, cost, self.costs.reliefs, int(self.rows.pp[0]))
         kept, relieved = cost.saved_bytes[:, major], cost.relieved_bytes[:, major]
@@ -82,4 +86,4 @@ class StageBound:
         with np.errstate(invalid="ignore"):
             seconds = seconds + np.where(relieves > 0, cost.relief_s[:, major, None, None] * relieves, 0.0)
         seconds[relieves > count] = np.inf
-        return seconds.reshape(len(self.rows), -1)
+        return seconds
