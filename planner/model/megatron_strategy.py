@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.model.megatron_flags import MegatronFlags
+from planner.relief_layers import first_layers
 
 _DEGREES = {
     "tp": ("tensor-model-parallel-size",),
@@ -112,6 +113,10 @@ def _recompute(flags: MegatronFlags) -> dict[str, Any]:
     selective recompute takes neither a method (arguments.py:1385) nor a number of layers
     (transformer_config.py:1750), and is that of ``core_attn`` unless modules are named (transformer_config.py:1763).
     """
+    if flags.has("checkpoint-activations"):
+        return {"recompute": "full"}
+    if flags.has("activations-checkpoint-method"):
+        return {"recompute": _full(flags, "activations-checkpoint")}
     granularity = flags.text("recompute-granularity")
     if granularity not in (None, "full", "selective"):
         flags.refuse("recompute-granularity", f"'{granularity}' is not known", "write full or selective")
@@ -119,7 +124,22 @@ def _recompute(flags: MegatronFlags) -> dict[str, Any]:
     switch = flags.has("recompute-activations")
     if switch or granularity == "selective":
         return _selective(flags, "--recompute-activations" if switch else "--recompute-granularity selective")
-    return {} if granularity is None else {"recompute": granularity}
+    return {} if granularity is None else {"recompute": _full(flags, "recompute")}
+
+
+def _full(flags: MegatronFlags, name: str) -> str:
+    """Which layers are recomputed whole: of each chunk the first ones (block), else all of them.
+
+    Uniform recomputes every layer; its number is how many share one saved input (core 0.19.2
+    core/transformer/transformer_block.py: ``_checkpointed_forward``).
+    """
+    if (flags.text(f"{name}-method") or "uniform") != "block":
+        return "full"
+    number = flags.integer(f"{name}-num-layers", minimum=0)
+    if number is None:
+        flags.refuse(f"{name}-method", "block recomputes a number of layers", f"write --{name}-num-layers too")
+        return "full"
+    return first_layers(number) if number > 0 else "none"
 
 
 def _selective(flags: MegatronFlags, asked_by: str) -> dict[str, Any]:
