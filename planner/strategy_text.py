@@ -1,8 +1,9 @@
 """What does ``tp=8,pp=4,mbs=1`` say?  Assignments of strategy fields, from flags to values.
 
 The same words serve ``--pin``, ``--why-not`` and ``--strategy``.  ``complete_strategy`` fills what a person leaves
-out in the way that Megatron-LM would (dp from the device count, sequence parallelism with tensor parallelism), and
-says so.  ``planner.relief_layers`` has the words for the layers that recompute or offload.
+out in the way that Megatron-LM would (dp from the device count, sequence parallelism with tensor parallelism, selective
+recompute of the attention core), and says so.  ``planner.relief_layers`` has the words for the layers that recompute or
+offload.
 """
 
 from __future__ import annotations
@@ -88,12 +89,15 @@ def complete_strategy(
         given.setdefault("recompute", "selective")
     notes: list[str] = []
 
-    def fill(key: str, value: Value) -> None:
+    def fill(key: str, value: Value | tuple[RecomputeModule, ...]) -> None:
         if key not in given:
             given[key] = value
-            notes.append(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+            word = "+".join(value) if isinstance(value, tuple) else value
+            notes.append(f"{key}={str(word).lower() if isinstance(word, bool) else word}")
 
     _fill_data_parallel(given, fill, num_devices)
+    if given.get("recompute") == "selective":
+        fill("recompute_modules", ("attention_core",))
     if given.get("tp", 1) > 1:
         fill("sp", True)
     if given.get("cp", 1) > 1:

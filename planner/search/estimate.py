@@ -107,6 +107,7 @@ def _estimate_in(
     own_rules = BackEndRules(own)
     strategy = own_rules.spelled(with_unsaid(strategy, given, own_rules), chunk_layers)
     _check(own, strategy, chunk_layers, given)
+    require(_relief_findings(own, strategy, relief, given), STRATEGY_FLAG)
     context = strategy_context(own, hardware, strategy)
     rules = split_rules(own, hardware, relief)
     if isinstance(relief, tuple):
@@ -117,7 +118,7 @@ def _estimate_in(
         candidate = found or _nearest(context, rules, chunk_layers, given)
     candidate = as_spelled(own, hardware, candidate)
     plan = _plan(problem, wanted, hardware, candidate, fits, _proof(chunk_layers, strategy, relief))
-    return plan.model_copy(update={"origins": _origins(plan, given, chunk_layers, relief)})
+    return plan.model_copy(update={"origins": _origins(plan, strategy, given, chunk_layers, relief)})
 
 
 def estimate_if_it_fits(problem: Problem, strategy: Strategy) -> Plan | None:
@@ -161,23 +162,26 @@ def _proof(chunk_layers: tuple[int, ...] | None, strategy: Strategy, relief: Rel
 
 
 def _origins(
-    plan: Plan, given: Collection[str] | None, chunk_layers: tuple[int, ...] | None, relief: ReliefLayers
+    plan: Plan,
+    asked: Strategy,
+    given: Collection[str] | None,
+    chunk_layers: tuple[int, ...] | None,
+    relief: ReliefLayers,
 ) -> Origins | None:
     """Which decisions were given, filled in and chosen; None where the caller does not say what it gave."""
     if given is None:
         return None
     words = dict(given) if isinstance(given, Mapping) else {}
-    of_dp = {"dp_replicate", "dp_shard"} if {"dp_replicate", "dp_shard"} <= {*given} else set()
     fields = {name: _word(value) for name, value in plan.strategy.items()}
-    held = {name: words.get(name, fields[name]) for name in fields if name in given or name in of_dp}
+    held = {name: _word(words.get(name, fields[name])) for name in fields if name in given}
     default = {name: value for name, value in fields.items() if name not in held}
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, int | str | bool] = {}
     chunks = sorted((chunk for stage in plan.stages for chunk in stage.chunks), key=lambda chunk: chunk.chunk)
     (chosen if chunk_layers is None else held)["layers"] = _list(chunk.num_layers for chunk in chunks)
-    relieved = _list(of_stages(plan))
-    if plan.strategy["recompute"] != "none" or plan.strategy["activation_offload"]:
-        (chosen if relief == "where_needed" else held)["relieved_layers"] = relieved
-    return Origins(given={name: _word(value) for name, value in held.items()}, default=default, chosen=chosen)
+    # A back-end may spell relief that no layer needs as none.
+    if asked.recompute != "none" or asked.activation_offload:
+        (chosen if relief == "where_needed" else held)["relieved_layers"] = _list(of_stages(plan))
+    return Origins(given=held, default=default, chosen=chosen)
 
 
 def _word(value: Any) -> int | str | bool:
@@ -204,6 +208,21 @@ def _check(
         hint = "deal the layers otherwise, or leave it to the planner"
         wrong = [Finding("", f"{each.rule}: {each.message}", hint, ("--backend",)) for each in broken]
         require(wrong, LAYERS_FLAG)
+
+
+def _relief_findings(
+    problem: Problem, strategy: Strategy, relief: ReliefLayers, given: Collection[str] | None
+) -> list[Finding]:
+    """What is wrong with a number of layers to relieve."""
+    software = the_software(problem)
+    if (
+        not isinstance(relief, int)
+        or strategy.recompute != "full"
+        or not software.release.space.columns.whole_recompute
+    ):
+        return []
+    wrong = f"{software.name} recomputes every layer or none, not the first {relief} of each chunk"
+    return [strategy_finding(wrong, "write recompute=full", ("recompute",), given)]
 
 
 def strategy_findings(
