@@ -21,6 +21,7 @@ from planner.cost.hardware import Hardware
 from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import stage_memory
 from planner.problem import Problem
+from planner.relief_layers import relief_layers
 from planner.schedule.closed_form import in_flight_chunks, pipeline_makespan_s
 from planner.search.backend_rules import BackEndRules
 from planner.search.choices import RELIEFS
@@ -121,6 +122,7 @@ class _Oracle:
         self.problem, self.costs, self.limits = problem, costs, limits
         self.kinds = np.array(problem.model.layer_kind_sequence())
         self.uniform = the_software(problem).release.space.columns.uniform_recompute
+        self.every = relief_layers(problem.constraints.pins) == "every"
         self.rules = BackEndRules(problem)
         self.best: Best | None = None
         self._refused: dict[int, bool] = {}
@@ -141,7 +143,10 @@ class _Oracle:
                 [count for chunk, count in enumerate(dealing) if sample.chunk_stage(chunk) == stage]
                 for stage in range(sample.pp)
             ]
-            choices = [range(max(counts) + 1) if rows.relief[0] else (0,) for counts in held]
+            least = [max(counts) if self.every else 0 for counts in held]
+            choices = [
+                range(low, max(counts) + 1) if rows.relief[0] else (0,) for low, counts in zip(least, held, strict=True)
+            ]
             for relieved in itertools.product(*choices):
                 self._try(rows, cost, dealing, relieved)
 

@@ -45,6 +45,9 @@ RELIEFS: tuple[Relief, ...] = (
 )
 """Ways to keep less for the backward pass, ordered from cheap to thorough; the first is none."""
 
+OF_RELIEF = ("recompute", "activation_offload")
+"""Fields whose words also say which layers they mean (``planner.relief_layers``)."""
+
 ALIASES = {
     "mbs": "micro_batch_size",
     "zero": "zero_stage",

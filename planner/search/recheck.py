@@ -19,7 +19,7 @@ from planner.problem import Problem
 from planner.relief_layers import of_stages, relief_layers, relieves_every_layer
 from planner.search.assemble_plan import assemble_plan
 from planner.search.branch import memory_limit_bytes, split_rules
-from planner.search.choices import checked_pins
+from planner.search.choices import OF_RELIEF, checked_pins
 from planner.search.device_counts import cut_to, slowest_allowed_s
 from planner.search.estimate import layer_findings, strategy_findings
 from planner.search.evaluate import evaluate_split
@@ -32,8 +32,6 @@ OF_THE_SEARCH = frozenset(
     {"status", "lower_bound_s", "gap", "search", "alternatives", "backends", "unrestricted", "origins"}
 )
 """Fields that say what the search did; everything else follows from the problem and the decisions."""
-OF_RELIEF = frozenset({"recompute", "activation_offload"})
-"""Pins that may allow a relief where it is needed: a plan in which no stage needs it does not name it."""
 
 
 def recheck_plan(plan: Plan, asked: Problem) -> None:
