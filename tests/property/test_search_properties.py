@@ -17,7 +17,7 @@ from planner.cost.hardware import hardware_of
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan
 from planner.problem import Problem
-from planner.relief_layers import of_stages
+from planner.relief_layers import of_stages, relief_layers
 from planner.search.branch import Search
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
@@ -132,7 +132,7 @@ def test_an_estimate_of_the_plan_says_what_the_plan_says(seed: int) -> None:
     chunks = sorted((chunk for stage in plan.stages for chunk in stage.chunks), key=lambda chunk: chunk.chunk)
     layers = tuple(chunk.num_layers for chunk in chunks)
     dealt = estimate(plan.problem, plan.chosen(), layers, relief=of_stages(plan))
-    free = estimate(plan.problem, plan.chosen(), relief="where_needed")
+    free = estimate(plan.problem, plan.chosen(), relief=relief_layers(plan.problem.constraints.pins))
     for again in (dealt, free):
         assert again.status == "feasible"
         assert again.step_time_s == pytest.approx(plan.step_time_s, rel=1e-12)
