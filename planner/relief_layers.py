@@ -93,6 +93,14 @@ def relieves_every_layer(plan: Plan) -> bool:
     return all(of_stage(stage) >= max((chunk.num_layers for chunk in stage.chunks), default=0) for stage in plan.stages)
 
 
+def relieves_first(plan: Plan, number: int) -> bool:
+    """Whether exactly the first ``number`` layers of every chunk are recomputed."""
+    return all(
+        stage.recompute.num_layers_per_chunk == tuple(min(number, chunk.num_layers) for chunk in stage.chunks)
+        for stage in plan.stages
+    )
+
+
 def asked_layers(plan: Plan) -> ReliefLayers:
     """Which layers the question of a plan asked to relieve: the given strategy of an estimate, else the pins."""
     return relief_layers(plan.origins.given if plan.origins is not None else plan.problem.constraints.pins)

@@ -13,7 +13,7 @@ from typing import get_args
 
 from planner.memory.activations import Relief
 from planner.problem import Constraints
-from planner.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED, policies
+from planner.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED, is_recompute_word, policies
 from planner.strategy import ScheduleName
 from profiles.validation import Finding, pointer_to, require
 
@@ -150,7 +150,9 @@ def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
 
 
 def _value_problem(field: str, value: int | str | bool) -> str:
-    if field == "activation_offload" and value == WHERE_NEEDED:
+    if (field, value) == ("activation_offload", WHERE_NEEDED) or (
+        field == "recompute" and is_recompute_word(str(value))
+    ):
         return ""
     if field in NAMES:
         return "" if value in NAMES[field] else f"{field}={value}: one of {', '.join(NAMES[field])}"

@@ -16,7 +16,7 @@ from planner.candidate import Candidate, Split
 from planner.cost.hardware import Hardware
 from planner.plan import Plan
 from planner.problem import Problem
-from planner.relief_layers import of_stages, relief_layers, relieves_every_layer
+from planner.relief_layers import of_stages, relief_layers, relieves_every_layer, relieves_first
 from planner.search.assemble_plan import assemble_plan
 from planner.search.branch import memory_limit_bytes, split_rules
 from planner.search.choices import OF_RELIEF, checked_pins
@@ -82,6 +82,8 @@ def _decisions(plan: Plan) -> Iterator[str]:
             yield f"{name} is {getattr(strategy, name)}, pinned to {value}"
     if asked == "every" and not relieves_every_layer(plan):
         yield "some of its layers are not relieved, and the pins ask for every layer"
+    if isinstance(asked, int) and not relieves_first(plan, asked):
+        yield f"it does not relieve exactly the first {asked} layers of each chunk, which the pins ask for"
     candidate = evaluate_split(strategy_context(problem, hardware, strategy), split)
     yield from _room(problem, hardware, candidate)
     if candidate.step_time_s > slowest_allowed_s(problem) * (1 + TOLERANCE):

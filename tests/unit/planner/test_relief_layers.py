@@ -7,11 +7,20 @@ from typing import Any
 
 import pytest
 
+from planner.errors import NoFeasiblePlan
 from planner.explain.why_not import why_not
 from planner.model.load import load_model
 from planner.plan import Plan
 from planner.problem import Constraints, Problem, Workload
-from planner.relief_layers import ReliefLayers, of_stages, policies, relief_layers, relief_word, relieves_every_layer
+from planner.relief_layers import (
+    ReliefLayers,
+    of_stages,
+    policies,
+    relief_layers,
+    relief_word,
+    relieves_every_layer,
+    relieves_first,
+)
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
@@ -21,6 +30,8 @@ from planner.strategy_text import complete_strategy, parse_assignments
 from profiles.catalogue import load_cluster
 from profiles.validation import FindingsInvalid
 from solver.check import CheckFailed
+from tests.exhaustive_search import exhaustive_best
+from tests.search_problems import Size, random_problem
 
 HELD = SearchOptions(top_k=0)
 
@@ -154,9 +165,32 @@ def test_the_best_pinned_plan_is_no_slower_than_any_estimate_of_it() -> None:
         assert other.status == "infeasible" or best.step_time_s <= other.step_time_s * (1 + 1e-9)
 
 
-def test_a_number_of_layers_is_no_pin() -> None:
-    with pytest.raises(FindingsInvalid):
-        find_plan(asked(pins={"recompute": "full-first-4"}), HELD)
+def test_a_pinned_number_of_layers_is_held() -> None:
+    problem = asked(pins={"recompute": "full-first-4"})
+    plan = find_plan(problem, HELD)
+    recheck_plan(plan, problem)
+    assert relieves_first(plan, 4)
+    for degrees in ("tp=1", "tp=2", "tp=2,pp=2", "pp=2,vpp=2"):
+        other = said(f"{degrees},recompute=full-first-4", asked())
+        assert other.status == "infeasible" or plan.step_time_s <= other.step_time_s * (1 + 1e-9)
+    every = find_plan(asked(pins={"recompute": "full"}), HELD).model_copy(update={"problem": problem})
+    with pytest.raises(CheckFailed, match="the first 4 layers"):
+        recheck_plan(every, problem)
+    with pytest.raises(NoFeasiblePlan):
+        find_plan(asked("torchtitan", pins={"recompute": "full-first-4"}), HELD)
+
+
+@pytest.mark.parametrize("seed", range(5200, 5230))
+def test_a_pinned_number_of_layers_is_proved_best(seed: int) -> None:
+    drawn = random_problem(seed, Size(max_devices=4, max_layers=5, max_batch=8))
+    pins = {**drawn.constraints.pins, "recompute": f"full-first-{1 + seed % 3}", "activation_offload": False}
+    problem = drawn.model_copy(update={"constraints": Constraints(backends=drawn.constraints.backends, pins=pins)})
+    best, _ = exhaustive_best(problem)
+    if best is None:
+        with pytest.raises(NoFeasiblePlan):
+            find_plan(problem, HELD)
+    else:
+        assert find_plan(problem, HELD).step_time_s == pytest.approx(best.step_time_s, rel=1e-9)
 
 
 @pytest.mark.parametrize("backend", ["megatron", "unrestricted"])
