@@ -5,6 +5,7 @@ Flags: ``megatron/training/arguments.py`` (Megatron-Core 0.12 to 0.18).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from planner.model.megatron_flags import MegatronFlags
@@ -75,6 +76,16 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], int | None]:
     if flags.has("use-tp-pp-dp-mapping"):
         strategy["axis_order"] = "tp-cp-ep-pp-dp"
     return strategy, _num_devices(flags)
+
+
+def with_what_is_off(strategy: Mapping[str, Any]) -> dict[str, Any]:
+    """A script's strategy with the switches that Megatron-LM has off unless a flag turns them on.
+
+    Of Megatron-FSDP, which overlaps by itself, nothing is said (core 0.19.2 training/arguments.py).
+    """
+    plain = strategy.get("zero_stage", 0) <= 1
+    off = ("sp", "overlap_grad_reduce", "overlap_param_gather") if plain else ("sp",)
+    return {**dict.fromkeys(off, False), **strategy}
 
 
 def _pipeline(flags: MegatronFlags, pp: int) -> dict[str, Any]:
