@@ -42,24 +42,31 @@ STRATEGY_WORDS: dict[str, str] = {
 }
 
 
-RELIEF_WORDS = """## Which layers recompute or offload
-
-Whatever is given is held exactly, in `estimate`, `--pin`, `--why-not` and questions to the service alike:
-
-| written | means |
-| --- | --- |
-| `recompute=full` | every layer is computed again in the backward pass |
-| `recompute=selective` | the modules of `recompute_modules` are computed again in every layer |
-| `activation_offload=true` | every layer keeps its activations in host memory |
-| `recompute=full-where-needed`, `recompute=selective-where-needed`, `activation_offload=where-needed` | on each stage as few layers as its memory demands, none where it demands none; the same number in every chunk, or every layer, where the back-end has one setting for all |
-| `recompute=full-first-4` | the first 4 layers of every chunk (Megatron-LM's `--recompute-method block --recompute-num-layers 4`; its `uniform` is `full`) |
-
-A search that is told nothing of recompute and offload takes as few layers as memory demands. An estimate says what was given, what was filled in
-by default and what the planner searched: `origins` in JSON, *Held and filled in* in the table. Left out, every field of the strategy has its default
-of the third column, but for these: `dp` takes the devices that are left, `num_microbatches` the batch, `sp` is on with `tp` > 1, keys and
-values go round a ring with `cp` > 1, `schedule` is interleaved in groups of `pp` with `vpp` > 1, `zero_stage` is 1, the two overlaps of data parallelism
-are on, `recompute_modules` is attention_core under selective recompute, and what a back-end cannot switch is as the back-end has it. The layers of the chunks are
-searched unless `--layers` gives them."""
+RELIEF_WORDS = (
+    ("`recompute=full`", "every layer is computed again in the backward pass"),
+    ("`recompute=selective`", "the modules of `recompute_modules` are computed again in every layer"),
+    ("`activation_offload=true`", "every layer keeps its activations in host memory"),
+    (
+        "`recompute=full-where-needed`, `recompute=selective-where-needed`, `activation_offload=where-needed`",
+        "on each stage as few layers as its memory demands, none where it demands none; the same number in every chunk,"
+        " or every layer, where the back-end has one setting for all",
+    ),
+    (
+        "`recompute=full-first-4`",
+        "the first 4 layers of every chunk: Megatron-LM's `--recompute-method block --recompute-num-layers 4` (its"
+        " `uniform` is `full`)",
+    ),
+)
+LEFT_OUT = (
+    "A search that is told nothing of recompute and offload takes as few layers as memory demands. An estimate says what"
+    " was given, what was filled in by default and what the planner searched: `origins` in JSON, *Held and filled in* in"
+    " the table.",
+    "Left out, every field of the strategy has its default of the third column, but for these: `dp` takes the devices"
+    " that are left, `num_microbatches` the batch; `sp` is on with `tp` > 1; keys and values go round a ring with"
+    " `cp` > 1; `schedule` is interleaved in groups of `pp` with `vpp` > 1; `zero_stage` is 1; the two overlaps of data"
+    " parallelism are on; `recompute_modules` is attention_core under selective recompute; and what a back-end cannot"
+    " switch is as the back-end has it. The layers of the chunks are searched unless `--layers` gives them.",
+)
 
 
 def documents_page() -> str:
@@ -120,7 +127,10 @@ def strategy_page() -> str:
         "The words of `--pin`, `--forbid`, `--strategy` and `--why-not`. `--forbid X` holds X at the value in the third"
         " column.",
         table(("field", "values", "forbidden means", "meaning"), rows),
-        RELIEF_WORDS,
+        "## Which layers recompute or offload",
+        "Whatever is given is held exactly, in `estimate`, `--pin`, `--why-not` and questions to the service alike.",
+        table(("written", "means"), RELIEF_WORDS),
+        *LEFT_OUT,
         _space_tables(),
     )
 

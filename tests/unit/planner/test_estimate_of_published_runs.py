@@ -1,4 +1,4 @@
-"""Published runs can be asked about exactly as they were run: what is given is held, and full recompute is of all layers.
+"""Published runs can be asked about exactly as they were run: what is given is held, full recompute is of all layers.
 
 What is compared with the measured step are ratios within a factor of two: an estimate in seconds instead of minutes, or
 of a third of the layers, would be far outside; how good the predictions are is told by ``meshwright accuracy``.
