@@ -58,9 +58,9 @@ RELIEF_WORDS = (
     ),
 )
 LEFT_OUT = (
-    "A search that is told nothing of recompute and offload takes as few layers as memory demands. An estimate says what"
-    " was given, what was filled in by default and what the planner searched: `origins` in JSON, *Held and filled in* in"
-    " the table.",
+    "A search that is told nothing of recompute and offload takes as few layers as memory demands. An estimate says"
+    " what was given, what was filled in by default and what the planner searched: `origins` in JSON, *Held and filled"
+    " in* in the table.",
     "Left out, every field of the strategy has its default of the third column, but for these: `dp` takes the devices"
     " that are left, `num_microbatches` the batch; `sp` is on with `tp` > 1; keys and values go round a ring with"
     " `cp` > 1; `schedule` is interleaved in groups of `pp` with `vpp` > 1; `zero_stage` is 1; the two overlaps of data"
