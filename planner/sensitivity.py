@@ -16,8 +16,8 @@ from pydantic import Field
 from planner.backends.asked import problem_of
 from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
 from planner.plan import Plan
+from planner.plan_relief import of_stages
 from planner.problem import Problem
-from planner.relief_layers import of_stages
 from planner.strategy import Strategy
 from profiles.cluster import Pool
 from profiles.document import Document

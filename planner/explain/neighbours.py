@@ -17,7 +17,8 @@ from planner.backends.asked import problem_of
 from planner.diff import TermChange, term_changes, value_words, worst_stage
 from planner.errors import DocumentInvalid
 from planner.plan import Plan
-from planner.relief_layers import ReliefLayers, asked_layers, policies, relief_word
+from planner.plan_relief import asked_layers
+from planner.relief_layers import ReliefLayers, policies, relief_word
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName, Strategy
 from profiles.document import Document
 

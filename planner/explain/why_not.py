@@ -13,8 +13,9 @@ from planner.diff import FieldChange, TermChange, diff_plans, value_words
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.explain.neighbours import adapt
 from planner.plan import Plan
+from planner.plan_relief import relieves_every_layer
 from planner.problem import Problem
-from planner.relief_layers import policies, relief_layers, relieves_every_layer
+from planner.relief_layers import policies, relief_layers
 from planner.step_terms import term_words
 from profiles.document import Document
 from profiles.validation import FindingsInvalid

@@ -20,8 +20,9 @@ from planner.candidate import Candidate, Split
 from planner.cost.hardware import Hardware
 from planner.errors import NoFeasiblePlan
 from planner.plan import BackEndAnswer, Origins, Plan, SearchReport
+from planner.plan_relief import of_stages
 from planner.problem import Problem
-from planner.relief_layers import ReliefLayers, of_stages
+from planner.relief_layers import ReliefLayers
 from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import split_rules

@@ -15,8 +15,9 @@ from planner.backends.asked import asked_software, problem_hardware, problem_of,
 from planner.candidate import Candidate, Split
 from planner.cost.hardware import Hardware
 from planner.plan import Plan
+from planner.plan_relief import of_stages, relieves_every_layer, relieves_first
 from planner.problem import Problem
-from planner.relief_layers import of_stages, relief_layers, relieves_every_layer, relieves_first
+from planner.relief_layers import relief_layers
 from planner.search.assemble_plan import assemble_plan
 from planner.search.branch import memory_limit_bytes, split_rules
 from planner.search.choices import OF_RELIEF, checked_pins

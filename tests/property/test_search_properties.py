@@ -16,8 +16,9 @@ from planner.backends.registry import files_of, names_with_files
 from planner.cost.hardware import hardware_of
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan
+from planner.plan_relief import of_stages
 from planner.problem import Problem
-from planner.relief_layers import of_stages, relief_layers
+from planner.relief_layers import relief_layers
 from planner.search.branch import Search
 from planner.search.estimate import estimate
 from planner.search.find import find_plan

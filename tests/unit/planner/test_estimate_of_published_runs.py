@@ -15,8 +15,9 @@ import pytest
 from planner.model.load import load_model
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
+from planner.plan_relief import relieves_every_layer
 from planner.problem import Constraints, OptimizerName, Precision, Problem, Workload
-from planner.relief_layers import relief_layers, relieves_every_layer
+from planner.relief_layers import relief_layers
 from planner.search.estimate import estimate
 from planner.strategy_text import complete_strategy, parse_assignments
 from profiles.catalogue import load_cluster

@@ -11,16 +11,9 @@ from planner.errors import NoFeasiblePlan
 from planner.explain.why_not import why_not
 from planner.model.load import load_model
 from planner.plan import Plan
+from planner.plan_relief import of_stages, relieves_every_layer, relieves_first
 from planner.problem import Constraints, Problem, Workload
-from planner.relief_layers import (
-    ReliefLayers,
-    of_stages,
-    policies,
-    relief_layers,
-    relief_word,
-    relieves_every_layer,
-    relieves_first,
-)
+from planner.relief_layers import ReliefLayers, policies, relief_layers, relief_word
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
