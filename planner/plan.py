@@ -126,6 +126,21 @@ class UnrestrictedAnswer(Document):
     why: str
 
 
+class Origins(Document):
+    """Where each decision of an estimate comes from: field -> value, every field of the strategy in one of the three.
+
+    ``layers``: of each chunk along the model.  ``relieved_layers``: so many of each chunk recompute or offload, one
+    number a stage; it is chosen where the strategy says ``where-needed``.
+    """
+
+    given: dict[str, int | str | bool] = Field(description="held exactly as it was given")
+    default: dict[str, int | str | bool] = Field(
+        description="left out, and filled in: the field's documented default, or what the back-end or the given fields"
+        " leave"
+    )
+    chosen: dict[str, int | str | bool] = Field(description="left out, and searched by the planner")
+
+
 class Plan(Document):
     """The chosen strategy of one back-end with its stages, numbers, bound, alternatives, assumptions and provenance."""
 
@@ -156,6 +171,7 @@ class Plan(Document):
     search: SearchReport
     alternatives: tuple[Alternative, ...] = ()
     assumptions: tuple[str, ...] = ()
+    origins: Origins | None = Field(default=None, description="of an estimate; a search chooses all that is not pinned")
     provenance: dict[str, Any] = Field(default_factory=dict)
     cost_per_step: float | None = None
     _older: Mapping[str, Any] | None = PrivateAttr(default=None)

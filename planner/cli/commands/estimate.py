@@ -17,6 +17,7 @@ from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, 
 from planner.cli.remote_question import remote_question
 from planner.cli.service import asked_service
 from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.relief_layers import relief_layers
 from planner.strategy_text import complete_strategy, parse_assignments
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _estimated(problem: Problem, values: dict[str, Any], chunk_layers: tuple[int
     announce(problem, quiet)
     chosen, notes = complete_strategy(values, problem.cluster.num_devices, problem.workload.global_batch_size)
     _tell_filled_in(notes, quiet=quiet)
-    return estimate_strategy(problem, chosen, chunk_layers, values)
+    return estimate_strategy(problem, chosen, chunk_layers, values, relief_layers(values))
 
 
 def _tell_filled_in(notes: Sequence[str], *, quiet: bool) -> None:
