@@ -22,9 +22,9 @@ SAID = (
     "measured over predicted peak memory, fitted by python -m benchmarks.memory_ratios to the fit part"
     " (planner/accuracy/rows_used_for_fitting.txt) of the published runs; docs/decisions/0036"
 )
-SAME_AS = {"megatron-bridge": "megatron", "mindspeed": "megatron", "nemo": "megatron"}
-"""They run Megatron-Core: its model states, its kept activations, the same allocator of PyTorch; they have no measured
-peaks of their own."""
+SAME_AS = {"megatron-bridge": "megatron", "mindspeed": "megatron", "nemo": "megatron", "unrestricted": "megatron"}
+"""They run Megatron-Core (its states, its kept activations, PyTorch's allocator), or are predicted with its memory as
+the neutral physics is, and have no measured peaks of their own."""
 
 
 def main() -> int:

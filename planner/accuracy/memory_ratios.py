@@ -16,6 +16,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -83,7 +84,7 @@ def _between(own: Sequence[MemoryRatio]) -> MemoryRatio:
     ``median`` is their geometric mean; ``scale ** 2`` the mean of theirs plus the variance between their medians.  All
     rows in one likelihood would give the largest back-end's spread to one that nobody measured.
     """
-    if len(own) < 2:  # noqa: PLR2004  # a variance needs two
+    if len(own) < 2:  # a variance needs two
         raise ValueError(f"{len(own)} back-ends state enough peaks; the spread between back-ends needs two")
     medians = np.log([each.median for each in own])
     scale = math.sqrt(float(np.mean([each.scale**2 for each in own])) + float(np.var(medians, ddof=1)))
@@ -117,14 +118,14 @@ def _log_likelihood(ratio: Array, kind: NDArray[np.str_], centre: float, scale: 
 
 
 def chance_figures(observations: Sequence[Observation]) -> dict[str, Any]:
-    """Do stated chances hold?  By chance that a run fits (runs that ended), and by quantile (runs that state a peak)."""
+    """Do stated chances hold?  Of fitting, by runs that ended well or ill; of quantiles, by runs that state a peak."""
     ended = [each for each in observations if each.kind != "exact"]
     stated = np.array([memory_ratio(each.backend).chance(each.ratio) for each in ended])
     fitted = np.array([each.kind == "finished" for each in ended])
     exact = [each for each in observations if each.kind == "exact"]
     below = np.array([memory_ratio(each.backend).chance(each.ratio) for each in exact])
     bins = []
-    for low, high in zip(CHANCE_EDGES, CHANCE_EDGES[1:], strict=False):
+    for low, high in pairwise(CHANCE_EDGES):
         inside = (stated >= low) & ((stated < high) | (high == 1.0))
         found = int(np.count_nonzero(inside))
         bins.append(
@@ -136,7 +137,7 @@ def chance_figures(observations: Sequence[Observation]) -> dict[str, Any]:
                 "fitted": float(fitted[inside].mean()) if found else None,
             }
         )
-    levels = [{"level": level, "below": float(np.mean(below <= level))} for level in LEVELS] if len(exact) else []
+    levels = [{"level": level, "below": float(np.mean(below <= level))} for level in LEVELS] if exact else []
     return {"bins": bins, "num_exact": len(exact), "levels": levels}
 
 

@@ -28,6 +28,7 @@ from profiles.document import Document
 
 COMMITTED = Path(__file__).parent / "measured_ratios.json"
 POOLED = "pooled"
+MOST_TOLD = 0.999
 SURELY_BYTES = 1.0
 """Smallest peak that is divided by: nothing fits surely."""
 
@@ -98,6 +99,11 @@ def memory_ratio(backend: str) -> MemoryRatio:
 def fits_probability(memory_bytes: float, peak_bytes: float, backend: str) -> float:
     """The chance that a device of this memory holds a predicted peak."""
     return memory_ratio(backend).chance(memory_bytes / max(peak_bytes, SURELY_BYTES))
+
+
+def chance_words(chance: float) -> str:
+    """``97.3 %``; never rounded up to certainty."""
+    return "over 99.9 %" if chance > MOST_TOLD else f"{100 * chance:.1f} %"
 
 
 def usable_bytes(memory_bytes: float, constraints: Constraints, backend: str) -> float:
