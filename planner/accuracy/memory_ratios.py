@@ -138,7 +138,8 @@ def chance_figures(observations: Sequence[Observation]) -> dict[str, Any]:
             }
         )
     levels = [{"level": level, "below": float(np.mean(below <= level))} for level in LEVELS] if exact else []
-    return {"bins": bins, "num_exact": len(exact), "levels": levels}
+    died = sum(each.kind == "out_of_memory" for each in ended)
+    return {"bins": bins, "out_of_memory": died, "num_exact": len(exact), "levels": levels}
 
 
 def chance_data(predictions: Sequence[Prediction], fitted: Sequence[bool]) -> dict[str, Any]:
@@ -148,7 +149,7 @@ def chance_data(predictions: Sequence[Prediction], fitted: Sequence[bool]) -> di
         "judged": _by_backend(predictions, fitted, part=False),
     }
     return {
-        "ratios": {name: each.model_dump(mode="json") for name, each in measured_ratios().ratios.items()},
+        "ratios": {name: _ratio_figures(each) for name, each in measured_ratios().ratios.items()},
         **{
             part: [
                 {"backend": name, "ratio": ratio_name(name) if name != "all" else "", **chance_figures(rows)}
@@ -157,6 +158,11 @@ def chance_data(predictions: Sequence[Prediction], fitted: Sequence[bool]) -> di
             for part, found in parts.items()
         },
     }
+
+
+def _ratio_figures(ratio: MemoryRatio) -> dict[str, Any]:
+    quantiles = {"quantile_95": ratio.quantile(0.95), "quantile_99": ratio.quantile(0.99)}
+    return {**ratio.model_dump(mode="json"), **quantiles}
 
 
 def _by_backend(

@@ -176,7 +176,7 @@ def _tighter(problem: Problem) -> Iterator[tuple[str, Problem]]:
     """The same problem with less room."""
     constraints = problem.constraints
     if (constraints.memory_margin_fraction or 0.0) > SMALL_MARGIN:
-        smaller = {"memory_margin_fraction": SMALL_MARGIN}
+        smaller: dict[str, object] = {"memory_margin_fraction": SMALL_MARGIN}
         yield f"lower --memory-margin to {SMALL_MARGIN}", _with(problem, constraints=smaller)
     if constraints.fits is not None and constraints.fits > LOW_CHANCE:
         yield f"lower --fits to {LOW_CHANCE}", _with(problem, constraints={"fits": LOW_CHANCE})

@@ -192,12 +192,9 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
             "memory",
             f"{gib(plan.peak_memory_bytes)} of {gib(plan.memory_limit_bytes)} usable on the worst device, {spare}",
         ),
-        *(
-            []
-            if plan.fits_probability is None
-            else [("fits", f"with a chance of {chance_words(plan.fits_probability)}")]
-        ),
     ]
+    if plan.fits_probability is not None:
+        rows.append(("fits", f"with a chance of {chance_words(plan.fits_probability)}"))
     if searched:
         spaces = "these spaces" if plan.backends else "this space"
         below = f"no plan of {spaces} is predicted below {close_seconds(plan.lower_bound_s)}"
