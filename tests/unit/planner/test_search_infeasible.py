@@ -67,6 +67,9 @@ def _relaxed(problem: Problem, text: str) -> Problem:
     if text.startswith("lower --memory-margin to "):
         margin = {"memory_margin_fraction": float(words[-1])}
         return problem.model_copy(update={"constraints": constraints.model_copy(update=margin)})
+    if text.startswith("lower --fits to "):
+        fits = {"fits": float(words[-1])}
+        return problem.model_copy(update={"constraints": constraints.model_copy(update=fits)})
     if text.startswith("halve the sequence length to "):
         return problem.model_copy(update={"workload": workload.model_copy(update={"sequence_length": int(words[-1])})})
     assert words[0] == "use", f"a relaxation that this test cannot do: {text}"
