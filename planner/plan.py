@@ -83,6 +83,9 @@ class Alternative(Document):
     peak_memory_bytes: int
     slower_by: float = Field(description="step time over the plan's, minus one")
     differs_in: tuple[str, ...]
+    fits_probability: float | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="as the plan's"
+    )
 
 
 class SearchReport(Document):
@@ -112,6 +115,9 @@ class BackEndAnswer(Document):
     gap: float | None = None
     strategy: dict[str, Any] | None = None
     peak_memory_bytes: int | None = None
+    fits_probability: float | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="as the plan's"
+    )
     reason: str | None = Field(default=None, description="why it has no plan; absent where it has one")
 
 
@@ -163,7 +169,12 @@ class Plan(Document):
     model_flops_per_step: float
     model_flops_utilization: float
     peak_memory_bytes: int
-    memory_limit_bytes: int
+    memory_limit_bytes: int = Field(description="peak that was allowed: constraints.fits, and a margin that was given")
+    fits_probability: float | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="chance that the fullest device holds its predicted peak; absent in plans of earlier versions",
+    )
     breakdown_s: dict[str, float]
     pipeline_hop_s: float = Field(default=0.0, ge=0, description="one transfer between neighbouring stages")
     lower_bound_s: float

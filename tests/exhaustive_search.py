@@ -19,6 +19,7 @@ from planner.backends.asked import problem_hardware, the_software
 from planner.candidate import Split
 from planner.cost.hardware import Hardware
 from planner.cost.row_cost import CostModel, RowCost
+from planner.memory.fit_chance import usable_bytes
 from planner.memory.stage import stage_memory
 from planner.problem import Problem
 from planner.relief_layers import relief_layers
@@ -55,7 +56,7 @@ class Limits:
 
     @classmethod
     def of(cls, problem: Problem, hardware: Hardware) -> Limits:
-        usable = hardware.memory_bytes * (1 - problem.constraints.memory_margin_fraction)
+        usable = usable_bytes(hardware.memory_bytes, problem.constraints, the_software(problem).name)
         return cls(usable + MEMORY_TOLERANCE * hardware.memory_bytes, 0.9 * hardware.host_memory_bytes_per_device)
 
 

@@ -22,6 +22,7 @@ from planner.candidate import Candidate
 from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel
+from planner.memory.fit_chance import usable_bytes
 from planner.problem import Problem
 from planner.relief_layers import ReliefLayers, relief_layers
 from planner.search.alternatives import Alternatives, Postponed
@@ -376,8 +377,8 @@ class Search:
 
 
 def memory_limit_bytes(problem: Problem, hardware: Hardware) -> float:
-    """Device memory that a plan may use: total less the safety margin."""
-    return hardware.memory_bytes * (1.0 - problem.constraints.memory_margin_fraction)
+    """Peak that may be predicted: it has the wanted chance to fit, or leaves the given margin, or both."""
+    return usable_bytes(hardware.memory_bytes, problem.constraints, the_software(problem).name)
 
 
 def split_rules(problem: Problem, hardware: Hardware, layers: ReliefLayers | None = None) -> SplitRules:

@@ -91,6 +91,7 @@ def _row(plan: Plan, fastest_s: float) -> BackEndAnswer:
         step_time_s=plan.step_time_s if fits else None,
         slower_by=plan.step_time_s / fastest_s - 1.0 if fits else None,
         peak_memory_bytes=plan.peak_memory_bytes,
+        fits_probability=plan.fits_probability,
         reason=None if fits else "it does not fit in memory",
     )
 

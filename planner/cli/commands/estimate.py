@@ -60,6 +60,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     calibration: flags.Calibration = None,
     backend: flags.Backend = ANY,
     memory_margin: flags.MemoryMargin = None,
+    fits: flags.Fits = None,
     layers: Layers = None,
     plan_out: PlanOut = None,
     trace: Trace = None,
@@ -72,7 +73,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     values = given_strategy(model, strategy)
     chunk_layers = _parse_layers(layers)
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    space = SpaceFlags({}, backends=parse_backends(backend), memory_margin=memory_margin)
+    space = SpaceFlags({}, backends=parse_backends(backend), memory_margin=memory_margin, fits=fits)
     asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration)
     with asked_service(server) as service:
         if service is not None:

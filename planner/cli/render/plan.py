@@ -12,6 +12,7 @@ from planner.cli.render.back_ends import back_ends, software_title
 from planner.cli.render.tables import WideOrNarrow, bullets, facts, heading, table
 from planner.cli.render.words import bar, symbol
 from planner.diff import offload_words, told_fields, value_words
+from planner.memory.fit_chance import chance_words
 from planner.plan import Alternative, ChunkPlan, Origins, Plan, StagePlan
 from planner.step_terms import term_words
 from planner.views.words import GIB, close_seconds, count, gib, money, percent, seconds, short_id
@@ -192,6 +193,8 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
             f"{gib(plan.peak_memory_bytes)} of {gib(plan.memory_limit_bytes)} usable on the worst device, {spare}",
         ),
     ]
+    if plan.fits_probability is not None:
+        rows.append(("fits", f"with a chance of {chance_words(plan.fits_probability)}"))
     if searched:
         spaces = "these spaces" if plan.backends else "this space"
         below = f"no plan of {spaces} is predicted below {close_seconds(plan.lower_bound_s)}"
