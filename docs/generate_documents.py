@@ -29,10 +29,10 @@ STRATEGY_WORDS: dict[str, str] = {
     "schedule": "order of forward and backward work in the pipeline",
     "microbatch_group_size": "interleaved only: micro-batches that a chunk runs before the next one; 0 = none",
     "zero_stage": "0 replicated states, 1 optimizer sharded, 2 + gradients, 3 + parameters (FSDP)",
-    "recompute": "what the backward pass computes again",
+    "recompute": "what the backward pass computes again, and in which layers (below)",
     "recompute_modules": "selective only: which modules",
     "optimizer_offload": "optimizer states in host memory",
-    "activation_offload": "kept activations in host memory",
+    "activation_offload": "kept activations in host memory; of which layers: below",
     "overlap_grad_reduce": "gradient reduction beside the backward pass",
     "overlap_param_gather": "parameter gathering beside the forward pass",
     "overlap_tp": "tp communication beside the matmul next to it",
@@ -40,6 +40,33 @@ STRATEGY_WORDS: dict[str, str] = {
     "axis_order": "order of the axes over the ranks, innermost first",
     "dp": "data parallelism, dp_replicate x dp_shard; derived",
 }
+
+
+RELIEF_WORDS = (
+    ("`recompute=full`", "every layer is computed again in the backward pass"),
+    ("`recompute=selective`", "the modules of `recompute_modules` are computed again in every layer"),
+    ("`activation_offload=true`", "every layer keeps its activations in host memory"),
+    (
+        "`recompute=full-where-needed`, `recompute=selective-where-needed`, `activation_offload=where-needed`",
+        "on each stage as few layers as its memory demands, none where it demands none; the same number in every chunk,"
+        " or every layer, where the back-end has one setting for all",
+    ),
+    (
+        "`recompute=full-first-4`",
+        "the first 4 layers of every chunk: Megatron-LM's `--recompute-method block --recompute-num-layers 4` (its"
+        " `uniform` is `full`)",
+    ),
+)
+LEFT_OUT = (
+    "A search that is told nothing of recompute and offload takes as few layers as memory demands. An estimate says"
+    " what was given, what was filled in by default and what the planner searched: `origins` in JSON, *Held and filled"
+    " in* in the table.",
+    "Left out, every field of the strategy has its default of the third column, but for these: `dp` takes the devices"
+    " that are left, `num_microbatches` the batch; `sp` is on with `tp` > 1; keys and values go round a ring with"
+    " `cp` > 1; `schedule` is interleaved in groups of `pp` with `vpp` > 1; `zero_stage` is 1; the two overlaps of data"
+    " parallelism are on; `recompute_modules` is attention_core under selective recompute; and what a back-end cannot"
+    " switch is as the back-end has it. The layers of the chunks are searched unless `--layers` gives them.",
+)
 
 
 def documents_page() -> str:
@@ -73,6 +100,7 @@ def documents_page() -> str:
 
 def strategy_page() -> str:
     """Fields of a strategy: values, whether they can be pinned, what forbidding them means."""
+    from planner.relief_layers import WHERE_NEEDED
     from planner.search.choices import ALIASES, NAMES, NEUTRAL, NEVER_FORBIDDEN, PINNABLE, SWITCHES
     from planner.strategy import Strategy
 
@@ -86,6 +114,10 @@ def strategy_page() -> str:
         forbidden = f"`{str(neutral).lower() if isinstance(neutral, bool) else neutral}`" if name in PINNABLE else ""
         if name in NEVER_FORBIDDEN:
             forbidden = "cannot be forbidden"
+        if name == "recompute":
+            values += ", full-first-N"
+        if name == "activation_offload":
+            values += f", {WHERE_NEEDED}"
         if name == "recompute_modules":
             values = "attention_core, norm, activation, mlp, moe, joined by +"
         alias = f" ({', '.join(short[name])})" if name in short else ""
@@ -95,6 +127,10 @@ def strategy_page() -> str:
         "The words of `--pin`, `--forbid`, `--strategy` and `--why-not`. `--forbid X` holds X at the value in the third"
         " column.",
         table(("field", "values", "forbidden means", "meaning"), rows),
+        "## Which layers recompute or offload",
+        "Whatever is given is held exactly, in `estimate`, `--pin`, `--why-not` and questions to the service alike.",
+        table(("written", "means"), RELIEF_WORDS),
+        *LEFT_OUT,
         _space_tables(),
     )
 

@@ -43,6 +43,9 @@ class ChunkPlan(Document):
     has_embedding: bool = False
     has_head: bool = False
     num_mtp_layers: int = 0
+    forward_s: float | None = Field(default=None, description="one micro-batch; absent in plans of older versions")
+    backward_s: float | None = Field(default=None, description="one micro-batch, recompute included")
+    weight_gradient_s: float | None = Field(default=None, description="part of backward_s")
 
 
 class StageRecompute(Document):
@@ -83,6 +86,9 @@ class Alternative(Document):
     peak_memory_bytes: int
     slower_by: float = Field(description="step time over the plan's, minus one")
     differs_in: tuple[str, ...]
+    fits_probability: float | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="as the plan's"
+    )
 
 
 class SearchReport(Document):
@@ -112,6 +118,9 @@ class BackEndAnswer(Document):
     gap: float | None = None
     strategy: dict[str, Any] | None = None
     peak_memory_bytes: int | None = None
+    fits_probability: float | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="as the plan's"
+    )
     reason: str | None = Field(default=None, description="why it has no plan; absent where it has one")
 
 
@@ -124,6 +133,21 @@ class UnrestrictedAnswer(Document):
     strategy: dict[str, Any]
     differs_in: tuple[str, ...]
     why: str
+
+
+class Origins(Document):
+    """Where each decision of an estimate comes from: field -> value, every field of the strategy in one of the three.
+
+    ``layers``: of each chunk along the model.  ``relieved_layers``: so many of each chunk recompute or offload, one
+    number a stage; it is chosen where the strategy says ``where-needed``.
+    """
+
+    given: dict[str, int | str | bool] = Field(description="held exactly as it was given")
+    default: dict[str, int | str | bool] = Field(
+        description="left out, and filled in: the field's documented default, or what the back-end or the given fields"
+        " leave"
+    )
+    chosen: dict[str, int | str | bool] = Field(description="left out, and searched by the planner")
 
 
 class Plan(Document):
@@ -140,15 +164,19 @@ class Plan(Document):
     status: PlanStatus
     strategy: dict[str, Any]
     stages: tuple[StagePlan, ...]
-    step_time_s: float
+    step_time_s: float = Field(description="simulated; of plans of older versions a closed form")
     step_time_interval_s: tuple[float, float]
-    simulated_step_time_s: float
     tokens_per_s: float
     tokens_per_s_per_device: float
     model_flops_per_step: float
     model_flops_utilization: float
     peak_memory_bytes: int
-    memory_limit_bytes: int
+    memory_limit_bytes: int = Field(description="peak that was allowed: constraints.fits, and a margin that was given")
+    fits_probability: float | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="chance that the fullest device holds its predicted peak; absent in plans of earlier versions",
+    )
     breakdown_s: dict[str, float]
     pipeline_hop_s: float = Field(default=0.0, ge=0, description="one transfer between neighbouring stages")
     lower_bound_s: float
@@ -156,6 +184,7 @@ class Plan(Document):
     search: SearchReport
     alternatives: tuple[Alternative, ...] = ()
     assumptions: tuple[str, ...] = ()
+    origins: Origins | None = Field(default=None, description="of an estimate; a search chooses all that is not pinned")
     provenance: dict[str, Any] = Field(default_factory=dict)
     cost_per_step: float | None = None
     _older: Mapping[str, Any] | None = PrivateAttr(default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -21,6 +22,8 @@ ANY = "any"
 """Every back-end that files can be written for and that trains on these devices."""
 UNRESTRICTED = "unrestricted"
 """The whole declared space under the neutral physics, for study: what no back-end can run yet is in it."""
+USUAL_CHANCE = 0.95
+"""Chance to fit that a plan must have at least (docs/decisions/0036)."""
 BACKEND_PATTERN = r"^[a-z0-9][a-z0-9-]*(==[A-Za-z0-9][A-Za-z0-9._-]*)?$"
 
 
@@ -44,15 +47,23 @@ class Constraints(Document):
 
     ``pins`` fix a strategy field (``{"tp": 8}``); ``forbids`` exclude an axis or a switch (``("cp",)`` = cp must be
     1; ``("recompute",)`` = none).  ``backends`` names the software that may run the plan, each ``NAME`` or
-    ``NAME==RELEASE``: the plan is one of these back-ends' own space, under its own physics.
+    ``NAME==RELEASE``: the plan is one of these back-ends' own space, under its own physics.  ``fits`` and
+    ``memory_margin_fraction`` bound the memory; where both are given both hold.
     """
 
     schema_version: Literal[2] = 2
     pins: dict[str, int | str | bool] = Field(default_factory=dict)
     forbids: tuple[str, ...] = ()
     backends: tuple[Annotated[str, Field(pattern=BACKEND_PATTERN)], ...] = Field(default=(ANY,), min_length=1)
-    memory_margin_fraction: float = Field(
-        default=0.06, ge=0, lt=1, description="part of device memory kept free for fragmentation and surprises"
+    memory_margin_fraction: float | None = Field(
+        default=None, ge=0, lt=1, description="part of device memory kept free; none = as `fits` asks"
+    )
+    fits: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        exclude_if=lambda value: value is None,
+        description="least chance that the fullest device holds the plan, 0.95 where no margin is given either",
     )
     max_step_time_s: float | None = Field(default=None, gt=0)
     min_tokens_per_s: float | None = Field(default=None, gt=0)
@@ -61,6 +72,14 @@ class Constraints(Document):
     @classmethod
     def _of_today(cls, data: Any) -> Any:
         return constraints_of_today(data)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _room(cls, data: Any) -> Any:
+        """A margin alone means what it always meant; who says neither gets the usual chance, written out."""
+        if not isinstance(data, Mapping) or data.get("fits") is not None:
+            return data
+        return data if data.get("memory_margin_fraction") is not None else {**data, "fits": USUAL_CHANCE}
 
     @field_validator("backends")
     @classmethod

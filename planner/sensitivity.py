@@ -16,6 +16,7 @@ from pydantic import Field
 from planner.backends.asked import problem_of
 from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
 from planner.plan import Plan
+from planner.plan_relief import of_stages
 from planner.problem import Problem
 from planner.strategy import Strategy
 from profiles.cluster import Pool
@@ -185,7 +186,7 @@ def _point(plan: Plan, case: _Case, replan: bool, options: SearchOptions | None)
     fields: dict[str, Any] = {"lever": case.lever, "change": case.change, "fits": False}
     kept: Plan | None = None
     try:
-        kept = estimate(case.problem, case.strategy, layers)
+        kept = estimate(case.problem, case.strategy, layers, relief=of_stages(plan))
     except DocumentInvalid as error:
         fields["reason"] = " ".join(error.what.split())
     if kept is not None:

@@ -1,8 +1,9 @@
 """What does ``tp=8,pp=4,mbs=1`` say?  Assignments of strategy fields, from flags to values.
 
 The same words serve ``--pin``, ``--why-not`` and ``--strategy``.  ``complete_strategy`` fills what a person leaves
-out in the way that Megatron-LM would (dp from the device count, sequence parallelism with tensor parallelism), and
-says so.
+out in the way that Megatron-LM would (dp from the device count, sequence parallelism with tensor parallelism, selective
+recompute of the attention core), and says so.  ``planner.relief_layers`` has the words for the layers that recompute or
+offload.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import cache
 from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from planner.backends.rules.strategy_findings import STRATEGY_FLAG, strategy_finding
+from planner.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED, is_recompute_word, policies
 from planner.spelling import did_you_mean
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, RecomputeModule, Strategy
 from profiles.validation import Finding, FindingsInvalid, pointer_to, require
@@ -80,19 +82,22 @@ def complete_strategy(
 
     Raises FindingsInvalid, with pointers to the given fields, for numbers that do not divide.
     """
-    given: dict[str, Any] = dict(values)
+    given: dict[str, Any] = policies(values)
     if "recompute_modules" in given:
         modules = given["recompute_modules"]
         given["recompute_modules"] = tuple(modules.split("+") if isinstance(modules, str) else modules)
         given.setdefault("recompute", "selective")
     notes: list[str] = []
 
-    def fill(key: str, value: Value) -> None:
+    def fill(key: str, value: Value | tuple[RecomputeModule, ...]) -> None:
         if key not in given:
             given[key] = value
-            notes.append(f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+            word = "+".join(value) if isinstance(value, tuple) else value
+            notes.append(f"{key}={str(word).lower() if isinstance(word, bool) else word}")
 
     _fill_data_parallel(given, fill, num_devices)
+    if given.get("recompute") == "selective":
+        fill("recompute_modules", ("attention_core",))
     if given.get("tp", 1) > 1:
         fill("sp", True)
     if given.get("cp", 1) > 1:
@@ -183,6 +188,10 @@ def _parse_assignment(text: str, known: tuple[str, ...]) -> tuple[str, Value]:
 
 def _parse_value(key: str, word: str) -> Value:
     kind = int if key == "dp" else _field_kinds()[key]
+    if key == "recompute":
+        return word if is_recompute_word(word) else _parse_choice(key, word, (*RECOMPUTE_WORDS, "full-first-4"))
+    if key == "activation_offload" and word == WHERE_NEEDED:
+        return word
     if kind is bool:
         return _parse_bool(key, word)
     if kind is int:

@@ -12,6 +12,7 @@ from planner.backends.asked import the_software
 from planner.backends.rules.columns import Columns
 from planner.model.spec import ModelSpec
 from planner.problem import Problem
+from planner.relief_layers import policies
 from planner.search.choices import RELIEFS, VIRTUAL_STAGES
 from planner.strategy_rows import SCHEDULES, StrategyRows
 
@@ -53,7 +54,7 @@ def _columns(problem: Problem) -> Columns:
 
 def _allowed(problem: Problem, **values: int | str | bool) -> bool:
     constraints = problem.constraints
-    wanted = constraints.pins | {name: NEUTRAL[name] for name in constraints.forbids}
+    wanted = policies(constraints.pins) | {name: NEUTRAL[name] for name in constraints.forbids}
     return all(wanted.get(name, value) == value for name, value in values.items())
 
 

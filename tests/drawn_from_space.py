@@ -62,4 +62,4 @@ def drawn_plans(problem: Problem, backend: str, wanted: int) -> Iterator[Plan]:
         )
         assert (after.step_time_s, after.peak_memory_bytes) == (before.step_time_s, before.peak_memory_bytes)
         found += 1
-        yield estimate(own, spelled, chunks)
+        yield estimate(own, spelled, chunks, relief="where_needed")

@@ -9,7 +9,7 @@ here a second time.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +19,10 @@ from planner.backends.asked import problem_hardware, the_software
 from planner.candidate import Split
 from planner.cost.hardware import Hardware
 from planner.cost.row_cost import CostModel, RowCost
+from planner.memory.fit_chance import usable_bytes
 from planner.memory.stage import stage_memory
 from planner.problem import Problem
+from planner.relief_layers import relief_layers
 from planner.schedule.closed_form import in_flight_chunks, pipeline_makespan_s
 from planner.search.backend_rules import BackEndRules
 from planner.search.choices import RELIEFS
@@ -54,7 +56,7 @@ class Limits:
 
     @classmethod
     def of(cls, problem: Problem, hardware: Hardware) -> Limits:
-        usable = hardware.memory_bytes * (1 - problem.constraints.memory_margin_fraction)
+        usable = usable_bytes(hardware.memory_bytes, problem.constraints, the_software(problem).name)
         return cls(usable + MEMORY_TOLERANCE * hardware.memory_bytes, 0.9 * hardware.host_memory_bytes_per_device)
 
 
@@ -121,6 +123,7 @@ class _Oracle:
         self.problem, self.costs, self.limits = problem, costs, limits
         self.kinds = np.array(problem.model.layer_kind_sequence())
         self.uniform = the_software(problem).release.space.columns.uniform_recompute
+        self.layers = relief_layers(problem.constraints.pins)
         self.rules = BackEndRules(problem)
         self.best: Best | None = None
         self._refused: dict[int, bool] = {}
@@ -141,9 +144,15 @@ class _Oracle:
                 [count for chunk, count in enumerate(dealing) if sample.chunk_stage(chunk) == stage]
                 for stage in range(sample.pp)
             ]
-            choices = [range(max(counts) + 1) if rows.relief[0] else (0,) for counts in held]
+            choices = [self._choices(max(counts)) if rows.relief[0] else (0,) for counts in held]
             for relieved in itertools.product(*choices):
                 self._try(rows, cost, dealing, relieved)
+
+    def _choices(self, most: int) -> Sequence[int]:
+        """Numbers of relieved layers of a stage whose longest chunk has ``most``: all, but where one is asked for."""
+        if self.layers == "every":
+            return (most,)
+        return (min(self.layers, most),) if isinstance(self.layers, int) else range(most + 1)
 
     def _try(self, rows: StrategyRows, cost: RowCost, dealing: Dealing, relieved: tuple[int, ...]) -> None:
         step_s, peak_bytes = self._evaluate(rows, cost, dealing, relieved)

@@ -36,6 +36,7 @@ FLAG_POINTERS = {
     "--forbid": "/constraints/forbids",
     "--backend": "/constraints/backends",
     "--memory-margin": "/constraints/memory_margin_fraction",
+    "--fits": "/constraints/fits",
     "--max-step-time": "/constraints/max_step_time_s",
     "--min-tokens-per-s": "/constraints/min_tokens_per_s",
     "--objective": "/objective/minimize",

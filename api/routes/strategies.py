@@ -12,6 +12,7 @@ from api.service import service_of
 from api.wire.questions import StrategyText
 from api.wire.views import ReadStrategy
 from planner.model.megatron_args import megatron_job
+from planner.model.megatron_strategy import with_what_is_off
 from planner.strategy_text import parse_assignments, pinnable_keys, strategy_keys
 
 router = APIRouter(prefix="/v1", tags=["questions"])
@@ -39,8 +40,7 @@ def _read(text: str) -> ReadStrategy:
         strategy = parse_assignments(words, "/text", strategy_keys())
         return ReadStrategy(kind="assignments", strategy=strategy, pins=_pins(strategy))
     job = megatron_job(text, "script", "/text")
-    # What Megatron-LM has off by default is off.
-    given: dict[str, int | str | bool] = {"sp": False, **job.strategy}
+    given: dict[str, int | str | bool] = with_what_is_off(job.strategy)
     if "recompute_modules" in job.strategy:
         # One text, as `recompute_modules=norm+activation` and estimates have it.
         given["recompute_modules"] = "+".join(job.strategy["recompute_modules"])

@@ -112,6 +112,7 @@ def memory_view(plan: Plan) -> MemoryView:
         plan_id=plan.plan_id,
         device_memory_bytes=plan.problem.cluster.pools[0].device.memory_bytes,
         limit_bytes=limit,
+        fits_probability=plan.fits_probability,
         worst_stage=max(stages, key=lambda stage: stage.peak_memory_bytes["total"]).stage,
         stages=stages,
     )

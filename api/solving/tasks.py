@@ -36,14 +36,16 @@ def plan(payload: Payload, deadline: float) -> bytes:
 
 def estimate(payload: Payload, deadline: float) -> bytes:
     """One strategy's plan, fitting or not."""
+    from planner.relief_layers import relief_layers
     from planner.search.estimate import estimate as estimate_strategy
     from planner.strategy_text import complete_strategy
 
     problem = Problem.model_validate(payload["problem"])
     batch = problem.workload.global_batch_size
-    chosen, notes = complete_strategy(payload["strategy"], problem.cluster.num_devices, batch)
+    given = payload["strategy"]
+    chosen, notes = complete_strategy(given, problem.cluster.num_devices, batch)
     layers = payload.get("chunk_layers")
-    answer = estimate_strategy(problem, chosen, None if layers is None else tuple(layers), payload["strategy"])
+    answer = estimate_strategy(problem, chosen, None if layers is None else tuple(layers), given, relief_layers(given))
     over_bytes = answer.peak_memory_bytes - answer.memory_limit_bytes
     return _json(
         {

@@ -104,6 +104,7 @@ class SweepCellView(Document):
     model_flops_utilization: float | None
     peak_memory_bytes: int | None
     memory_limit_bytes: int | None
+    fits_probability: float | None = Field(description="chance that the fullest device holds its peak; null = unknown")
     lower_bound_s: float | None
     gap: float | None
     cost_per_step: float | None

@@ -136,7 +136,8 @@ class MemoryView(Document):
 
     plan_id: str
     device_memory_bytes: int
-    limit_bytes: int = Field(description="device memory less the margin of the constraints")
+    limit_bytes: int = Field(description="peak that was allowed: constraints.fits, and a margin that was given")
+    fits_probability: float | None = Field(default=None, description="of the plan; null = of an earlier version")
     worst_stage: int
     stages: tuple[MemoryStage, ...]
 

@@ -12,7 +12,8 @@ from html import escape
 from typing import Any
 
 from planner.accuracy.figure import FigureFile
-from planner.accuracy.report_tables import NOT_BEATEN, ReportTable, factors_table, percent, report_tables
+from planner.accuracy.report_table import ReportTable, percent
+from planner.accuracy.report_tables import NOT_BEATEN, factors_table, report_tables
 from planner.version import __version__
 from profiles.plots import style
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from planner.accuracy.figure import FigureFile
 from planner.accuracy.flavours import DEFAULT, FLAVOURS, FSDP
-from planner.accuracy.report_tables import NOT_BEATEN, ReportTable, factors_table, percent, report_tables
+from planner.accuracy.report_table import ReportTable, percent
+from planner.accuracy.report_tables import NOT_BEATEN, factors_table, report_tables
 
 INTRODUCTION = """# Accuracy on measured runs
 

@@ -33,6 +33,7 @@ from planner.cost.row_cost import CostModel
 from planner.errors import DocumentInvalid, ProfileMissing
 from planner.factors import NEUTRAL, Factors
 from planner.memory.activations import Relief
+from planner.memory.fit_chance import usable_bytes
 from planner.model.flops import model_flops_per_token
 from planner.model.spec import ModelSpec
 from planner.physics.physics import Physics
@@ -49,7 +50,6 @@ from profiles.prediction.reference import ProfileReference
 
 STATED_LEVEL = 0.90
 """What the intervals of ``accuracy`` are meant to hold; those of plans: ``planner.uncertainty.PLAN_LEVEL``."""
-MARGIN_FRACTION = float(Constraints().memory_margin_fraction)
 RESERVED_PER_ALLOCATED = 1.10
 """Memory that PyTorch's caching allocator holds for each byte in use at the peak: rounding, segments and blocks that
 fit no later tensor.  Read off five torchtitan runs of the fit part (1.06-1.16; a sixth, of another cluster, is far
@@ -73,6 +73,7 @@ class Prediction:
     peak_memory_bytes: float
     total_memory_bytes: float
     memory_limit_bytes: float
+    device_memory_bytes: float
     breakdown_s: dict[str, float]
     model_flops_per_device: float
     peak_flops_per_s: float
@@ -238,8 +239,8 @@ def _predict_batch(
 
 
 def _limit_bytes(hardware: Hardware, flavour: Flavour) -> float:
-    """What may be used: all but the planner's usual margin, or the safe one of the back-end where that is wider."""
-    return hardware.memory_bytes * (1.0 - max(MARGIN_FRACTION, flavour.traits.safe_margin_fraction))
+    """What a plan of this back-end may be predicted to need: it fits with the usual chance."""
+    return usable_bytes(hardware.memory_bytes, Constraints(), flavour.backend)
 
 
 def _recomputed(mapped: MappedRun) -> MappedRun:
@@ -275,6 +276,7 @@ def _prediction(
         peak_memory_bytes=_reported_bytes(candidate, mapped),
         total_memory_bytes=candidate.peak_memory_bytes,
         memory_limit_bytes=_limit_bytes(hardware, mapped.flavour),
+        device_memory_bytes=hardware.memory_bytes,
         breakdown_s=candidate.breakdown_s,
         model_flops_per_device=sample_flops * strategy.global_batch_size / strategy.world_size,
         peak_flops_per_s=hardware.pool.device.peak_flops_per_s[mapped.arithmetic],

@@ -15,6 +15,7 @@ from planner.accuracy.baseline import baseline_step_s, same_source
 from planner.accuracy.calibration import Calibration, calibrate
 from planner.accuracy.fitted_rows import FittedRows
 from planner.accuracy.headline import headline
+from planner.accuracy.memory_ratios import chance_data
 from planner.accuracy.prediction import STATED_LEVEL, Prediction, Unmapped, map_rows, predict_runs
 from planner.accuracy.ranking import ranking_groups, ranking_key
 from planner.accuracy.sources import source_group
@@ -26,6 +27,7 @@ from planner.accuracy.statistics import (
     oom_figures,
     time_figures,
 )
+from planner.accuracy.telling_apart import apart_data
 from planner.accuracy.truth import TruthRow
 
 GroupBy = Literal["source", "device", "model"]
@@ -117,6 +119,14 @@ def report_data(assessment: Assessment, by: GroupBy) -> dict[str, Any]:
         "ranking_groups": _ranking(assessment, by),
         "unmapped": _unmapped(assessment, by),
     }
+    timed = [index for index in every if predictions[index].row.measured_step_s is not None]
+    data["fit_chances"] = chance_data(predictions, assessment.fitted)
+    data["telling_apart"] = apart_data(
+        [assessment.keys[index] for index in timed],
+        [predictions[index].step_time_s for index in timed],
+        [predictions[index].row.measured_step_s or 0.0 for index in timed],
+        [assessment.fitted[index] for index in timed],
+    )
     stages: dict[str, list[Prediction]] = {}
     if calibration is not None:
         data["calibration"] = _calibration(assessment, calibration, by)

@@ -70,6 +70,8 @@ class AccuracyReport(Document):
     ranking_groups: Table
     unmapped: dict[str, Any]
     headline: Table
+    fit_chances: dict[str, Any] | None = None
+    telling_apart: dict[str, Any] | None = None
     calibration: dict[str, Any] | None = None
     figures: Table = ()
 

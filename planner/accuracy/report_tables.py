@@ -6,25 +6,15 @@ A column whose name starts with ``>`` holds numbers.  ``*`` after a baseline's e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from planner.accuracy.report_chances import chance_tables
+from planner.accuracy.report_table import ReportTable, percent
 from planner.factors import factor_words
 from planner.uncertainty import PLAN_LEVEL
 
 NOT_BEATEN = "*"
 Data = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ReportTable:
-    """A table with its name for links, its title, and one sentence on how to read it."""
-
-    name: str
-    title: str
-    sentence: str
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
 
 
 def report_tables(data: Data) -> list[ReportTable]:
@@ -36,18 +26,12 @@ def report_tables(data: Data) -> list[ReportTable]:
         _ranking(data, groups),
         _memory(data, groups),
         _out_of_memory(data, groups),
+        *chance_tables(data),
         _split(data),
         *(_calibration(data) if "calibration" in data else ()),
         _unmapped(data["unmapped"]),
     ]
     return [each for each in tables if each.rows]
-
-
-def percent(value: float | None, *, signed: bool = False, decimals: int = 0) -> str:
-    """A fraction as a percentage; a dash where there is none."""
-    if value is None:
-        return "-"
-    return f"{100 * value:+.{decimals}f} %" if signed else f"{100 * value:.{decimals}f} %"
 
 
 def decimal(value: float | None) -> str:

@@ -28,4 +28,6 @@ def megatron_script(reference: str) -> MegatronJob | None:
 
 def script_strategy(job: MegatronJob) -> dict[str, Any]:
     """Strategy fields as the script means them: what Megatron-LM has off by default is off."""
-    return {"sp": False, **job.strategy}
+    from planner.model.megatron_strategy import with_what_is_off
+
+    return with_what_is_off(job.strategy)

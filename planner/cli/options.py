@@ -74,7 +74,11 @@ Backend = Annotated[
 ]
 MemoryMargin = Annotated[
     float | None,
-    typer.Option("--memory-margin", metavar="F", help="Part of device memory kept free, 0 to 1 (default 0.06)."),
+    typer.Option("--memory-margin", metavar="F", help="Part of device memory kept free, 0 to 1; instead of --fits."),
+]
+Fits = Annotated[
+    float | None,
+    typer.Option("--fits", metavar="P", help="Least chance that the plan fits in memory, 0 to 1 (default 0.95)."),
 ]
 Profile = Annotated[
     str,

@@ -42,6 +42,7 @@ class SpaceFlags:
     min_tokens_per_s: float | None = None
     objective: ObjectiveChoice = ObjectiveChoice.STEP_TIME
     price: float | None = None
+    fits: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ def read_constraints(space: SpaceFlags) -> Constraints:
             where="--memory-margin",
             hint="give a number from 0 up to, not including, 1",
         )
+    chance(space.fits)
     positive(space.max_step_time_s, "--max-step-time")
     positive(space.min_tokens_per_s, "--min-tokens-per-s")
     if space.objective is ObjectiveChoice.DEVICES and space.max_step_time_s is None and space.min_tokens_per_s is None:
@@ -134,6 +136,8 @@ def read_constraints(space: SpaceFlags) -> Constraints:
     extra: dict[str, Any] = {}
     if space.memory_margin is not None:
         extra["memory_margin_fraction"] = space.memory_margin
+    if space.fits is not None:
+        extra["fits"] = space.fits
     return Constraints(
         pins=space.pins,
         forbids=space.forbids,
@@ -142,6 +146,16 @@ def read_constraints(space: SpaceFlags) -> Constraints:
         min_tokens_per_s=space.min_tokens_per_s,
         **extra,
     )
+
+
+def chance(fits: float | None) -> None:
+    """Raises DocumentInvalid for what is no chance."""
+    if fits is not None and not 0 < fits < 1:
+        raise DocumentInvalid(
+            f"the chance to fit lies between 0 and 1, not at {fits}",
+            where="--fits",
+            hint="give a number such as 0.95, or 0.99 where an out-of-memory costs much",
+        )
 
 
 def read_objective(space: SpaceFlags) -> Objective:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.cli.backend_names import parse_backends
 from planner.cli.options import PrecisionName
-from planner.cli.problem_inputs import LARGEST_COUNT, parse_forbids
+from planner.cli.problem_inputs import LARGEST_COUNT, chance, parse_forbids
 from planner.errors import DocumentInvalid
 from planner.strategy_text import parse_assignments, pinnable_keys
 
@@ -42,6 +42,7 @@ class SweepFlags:
     forbids: list[str] = field(default_factory=list)
     backend: str | None = None
     memory_margin: float | None = None
+    fits: float | None = None
 
 
 def read_question(flags: SweepFlags) -> SweepQuestion:
@@ -111,6 +112,9 @@ def _constraints(flags: SweepFlags) -> dict[str, Any]:
         said["backends"] = list(parse_backends(flags.backend))
     if flags.memory_margin is not None:
         said["memory_margin_fraction"] = flags.memory_margin
+    if flags.fits is not None:
+        chance(flags.fits)
+        said["fits"] = flags.fits
     return said
 
 

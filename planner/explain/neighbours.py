@@ -17,6 +17,8 @@ from planner.backends.asked import problem_of
 from planner.diff import TermChange, term_changes, value_words, worst_stage
 from planner.errors import DocumentInvalid
 from planner.plan import Plan
+from planner.plan_relief import asked_layers
+from planner.relief_layers import ReliefLayers, policies, relief_word
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName, Strategy
 from profiles.document import Document
 
@@ -56,10 +58,10 @@ class Neighbour(Document):
 
 def neighbours(plan: Plan) -> tuple[Neighbour, ...]:
     """Every neighbour of the plan's strategy that changes anything, fastest first; those that cannot be are last."""
-    seen = {plan.chosen()}
+    seen, layers = {plan.chosen()}, asked_layers(plan)
     found: list[Neighbour] = []
     has_experts = plan.problem.model.has_experts
-    for move, strategy in moves(plan.chosen(), plan.problem.workload.global_batch_size):
+    for move, strategy in moves(plan.chosen(), plan.problem.workload.global_batch_size, layers):
         if strategy not in seen and (has_experts or move.split()[0] not in EXPERT_FIELDS):
             seen.add(strategy)
             neighbour = judge(plan, move, strategy)
@@ -75,7 +77,7 @@ def judge(plan: Plan, move: str, strategy: Strategy) -> Neighbour:
 
     try:
         # The move is chosen; what a back-end ties to it follows.
-        other = estimate(problem_of(plan), strategy, given=move.split()[:1])
+        other = estimate(problem_of(plan), strategy, given=move.split()[:1], relief=asked_layers(plan))
     except DocumentInvalid as error:
         return Neighbour(move=move, outcome="illegal", reason=" ".join(error.what.split()))
     over = other.peak_memory_bytes - other.memory_limit_bytes
@@ -120,17 +122,18 @@ def _excluded(plan: Plan, strategy: Strategy) -> str:
     return f"excluded by the pin or forbid of {', '.join(words)}" if words else ""
 
 
-def moves(base: Strategy, global_batch_size: int) -> Iterator[tuple[str, Strategy]]:
-    """(name, strategy) for every single move that keeps devices and global batch."""
+def moves(base: Strategy, global_batch_size: int, layers: ReliefLayers) -> Iterator[tuple[str, Strategy]]:
+    """(name, strategy) for every single move that keeps devices and global batch; ``layers``: which it relieves."""
     for field, value in _single_changes(base):
         strategy = adapt(base, {field: value}, base.world_size, global_batch_size)
         if strategy is not None:
-            yield f"{field} {value_words(getattr(base, field))} -> {value_words(value)}", strategy
+            word = value_words(relief_word(field, value, layers))
+            yield f"{field} {value_words(getattr(base, field))} -> {word}", strategy
 
 
 def adapt(base: Strategy, changes: Mapping[str, Any], world_size: int, global_batch_size: int) -> Strategy | None:
     """``base`` with ``changes``, and everything that they force; None when the numbers do not divide."""
-    wanted = dict(changes)
+    wanted = policies(changes)
     dp_given = wanted.pop("dp", None)
     if isinstance(wanted.get("recompute_modules"), str):
         wanted["recompute_modules"] = tuple(wanted["recompute_modules"].split("+"))

@@ -8,6 +8,7 @@ from planner.backends.asked import physics_of, software_of
 from planner.communication_bill import Traffic, communication_bill
 from planner.diff import DERIVED_FIELDS, MEMORY_TERMS, value_words, worst_stage
 from planner.explain.neighbours import Neighbour, neighbours
+from planner.memory.fit_chance import chance_words
 from planner.physics.physics import TUNED
 from planner.plan import Plan
 from planner.step_terms import term_words
@@ -36,6 +37,9 @@ class MemoryCause(Document):
     spare_bytes: int
     terms_bytes: dict[str, int] = Field(description="weights, gradients, optimizer, activations, buffers")
     binding: bool = Field(description="less than 5 % of the limit is left")
+    fits_probability: float | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="as the plan's"
+    )
     because: str
 
 
@@ -178,6 +182,8 @@ def _memory(plan: Plan) -> MemoryCause:
         f"Memory {state}: stage {stage.stage} uses {bill.total / GIB:.1f} of {plan.memory_limit_bytes / GIB:.1f} GiB, "
         f"most of it {largest} ({terms[largest] / GIB:.1f} GiB); {rest}."
     )
+    if plan.fits_probability is not None:
+        because += f" The chance that it fits is {chance_words(plan.fits_probability)}."
     return MemoryCause(
         stage=stage.stage,
         total_bytes=bill.total,
@@ -185,6 +191,7 @@ def _memory(plan: Plan) -> MemoryCause:
         spare_bytes=spare,
         terms_bytes=terms,
         binding=binding,
+        fits_probability=plan.fits_probability,
         because=because,
     )
 

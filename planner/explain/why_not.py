@@ -13,7 +13,9 @@ from planner.diff import FieldChange, TermChange, diff_plans, value_words
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.explain.neighbours import adapt
 from planner.plan import Plan
+from planner.plan_relief import relieves_every_layer
 from planner.problem import Problem
+from planner.relief_layers import policies, relief_layers
 from planner.step_terms import term_words
 from profiles.document import Document
 from profiles.validation import FindingsInvalid
@@ -57,7 +59,7 @@ def why_not(
     from planner.search.find import find_plan
     from planner.search.options import SearchOptions
 
-    if all(plan.strategy.get(key) == value for key, value in pins.items()):
+    if _already_so(plan, pins):
         words = ", ".join(f"{key}={value_words(value)}" for key, value in pins.items())
         sentence = f"The plan already has {words}."
         return WhyNot(plan_id=plan.plan_id, pins=dict(pins), possible=True, already_so=True, sentence=sentence)
@@ -68,6 +70,12 @@ def why_not(
     except NoFeasiblePlan as error:
         return _impossible(plan, pins, error)
     return _possible(plan, pins, other)
+
+
+def _already_so(plan: Plan, pins: Mapping[str, Any]) -> bool:
+    same = all(plan.strategy.get(key) == value for key, value in policies(pins).items())
+    # A policy on every layer is another wish than one where it is needed.
+    return same and (relief_layers(pins) != "every" or relieves_every_layer(plan))
 
 
 def _check_pins(problem: Problem) -> None:
@@ -135,12 +143,12 @@ def broken_rules(plan: Plan, pins: Mapping[str, Any]) -> tuple[str, ...]:
     """What the plan's own strategy, changed only by the pins, breaks: divisibility, a rule, or memory."""
     from planner.search.estimate import estimate
 
-    workload = plan.problem.workload
+    workload, problem = plan.problem.workload, with_pins(problem_of(plan), pins)
     strategy = adapt(plan.chosen(), pins, plan.problem.cluster.num_devices, workload.global_batch_size)
     if strategy is None:
         return (_indivisible(plan, pins),)
     try:
-        other = estimate(problem_of(plan), strategy, given=tuple(pins))
+        other = estimate(problem_of(plan), strategy, given=tuple(pins), relief=relief_layers(problem.constraints.pins))
     except DocumentInvalid as error:
         return tuple(line.strip(" -") for line in error.what.splitlines() if line.strip(" -"))
     over = other.peak_memory_bytes - other.memory_limit_bytes
@@ -149,7 +157,7 @@ def broken_rules(plan: Plan, pins: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _indivisible(plan: Plan, pins: Mapping[str, Any]) -> str:
     """Which product does not divide what it has to divide."""
-    fields = {**plan.strategy, **pins}
+    fields = {**plan.strategy, **policies(pins)}
     devices, batch = plan.problem.cluster.num_devices, plan.problem.workload.global_batch_size
     model_axes = fields["tp"] * fields["cp"] * fields["pp"]
     if devices % model_axes:

@@ -5,9 +5,11 @@ Flags: ``megatron/training/arguments.py`` (Megatron-Core 0.12 to 0.18).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from planner.model.megatron_flags import MegatronFlags
+from planner.relief_layers import first_layers
 
 _DEGREES = {
     "tp": ("tensor-model-parallel-size",),
@@ -76,6 +78,16 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], int | None]:
     return strategy, _num_devices(flags)
 
 
+def with_what_is_off(strategy: Mapping[str, Any]) -> dict[str, Any]:
+    """A script's strategy with the switches that Megatron-LM has off unless a flag turns them on.
+
+    Of Megatron-FSDP, which overlaps by itself, nothing is said (core 0.19.2 training/arguments.py).
+    """
+    plain = strategy.get("zero_stage", 0) <= 1
+    off = ("sp", "overlap_grad_reduce", "overlap_param_gather") if plain else ("sp",)
+    return {**dict.fromkeys(off, False), **strategy}
+
+
 def _pipeline(flags: MegatronFlags, pp: int) -> dict[str, Any]:
     vpp = flags.integer("num-virtual-stages-per-pipeline-rank")
     layers = flags.integer("num-layers-per-virtual-pipeline-stage")
@@ -112,6 +124,10 @@ def _recompute(flags: MegatronFlags) -> dict[str, Any]:
     selective recompute takes neither a method (arguments.py:1385) nor a number of layers
     (transformer_config.py:1750), and is that of ``core_attn`` unless modules are named (transformer_config.py:1763).
     """
+    if flags.has("checkpoint-activations"):
+        return {"recompute": "full"}
+    if flags.has("activations-checkpoint-method"):
+        return {"recompute": _full(flags, "activations-checkpoint")}
     granularity = flags.text("recompute-granularity")
     if granularity not in (None, "full", "selective"):
         flags.refuse("recompute-granularity", f"'{granularity}' is not known", "write full or selective")
@@ -119,7 +135,22 @@ def _recompute(flags: MegatronFlags) -> dict[str, Any]:
     switch = flags.has("recompute-activations")
     if switch or granularity == "selective":
         return _selective(flags, "--recompute-activations" if switch else "--recompute-granularity selective")
-    return {} if granularity is None else {"recompute": granularity}
+    return {} if granularity is None else {"recompute": _full(flags, "recompute")}
+
+
+def _full(flags: MegatronFlags, name: str) -> str:
+    """Which layers are recomputed whole: of each chunk the first ones (block), else all of them.
+
+    Uniform recomputes every layer; its number is how many share one saved input (core 0.19.2
+    core/transformer/transformer_block.py: ``_checkpointed_forward``).
+    """
+    if (flags.text(f"{name}-method") or "uniform") != "block":
+        return "full"
+    number = flags.integer(f"{name}-num-layers", minimum=0)
+    if number is None:
+        flags.refuse(f"{name}-method", "block recomputes a number of layers", f"write --{name}-num-layers too")
+        return "full"
+    return first_layers(number) if number > 0 else "none"
 
 
 def _selective(flags: MegatronFlags, asked_by: str) -> dict[str, Any]:

@@ -69,8 +69,3 @@ class MemoryTraits:
     """Memory that the allocator's pool needs for each byte of kept activations."""
     memory_spread: float = 0.02
     """Standard deviation of measured over predicted memory."""
-
-    @property
-    def safe_margin_fraction(self) -> float:
-        """Part of device memory to leave free: three spreads, for an out-of-memory costs a run."""
-        return 3.0 * self.memory_spread

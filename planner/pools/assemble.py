@@ -10,7 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from planner.backends.asked import the_software
 from planner.candidate import StageBill
+from planner.memory.fit_chance import fits_probability
 from planner.model.flops import model_flops_per_token
 from planner.plan import MemoryBill
 from planner.pools.find import PoolsAnswer
@@ -19,6 +21,7 @@ from planner.pools.problem import PoolsProblem
 from planner.pools.sub_mesh import SubMesh
 from planner.pools.why import why
 from planner.search.evaluate import stage_bill
+from planner.search.room_notes import room_notes
 from planner.search.row_context import row_context
 from planner.version import __version__
 from solver.check import CheckFailed
@@ -60,6 +63,7 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
         tokens_per_s_per_device=tokens / value.value / problem.num_devices,
         peak_memory_bytes=fullest.peak_memory_bytes.total,
         memory_limit_bytes=fullest.memory_limit_bytes,
+        fits_probability=_chance(problem, fullest),
         model_flops_per_step=flops,
         model_flops_utilization=flops / (value.value * peak) if peak else 0.0,
         breakdown_s={
@@ -81,6 +85,14 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
             "engine": "exact dynamic programming over stages, sub-meshes and policies with an enclosed peak",
         },
     )
+
+
+def _chance(problem: PoolsProblem, stage: PoolStage) -> float:
+    """That a device of the stage holds its peak."""
+    at = problem.pool_names().index(stage.pool)
+    backend = the_software(problem.of_pool(at, problem.workload.global_batch_size)).name
+    memory_bytes = problem.clusters[at].pools[0].device.memory_bytes
+    return fits_probability(memory_bytes, stage.peak_memory_bytes.total, backend)
 
 
 def _stages(problem: PoolsProblem, answer: PoolsAnswer) -> tuple[PoolStage, ...]:
@@ -220,6 +232,6 @@ def _assumptions(problem: PoolsProblem) -> tuple[str, ...]:
         "a hop runs at the slower side's outermost network, all devices of a stage sending their share at once",
         "a stage is a part of a node that divides it, or whole nodes; context parallelism and dp_replicate are one"
         " unless pinned; with tensor parallelism the sequence is split too",
-        f"{problem.constraints.memory_margin_fraction:.0%} of device memory stays free for fragmentation and surprises",
+        *room_notes(problem.constraints, the_software(problem.of_pool(0, problem.workload.global_batch_size))),
         "every node, device and link runs at its nominal speed; no stragglers, no checkpoint or data-loading stalls",
     )

@@ -77,6 +77,9 @@ class PoolsPlan(Document):
     tokens_per_s_per_device: float = Field(description="over all devices of all pools, used or not")
     peak_memory_bytes: int = Field(description="of the stage that fills the largest part of its device")
     memory_limit_bytes: int = Field(description="of the same stage")
+    fits_probability: float | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="chance that its device holds it"
+    )
     model_flops_per_step: float
     model_flops_utilization: float = Field(description="over the peak of all devices of all pools, used or not")
     breakdown_s: dict[str, float] = Field(description="rounds of the slowest stage, fill and drain, sends, late work")

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
 from planner.problem import ANY, UNRESTRICTED, Constraints, Problem, Workload
-from planner.search.choices import checked_pins
+from planner.search.choices import OF_RELIEF, checked_pins
 from profiles.cluster import Cluster
 from profiles.document import Document
 
@@ -80,6 +80,8 @@ class PoolsProblem(Document):
         """The question that one stage of one pool asks: ``microbatch_samples`` at once, no pipeline."""
         pins = {**DEFAULTS, **{name: value for name, value in self.pins().items() if name not in ("pp", *FIXED)}}
         pins |= {"pp": 1, "num_microbatches": 1}
+        # In the words that say which layers relieve memory.
+        pins |= {name: word for name, word in self.constraints.pins.items() if name in OF_RELIEF}
         # No back-end has launch files for several pools yet, so by default none restricts the stages.
         named = self.constraints.backends
         backends = (UNRESTRICTED,) if named == (ANY,) else named

@@ -136,6 +136,8 @@ class _SpanTerms:
         replay = (cost.saved_bytes - cost.relieved_bytes).max(axis=1) * copies
         if self.span.last:
             replay = np.maximum(replay - cost.head_saved - cost.head_transient, 0.0)
+        if self.mesh.rules.whole:
+            return self._every_layer(need, flight, replay, tolerance)
         short = np.where(need > tolerance, need + replay[:, None], 0.0)
         target = (short - tolerance) / flight
         saving = cost.saved_bytes - cost.relieved_bytes
@@ -156,6 +158,15 @@ class _SpanTerms:
             total = self._over_first(saving, np.minimum(layers, len(self.span.kinds)))
         possible = layers <= len(self.span.kinds)
         return np.minimum(layers, len(self.span.kinds)), possible
+
+    def _every_layer(
+        self, need: Array, flight: Array, replay: Array, tolerance: float
+    ) -> tuple[Ints, NDArray[np.bool_]]:
+        """All layers of the span where the policy relieves any, and whether that fits: two [R, E]."""
+        relieves = self.mesh.rows.relief > 0
+        layers = np.broadcast_to(np.where(relieves, len(self.span.kinds), 0)[:, None], need.shape).astype(np.int64)
+        saved = flight * self._over_first(self.cost.saved_bytes - self.cost.relieved_bytes, layers)
+        return layers, need - saved + np.where(relieves, replay, 0.0)[:, None] <= tolerance
 
     def _over_first(self, by_kind: Array, layers: Ints) -> Array:
         """Sum of a layer column over the first ``layers`` of the span: [R, E]."""

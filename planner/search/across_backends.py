@@ -23,6 +23,7 @@ from planner.backends.backend import Software
 from planner.backends.registry import software
 from planner.candidate import Candidate
 from planner.cost.hardware import Hardware, problem_hardware
+from planner.memory.fit_chance import ratio_name
 from planner.problem import UNRESTRICTED, Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import BACKEND_RULES, NO_FAST_FIT, NO_ROOM, Search
@@ -165,7 +166,13 @@ def _holds(one: Entry, other: Entry) -> bool:
     held_by = one.software.backend
     named = held_by.name == other.software.backend.inside and one.software.release is held_by.releases[0]
     searched = one.search is not None and other.search is not None
-    return named and searched and one.hardware.physics == other.hardware.physics
+    alike = one.hardware.physics == other.hardware.physics and _room_name(one) == _room_name(other)
+    return named and searched and alike
+
+
+def _room_name(entry: Entry) -> str:
+    """Whose measured runs say how much memory its plans may be predicted to need."""
+    return ratio_name(entry.software.name)
 
 
 def _answers(holder: Entry, entry: Entry) -> bool:

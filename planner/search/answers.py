@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.candidate import Candidate
+from planner.memory.fit_chance import fits_probability
 from planner.plan import BackEndAnswer, UnrestrictedAnswer
 from planner.search.across_backends import Entry
 from planner.search.backend_rules import BackEndRules
@@ -31,6 +32,7 @@ def _answer(entry: Entry, fastest_s: float) -> BackEndAnswer:
         gap=max(0.0, 1.0 - bound_s / best.step_time_s),
         strategy=strategy.to_dict(),
         peak_memory_bytes=round(best.peak_memory_bytes),
+        fits_probability=fits_probability(entry.hardware.memory_bytes, best.peak_memory_bytes, name),
     )
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from planner.backends.asked import inside
 from planner.backends.backend import Software
 from planner.candidate import Candidate, StageBill
 from planner.cost.efficiency import DEFAULT_MATMUL_FRACTION
 from planner.cost.hardware import Hardware
 from planner.coverage.coverage import Coverage, coverage
 from planner.factors import factor_words
+from planner.memory.fit_chance import fits_probability
 from planner.model.flops import model_flops_per_token, vision_flops_per_image
 from planner.physics.kernels import AttentionChoice
-from planner.physics.physics import TUNED, Physics
+from planner.physics.physics import Physics
 from planner.plan import (
     Alternative,
     BackEndAnswer,
@@ -30,6 +32,7 @@ from planner.plan import (
 from planner.problem import Problem
 from planner.search.branch import memory_limit_bytes
 from planner.search.evaluate import chunk_starts
+from planner.search.room_notes import room_notes
 from planner.uncertainty import step_interval_s
 from planner.version import __version__
 
@@ -62,6 +65,7 @@ def assemble_plan(
     peak = hardware.pool.device.peak_flops_per_s[workload.precision]
     devices = candidate.strategy.world_size
     stages = tuple(_stage(problem, candidate, index) for index in range(candidate.strategy.pp))
+    own, own_name = inside(problem, software), software.name
     covered = None
     if problem.profile is not None:
         covered = coverage(problem, hardware, candidate.strategy, candidate.breakdown_s)
@@ -83,19 +87,19 @@ def assemble_plan(
                 candidate.strategy.world_size, experts=problem.model.has_experts
             ),
         ),
-        simulated_step_time_s=candidate.step_time_s,
         tokens_per_s=tokens / step_s,
         tokens_per_s_per_device=tokens / step_s / devices,
         model_flops_per_step=flops,
         model_flops_utilization=flops / (step_s * devices * peak),
         peak_memory_bytes=max(stage.peak_memory_bytes.total for stage in stages),
-        memory_limit_bytes=int(memory_limit_bytes(problem, hardware)),
+        memory_limit_bytes=int(memory_limit_bytes(own, hardware)),
+        fits_probability=fits_probability(hardware.memory_bytes, candidate.peak_memory_bytes, own_name),
         breakdown_s=candidate.breakdown_s,
         pipeline_hop_s=candidate.hop_s,
         lower_bound_s=lower_bound_s,
         gap=max(0.0, 1.0 - lower_bound_s / step_s),
         search=report,
-        alternatives=tuple(_alternative(candidate, other) for other in others),
+        alternatives=tuple(_alternative(candidate, other, hardware, own_name) for other in others),
         assumptions=_assumptions(problem, software, hardware, candidate),
         provenance=_provenance(problem, software, hardware, covered),
         cost_per_step=_cost_per_step(problem, step_s, devices),
@@ -115,6 +119,9 @@ def _stage(problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
             has_embedding=chunk == 0,
             has_head=chunk == last,
             num_mtp_layers=mtp if chunk == last else 0,
+            forward_s=float(candidate.chunks.forward_s[chunk]),
+            backward_s=float(candidate.chunks.backward_s[chunk]),
+            weight_gradient_s=float(candidate.chunks.weight_gradient_s[chunk]),
         )
         for chunk, count in enumerate(split.chunk_layers)
         if strategy.chunk_stage(chunk) == stage
@@ -151,7 +158,7 @@ def _memory(bill: StageBill) -> MemoryBill:
     return MemoryBill(**parts, total=sum(parts.values()))
 
 
-def _alternative(chosen: Candidate, other: Candidate) -> Alternative:
+def _alternative(chosen: Candidate, other: Candidate, hardware: Hardware, backend: str) -> Alternative:
     mine, theirs = chosen.strategy.to_dict(), other.strategy.to_dict()
     return Alternative(
         strategy=theirs,
@@ -159,6 +166,7 @@ def _alternative(chosen: Candidate, other: Candidate) -> Alternative:
         peak_memory_bytes=round(other.peak_memory_bytes),
         slower_by=other.step_time_s / chosen.step_time_s - 1.0,
         differs_in=tuple(name for name in mine if mine[name] != theirs[name]),
+        fits_probability=fits_probability(hardware.memory_bytes, other.peak_memory_bytes, backend),
     )
 
 
@@ -169,9 +177,8 @@ def _assumptions(problem: Problem, software: Software, hardware: Hardware, candi
         *_calibration_notes(problem),
         _physics_note(software),
         _attention_note(hardware.physics),
-        *_memory_notes(problem, software, hardware.physics),
         f"gradients are accumulated and reduced in {workload.gradient_dtype}, optimizer {workload.optimizer}",
-        f"{problem.constraints.memory_margin_fraction:.0%} of device memory stays free for fragmentation and surprises",
+        *room_notes(problem.constraints, software),
         "every node, device and link runs at its nominal speed; no stragglers, no checkpoint or data-loading stalls",
     ]
     if workload.precision not in device.achievable_matmul_fraction:
@@ -214,17 +221,6 @@ def _calibration_notes(problem: Problem) -> tuple[str, ...]:
 def _attention_note(physics: Physics) -> str:
     masks = "dropout masks are kept" if physics.dropout else "no dropout masks are kept"
     return f"attention is causal and {ATTENTION_WORDS[physics.attention]}; {masks}"
-
-
-def _memory_notes(problem: Problem, software: Software, physics: Physics) -> tuple[str, ...]:
-    """What the margin should be where measured runs of the back-end spread more than those of a tuned one."""
-    wanted = physics.safe_margin_fraction
-    if physics.memory_spread <= TUNED.memory_spread or problem.constraints.memory_margin_fraction >= wanted:
-        return ()
-    return (
-        f"memory of measured {software.backend.title} runs spreads by {physics.memory_spread:.1%} around the"
-        f" prediction: --memory-margin {wanted:.3g} keeps three times that free",
-    )
 
 
 def _physics_note(software: Software) -> str:

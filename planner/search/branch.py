@@ -22,7 +22,9 @@ from planner.candidate import Candidate
 from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel
+from planner.memory.fit_chance import usable_bytes
 from planner.problem import Problem
+from planner.relief_layers import ReliefLayers, relief_layers
 from planner.search.alternatives import Alternatives, Postponed
 from planner.search.backend_rules import BackEndRules
 from planner.search.core_waves import CoreWaves, Wave
@@ -375,17 +377,18 @@ class Search:
 
 
 def memory_limit_bytes(problem: Problem, hardware: Hardware) -> float:
-    """Device memory that a plan may use: total less the safety margin."""
-    return hardware.memory_bytes * (1.0 - problem.constraints.memory_margin_fraction)
+    """Peak that may be predicted: it has the wanted chance to fit, or leaves the given margin, or both."""
+    return usable_bytes(hardware.memory_bytes, problem.constraints, the_software(problem).name)
 
 
-def split_rules(problem: Problem, hardware: Hardware) -> SplitRules:
-    """What every dealing of layers must respect."""
+def split_rules(problem: Problem, hardware: Hardware, layers: ReliefLayers | None = None) -> SplitRules:
+    """What every dealing of layers must respect; ``layers`` are relieved (None = those that the pins ask for)."""
     columns = the_software(problem).release.space.columns
-    return SplitRules(
+    rules = SplitRules(
         limit_bytes=memory_limit_bytes(problem, hardware),
         host_limit_bytes=hardware.host_memory_bytes_per_device * HOST_FRACTION,
         uniform=columns.uniform_recompute,
         even=columns.even_layers,
         whole=columns.whole_recompute,
     )
+    return rules.relieving(relief_layers(problem.constraints.pins) if layers is None else layers)

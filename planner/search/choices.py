@@ -13,6 +13,7 @@ from typing import get_args
 
 from planner.memory.activations import Relief
 from planner.problem import Constraints
+from planner.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED, is_recompute_word, policies
 from planner.strategy import ScheduleName
 from profiles.validation import Finding, pointer_to, require
 
@@ -43,6 +44,9 @@ RELIEFS: tuple[Relief, ...] = (
     Relief(offload=True),
 )
 """Ways to keep less for the backward pass, ordered from cheap to thorough; the first is none."""
+
+OF_RELIEF = ("recompute", "activation_offload")
+"""Fields whose words also say which layers they mean (``planner.relief_layers``)."""
 
 ALIASES = {
     "mbs": "micro_batch_size",
@@ -95,7 +99,7 @@ SWITCHES = (
 NAMES = {
     "cp_kind": ("none", "ring", "all_to_all"),
     "schedule": get_args(ScheduleName),
-    "recompute": ("none", "selective", "full"),
+    "recompute": RECOMPUTE_WORDS,
     "axis_order": ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
 }
 NEUTRAL: dict[str, int | str | bool] = {
@@ -112,7 +116,10 @@ NEVER_FORBIDDEN = ("dp_shard", "micro_batch_size", "num_microbatches")
 
 
 def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
-    """Pins and forbids as one table field -> value.  Raises FindingsInvalid at every unknown or clashing name."""
+    """Pins and forbids as one table field -> value.  Raises FindingsInvalid at every unknown or clashing name.
+
+    Of recompute and offload the policy; which layers use it: ``planner.relief_layers.relief_layers``.
+    """
     findings: list[Finding] = []
     pins: dict[str, int | str | bool] = {}
     for name, value in constraints.pins.items():
@@ -123,7 +130,7 @@ def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
         problem = _value_problem(field, value)
         if problem:
             findings.append(Finding(pointer, problem, f"hold {field} at such a value, or drop the pin"))
-        pins[field] = value
+        pins[field] = policies({field: value})[field]
     for index, name in enumerate(constraints.forbids):
         field, pointer = ALIASES.get(name, name), f"/forbids/{index}"
         if field not in PINNABLE:
@@ -143,6 +150,10 @@ def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
 
 
 def _value_problem(field: str, value: int | str | bool) -> str:
+    if (field, value) == ("activation_offload", WHERE_NEEDED) or (
+        field == "recompute" and is_recompute_word(str(value))
+    ):
+        return ""
     if field in NAMES:
         return "" if value in NAMES[field] else f"{field}={value}: one of {', '.join(NAMES[field])}"
     if field in SWITCHES:

@@ -1,9 +1,14 @@
-"""How fast is this one strategy, and does it fit?  No search over degrees; the layers are still dealt optimally."""
+"""How fast is this one strategy, and does it fit?  No search over degrees.
+
+What is given is held: the fields, the layers of each chunk, the layers that recompute or offload.  What is left open,
+the dealing of the layers or the relief where it is needed, is decided optimally.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +19,10 @@ from planner.backends.rules.strategy_findings import STRATEGY_FLAG, strategy_fin
 from planner.candidate import Candidate, Split
 from planner.cost.hardware import Hardware
 from planner.errors import NoFeasiblePlan
-from planner.plan import BackEndAnswer, Plan, SearchReport
+from planner.plan import BackEndAnswer, Origins, Plan, SearchReport
+from planner.plan_relief import of_stages
 from planner.problem import Problem
+from planner.relief_layers import ReliefLayers
 from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import split_rules
@@ -24,12 +31,13 @@ from planner.search.family_split import given_split
 from planner.search.row_context import RowContext, strategy_context, strategy_row
 from planner.search.spelled import as_spelled
 from planner.search.split import best_split
-from planner.search.split_terms import SplitRules
+from planner.search.split_terms import SLACK, SplitRules
 from planner.search.unsaid import with_unsaid
 from planner.strategy import Strategy
 from profiles.validation import Finding, FindingsInvalid, require
 
 LAYERS_FLAG = "--layers"
+DEALT = "one strategy was given; its layers and relief are dealt optimally"
 
 
 def estimate(
@@ -37,9 +45,11 @@ def estimate(
     strategy: Strategy,
     chunk_layers: tuple[int, ...] | None = None,
     given: Collection[str] | None = None,
+    relief: ReliefLayers = "every",
 ) -> Plan:
     """Predict one strategy, with its layers dealt optimally or as ``chunk_layers`` says.
 
+    ``relief``: the layers that use the strategy's recompute or offload; a number for each stage needs ``chunk_layers``.
     Of several back-ends the fastest that runs the strategy answers, one in which it fits before one in which it does
     not; the others stand in the plan's table.  A strategy that does not fit gives a plan of status ``infeasible``, with
     the memory that it would need.  Raises FindingsInvalid with every broken rule of legality and of the (first)
@@ -52,7 +62,7 @@ def estimate(
         reason = why_not_these_devices(wanted, problem) if len(asked) > 1 else None
         try:
             if reason is None:
-                made.append(_estimate_in(problem, wanted, strategy, chunk_layers, given))
+                made.append(_estimate_in(problem, wanted, strategy, chunk_layers, given, relief))
         except FindingsInvalid as error:
             refused.append(error)
             reason = error.what
@@ -81,6 +91,7 @@ def _row(plan: Plan, fastest_s: float) -> BackEndAnswer:
         step_time_s=plan.step_time_s if fits else None,
         slower_by=plan.step_time_s / fastest_s - 1.0 if fits else None,
         peak_memory_bytes=plan.peak_memory_bytes,
+        fits_probability=plan.fits_probability,
         reason=None if fits else "it does not fit in memory",
     )
 
@@ -91,19 +102,25 @@ def _estimate_in(
     strategy: Strategy,
     chunk_layers: tuple[int, ...] | None,
     given: Collection[str] | None,
+    relief: ReliefLayers,
 ) -> Plan:
     own = inside(problem, wanted)
     hardware = problem_hardware(own)
     own_rules = BackEndRules(own)
     strategy = own_rules.spelled(with_unsaid(strategy, given, own_rules), chunk_layers)
     _check(own, strategy, chunk_layers, given)
+    require(_relief_findings(own, strategy, relief, given), STRATEGY_FLAG)
     context = strategy_context(own, hardware, strategy)
-    rules = split_rules(own, hardware)
-    candidate = _given(context, rules, chunk_layers) if chunk_layers else best_split(context, rules)
-    fits = candidate is not None
-    if candidate is None:
-        candidate = _nearest(context, rules, chunk_layers, given)
-    return _plan(problem, wanted, hardware, as_spelled(own, hardware, candidate), fits, chunk_layers is not None)
+    rules = split_rules(own, hardware, relief)
+    if isinstance(relief, tuple):
+        candidate, fits = _held(context, rules, chunk_layers, relief)
+    else:
+        found = _given(context, rules, chunk_layers) if chunk_layers else best_split(context, rules)
+        fits = found is not None
+        candidate = found or _nearest(context, rules, chunk_layers, given)
+    candidate = as_spelled(own, hardware, candidate)
+    plan = _plan(problem, wanted, hardware, candidate, fits, _proof(chunk_layers, strategy, relief))
+    return plan.model_copy(update={"origins": _origins(plan, strategy, given, chunk_layers, relief)})
 
 
 def estimate_if_it_fits(problem: Problem, strategy: Strategy) -> Plan | None:
@@ -117,18 +134,16 @@ def estimate_if_it_fits(problem: Problem, strategy: Strategy) -> Plan | None:
     candidate = best_split(context, split_rules(problem, hardware))
     if candidate is None:
         return None
-    return _plan(problem, wanted, hardware, as_spelled(problem, hardware, candidate), fits=True, dealt=False)
+    return _plan(problem, wanted, hardware, as_spelled(problem, hardware, candidate), fits=True, proof=DEALT)
 
 
-def _plan(
-    problem: Problem, wanted: Software, hardware: Hardware, candidate: Candidate, fits: bool, dealt: bool
-) -> Plan:
+def _plan(problem: Problem, wanted: Software, hardware: Hardware, candidate: Candidate, fits: bool, proof: str) -> Plan:
     report = SearchReport(
         enumerated=1,
         pruned={},
         bounded=0,
         evaluated=1,
-        proof="given" if dealt else "one strategy was given; its layers and relief are dealt optimally",
+        proof=proof,
     )
     return assemble_plan(
         problem,
@@ -139,6 +154,44 @@ def _plan(
         lower_bound_s=candidate.step_time_s,
         report=report,
     )
+
+
+def _proof(chunk_layers: tuple[int, ...] | None, strategy: Strategy, relief: ReliefLayers) -> str:
+    relieves = strategy.recompute != "none" or strategy.activation_offload
+    if relieves and relief == "where_needed":
+        return DEALT if chunk_layers is None else "given; as few layers are relieved as memory demands"
+    return "given" if chunk_layers is not None else "one strategy was given; its layers are dealt optimally"
+
+
+def _origins(
+    plan: Plan,
+    asked: Strategy,
+    given: Collection[str] | None,
+    chunk_layers: tuple[int, ...] | None,
+    relief: ReliefLayers,
+) -> Origins | None:
+    """Which decisions were given, filled in and chosen; None where the caller does not say what it gave."""
+    if given is None:
+        return None
+    words = dict(given) if isinstance(given, Mapping) else {}
+    fields = {name: _word(value) for name, value in plan.strategy.items()}
+    held = {name: _word(words.get(name, fields[name])) for name in fields if name in given}
+    default = {name: value for name, value in fields.items() if name not in held}
+    chosen: dict[str, int | str | bool] = {}
+    chunks = sorted((chunk for stage in plan.stages for chunk in stage.chunks), key=lambda chunk: chunk.chunk)
+    (chosen if chunk_layers is None else held)["layers"] = _list(chunk.num_layers for chunk in chunks)
+    # A back-end may spell relief that no layer needs as none.
+    if asked.recompute != "none" or asked.activation_offload:
+        (chosen if relief == "where_needed" else held)["relieved_layers"] = _list(of_stages(plan))
+    return Origins(given=held, default=default, chosen=chosen)
+
+
+def _word(value: Any) -> int | str | bool:
+    return "+".join(value) if isinstance(value, list | tuple) else value
+
+
+def _list(numbers: Iterable[int]) -> str:
+    return ",".join(str(number) for number in numbers)
 
 
 def _check(
@@ -157,6 +210,21 @@ def _check(
         hint = "deal the layers otherwise, or leave it to the planner"
         wrong = [Finding("", f"{each.rule}: {each.message}", hint, ("--backend",)) for each in broken]
         require(wrong, LAYERS_FLAG)
+
+
+def _relief_findings(
+    problem: Problem, strategy: Strategy, relief: ReliefLayers, given: Collection[str] | None
+) -> list[Finding]:
+    """What is wrong with a number of layers to relieve."""
+    software = the_software(problem)
+    if (
+        not isinstance(relief, int)
+        or strategy.recompute != "full"
+        or not software.release.space.columns.whole_recompute
+    ):
+        return []
+    wrong = f"{software.name} recomputes every layer or none, not the first {relief} of each chunk"
+    return [strategy_finding(wrong, "write recompute=full", ("recompute",), given)]
 
 
 def strategy_findings(
@@ -200,8 +268,25 @@ def layer_findings(problem: Problem, strategy: Strategy, chunk_layers: tuple[int
     return []
 
 
+def _held(
+    context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...] | None, relieved: tuple[int, ...]
+) -> tuple[Candidate, bool]:
+    """Given layers with a given relief, and whether they fit."""
+    stages = context.strategy.pp
+    if chunk_layers is None or len(relieved) != stages:
+        wrong = f"relieved layers are given for {len(relieved)} stages, with the layers of each chunk for all {stages}"
+        raise FindingsInvalid([Finding("", wrong, "give one number for each stage, and the layers")], LAYERS_FLAG)
+    candidate = evaluate_split(context, Split(chunk_layers=chunk_layers, relieved=relieved))
+    tolerance = SLACK * context.costs.hardware.memory_bytes
+    fits = all(
+        stage.total_bytes <= rules.limit_bytes + tolerance and stage.host_bytes <= rules.host_limit_bytes
+        for stage in candidate.stages
+    )
+    return candidate, fits
+
+
 def _given(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]) -> Candidate | None:
-    """The given dealing with the fewest relieved layers that fit."""
+    """The given dealing with the relief that the rules ask for, or the least that fits."""
     split = given_split(context, rules, chunk_layers)
     return None if split is None else evaluate_split(context, split)
 
@@ -209,7 +294,7 @@ def _given(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...]
 def _nearest(
     context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...] | None, given: Collection[str] | None
 ) -> Candidate:
-    """What a strategy that does not fit would look like with everything relieved that its policy relieves."""
+    """What a strategy that does not fit would look like with everything relieved that may be."""
     if chunk_layers is None:
         free = replace(rules, limit_bytes=float(np.finfo(np.float64).max) / 4, host_limit_bytes=float("inf"))
         found = best_split(context, free)
@@ -217,5 +302,5 @@ def _nearest(
             wrong = "the layers cannot be dealt to so many stages"
             raise FindingsInvalid([strategy_finding(wrong, "lower pp or vpp", ("pp", "vpp"), given)], STRATEGY_FLAG)
         chunk_layers = found.split.chunk_layers
-    most = max(chunk_layers)
+    most = max(chunk_layers) if rules.first is None else rules.first
     return evaluate_split(context, Split(chunk_layers=chunk_layers, relieved=(most,) * context.strategy.pp))

@@ -92,6 +92,9 @@ class _Members:
                 break
         fits = np.asarray((chosen >= 0).all(axis=1))
         chosen = np.maximum(chosen, 0)
+        if rules.first is not None and (strategy.recompute != "none" or strategy.activation_offload):
+            fits = np.asarray((self._left(needs, rules.first) <= tolerance).all(axis=1))
+            return np.full_like(chosen, rules.first), fits & self._host_fits(rules, np.full_like(chosen, rules.first))
         if (rules.uniform or rules.even) and (strategy.recompute != "none" or strategy.activation_offload):
             few = strategy.recompute == "full" and not (rules.even or rules.whole)
             every = chosen.max(axis=1) if few else self.sizes.max(axis=1)

@@ -20,6 +20,7 @@ from planner.search.memory_bound import lower_bounds_s
 from planner.search.options import SearchOptions, SearchProgress
 from planner.search.pin_cause import PinCause, nearest, pin_cause
 from planner.search.pin_conflict import PinConflict, pin_conflict, repinned, value_word
+from planner.search.room_notes import room_words
 from planner.search.search_result import SearchResult
 from planner.search.space import Space
 from planner.strategy_rows import StrategyRows
@@ -29,6 +30,8 @@ MOST_CORES = 400
 """Cores looked at for the diagnosis, spread over all sizes of micro-batches."""
 TRIAL_S = 2.0
 """Processor time to find a first plan of a relaxed problem; a relaxation that takes longer is not named."""
+SMALL_MARGIN = 0.02
+LOW_CHANCE = 0.8
 LOOSE_REASONS = {"pinned or forbidden": 0, "heads": 1, "sequence": 1, "layers": 1, "global_batch": 2}
 """How far a choice got that fails for a reason: what got furthest binds.  Reasons not listed come last of all."""
 
@@ -103,7 +106,7 @@ def _out_of_memory(problem: Problem) -> str:
     return (
         f"nothing fits the memory: {problem.model.name} on {problem.cluster.num_devices} x {hardware.pool.device.name}"
         f" needs {need} a device, {limit / 2**30:.1f} GiB may be used"
-        f" ({hardware.memory_bytes / 2**30:.1f} GiB less {problem.constraints.memory_margin_fraction:.0%} margin)"
+        f" ({hardware.memory_bytes / 2**30:.1f} GiB {room_words(problem.constraints)})"
     )
 
 
@@ -162,12 +165,21 @@ def _relaxations(problem: Problem) -> list[tuple[str, Problem]]:
     for name in constraints.forbids:
         rest = tuple(other for other in constraints.forbids if other != name)
         tries.append((f"allow {name}", _with(problem, constraints={"forbids": rest})))
-    if constraints.memory_margin_fraction > 0.02:
-        tries.append(("lower --memory-margin to 0.02", _with(problem, constraints={"memory_margin_fraction": 0.02})))
+    tries += _tighter(problem)
     if workload.sequence_length >= 2048:
         half = workload.sequence_length // 2
         tries.append((f"halve the sequence length to {half}", _with(problem, workload={"sequence_length": half})))
     return tries
+
+
+def _tighter(problem: Problem) -> Iterator[tuple[str, Problem]]:
+    """The same problem with less room."""
+    constraints = problem.constraints
+    if (constraints.memory_margin_fraction or 0.0) > SMALL_MARGIN:
+        smaller: dict[str, object] = {"memory_margin_fraction": SMALL_MARGIN}
+        yield f"lower --memory-margin to {SMALL_MARGIN}", _with(problem, constraints=smaller)
+    if constraints.fits is not None and constraints.fits > LOW_CHANCE:
+        yield f"lower --fits to {LOW_CHANCE}", _with(problem, constraints={"fits": LOW_CHANCE})
 
 
 def _elsewhere(problem: Problem) -> Iterator[tuple[str, Problem]]:

@@ -63,6 +63,8 @@ def _relief_choices(context: RowContext, rules: SplitRules, cutoff_s: float) -> 
     None: every stage chooses for itself.  A number: every chunk relieves that many layers.
     """
     relieves = context.strategy.recompute != "none" or context.strategy.activation_offload
+    if relieves and rules.first is not None:
+        return [(rules.first, 0.0)]
     if relieves and not rules.uniform:
         return [(None, 0.0)]
     terms = BoundTerms(context.costs, context.row, context.cost)

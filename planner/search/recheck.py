@@ -14,11 +14,13 @@ from typing import Any
 from planner.backends.asked import asked_software, problem_hardware, problem_of, software_of
 from planner.candidate import Candidate, Split
 from planner.cost.hardware import Hardware
-from planner.plan import Plan, StagePlan
+from planner.plan import Plan
+from planner.plan_relief import of_stages, relieves_every_layer, relieves_first
 from planner.problem import Problem
+from planner.relief_layers import relief_layers
 from planner.search.assemble_plan import assemble_plan
 from planner.search.branch import memory_limit_bytes, split_rules
-from planner.search.choices import checked_pins
+from planner.search.choices import OF_RELIEF, checked_pins
 from planner.search.device_counts import cut_to, slowest_allowed_s
 from planner.search.estimate import layer_findings, strategy_findings
 from planner.search.evaluate import evaluate_split
@@ -27,10 +29,10 @@ from solver.check import CheckFailed
 
 TOLERANCE = 1e-9
 """Largest relative difference of a number; sums over many strategies at once may be rounded differently."""
-OF_THE_SEARCH = frozenset({"status", "lower_bound_s", "gap", "search", "alternatives", "backends", "unrestricted"})
+OF_THE_SEARCH = frozenset(
+    {"status", "lower_bound_s", "gap", "search", "alternatives", "backends", "unrestricted", "origins"}
+)
 """Fields that say what the search did; everything else follows from the problem and the decisions."""
-OF_RELIEF = frozenset({"recompute", "activation_offload"})
-"""Pins that allow a relief where it is needed: a plan in which no stage needs it does not name it."""
 
 
 def recheck_plan(plan: Plan, asked: Problem) -> None:
@@ -74,10 +76,15 @@ def _decisions(plan: Plan) -> Iterator[str]:
         # Degrees that break a rule have no costs to compare.
         return
     yield from (each.what for each in layer_findings(problem, strategy, split.chunk_layers))
+    asked = relief_layers(problem.constraints.pins)
     for name, value in checked_pins(problem.constraints).items():
-        unneeded = name in OF_RELIEF and not any(split.relieved)
+        unneeded = name in OF_RELIEF and asked == "where_needed" and not any(split.relieved)
         if getattr(strategy, name) != value and not unneeded:
             yield f"{name} is {getattr(strategy, name)}, pinned to {value}"
+    if asked == "every" and not relieves_every_layer(plan):
+        yield "some of its layers are not relieved, and the pins ask for every layer"
+    if isinstance(asked, int) and not relieves_first(plan, asked):
+        yield f"it does not relieve exactly the first {asked} layers of each chunk, which the pins ask for"
     candidate = evaluate_split(strategy_context(problem, hardware, strategy), split)
     yield from _room(problem, hardware, candidate)
     if candidate.step_time_s > slowest_allowed_s(problem) * (1 + TOLERANCE):
@@ -101,19 +108,8 @@ def _split(plan: Plan) -> Split:
     chunks = sorted((chunk for stage in plan.stages for chunk in stage.chunks), key=lambda chunk: chunk.chunk)
     return Split(
         chunk_layers=tuple(chunk.num_layers for chunk in chunks),
-        relieved=tuple(_relieved(stage) for stage in plan.stages),
+        relieved=of_stages(plan),
     )
-
-
-def _relieved(stage: StagePlan) -> int:
-    """Relieved layers a chunk: the same number on every chunk that has so many layers."""
-    if stage.recompute.num_layers_per_chunk:
-        return max(stage.recompute.num_layers_per_chunk)
-    wanted, counts = stage.offload.activation_layers, [chunk.num_layers for chunk in stage.chunks]
-    for relieved in range(max(counts, default=0) + 1):
-        if sum(min(relieved, count) for count in counts) >= wanted:
-            return relieved
-    return max(counts, default=0)
 
 
 def _room(problem: Problem, hardware: Hardware, candidate: Candidate) -> Iterator[str]:

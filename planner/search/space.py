@@ -20,6 +20,7 @@ from planner.backends.asked import the_software
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.problem import Problem
+from planner.relief_layers import relief_layers
 from planner.search.choices import RELIEFS, checked_pins
 from planner.search.chunk_choices import chunk_choices
 from planner.search.core_rows import CORE_COLUMNS, core_rows
@@ -306,6 +307,8 @@ class Space:
     def relief_codes(self) -> list[int]:
         """Memory reliefs that the pins and the back-end allow, as positions in ``reliefs``."""
         codes = []
+        # A back-end that recomputes every layer or none has no plan with a number of them.
+        numbered = isinstance(relief_layers(self.problem.constraints.pins), int) and self.columns.whole_recompute
         for code, relief in enumerate(self.reliefs):
             if "moe" in relief.modules and not self.shape.is_moe:
                 continue
@@ -315,7 +318,7 @@ class Space:
                 continue
             if self.pins.get("activation_offload") is True and not relief.offload:
                 continue
-            if relief.recompute not in self.columns.recompute:
+            if relief.recompute not in self.columns.recompute or (numbered and relief.recompute == "full"):
                 continue
             wanted = self.columns.selective_modules
             if relief.recompute == "selective" and wanted and relief.modules != wanted:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.relief_layers import ReliefLayers
 from planner.search.row_context import RowContext
 
 Array = NDArray[np.float64]
@@ -26,6 +27,14 @@ class SplitRules:
     """Equally many layers on every chunk, all of them relieved or none."""
     whole: bool = False
     """Full recompute, too, is every layer or none; with ``uniform``."""
+    first: int | None = None
+    """Each chunk relieves exactly its first so many layers, where a number is asked for."""
+
+    def relieving(self, layers: ReliefLayers) -> SplitRules:
+        """The same rules where these layers are relieved and no others; a list of stages is no rule."""
+        if layers == "every":
+            return replace(self, uniform=True, whole=True)
+        return replace(self, first=layers) if isinstance(layers, int) else self
 
 
 def host_bytes(context: RowContext, dense: Array, expert: Array, moved: Array) -> Array:

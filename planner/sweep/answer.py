@@ -33,6 +33,7 @@ class Figures:
     model_flops_utilization: float
     peak_memory_bytes: int
     memory_limit_bytes: int
+    fits_probability: float | None
     lower_bound_s: float
     gap: float
     price_per_device_hour: float | None
@@ -71,6 +72,7 @@ def planned(cell: Cell, plan: Plan, *, source: Source, wall_s: float | None = No
         model_flops_utilization=plan.model_flops_utilization,
         peak_memory_bytes=plan.peak_memory_bytes,
         memory_limit_bytes=plan.memory_limit_bytes,
+        fits_probability=plan.fits_probability,
         lower_bound_s=plan.lower_bound_s,
         gap=plan.gap,
         price_per_device_hour=plan.problem.cluster.price_per_device_hour,

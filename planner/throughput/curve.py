@@ -42,6 +42,7 @@ class ThroughputPoint(Document):
     tokens_per_s_per_device: float | None = None
     model_flops_utilization: float | None = None
     peak_memory_bytes: int | None = None
+    fits_probability: float | None = Field(default=None, description="chance that the fullest device holds its peak")
     cost_per_million_tokens: float | None = Field(default=None, description="null without a price")
     strategy: dict[str, Any] | None = None
 
@@ -82,6 +83,7 @@ def measured_point(name: str, asked: Problem, plan: Plan, price_per_device_hour:
         tokens_per_s_per_device=plan.tokens_per_s_per_device,
         model_flops_utilization=plan.model_flops_utilization,
         peak_memory_bytes=plan.peak_memory_bytes,
+        fits_probability=plan.fits_probability,
         cost_per_million_tokens=None if per_token is None else per_token * 1e6,
         strategy=plan.strategy,
     )

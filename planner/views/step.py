@@ -63,8 +63,7 @@ class RankMemory(Document):
 class StepView(Document):
     """The simulated pipeline of one step, before the optimizer and whatever of data parallelism is not hidden.
 
-    Its length is the plan's ``simulated_step_time_s``; ``step_time_s`` comes from closed forms, which take the chunks
-    of a stage as equal.
+    Its length is the plan's ``step_time_s``.
     """
 
     schema_version: int = 1
@@ -93,7 +92,7 @@ def step_view(plan: Plan) -> StepView:
         plan_id=plan.plan_id,
         num_ranks=timeline.num_ranks,
         makespan_ns=makespan_ns,
-        after_ns=max(_ns(plan.simulated_step_time_s) - makespan_ns, 0),
+        after_ns=max(_ns(plan.step_time_s) - makespan_ns, 0),
         bubble_fraction=timeline.bubble_fraction,
         busy_ns=_all_ns(timeline.busy_s),
         bubble_ns=_all_ns(timeline.bubble_s),

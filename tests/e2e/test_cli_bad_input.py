@@ -62,6 +62,8 @@ CASES: dict[str, tuple[list[str], int, str, str]] = {
     "price without cost": (plan("--price", "2"), 2, "matters only to the cost objective", "--price"),
     "margin above one": (plan("--memory-margin", "1.5"), 2, "a part of the memory", "--memory-margin"),
     "NaN margin": (plan("--memory-margin", "nan"), 2, "a part of the memory", "--memory-margin"),
+    "certain to fit": (plan("--fits", "1"), 2, "lies between 0 and 1", "--fits"),
+    "NaN chance": (plan("--fits", "nan"), 2, "lies between 0 and 1", "--fits"),
     "negative top": (plan("--top", "-1"), 2, "-1 runners-up", "--top"),
     "negative seed": (plan("--seed", "-1"), 2, "-1 is no seed", "--seed"),
     "unknown back-end": (plan("--backend", "megatrn"), 3, "no back-end is called 'megatrn'", "--backend"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.backends.asked import problem_hardware
+from planner.backends.asked import problem_hardware, the_software
 from planner.backends.registry import physics_by_name
 from planner.cost.hardware import problem_hardware as hardware_under
 from planner.errors import NoFeasiblePlan
+from planner.memory.fit_chance import usable_bytes
 from planner.plan import Plan
 from planner.problem import UNRESTRICTED, Problem
 from planner.search.branch import Search
@@ -49,7 +50,7 @@ def _same_numbers(problem: Problem, best: Best) -> None:
     hardware = problem_hardware(problem)
     candidate = evaluate_split(strategy_context(problem, hardware, best.strategy), best.split)
     assert candidate.step_time_s == pytest.approx(best.step_time_s, rel=1e-9)
-    usable = hardware.memory_bytes * (1 - problem.constraints.memory_margin_fraction)
+    usable = usable_bytes(hardware.memory_bytes, problem.constraints, the_software(problem).name)
     assert candidate.peak_memory_bytes <= usable + 1e-8 * hardware.memory_bytes
 
 

@@ -18,7 +18,7 @@ from planner.cost.hardware import problem_hardware as hardware_under
 from planner.model.load import load_model
 from planner.problem import UNRESTRICTED, Problem, Workload
 from planner.search.bound import BoundTerms
-from planner.search.branch import split_rules
+from planner.search.branch import memory_limit_bytes, split_rules
 from planner.search.evaluate import evaluate_split
 from planner.search.memory_bound import layout_bounds_s, lower_bounds_s
 from planner.search.row_context import strategy_context
@@ -41,10 +41,6 @@ SMALL = Size(max_devices=8, max_layers=5, max_batch=8)
 def _plainest(rows: StrategyRows, *columns: str) -> StrategyRows:
     """The rows with ``columns`` at the value that the search's upper levels give them."""
     return replace(rows, **{name: np.full(len(rows), PLAIN.get(name, 0)) for name in columns})
-
-
-def _usable_bytes(outcomes: Outcomes, margin: float) -> float:
-    return outcomes.costs.hardware.memory_bytes * (1 - margin)
 
 
 def _levels(outcomes: Outcomes) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -80,7 +76,7 @@ def _check_time(problem: Problem, hardware: Hardware | None = None) -> int:
     outcomes = all_outcomes(problem, hardware)
     if len(outcomes.rows) == 0:
         return 0
-    limit = _usable_bytes(outcomes, problem.constraints.memory_margin_fraction)
+    limit = memory_limit_bytes(problem, outcomes.costs.hardware)
     core_s, layout_s, sharding_s = _levels(outcomes)
     leaf = BoundTerms(outcomes.costs, outcomes.rows, outcomes.costs.rows(outcomes.rows))
     leaf_s = lower_bounds_s(leaf, limit)
@@ -102,7 +98,7 @@ def _check_cutoff(problem: Problem) -> None:
     fits = np.isfinite(outcomes.fastest_s)
     if not fits.any():
         return
-    limit = _usable_bytes(outcomes, problem.constraints.memory_margin_fraction)
+    limit = memory_limit_bytes(problem, outcomes.costs.hardware)
     terms = BoundTerms(outcomes.costs, outcomes.rows, outcomes.costs.rows(outcomes.rows))
     for cutoff_s in np.quantile(outcomes.fastest_s[fits], [0.1, 0.5, 0.9]):
         bounds = lower_bounds_s(terms, limit, float(cutoff_s))

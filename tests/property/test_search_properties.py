@@ -16,7 +16,9 @@ from planner.backends.registry import files_of, names_with_files
 from planner.cost.hardware import hardware_of
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan
+from planner.plan_relief import of_stages
 from planner.problem import Problem
+from planner.relief_layers import relief_layers
 from planner.search.branch import Search
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
@@ -129,8 +131,9 @@ def test_an_estimate_of_the_plan_says_what_the_plan_says(seed: int) -> None:
     if plan is None:
         return
     chunks = sorted((chunk for stage in plan.stages for chunk in stage.chunks), key=lambda chunk: chunk.chunk)
-    dealt = estimate(plan.problem, plan.chosen(), tuple(chunk.num_layers for chunk in chunks))
-    free = estimate(plan.problem, plan.chosen())
+    layers = tuple(chunk.num_layers for chunk in chunks)
+    dealt = estimate(plan.problem, plan.chosen(), layers, relief=of_stages(plan))
+    free = estimate(plan.problem, plan.chosen(), relief=relief_layers(plan.problem.constraints.pins))
     for again in (dealt, free):
         assert again.status == "feasible"
         assert again.step_time_s == pytest.approx(plan.step_time_s, rel=1e-12)
@@ -257,4 +260,5 @@ def test_the_files_of_a_plan_say_all_of_it(seed: int, backend: str) -> None:
         assert strategy == plan.chosen()
         assert layout == layout_of(plan)
         dealt = tuple(chunk.num_layers for chunk in chunks_in_model_order(layout))
-        assert estimate(plan.problem, strategy, dealt).step_time_s == pytest.approx(plan.step_time_s, rel=1e-9)
+        again = estimate(plan.problem, strategy, dealt, relief=of_stages(plan))
+        assert again.step_time_s == pytest.approx(plan.step_time_s, rel=1e-9)

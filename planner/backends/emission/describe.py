@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from planner.backends.emission.emission import Emission
 from planner.communication_bill import TRAFFIC_COLUMNS, busiest_stages, communication_bill, traffic_words
 from planner.diff import told_fields, value_words
+from planner.memory.fit_chance import chance_words
 from planner.physics.physics import Physics
 from planner.plan import ChunkPlan, Plan, StagePlan
 from planner.step_terms import term_words
@@ -53,6 +54,7 @@ def _what(plan: Plan, emission: Emission) -> str:
             "peak memory",
             f"{plan.peak_memory_bytes / _GIB:.1f} GiB of {plan.memory_limit_bytes / _GIB:.1f} GiB usable a device",
         ),
+        *([] if plan.fits_probability is None else [("chance to fit", chance_words(plan.fits_probability))]),
     )
     title = f"# {problem.model.name} on {strategy.world_size} devices of {problem.cluster.name}"
     return f"{title}\n\n" + _table(("", ""), rows)

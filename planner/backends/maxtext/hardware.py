@@ -29,6 +29,8 @@ _TPU_DATA = (
     "--xla_tpu_enable_data_parallel_all_reduce_opt=true",
     "--xla_tpu_data_parallel_opt_different_sized_ops=true",
 )
+OUTSIDE_FRACTION = 0.06
+"""Device memory that JAX leaves to the context and the communicators where no margin was asked."""
 _GPU_ALWAYS = ("--xla_gpu_enable_latency_hiding_scheduler=true",)
 
 
@@ -68,5 +70,6 @@ def environment(plan: Plan) -> dict[str, str]:
         flags += [_TPU_PERMUTE] if s.pp > 1 or s.cp_kind == "ring" else []
         flags += _TPU_DATA if sizes["data"] > 1 else []
         return {"LIBTPU_INIT_ARGS": " ".join(flags)}
-    free = 1.0 - plan.problem.constraints.memory_margin_fraction
+    margin = plan.problem.constraints.memory_margin_fraction
+    free = 1.0 - (OUTSIDE_FRACTION if margin is None else margin)
     return {"XLA_FLAGS": " ".join(_GPU_ALWAYS), "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{free:.2f}"}

@@ -17,6 +17,7 @@ from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, 
 from planner.cli.remote_question import remote_question
 from planner.cli.service import asked_service
 from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.relief_layers import relief_layers
 from planner.strategy_text import complete_strategy, parse_assignments
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     calibration: flags.Calibration = None,
     backend: flags.Backend = ANY,
     memory_margin: flags.MemoryMargin = None,
+    fits: flags.Fits = None,
     layers: Layers = None,
     plan_out: PlanOut = None,
     trace: Trace = None,
@@ -71,7 +73,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
     values = given_strategy(model, strategy)
     chunk_layers = _parse_layers(layers)
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
-    space = SpaceFlags({}, backends=parse_backends(backend), memory_margin=memory_margin)
+    space = SpaceFlags({}, backends=parse_backends(backend), memory_margin=memory_margin, fits=fits)
     asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration)
     with asked_service(server) as service:
         if service is not None:
@@ -104,7 +106,7 @@ def _estimated(problem: Problem, values: dict[str, Any], chunk_layers: tuple[int
     announce(problem, quiet)
     chosen, notes = complete_strategy(values, problem.cluster.num_devices, problem.workload.global_batch_size)
     _tell_filled_in(notes, quiet=quiet)
-    return estimate_strategy(problem, chosen, chunk_layers, values)
+    return estimate_strategy(problem, chosen, chunk_layers, values, relief_layers(values))
 
 
 def _tell_filled_in(notes: Sequence[str], *, quiet: bool) -> None:

@@ -78,6 +78,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     forbid: flags.Forbid = None,
     backend: flags.Backend = ANY,
     memory_margin: flags.MemoryMargin = None,
+    fits: flags.Fits = None,
     top: flags.TopK = 3,
     time_limit: flags.TimeLimit = None,
     seed: flags.Seed = 0,
@@ -100,7 +101,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     require_files_of_best(emitted, backends)
     pins = parse_assignments(pin or [], "--pin", pinnable_keys())
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price)
-    space = SpaceFlags(pins, parse_forbids(forbid), backends, *limits)
+    space = SpaceFlags(pins, parse_forbids(forbid), backends, *limits, fits)
     search = search_options(top, time_limit, seed)
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)

@@ -87,6 +87,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     forbid: flags.Forbid = None,
     backend: Backend = None,
     memory_margin: flags.MemoryMargin = None,
+    fits: flags.Fits = None,
     top: flags.TopK = 3,
     time_limit: TimeLimit = None,
     seed: flags.Seed = 0,
@@ -112,7 +113,7 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     positive(price, "--price")
     search = search_options(top, time_limit, seed)
     wanted = Wanted(database, price, quiet, output)
-    said = SweepFlags(file, axes, precision, pin or [], forbid or [], backend, memory_margin)
+    said = SweepFlags(file, axes, precision, pin or [], forbid or [], backend, memory_margin, fits)
     with asked_service(server, database) as service:
         if service is not None:
             here = {"--executor": executor is not None, "--workers": workers is not None, "--ray-code": bool(ray_code)}

@@ -57,6 +57,7 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     forbid: flags.Forbid = None,
     backend: flags.Backend = ANY,
     memory_margin: flags.MemoryMargin = None,
+    fits: flags.Fits = None,
     budget: Budget = 10.0,
     no_store: NoStore = False,
     database: flags.Database = None,
@@ -71,7 +72,7 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
         raise DocumentInvalid(f"{budget} s", where="--budget", hint=f"give a number above 0, up to {LONGEST_S:g}")
     pins = parse_assignments(pin or [], "--pin", pinnable_keys())
     space = SpaceFlags(
-        pins, parse_forbids(forbid), parse_backends(backend), memory_margin, max_step_time, min_tokens_per_s
+        pins, parse_forbids(forbid), parse_backends(backend), memory_margin, max_step_time, min_tokens_per_s, fits=fits
     )
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
     asked = ProblemFlags(model, cluster, None, work, space, profile)

@@ -12,7 +12,8 @@ from planner.cli.render.back_ends import back_ends, software_title
 from planner.cli.render.tables import WideOrNarrow, bullets, facts, heading, table
 from planner.cli.render.words import bar, symbol
 from planner.diff import offload_words, told_fields, value_words
-from planner.plan import Alternative, ChunkPlan, Plan, StagePlan
+from planner.memory.fit_chance import chance_words
+from planner.plan import Alternative, ChunkPlan, Origins, Plan, StagePlan
 from planner.step_terms import term_words
 from planner.views.words import GIB, close_seconds, count, gib, money, percent, seconds, short_id
 
@@ -192,6 +193,8 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
             f"{gib(plan.peak_memory_bytes)} of {gib(plan.memory_limit_bytes)} usable on the worst device, {spare}",
         ),
     ]
+    if plan.fits_probability is not None:
+        rows.append(("fits", f"with a chance of {chance_words(plan.fits_probability)}"))
     if searched:
         spaces = "these spaces" if plan.backends else "this space"
         below = f"no plan of {spaces} is predicted below {close_seconds(plan.lower_bound_s)}"
@@ -219,9 +222,30 @@ def _foot(plan: Plan, wall_s: float | None) -> Iterator[RenderableType]:
     if search.proof:
         rows.append(("proof", search.proof))
     yield facts(rows)
+    if plan.origins is not None:
+        yield heading("Held and filled in")
+        yield facts(_origins(plan.origins))
     if plan.assumptions:
         yield heading("Assumptions")
         yield bullets(plan.assumptions)
+
+
+def _origins(origins: Origins) -> list[tuple[str, str]]:
+    """What was given, what was left out and filled in, and what the planner searched."""
+    parts = (("given", origins.given), ("by default", origins.default), ("searched", origins.chosen))
+    return [
+        (title, ", ".join(f"{field}={_origin_words(value)}" for field, value in values.items()) or "nothing")
+        for title, values in parts
+    ]
+
+
+def _origin_words(value: int | str | bool) -> str:
+    """A value; a list of layers with its repeats counted: ``4, 33 of 3, 2``."""
+    words = value_words(value) or "none"
+    if "," not in words:
+        return words
+    runs = [(number, len(list(run))) for number, run in groupby(words.split(","))]
+    return f"({', '.join(number if repeats == 1 else f'{repeats} of {number}' for number, repeats in runs)})"
 
 
 def _runs(all_stages: tuple[StagePlan, ...]) -> list[tuple[StagePlan, ...]]:

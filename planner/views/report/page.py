@@ -13,6 +13,7 @@ from html import escape
 from planner.backends.registry import names_with_files
 from planner.diff import offload_words, told_fields, value_words
 from planner.explain.why import Explanation, explain
+from planner.memory.fit_chance import chance_words
 from planner.plan import Plan
 from planner.step_terms import term_words
 from planner.version import __version__
@@ -70,6 +71,7 @@ def _facts(plan: Plan) -> str:
         ("Tokens a second", f"{count(plan.tokens_per_s)}, {count(plan.tokens_per_s_per_device)} a device"),
         ("Model FLOPs utilization", percent(plan.model_flops_utilization)),
         ("Peak memory", f"{gib(plan.peak_memory_bytes)} of {gib(plan.memory_limit_bytes)} usable"),
+        *([] if plan.fits_probability is None else [("Chance to fit", chance_words(plan.fits_probability))]),
         ("Lower bound", f"{seconds(plan.lower_bound_s)} (gap {percent(plan.gap)})"),
         ("Strategy", _strategy(plan)),
         ("Micro-batches", f"{strategy.num_microbatches:,} of {strategy.micro_batch_size:,}"),

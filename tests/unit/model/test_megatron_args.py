@@ -151,6 +151,32 @@ def test_recompute_activations_is_selective(more: str, modules: tuple[str, ...])
 
 
 @pytest.mark.parametrize(
+    ("more", "recompute"),
+    [
+        ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1", "full"),
+        # Uniform recomputes every layer, two of them from one saved input.
+        ("--recompute-granularity full --recompute-method uniform --recompute-num-layers 2", "full"),
+        ("--recompute-granularity full --recompute-method block --recompute-num-layers 2", "full-first-2"),
+        ("--recompute-granularity full --recompute-method block --recompute-num-layers 0", "none"),
+        ("--recompute-granularity full", "full"),
+        ("--checkpoint-activations", "full"),
+        ("--activations-checkpoint-method block --activations-checkpoint-num-layers 3", "full-first-3"),
+        ("--activations-checkpoint-method uniform", "full"),
+    ],
+)
+def test_full_recompute_is_of_the_layers_that_the_script_says(more: str, recompute: str) -> None:
+    words = _TWO_LAYERS.replace(" --recompute-activations", "")
+    assert megatron_job(f"{words} {more}", "x", "a").strategy["recompute"] == recompute
+
+
+def test_block_recompute_needs_its_number_of_layers() -> None:
+    words = _TWO_LAYERS.replace(" --recompute-activations", "")
+    with pytest.raises(FindingsInvalid) as refused:
+        megatron_job(f"{words} --recompute-granularity full --recompute-method block", "x", "a")
+    assert [found.pointer for found in refused.value.findings] == ["/--recompute-method"]
+
+
+@pytest.mark.parametrize(
     ("more", "flag"),
     [
         ("--recompute-method uniform", "/--recompute-method"),

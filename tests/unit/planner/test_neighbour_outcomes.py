@@ -7,6 +7,7 @@ import pytest
 from planner.explain.neighbours import SAME_TIME, neighbours
 from planner.plan import Plan
 from planner.problem import Constraints, Problem, Workload
+from planner.relief_layers import policies
 from planner.search.estimate import estimate
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_model
@@ -37,10 +38,9 @@ def test_a_relief_that_no_layer_needs_is_no_move(problem: Problem) -> None:
     plan = estimate(problem, STRATEGY)
     assert plan.status != "infeasible"
     told = {each.move for each in neighbours(plan)}
-    for move in ("recompute none -> full", "activation_offload false -> true"):
-        field, value = move.split()[0], move.split()[-1]
-        changed = Strategy(**{**_fields(STRATEGY), field: True if value == "true" else value})
-        other = estimate(problem, changed)
+    for move in ("recompute none -> full-where-needed", "activation_offload false -> where-needed"):
+        changed = Strategy(**{**_fields(STRATEGY), **policies({move.split()[0]: move.split()[-1]})})
+        other = estimate(problem, changed, relief="where_needed")
         same = (other.step_time_s, other.peak_memory_bytes) == (plan.step_time_s, plan.peak_memory_bytes)
         assert (move in told) != same
 

@@ -22,7 +22,7 @@ BATCH = BASE.global_batch_size
 
 
 def test_moves_keep_devices_and_global_batch() -> None:
-    found = dict(moves(BASE, BATCH))
+    found = dict(moves(BASE, BATCH, "where_needed"))
     assert len(found) >= 15
     assert {strategy.world_size for strategy in found.values()} == {BASE.world_size}
     assert {strategy.global_batch_size for strategy in found.values()} == {BATCH}
@@ -30,7 +30,7 @@ def test_moves_keep_devices_and_global_batch() -> None:
 
 
 def test_a_move_changes_what_it_says() -> None:
-    found = dict(moves(BASE, BATCH))
+    found = dict(moves(BASE, BATCH, "where_needed"))
     assert found["tp 4 -> 8"].tp == 8
     assert found["tp 4 -> 8"].dp == 2
     assert found["pp 4 -> 2"].microbatch_group_size == 2

@@ -67,6 +67,9 @@ def _relaxed(problem: Problem, text: str) -> Problem:
     if text.startswith("lower --memory-margin to "):
         margin = {"memory_margin_fraction": float(words[-1])}
         return problem.model_copy(update={"constraints": constraints.model_copy(update=margin)})
+    if text.startswith("lower --fits to "):
+        fits = {"fits": float(words[-1])}
+        return problem.model_copy(update={"constraints": constraints.model_copy(update=fits)})
     if text.startswith("halve the sequence length to "):
         return problem.model_copy(update={"workload": workload.model_copy(update={"sequence_length": int(words[-1])})})
     assert words[0] == "use", f"a relaxation that this test cannot do: {text}"
@@ -101,12 +104,22 @@ def _all_help(problem: Problem, refusal: NoFeasiblePlan) -> int:
     return len(refusal.relaxations)
 
 
-def test_too_little_memory() -> None:
+@pytest.mark.parametrize(
+    ("asked", "words", "relaxed"),
+    [
+        ({"memory_margin_fraction": 0.1, "fits": None}, "2.0 GiB less 10% margin", "lower --memory-margin to 0.02"),
+        ({"fits": 0.9999}, "2.0 GiB less what a chance of 0.9999 to fit takes", "lower --fits to 0.8"),
+    ],
+)
+def test_too_little_memory(asked: dict[str, object], words: str, relaxed: str) -> None:
     problem = _small_devices(_problem(forbids=("optimizer_offload", "activation_offload")), 2)
+    constraints = problem.constraints.model_copy(update=asked)
+    problem = problem.model_copy(update={"constraints": constraints})
     refusal = _refusal(problem)
     assert refusal.binding == "device memory"
+    assert relaxed in refusal.relaxations
     assert _all_help(problem, refusal) > 0
-    assert "2.0 GiB less 6% margin" in str(refusal)
+    assert words in str(refusal)
 
 
 def test_a_batch_that_the_pinned_replicas_do_not_divide() -> None:

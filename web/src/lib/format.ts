@@ -182,6 +182,11 @@ export function percent(value: Maybe, fraction = 1): string {
   return known(value) ? withUnit(fixed(value * 100, fraction), "%") : NONE;
 }
 
+/** A probability, never rounded up to certainty: 0.973 -> 97.3 %, 0.9999 -> over 99.9 %. */
+export function chance(value: Maybe): string {
+  return known(value) && value > 0.999 ? `over ${percent(0.999)}` : percent(value);
+}
+
 /** A change: +3.7 %, −0.4 %, 0.0 %. */
 export function change(value: Maybe, fraction = 1): string {
   const text = percent(value, fraction);

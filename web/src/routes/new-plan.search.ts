@@ -27,6 +27,8 @@ export const readNewPlanSearch = searchReader(
     pins: text(),
     forbid: text(),
     margin: text(),
+    /** Least chance to fit, percent. */
+    fits: text(),
     /** Whose measurements: those of this service (auto), none, or a profile by its name or id. */
     profile: text("auto"),
     /** Id of one that the service keeps. */

@@ -2,6 +2,7 @@
 
 import type { Schemas } from "../../api/client";
 import type { PlanDiff } from "../../api/queries/variants";
+import { plainMove } from "../../lib/relief";
 
 export interface Alone {
   /** Against plan a; positive = takes more. */
@@ -24,7 +25,7 @@ export function aloneOf(diff: Changes, ledger: readonly Schemas["Neighbour"][]):
   const found = new Map<string, Alone>();
   const total = diff.peak_memory_bytes.find((each) => each.term === "total")?.a ?? Number.NaN;
   for (const each of diff.strategy) {
-    const move = ledger.find((known) => known.move === `${each.field} ${each.a} -> ${each.b}`);
+    const move = ledger.find((known) => plainMove(known.move) === `${each.field} ${each.a} -> ${each.b}`);
     if (move?.step_time_s != null && move.peak_memory_bytes != null)
       found.set(each.field, {
         seconds: move.step_time_s - diff.step_time_s.a,

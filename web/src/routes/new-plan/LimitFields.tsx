@@ -58,8 +58,16 @@ export function LimitFields({ draft, change, findings }: FieldsProps) {
       </div>
       <div className={styles.pair}>
         <TextField
+          label="Least chance to fit, %"
+          placeholder="95"
+          numeric
+          value={draft.fits}
+          onChange={(fits) => change({ fits })}
+          findings={findings.fits}
+        />
+        <TextField
           label="Memory kept free, %"
-          placeholder="6"
+          placeholder="as the chance asks"
           numeric
           value={draft.margin}
           onChange={(margin) => change({ margin })}

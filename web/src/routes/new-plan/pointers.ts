@@ -18,6 +18,7 @@ export const POINTERS = {
   profile: ["/profile"],
   calibration: ["/calibration"],
   margin: ["/constraints/memory_margin_fraction"],
+  fits: ["/constraints/fits"],
   maxStep: ["/constraints/max_step_time_s"],
   minRate: ["/constraints/min_tokens_per_s"],
   limit: ["/time_limit_s"],

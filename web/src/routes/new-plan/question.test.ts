@@ -35,3 +35,7 @@ test("a dropped document wins over the name, and is named while it is missing", 
 test("the margin is typed in percent and sent as a fraction", () => {
   expect(questionOf({ ...draft, margin: "5" }, {}).constraints?.memory_margin_fraction).toBe(0.05);
 });
+
+test("so is the chance to fit", () => {
+  expect(questionOf({ ...draft, fits: "99" }, {}).constraints?.fits).toBe(0.99);
+});

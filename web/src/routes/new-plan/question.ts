@@ -62,6 +62,7 @@ export function questionOf(draft: Draft, documents: Documents): PlanQuestion {
       max_step_time_s: typedNumber(draft.maxStep),
       min_tokens_per_s: typedNumber(draft.minRate),
       memory_margin_fraction: percentOf(draft.margin),
+      fits: percentOf(draft.fits),
     },
     objective: { minimize: draft.objective, price_per_device_hour: typedNumber(draft.price) },
     profile: draft.profile,

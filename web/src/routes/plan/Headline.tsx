@@ -3,6 +3,7 @@ import type { PlanAnswer } from "../../api/queries/plans";
 import { Provenance } from "../../components/Provenance";
 import { backendWords } from "../../lib/backends";
 import {
+  chance,
   compact,
   count,
   gibibytes,
@@ -67,6 +68,7 @@ export function Headline({ plan }: { plan: PlanAnswer }) {
           </div>
           <div className={styles.small}>
             {percent(full)} of the {gibibytes(plan.memory_limit_bytes)} that may be used
+            {plan.fits_probability != null && `; fits with a chance of ${chance(plan.fits_probability)}`}
           </div>
         </Figure>
         <Figure {...proofOf(plan)} wide />

@@ -14,6 +14,7 @@ const problem = {
     pins: { tp: 8, sp: true },
     forbids: ["cp"],
     memory_margin_fraction: 0.07,
+    fits: 0.99,
   },
   objective: { minimize: "cost", price_per_device_hour: 2.5 },
   profile: { profile_id: "p".repeat(64) },

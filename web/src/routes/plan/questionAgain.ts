@@ -38,6 +38,7 @@ export function draftOfProblem({
     margin: text(
       constraints?.memory_margin_fraction == null ? null : percentOf(constraints.memory_margin_fraction),
     ),
+    fits: text(constraints?.fits == null ? null : percentOf(constraints.fits)),
     profile: profile?.profile_id ?? "none",
     calibration: calibration?.calibration_id,
     maxStep: text(constraints?.max_step_time_s),

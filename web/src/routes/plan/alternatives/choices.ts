@@ -4,6 +4,7 @@ import type { Schemas } from "../../../api/client";
 import type { Explanation, PlanAnswer } from "../../../api/queries/plans";
 import type { Pins } from "../../../api/queries/variants";
 import { gibibytes, plural } from "../../../lib/format";
+import { RELIEF_FIELDS, reliefWord } from "../../../lib/relief";
 
 type Neighbour = Schemas["Neighbour"];
 export type ChoiceKind = "plan" | "runner_up" | Neighbour["outcome"];
@@ -45,15 +46,21 @@ export function choicesOf(plan: PlanAnswer, explanation: Explanation | undefined
   };
   return [
     own,
-    ...(plan.alternatives ?? []).map(runnerUp),
+    ...(plan.alternatives ?? []).map((each, index) => runnerUp(plan, each, index)),
     ...(explanation?.neighbours ?? []).map(neighbourChoice),
   ];
 }
 
-function runnerUp(each: Schemas["Alternative"], index: number): Choice {
+function runnerUp(plan: PlanAnswer, each: Schemas["Alternative"], index: number): Choice {
   const told = each.differs_in.filter((field) => !DERIVED.has(field));
   const fields = told.length > 0 ? told : each.differs_in;
-  const pins = Object.entries(each.strategy).filter(([field]) => !UNPINNABLE.has(field));
+  const relief = (field: string, value: unknown) => {
+    const name = RELIEF_FIELDS.find((known) => known === field);
+    return name === undefined ? value : reliefWord(plan, name, value as string | boolean);
+  };
+  const pins = Object.entries(each.strategy)
+    .filter(([field]) => !UNPINNABLE.has(field))
+    .map(([field, value]) => [field, relief(field, value)]);
   return {
     id: `runner-up-${index + 1}`,
     kind: "runner_up",

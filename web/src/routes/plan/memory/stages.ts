@@ -3,7 +3,7 @@
 import type { Schemas } from "../../../api/client";
 import type { Piece } from "../../../charts/stack";
 import { lookOf, MEMORY_TERMS } from "../../../charts/terms";
-import { gibibytes, percent, plural } from "../../../lib/format";
+import { chance, gibibytes, percent, plural } from "../../../lib/format";
 
 export type MemoryView = Schemas["MemoryView"];
 export type MemoryStage = Schemas["MemoryStage"];
@@ -34,11 +34,12 @@ export function memorySentence(view: MemoryView): string {
   const worst = view.stages.find((each) => each.stage === view.worst_stage);
   if (!worst) return "";
   const margin = view.device_memory_bytes - view.limit_bytes;
-  const kept = `${gibibytes(margin)} of a device's ${gibibytes(view.device_memory_bytes)} are kept free as a margin.`;
+  const kept = `${gibibytes(margin)} of a device's ${gibibytes(view.device_memory_bytes)} are kept free.`;
+  const sure = view.fits_probability == null ? "" : ` It fits with a chance of ${chance(view.fits_probability)}.`;
   const used = `${gibibytes(totalOf(worst))} of the ${gibibytes(view.limit_bytes)} that may be used (${percent(totalOf(worst) / view.limit_bytes)})`;
-  if (view.stages.length === 1) return `Every device holds up to ${used}; ${kept}`;
+  if (view.stages.length === 1) return `Every device holds up to ${used}; ${kept}${sure}`;
   const least = Math.min(...view.stages.map(totalOf));
-  return `Stage ${worst.stage} is the fullest of ${plural(view.stages.length, "stage")}: ${used}; the emptiest holds ${gibibytes(least)}. ${kept}`;
+  return `Stage ${worst.stage} is the fullest of ${plural(view.stages.length, "stage")}: ${used}; the emptiest holds ${gibibytes(least)}. ${kept}${sure}`;
 }
 
 /** "42 MiB are free", or what is missing. */

@@ -46,13 +46,6 @@ export function TimeLegend({ planId, step }: Props) {
         Where actions are thinner than the screen can show, a row shows how its time is shared instead, in the
         order of this list from the bottom.
       </p>
-      {plan && seconds(plan.step_time_s) !== seconds(plan.simulated_step_time_s) && (
-        <p>
-          The rows are simulated action by action: {seconds(plan.simulated_step_time_s)} with what follows.
-          The headline's {seconds(plan.step_time_s)} come from closed forms, which take the chunks of a stage
-          as equal.
-        </p>
-      )}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import type { Finding } from "../../../api/problem";
 import type { PlanAnswer } from "../../../api/queries/plans";
+import { RELIEF_FIELDS } from "../../../lib/relief";
 import { ChoiceControl } from "./ChoiceControl";
 import { DegreeControl } from "./DegreeControl";
 import { type Chosen, DEGREES, type FieldName, LEVERS, planValue, stopsOf } from "./fields";
@@ -19,6 +20,9 @@ interface Props {
 const SWITCHES_OF_STRATEGY = ["schedule", "recompute", "zero_stage"] as const;
 const OFFLOADS = ["optimizer_offload", "activation_offload"] as const;
 
+/** An estimate's strategy names the policy alone, not which layers use it. */
+const isRelief = (name: FieldName) => RELIEF_FIELDS.some((field) => field === name);
+
 /** Every choice of the plan that can be turned, and the figures of the machine. */
 export function Controls({ plan, chosen, estimated, change, findings }: Props) {
   const experts = plan.problem.model.layer_kinds.some((kind) => kind.moe);
@@ -26,7 +30,9 @@ export function Controls({ plan, chosen, estimated, change, findings }: Props) {
   // What is not chosen is the plan's own, or what the service made of it because something else was.
   const shown = (name: FieldName) =>
     chosen[name] ||
-    (name !== "devices" && estimated?.[name] !== undefined ? String(estimated[name]) : planValue(plan, name));
+    (name !== "devices" && !isRelief(name) && estimated?.[name] !== undefined
+      ? String(estimated[name])
+      : planValue(plan, name));
   const set = (name: FieldName) => (value: string) =>
     change(name, value === planValue(plan, name) && keepsOwn(plan, chosen, name) ? "" : value);
   return (

@@ -1,6 +1,7 @@
 /** What can be changed, and which values does a slider stop at?  Every other value can be typed: the API judges it. */
 
 import type { PlanAnswer } from "../../../api/queries/plans";
+import { OFFLOAD_WORDS, RECOMPUTE_WORDS, RELIEF_FIELDS, reliefWord } from "../../../lib/relief";
 import { readWhatIfSearch } from "../what-if.search";
 
 const { job: _job, solved: _solved, ...nothing } = readWhatIfSearch.full({});
@@ -48,10 +49,10 @@ export const LABELS: Readonly<Record<FieldName, string>> = {
 
 export const CHOICES: Readonly<Record<SwitchName, readonly string[]>> = {
   schedule: ["1f1b", "interleaved", "interleaved_zb", "zb_h1", "zbv", "dualpipev", "looped_bfs", "gpipe"],
-  recompute: ["none", "selective", "full"],
+  recompute: RECOMPUTE_WORDS,
   zero_stage: ["0", "1", "2", "3"],
   optimizer_offload: ["false", "true"],
-  activation_offload: ["false", "true"],
+  activation_offload: OFFLOAD_WORDS,
 };
 
 /** Factors that a slider offers on an input. */
@@ -66,7 +67,9 @@ export function devicesOf(plan: PlanAnswer): number {
 export function planValue(plan: PlanAnswer, name: FieldName): string {
   if (name === "devices") return String(devicesOf(plan));
   if ((LEVERS as readonly string[]).includes(name)) return "1";
-  return String((plan.strategy as Record<string, unknown>)[name]);
+  const value = (plan.strategy as Record<string, string | number | boolean>)[name];
+  const relief = RELIEF_FIELDS.find((field) => field === name);
+  return String(relief === undefined || value === undefined ? value : reliefWord(plan, relief, value));
 }
 
 function divisors(value: number, most: number): readonly number[] {

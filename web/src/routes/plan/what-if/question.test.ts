@@ -44,6 +44,14 @@ test("nothing changed: the plan's own strategy, in the words of the wire", () =>
   expect(given).not.toHaveProperty("dp");
 });
 
+test("the plan's own relief is asked for where it is needed, a chosen or pinned one as it is", () => {
+  expect(strategyOf(plan, NOTHING).recompute).toBe("selective-where-needed");
+  expect(strategyOf(plan, chosen({ recompute: "full" })).recompute).toBe("full");
+  const pinned = structuredClone(plan);
+  Object.assign(pinned.problem.constraints ?? {}, { pins: { recompute: "selective" } });
+  expect(strategyOf(pinned, NOTHING).recompute).toBe("selective");
+});
+
 test("what follows from a changed degree is left to the service", () => {
   const given = strategyOf(plan, chosen({ tp: "8" }));
   expect(given).toMatchObject({ tp: 8, pp: 4, sp: true, vpp: 8, schedule: "interleaved_zb" });

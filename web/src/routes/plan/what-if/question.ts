@@ -6,6 +6,7 @@
 import type { EstimateQuestion } from "../../../api/queries/estimates";
 import type { PlanAnswer } from "../../../api/queries/plans";
 import { ownBackend } from "../../../lib/backends";
+import { RELIEF_FIELDS, reliefWord } from "../../../lib/relief";
 import { type PlanQuestion, typedNumber } from "../../new-plan/question";
 import { type Chosen, LEVERS, NOTHING, STRATEGY_FIELDS } from "./fields";
 
@@ -58,6 +59,8 @@ export function strategyOf(plan: PlanAnswer, chosen: Chosen): Given {
   if (Array.isArray(modules) && modules.length > 0) given.recompute_modules = modules.join("+");
   const changed = STRATEGY_FIELDS.filter((name) => chosen[name] !== "");
   const left = changed.flatMap((name) => followers(name, typed(chosen[name]), own as Given));
+  for (const name of RELIEF_FIELDS)
+    if (given[name] !== undefined) given[name] = reliefWord(plan, name, given[name]);
   for (const name of chosen.devices === "" ? left : [...left, ...REST_OF_WORLD]) delete given[name];
   for (const name of changed) given[name] = typed(chosen[name]);
   return given;

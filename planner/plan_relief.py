@@ -1,0 +1,43 @@
+"""Which layers of a plan recompute or offload, and which did its question ask for?
+
+``planner.relief_layers`` has the words.
+"""
+
+from __future__ import annotations
+
+from planner.plan import Plan, StagePlan
+from planner.relief_layers import ReliefLayers, relief_layers
+
+
+def of_stages(plan: Plan) -> tuple[int, ...]:
+    """Relieved layers of each chunk that a plan has on its stages."""
+    return tuple(of_stage(stage) for stage in plan.stages)
+
+
+def of_stage(stage: StagePlan) -> int:
+    """Relieved layers a chunk: the same number on every chunk that has so many layers."""
+    if stage.recompute.num_layers_per_chunk:
+        return max(stage.recompute.num_layers_per_chunk)
+    wanted, counts = stage.offload.activation_layers, [chunk.num_layers for chunk in stage.chunks]
+    for relieved in range(max(counts, default=0) + 1):
+        if sum(min(relieved, count) for count in counts) >= wanted:
+            return relieved
+    return max(counts, default=0)
+
+
+def relieves_every_layer(plan: Plan) -> bool:
+    """Whether every layer of a plan is recomputed or offloaded."""
+    return all(of_stage(stage) >= max((chunk.num_layers for chunk in stage.chunks), default=0) for stage in plan.stages)
+
+
+def relieves_first(plan: Plan, number: int) -> bool:
+    """Whether exactly the first ``number`` layers of every chunk are recomputed."""
+    return all(
+        stage.recompute.num_layers_per_chunk == tuple(min(number, chunk.num_layers) for chunk in stage.chunks)
+        for stage in plan.stages
+    )
+
+
+def asked_layers(plan: Plan) -> ReliefLayers:
+    """Which layers the question of a plan asked to relieve: the given strategy of an estimate, else the pins."""
+    return relief_layers(plan.origins.given if plan.origins is not None else plan.problem.constraints.pins)
