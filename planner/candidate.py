@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedule.run import ChunkTimes
+from planner.schedule.paths import ChunkTimes
 from planner.strategy import Strategy
 
 Array = NDArray[np.float64]

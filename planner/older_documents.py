@@ -54,8 +54,8 @@ def problem_of_today(data: Any) -> Any:
 def plan_of_today(data: Any) -> Any:
     """A plan that names its back-end; its numbers stay as they were.
 
-    Until November 2026 plans had two step times: that of a closed form, which they were proved and shown by and keep, and
-    ``simulated_step_time_s``, which is left out.
+    Until November 2026 plans had two step times: that of a closed form, which they were proved and shown by and keep,
+    and ``simulated_step_time_s``, which is left out.
     """
     if isinstance(data, Mapping) and "simulated_step_time_s" in data:
         data = {name: value for name, value in data.items() if name != "simulated_step_time_s"}

@@ -29,7 +29,9 @@ def check_partition(
         peak = max(peak, float(tables.peak[stage, start, column]))
         tail1 = max(tail1, float(tables.tail1[stage, start, column]))
         tail2 = max(tail2, float(tables.tail2[stage, start, column]))
-        more = [sum_so_far + float(each[stage, start, column]) for sum_so_far, each in zip(more, tables.more, strict=True)]
+        more = [
+            sum_so_far + float(each[stage, start, column]) for sum_so_far, each in zip(more, tables.more, strict=True)
+        ]
         start += count
     value = float(objective(*(np.array([part]) for part in (total, peak, tail1, tail2, *more)))[0])
     # Written so that a NaN or an infinite claim fails too.

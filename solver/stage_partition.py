@@ -167,7 +167,8 @@ def _pareto(labels: list[Label]) -> list[Label]:
     kept: list[Label] = []
     for label in sorted(labels):
         if not any(
-            k[1] <= label[1] and k[2] <= label[2] and k[3] <= label[3] and all(map(no_more, k[4], label[4])) for k in kept
+            k[1] <= label[1] and k[2] <= label[2] and k[3] <= label[3] and all(map(no_more, k[4], label[4]))
+            for k in kept
         ):
             kept.append(label)
     return kept

@@ -3,7 +3,7 @@
 Symbols: m micro-batches, p stages, S and M sum and maximum over devices of T (all that a device does for one
 micro-batch, forward F and backward), c one hop between neighbours, k the least that one of the first chunks of devices
 1 .. p-1 takes (their forwards alone where weight gradients are split off, which the way back does not wait for).
-A path of an order is never longer than a step.  Two lead to rank s and back (``run.paths_of_ranks``)::
+A path of an order is never longer than a step.  Two lead to rank s and back (``paths.paths_of_ranks``)::
 
     A_s = m T_s + what the first chunks of devices 0 .. s-1 take + 2 s c
     B_s = S + (m-1) T_s - (min(p - s, m) - 1) F_s + 2 (p-1) c           of 1f1b
@@ -42,17 +42,17 @@ def least_makespan_s(
     return np.asarray(_FORMULAS.get(schedule, _any)(m, p, total_s, longest_s, hop_s, chunk_s))
 
 
-def _gpipe(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chunk_s: Array) -> Array:  # noqa: PLR0917
+def _gpipe(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chunk_s: Array) -> Array:
     return total_s + (m - 1) * longest_s + 2 * (p - 1) * hop_s
 
 
-def _one_f_one_b(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chunk_s: Array) -> Array:  # noqa: PLR0917
+def _one_f_one_b(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chunk_s: Array) -> Array:
     slowest_first = total_s + (m - 1 - (np.minimum(p, m) - 1) / 2) * longest_s + 2 * (p - 1) * hop_s
     alike = (m + 2 / 3 * (p - 1)) * total_s / p
     return np.maximum(np.maximum(m * longest_s, slowest_first), alike)
 
 
-def _any(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chunk_s: Array) -> Array:  # noqa: PLR0917
+def _any(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chunk_s: Array) -> Array:
     return np.maximum(m * longest_s, m * total_s / p + (p - 1) * np.maximum(p - 2, 0) / (2 * p) * chunk_s)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedule.run import ChunkTimes
+from planner.schedule.paths import ChunkTimes
 from planner.search.row_context import RowContext
 
 Array = NDArray[np.float64]

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from planner.candidate import Candidate, Split, StageBill
 from planner.cost.data_parallel import optimizer_s
 from planner.memory.moments import Moment
-from planner.schedule.run import ChunkTimes, PathCounts, PipelineRun, run_pipeline
+from planner.schedule.paths import ChunkTimes, PathCounts
+from planner.schedule.run import PipelineRun, run_pipeline
 from planner.search.chunk_times import HOST_FORWARD_SHARE, chunk_times
 from planner.search.row_context import RowContext, without_relief
 
 Array = NDArray[np.float64]
 Span = tuple[int, int]
+
 
 def evaluate_split(context: RowContext, split: Split) -> Candidate:
     """Candidate of one strategy with its layers and relief dealt as ``split`` says.

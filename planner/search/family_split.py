@@ -16,8 +16,8 @@ from planner.candidate import Candidate, Split
 from planner.search.chunk_family import chunk_family
 from planner.search.chunk_times import chunk_times
 from planner.search.evaluate import evaluate_split
-from planner.search.row_context import RowContext
 from planner.search.path_bounds import ROUNDING, PathBounds
+from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes
 
 Array = NDArray[np.float64]

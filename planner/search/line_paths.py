@@ -35,7 +35,9 @@ class LinePaths:
         self._times = np.where(split, rows.num_microbatches, rows.num_microbatches - 1).astype(np.float64)
         done = np.minimum(stages - np.arange(stages), rows.num_microbatches[:, None]) - ~split[:, None]
         self._forwards = np.where(first[:, None], 0, done).astype(np.float64)
-        self.ends_forward_s = np.repeat((HOST_FORWARD_SHARE * (cost.stage_host_s + cost.regather_s))[:, None], stages, 1)
+        self.ends_forward_s = np.repeat(
+            (HOST_FORWARD_SHARE * (cost.stage_host_s + cost.regather_s))[:, None], stages, 1
+        )
         self.ends_forward_s[:, 0] += cost.embedding_forward_s
         self.ends_forward_s[every, head_stage(rows, stages)] += cost.head_forward_s
         self._forward_s = cost.layer_forward_s @ kind_counts + self.ends_forward_s.sum(axis=1)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from planner.candidate import Candidate, Split
 from planner.memory.moments import Moment
 from planner.schedule.least_makespan import least_makespan_s
-from planner.schedule.run import PathCounts
+from planner.schedule.paths import PathCounts
 from planner.search.bound import BoundTerms
 from planner.search.chunk_times import end_times
 from planner.search.evaluate import evaluate_with_path
@@ -119,7 +119,14 @@ def _longest_span(context: RowContext, cutoff_s: float) -> int:
 class _Line:
     """Cost tables [S, A, C] of the dynamic program, and how many layers each entry relieves."""
 
-    def __init__(self, context: RowContext, seconds: tuple[Array, Array, Array], tails: tuple[Array, Array], relieved: Ints, possible: NDArray[np.bool_]) -> None:
+    def __init__(
+        self,
+        context: RowContext,
+        seconds: tuple[Array, Array, Array],
+        tails: tuple[Array, Array],
+        relieved: Ints,
+        possible: NDArray[np.bool_],
+    ) -> None:
         strategy, (forward_s, backward_s, _) = context.strategy, seconds
         m, p, hop_s = strategy.num_microbatches, strategy.pp, float(context.cost.hop_s[0])
         self.seconds, self.relieved, self.hop_s = seconds, relieved, hop_s
@@ -155,7 +162,7 @@ class _Line:
 
 def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None) -> _Line:
     """What the dynamic program needs, with stages of up to ``high`` layers."""
-    prefix, memory, cost, stages = context.prefix, context.memory, context.cost, context.strategy.pp
+    prefix, memory, stages = context.prefix, context.memory, context.strategy.pp
     layers = context.costs.model.num_layers
     starts = np.arange(layers + 1)[:, None]
     stops = np.minimum(starts + np.arange(1, high + 1)[None, :], layers)

@@ -1,6 +1,6 @@
 """How long is the pipeline of a dealing at least?  The longest of some paths of its order, for many dealings at once.
 
-A path's length is linear in the chunks' times (``planner.schedule.run.PathCounts``).  The paths that every order surely
+A path's length is linear in the chunks' times (``planner.schedule.paths.PathCounts``).  The paths that every order surely
 has are known at once; each run adds the one that made it as long as it is, which is nearly always the longest one of
 similar dealings too.  Shape letters: K paths, F dealings, C chunks.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedule.run import ChunkTimes, PathCounts, paths_of_ranks, run_pipeline
+from planner.schedule.paths import ChunkTimes, PathCounts, paths_of_ranks
+from planner.schedule.run import run_pipeline
 from planner.strategy import ScheduleName
 
 Array = NDArray[np.float64]

@@ -7,9 +7,11 @@ Stage r takes with n layers of the most frequent kind at least ::
 and cannot hold them where ``c_r(n) > n``; letters as in ``planner.search.stage_capacity``, whose bound takes fractions
 of layers.  What a path of the order makes of it, beside what it makes of all stages alike, ascends with n too ::
 
-    gpipe   (m-1) h_r(n)        1f1b   (m-1) h_r(n) - (min(p-r, m) - 1) F_r(n)        zb_h1   m h_r(n) - min(p-r, m) F_r(n)
+    gpipe   (m-1) h_r(n)
+    1f1b    (m-1) h_r(n) - (min(p-r, m) - 1) F_r(n)
+    zb_h1    m    h_r(n) -  min(p-r, m)      F_r(n)
 
-(``planner.search.line_split``), so the stages together hold L layers within lambda exactly where L of all these values
+(``planner.search.line_paths``), so the stages together hold L layers within lambda exactly where L of all these values
 are at most lambda: the least lambda is the L-th smallest of them, and no less than the largest one of empty stages.
 Shape letters: R rows, P stages, C numbers of layers on a stage.
 """

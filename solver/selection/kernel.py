@@ -34,6 +34,14 @@ def record(name: type, *fields: Any) -> Any:
     return types.NamedTuple(fields, name)  # type: ignore[no-untyped-call]
 
 
+def inner(function: Function) -> Function:
+    """Compile as a part of the kernels of the same file that call it.
+
+    Code on disk is made anew only where its own file changed, so a kernel calls nothing of another file.
+    """
+    return njit(function)  # type: ignore[no-any-return]
+
+
 def kernel(signature: Any) -> Callable[[Function], Function]:
     """Compile for this signature; callable from several threads at once."""
 

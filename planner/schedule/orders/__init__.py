@@ -1,4 +1,4 @@
-"""Pipeline orders, one schedule a file; ``build_order`` is the door."""
+"""Pipeline orders; ``build_order`` is the door, ``kernels`` has every schedule."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import get_args
 
 import numpy as np
@@ -80,4 +81,4 @@ def build_order(
     columns = made.kind.tolist(), made.chunk.tolist(), made.microbatch.tolist()
     flat = [Action(KINDS[kind], chunk, microbatch) for kind, chunk, microbatch in zip(*columns, strict=True)]
     edges = made.offsets.tolist()
-    return tuple(tuple(flat[first:end]) for first, end in zip(edges, edges[1:], strict=False))
+    return tuple(tuple(flat[first:end]) for first, end in pairwise(edges))

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
-from solver.selection.kernel import INT, INTS, NOTHING, kernel, record
+from solver.selection.kernel import INT, INTS, NOTHING, inner, kernel, record
 
 IntArray = NDArray[np.int64]
 
@@ -44,7 +44,7 @@ class Script(NamedTuple):
 SCRIPT = record(Script, INTS, INTS, INTS, INTS, TABLES, TABLES)
 
 
-@njit
+@inner
 def _write(script: Script, kind: int, chunk: int, microbatch: int) -> None:
     if microbatch < script.state[3]:
         place = script.state[0]
@@ -52,19 +52,19 @@ def _write(script: Script, kind: int, chunk: int, microbatch: int) -> None:
         script.state[0] = place + 1
 
 
-@njit
+@inner
 def _forward(script: Script, chunk: int) -> None:
     _write(script, FORWARD, chunk, script.counts[0, chunk])
     script.counts[0, chunk] += 1
 
 
-@njit
+@inner
 def _backward(script: Script, chunk: int) -> None:
     _write(script, BACKWARD, chunk, script.counts[1, chunk])
     script.counts[1, chunk] += 1
 
 
-@njit
+@inner
 def _input_gradient(script: Script, chunk: int) -> None:
     microbatch, place = script.counts[1, chunk], script.state[2]
     _write(script, INPUT_GRADIENT, chunk, microbatch)
@@ -73,7 +73,7 @@ def _input_gradient(script: Script, chunk: int) -> None:
     script.state[2] = place + 1
 
 
-@njit
+@inner
 def _weight_gradients(script: Script, count: int) -> None:
     """The ``count`` oldest waiting weight gradients, or all where fewer wait."""
     while count > 0 and script.state[1] < script.state[2]:
@@ -84,7 +84,7 @@ def _weight_gradients(script: Script, count: int) -> None:
             count -= 1
 
 
-@njit
+@inner
 def _weight_gradients_of(script: Script, chunk: int, count: int) -> None:
     """The ``count`` oldest waiting weight gradients of one chunk."""
     for place in range(script.state[1], script.state[2]):
@@ -96,7 +96,7 @@ def _weight_gradients_of(script: Script, chunk: int, count: int) -> None:
             count -= 1
 
 
-@njit
+@inner
 def _visit(step: int, vpp: int, microbatches: int, group: int) -> int:
     """Local chunk of the ``step``-th forward of a rank whose micro-batches go in groups; the last group may be short.
 
@@ -107,7 +107,7 @@ def _visit(step: int, vpp: int, microbatches: int, group: int) -> int:
     return (step - number * vpp * group) // members
 
 
-@njit
+@inner
 def _gpipe(script: Script, rank: int, microbatches: int) -> None:
     """GPipe: all forwards, then all backwards (arXiv 1811.06965)."""
     for _ in range(microbatches):
@@ -116,7 +116,7 @@ def _gpipe(script: Script, rank: int, microbatches: int) -> None:
         _backward(script, rank)
 
 
-@njit
+@inner
 def _one_f_one_b(script: Script, rank: int, stages: int, microbatches: int) -> None:
     """1F1B: as few forwards as reach the last rank, then one forward, one backward (arXiv 2104.04473 section 2.2).
 
@@ -131,12 +131,12 @@ def _one_f_one_b(script: Script, rank: int, stages: int, microbatches: int) -> N
         _backward(script, rank)
 
 
-@njit
+@inner
 def _interleaved(script: Script, rank: int, stages: int, vpp: int, microbatches: int, group: int) -> None:
     """Interleaved 1F1B: every rank holds chunks r, r+p, ...; micro-batches go in groups of g.
 
     Rank r warms up with 2(p-1-r) + (v-1)g forwards, then alternates forward and backward.
-    Source: arXiv 2104.04473 section 2.2; group size: Megatron-LM ``--microbatch-group-size-per-virtual-pipeline-stage``.
+    Source: arXiv 2104.04473 section 2.2; groups: Megatron-LM ``--microbatch-group-size-per-virtual-pipeline-stage``.
     """
     steps = microbatches * vpp
     warmup = min(2 * (stages - 1 - rank) + (vpp - 1) * group, steps)
@@ -148,7 +148,7 @@ def _interleaved(script: Script, rank: int, stages: int, vpp: int, microbatches:
         _backward(script, rank + (vpp - 1 - _visit(step, vpp, microbatches, group)) * stages)
 
 
-@njit
+@inner
 def _zb_h1(script: Script, rank: int, stages: int, microbatches: int) -> None:
     """ZB-H1: 1F1B with the weight gradient split off and put where 1F1B would idle (arXiv 2401.10241 section 2.3).
 
@@ -167,7 +167,7 @@ def _zb_h1(script: Script, rank: int, stages: int, microbatches: int) -> None:
     _weight_gradients(script, microbatches)
 
 
-@njit
+@inner
 def _zbv(script: Script, rank: int, stages: int, microbatches: int) -> None:
     """ZB-V: chunks r (going down) and 2p-1-r (coming back up), no bubble when F = I = W.
 
@@ -210,13 +210,13 @@ def _zbv(script: Script, rank: int, stages: int, microbatches: int) -> None:
     _weight_gradients_of(script, down, pattern)
 
 
-@njit
+@inner
 def _pair(script: Script, forward_chunk: int, backward_chunk: int) -> None:
     _forward(script, forward_chunk)
     _backward(script, backward_chunk)
 
 
-@njit
+@inner
 def _dualpipev(script: Script, rank: int, stages: int, microbatches: int) -> None:
     """DualPipeV: two chunks in a V; a forward of one runs beside a backward of the other.  Needs m >= 2p.
 
@@ -260,7 +260,7 @@ def _dualpipev(script: Script, rank: int, stages: int, microbatches: int) -> Non
     _weight_gradients(script, rank + 1)
 
 
-@njit
+@inner
 def _looped_bfs(script: Script, rank: int, stages: int, vpp: int, microbatches: int) -> None:
     """Looped BFS: the forwards of all micro-batches chunk by chunk, then the backwards the other way round.
 
@@ -276,7 +276,7 @@ def _looped_bfs(script: Script, rank: int, stages: int, vpp: int, microbatches: 
             _write(script, BACKWARD, rank + local * stages, microbatch)
 
 
-@njit
+@inner
 def _interleaved_zb(script: Script, rank: int, stages: int, vpp: int, microbatches: int, group: int) -> None:
     """Interleaved zero bubble: ZB-H1 over several chunks a rank; with one chunk a rank it is ZB-H1.
 
