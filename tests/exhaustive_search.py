@@ -23,7 +23,9 @@ from planner.memory.fit_chance import usable_bytes
 from planner.memory.stage import stage_memory
 from planner.problem import Problem
 from planner.relief_layers import relief_layers
-from planner.schedule.closed_form import in_flight_chunks, pipeline_makespan_s
+from planner.schedule.closed_form import in_flight_chunks
+from planner.schedule.paths import ChunkTimes
+from planner.schedule.run import run_pipeline
 from planner.search.backend_rules import BackEndRules
 from planner.search.choices import RELIEFS
 from planner.search.chunk_family import chunk_family
@@ -181,22 +183,37 @@ class _Oracle:
             fits &= stage.host_bytes <= self.limits.host_bytes
         if self.uniform:
             fits &= self._uniform(rows, dealing, relieved, strategy)
-        seconds = np.stack([stage.seconds for stage in stages])
-        makespan = pipeline_makespan_s(
-            strategy.schedule,
-            rows.num_microbatches,
-            rows.pp,
-            rows.vpp,
-            rows.group,
-            seconds.sum(axis=0),
-            seconds.max(axis=0),
-            sum(stage.weight_gradient_s for stage in stages),
-            cost.hop_s,
-        )
+        makespan = self._simulated_s(rows, cost, dealing, relieved, fits)
         dense = np.max([stage.dense for stage in stages], axis=0)
         expert = np.max([stage.expert for stage in stages], axis=0)
         tails = self.costs.tail_parts_s(cost, dense, expert)
         return np.where(fits, makespan + tails[0] + tails[1], np.inf), peak_bytes
+
+    def _simulated_s(
+        self, rows: StrategyRows, cost: RowCost, dealing: Dealing, relieved: tuple[int, ...], fits: NDArray[np.bool_]
+    ) -> Array:
+        """Length of the pipeline of every row that fits, run action by action."""
+        strategy, columns = rows.strategy(0, RELIEFS), []
+        first, last = 0, len(dealing) - 1
+        host_s = (cost.stage_host_s + cost.regather_s) / strategy.vpp
+        for chunk, count in enumerate(dealing):
+            kinds = self.kinds[first : first + count]
+            eased = kinds[: min(count, relieved[strategy.chunk_stage(chunk)])]
+            forward = cost.layer_forward_s[:, kinds].sum(axis=1) + host_s / 3
+            backward = cost.layer_backward_s[:, kinds].sum(axis=1) + cost.relief_s[:, eased].sum(axis=1) + host_s * 2 / 3
+            gradient = cost.layer_weight_gradient_s[:, kinds].sum(axis=1)
+            forward = forward + (chunk == 0) * cost.embedding_forward_s + (chunk == last) * cost.head_forward_s
+            backward = backward + (chunk == 0) * cost.embedding_backward_s + (chunk == last) * cost.head_backward_s
+            gradient = gradient + (chunk == 0) * cost.embedding_weight_gradient_s
+            columns.append((forward, backward, gradient + (chunk == last) * cost.head_weight_gradient_s))
+            first += count
+        times = [np.stack(parts, axis=1) for parts in zip(*columns, strict=True)]
+        seconds = np.full(len(rows), np.inf)
+        for row in np.flatnonzero(fits).tolist():
+            sizes = int(rows.pp[row]), int(rows.vpp[row]), int(rows.num_microbatches[row]), int(rows.group[row])
+            chunk_times = ChunkTimes(*(part[row] for part in times))
+            seconds[row] = run_pipeline(strategy.schedule, sizes, chunk_times, float(cost.hop_s[row])).makespan_s
+        return seconds
 
     def _uniform(
         self, rows: StrategyRows, dealing: Dealing, relieved: tuple[int, ...], strategy: Strategy
@@ -214,7 +231,7 @@ class _Oracle:
 
 
 class _Stage:
-    """One stage of one dealing: seconds of a micro-batch, parameters, bytes; each [R]."""
+    """One stage of one dealing: parameters, bytes; each [R]."""
 
     def __init__(
         self,
@@ -237,13 +254,6 @@ class _Stage:
         front, back = stage == 0, stage == strategy.chunk_stage(strategy.num_chunks - 1)
         saving = cost.saved_bytes - cost.relieved_bytes
         flight = self._flight(rows, cost, strategy, stage)
-        self.seconds = (cost.layer_forward_s + cost.layer_backward_s) @ held + cost.relief_s @ eased
-        self.seconds = self.seconds + front * cost.embedding_s + back * cost.head_s + cost.stage_host_s
-        self.weight_gradient_s = (
-            cost.layer_weight_gradient_s @ held
-            + front * cost.embedding_weight_gradient_s
-            + back * cost.head_weight_gradient_s
-        )
         self.dense = cost.layer_dense @ held + front * cost.embedding_dense + back * cost.head_dense
         self.expert = cost.layer_expert @ held + back * cost.head_expert
         states, experts = cost.dense_state, cost.expert_state
