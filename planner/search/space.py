@@ -20,8 +20,8 @@ from planner.backends.asked import the_software
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.problem import Problem
-from planner.relief_layers import relief_layers
-from planner.search.choices import RELIEFS, checked_pins
+from planner.relief_layers import WHERE_NEEDED, relief_layers
+from planner.search.choices import OF_RELIEF, RELIEFS, checked_pins
 from planner.search.chunk_choices import chunk_choices
 from planner.search.core_rows import CORE_COLUMNS, core_rows
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
@@ -306,10 +306,14 @@ class Space:
     @cached_property
     def relief_codes(self) -> list[int]:
         """Memory reliefs that the pins and the back-end allow, as positions in ``reliefs``."""
-        codes = []
+        # A relief where it is needed may be needed nowhere.
+        words = (self.problem.constraints.pins.get(name, "") for name in OF_RELIEF)
+        codes = [0] if any(str(word).endswith(WHERE_NEEDED) for word in words) else []
         # A back-end that recomputes every layer or none has no plan with a number of them.
         numbered = isinstance(relief_layers(self.problem.constraints.pins), int) and self.columns.whole_recompute
         for code, relief in enumerate(self.reliefs):
+            if code in codes:
+                continue
             if "moe" in relief.modules and not self.shape.is_moe:
                 continue
             if "mlp" in relief.modules and not self.shape.intermediate_sizes:

@@ -18,7 +18,7 @@ from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, 
 from planner.cli.remote_planning import answer_remotely
 from planner.cli.remote_question import remote_question
 from planner.cli.service import asked_service, refuse
-from planner.strategy_text import parse_assignments, pinnable_keys
+from planner.strategy_text import Value, parse_assignments, pinnable_keys
 
 if TYPE_CHECKING:
     from profiles.cluster import Cluster
@@ -99,9 +99,8 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     """Find the fastest way to train a model on a cluster, and prove it."""
     emitted, backends = parse_emitted(emit), parse_backends(backend)
     require_files_of_best(emitted, backends)
-    pins = parse_assignments(pin or [], "--pin", pinnable_keys())
-    limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price)
-    space = SpaceFlags(pins, parse_forbids(forbid), backends, *limits, fits)
+    limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits)
+    space = SpaceFlags(_pins(pin), parse_forbids(forbid), backends, *limits)
     search = search_options(top, time_limit, seed)
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
@@ -121,6 +120,10 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
         answer_front(problem, search, database=None if no_store else Place(database), quiet=quiet, output=output)
         return
     answer(problem, search, wanted, database=None if no_store else Place(database), reuse=reuse)
+
+
+def _pins(texts: list[str] | None) -> dict[str, Value]:
+    return parse_assignments(texts or [], "--pin", pinnable_keys())
 
 
 def _plan_over_pools(

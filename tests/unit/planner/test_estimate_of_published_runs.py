@@ -84,8 +84,9 @@ OTHERS = {
         "tp=8,pp=16,dp=128,zero=2,vpp=4,recompute=none",
         6.46,
     ),
+    # arXiv 2406.11704, table 2.
     "nemotron-4-340b": Run(
-        "nemotron", "dgx-h100", 6144, 2304, 4096, "bf16", "megatron", "tp=8,pp=12,vpp=8,dp=64,zero=1"
+        "nemotron", "dgx-h100", 6144, 2304, 4096, "bf16", "megatron", "tp=8,pp=12,vpp=8,dp=64,zero=1", 8.0
     ),
     # DualPipe keeps twice the parameters; its V-shaped form is the nearest schedule there is.
     "deepseek-v3": Run(

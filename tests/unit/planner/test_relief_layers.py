@@ -94,6 +94,21 @@ def test_recompute_that_is_given_is_of_every_layer_though_nothing_needs_it(backe
     assert plan.peak_memory_bytes < needed.peak_memory_bytes
 
 
+@pytest.mark.parametrize("backend", ["torchtitan", "deepspeed"])
+def test_where_needed_is_nowhere_where_every_layer_fits_without(backend: str) -> None:
+    problem = asked(backend)
+    degrees = {"torchtitan": "pp=2,tp=2", "deepspeed": "zero=3"}[backend]
+    needed = said(f"{degrees},recompute=full-where-needed", problem)
+    plain = said(f"{degrees},recompute=none", problem)
+    assert plain.status != "infeasible"
+    assert not any(of_stages(needed))
+    assert needed.step_time_s == plain.step_time_s
+    pinned = find_plan(asked(backend, pins={"recompute": "full-where-needed"}), HELD)
+    recheck_plan(pinned, pinned.problem)
+    assert pinned.step_time_s <= find_plan(asked(backend, pins={"recompute": "full"}), HELD).step_time_s
+    assert pinned.step_time_s <= find_plan(asked(backend, pins={"recompute": "none"}), HELD).step_time_s
+
+
 def test_a_back_end_that_recomputes_every_layer_or_none_takes_no_number() -> None:
     with pytest.raises(FindingsInvalid, match="every layer or none"):
         said("pp=2,recompute=full-first-3", asked("torchtitan"))
