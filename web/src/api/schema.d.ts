@@ -1072,6 +1072,10 @@ export interface components {
             figures: {
                 [key: string]: unknown;
             }[];
+            /** Fit Chances */
+            fit_chances?: {
+                [key: string]: unknown;
+            } | null;
             /** Fitted Groups */
             fitted_groups: {
                 [key: string]: unknown;
@@ -1096,6 +1100,10 @@ export interface components {
             }[];
             /** Rows */
             rows: components["schemas"]["AccuracyRow"][];
+            /** Telling Apart */
+            telling_apart?: {
+                [key: string]: unknown;
+            } | null;
             /** Unmapped */
             unmapped: {
                 [key: string]: unknown;
@@ -1277,6 +1285,11 @@ export interface components {
         Alternative: {
             /** Differs In */
             differs_in: string[];
+            /**
+             * Fits Probability
+             * @description as the plan's
+             */
+            fits_probability?: number | null;
             /** Peak Memory Bytes */
             peak_memory_bytes: number;
             /**
@@ -1515,6 +1528,11 @@ export interface components {
         BackEndAnswer: {
             /** Backend */
             backend: string;
+            /**
+             * Fits Probability
+             * @description as the plan's
+             */
+            fits_probability?: number | null;
             /** Gap */
             gap?: number | null;
             /** Lower Bound S */
@@ -1769,7 +1787,8 @@ export interface components {
          *
          *     ``pins`` fix a strategy field (``{"tp": 8}``); ``forbids`` exclude an axis or a switch (``("cp",)`` = cp must be
          *     1; ``("recompute",)`` = none).  ``backends`` names the software that may run the plan, each ``NAME`` or
-         *     ``NAME==RELEASE``: the plan is one of these back-ends' own space, under its own physics.
+         *     ``NAME==RELEASE``: the plan is one of these back-ends' own space, under its own physics.  ``fits`` and
+         *     ``memory_margin_fraction`` bound the memory; where both are given both hold.
          */
         Constraints: {
             /**
@@ -1780,6 +1799,11 @@ export interface components {
              */
             backends: string[];
             /**
+             * Fits
+             * @description least chance that the fullest device holds the plan, 0.95 where no margin is given either
+             */
+            fits?: number | null;
+            /**
              * Forbids
              * @default []
              */
@@ -1788,10 +1812,9 @@ export interface components {
             max_step_time_s?: number | null;
             /**
              * Memory Margin Fraction
-             * @description part of device memory kept free for fragmentation and surprises
-             * @default 0.06
+             * @description part of device memory kept free; none = as `fits` asks
              */
-            memory_margin_fraction: number;
+            memory_margin_fraction?: number | null;
             /** Min Tokens Per S */
             min_tokens_per_s?: number | null;
             /** Pins */
@@ -2054,9 +2077,10 @@ export interface components {
              *       "backends": [
              *         "any"
              *       ],
+             *       "fits": 0.95,
              *       "forbids": [],
              *       "max_step_time_s": null,
-             *       "memory_margin_fraction": 0.06,
+             *       "memory_margin_fraction": null,
              *       "min_tokens_per_s": null,
              *       "pins": {},
              *       "schema_version": 2
@@ -2144,16 +2168,26 @@ export interface components {
             };
             /** Cost Per Step */
             cost_per_step?: number | null;
+            /**
+             * Fits Probability
+             * @description chance that the fullest device holds its predicted peak; absent in plans of earlier versions
+             */
+            fits_probability?: number | null;
             /** Gap */
             gap: number;
             /** Lower Bound S */
             lower_bound_s: number;
-            /** Memory Limit Bytes */
+            /**
+             * Memory Limit Bytes
+             * @description peak that was allowed: constraints.fits, and a margin that was given
+             */
             memory_limit_bytes: number;
             /** Model Flops Per Step */
             model_flops_per_step: number;
             /** Model Flops Utilization */
             model_flops_utilization: number;
+            /** @description of an estimate; a search chooses all that is not pinned */
+            origins?: components["schemas"]["Origins"] | null;
             /** Peak Memory Bytes */
             peak_memory_bytes: number;
             /**
@@ -3062,6 +3096,11 @@ export interface components {
              * @description less than 5 % of the limit is left
              */
             binding: boolean;
+            /**
+             * Fits Probability
+             * @description as the plan's
+             */
+            fits_probability?: number | null;
             /** Limit Bytes */
             limit_bytes: number;
             /** Spare Bytes */
@@ -3110,8 +3149,13 @@ export interface components {
             /** Device Memory Bytes */
             device_memory_bytes: number;
             /**
+             * Fits Probability
+             * @description of the plan; null = of an earlier version
+             */
+            fits_probability?: number | null;
+            /**
              * Limit Bytes
-             * @description device memory less the margin of the constraints
+             * @description peak that was allowed: constraints.fits, and a margin that was given
              */
             limit_bytes: number;
             /** Plan Id */
@@ -3446,6 +3490,36 @@ export interface components {
             schema_version: 1;
         };
         /**
+         * Origins
+         * @description Where each decision of an estimate comes from: field -> value, every field of the strategy in one of the three.
+         *
+         *     ``layers``: of each chunk along the model.  ``relieved_layers``: so many of each chunk recompute or offload, one
+         *     number a stage; it is chosen where the strategy says ``where-needed``.
+         */
+        Origins: {
+            /**
+             * Chosen
+             * @description left out, and searched by the planner
+             */
+            chosen: {
+                [key: string]: number | string | boolean;
+            };
+            /**
+             * Default
+             * @description left out, and filled in: the field's documented default, or what the back-end or the given fields leave
+             */
+            default: {
+                [key: string]: number | string | boolean;
+            };
+            /**
+             * Given
+             * @description held exactly as it was given
+             */
+            given: {
+                [key: string]: number | string | boolean;
+            };
+        };
+        /**
          * Plan
          * @description The chosen strategy of one back-end with its stages, numbers, bound, alternatives, assumptions and provenance.
          */
@@ -3477,16 +3551,26 @@ export interface components {
             };
             /** Cost Per Step */
             cost_per_step?: number | null;
+            /**
+             * Fits Probability
+             * @description chance that the fullest device holds its predicted peak; absent in plans of earlier versions
+             */
+            fits_probability?: number | null;
             /** Gap */
             gap: number;
             /** Lower Bound S */
             lower_bound_s: number;
-            /** Memory Limit Bytes */
+            /**
+             * Memory Limit Bytes
+             * @description peak that was allowed: constraints.fits, and a margin that was given
+             */
             memory_limit_bytes: number;
             /** Model Flops Per Step */
             model_flops_per_step: number;
             /** Model Flops Utilization */
             model_flops_utilization: number;
+            /** @description of an estimate; a search chooses all that is not pinned */
+            origins?: components["schemas"]["Origins"] | null;
             /** Peak Memory Bytes */
             peak_memory_bytes: number;
             /**
@@ -3570,16 +3654,26 @@ export interface components {
             };
             /** Cost Per Step */
             cost_per_step?: number | null;
+            /**
+             * Fits Probability
+             * @description chance that the fullest device holds its predicted peak; absent in plans of earlier versions
+             */
+            fits_probability?: number | null;
             /** Gap */
             gap: number;
             /** Lower Bound S */
             lower_bound_s: number;
-            /** Memory Limit Bytes */
+            /**
+             * Memory Limit Bytes
+             * @description peak that was allowed: constraints.fits, and a margin that was given
+             */
             memory_limit_bytes: number;
             /** Model Flops Per Step */
             model_flops_per_step: number;
             /** Model Flops Utilization */
             model_flops_utilization: number;
+            /** @description of an estimate; a search chooses all that is not pinned */
+            origins?: components["schemas"]["Origins"] | null;
             /** Peak Memory Bytes */
             peak_memory_bytes: number;
             /**
@@ -3731,9 +3825,10 @@ export interface components {
              *       "backends": [
              *         "any"
              *       ],
+             *       "fits": 0.95,
              *       "forbids": [],
              *       "max_step_time_s": null,
-             *       "memory_margin_fraction": 0.06,
+             *       "memory_margin_fraction": null,
              *       "min_tokens_per_s": null,
              *       "pins": {},
              *       "schema_version": 2
@@ -4070,9 +4165,10 @@ export interface components {
              *       "backends": [
              *         "any"
              *       ],
+             *       "fits": 0.95,
              *       "forbids": [],
              *       "max_step_time_s": null,
-             *       "memory_margin_fraction": 0.06,
+             *       "memory_margin_fraction": null,
              *       "min_tokens_per_s": null,
              *       "pins": {},
              *       "schema_version": 2
@@ -4713,6 +4809,11 @@ export interface components {
              * @description null = not known
              */
             fits: boolean | null;
+            /**
+             * Fits Probability
+             * @description chance that the fullest device holds its peak; null = unknown
+             */
+            fits_probability: number | null;
             /** Gap */
             gap: number | null;
             /** Global Batch Size */
@@ -4945,9 +5046,10 @@ export interface components {
              *       "backends": [
              *         "any"
              *       ],
+             *       "fits": 0.95,
              *       "forbids": [],
              *       "max_step_time_s": null,
-             *       "memory_margin_fraction": 0.06,
+             *       "memory_margin_fraction": null,
              *       "min_tokens_per_s": null,
              *       "pins": {},
              *       "schema_version": 2
@@ -5239,6 +5341,11 @@ export interface components {
              */
             fits: boolean | null;
             /**
+             * Fits Probability
+             * @description chance that the fullest device holds its peak
+             */
+            fits_probability?: number | null;
+            /**
              * Gap
              * @description how much faster another plan could be, at most
              */
@@ -5316,9 +5423,10 @@ export interface components {
              *       "backends": [
              *         "any"
              *       ],
+             *       "fits": 0.95,
              *       "forbids": [],
              *       "max_step_time_s": null,
-             *       "memory_margin_fraction": 0.06,
+             *       "memory_margin_fraction": null,
              *       "min_tokens_per_s": null,
              *       "pins": {},
              *       "schema_version": 2
