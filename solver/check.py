@@ -19,7 +19,7 @@ def check_partition(
     """Recompute feasibility and objective of a dealing; return the objective or raise CheckFailed."""
     if len(counts) != tables.num_stages or sum(counts) != tables.num_items:
         raise CheckFailed(f"{len(counts)} stages hold {sum(counts)} of {tables.num_items} items")
-    start, total, peak, tail1, tail2 = 0, 0.0, -np.inf, 0.0, 0.0
+    start, total, peak, tail1, tail2 = 0, 0.0, 0.0, 0.0, 0.0
     more = [0.0] * len(tables.more)
     for stage, count in enumerate(counts):
         column = count - tables.low

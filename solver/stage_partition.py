@@ -79,7 +79,7 @@ def partition(tables: PartitionTables, objective: Objective, cutoff: float = flo
         return None
     add = np.where(tables.peak <= peak_limit, tables.add, np.inf)
     finish = _finish_sum(add, tables.low)
-    labels: dict[int, list[Label]] = {0: [(0.0, -np.inf, 0.0, 0.0, (0.0,) * len(tables.more), ())]}
+    labels: dict[int, list[Label]] = {0: [(0.0, 0.0, 0.0, 0.0, (0.0,) * len(tables.more), ())]}
     for stage in range(tables.num_stages):
         labels = _extend(tables, add, stage, labels, finish, sum_limit)
         if not labels:

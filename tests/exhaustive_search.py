@@ -200,7 +200,9 @@ class _Oracle:
             kinds = self.kinds[first : first + count]
             eased = kinds[: min(count, relieved[strategy.chunk_stage(chunk)])]
             forward = cost.layer_forward_s[:, kinds].sum(axis=1) + host_s / 3
-            backward = cost.layer_backward_s[:, kinds].sum(axis=1) + cost.relief_s[:, eased].sum(axis=1) + host_s * 2 / 3
+            backward = (
+                cost.layer_backward_s[:, kinds].sum(axis=1) + cost.relief_s[:, eased].sum(axis=1) + host_s * 2 / 3
+            )
             gradient = cost.layer_weight_gradient_s[:, kinds].sum(axis=1)
             forward = forward + (chunk == 0) * cost.embedding_forward_s + (chunk == last) * cost.head_forward_s
             backward = backward + (chunk == 0) * cost.embedding_backward_s + (chunk == last) * cost.head_backward_s

@@ -185,7 +185,6 @@ def make_plan(
         stages=stages,
         step_time_s=step_time_s,
         step_time_interval_s=(0.9 * step_time_s, 1.1 * step_time_s),
-        simulated_step_time_s=step_time_s,
         tokens_per_s=tokens / step_time_s,
         tokens_per_s_per_device=tokens / step_time_s / strategy.world_size,
         model_flops_per_step=6e8 * tokens,

@@ -1,51 +1,60 @@
-"""Is the closed form that the search minimises close to the event simulator?  On the plans that it chooses."""
+"""Is the step time that a plan is proved and shown by the one that its schedule takes, run action by action?"""
 
 from __future__ import annotations
 
 import random
-import statistics
 
 import pytest
 
 from planner.errors import NoFeasiblePlan
-from planner.problem import UNRESTRICTED, Constraints
+from planner.plan import Plan
+from planner.problem import Constraints
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
+from planner.timeline import plan_timeline
+from planner.views.step import step_view
 from tests.search_problems import Size, random_problem
 
-SIZE = Size(max_devices=8, max_layers=6, max_batch=12, narrowings=0)
+SIZE = Size(max_devices=8, max_layers=7, max_batch=16, narrowings=1)
 
 
-def _errors(schedule: str, seeds: range) -> list[float]:
-    """Simulated over predicted step time, minus one, of the best plans on that schedule."""
-    errors = []
-    for seed in seeds:
-        pins: dict[str, int | str | bool] = {"schedule": schedule, "cp": 1, "pp": random.Random(seed).choice([2, 4])}
-        problem = random_problem(seed, SIZE, UNRESTRICTED).model_copy(
-            update={"constraints": Constraints(backends=(UNRESTRICTED,), pins=pins)}
-        )
-        try:
-            plan = find_plan(problem, SearchOptions(top_k=0))
-        except NoFeasiblePlan:
-            continue
-        errors.append(plan.simulated_step_time_s / plan.step_time_s - 1)
-    return errors
+def _plan(seed: int) -> Plan | None:
+    problem = random_problem(seed, SIZE)
+    draw = random.Random(seed)
+    if draw.random() < 0.7:
+        pins = dict(problem.constraints.pins) | {"pp": draw.choice([2, 4])}
+        backends = problem.constraints.backends
+        problem = problem.model_copy(update={"constraints": Constraints(backends=backends, pins=pins)})
+    try:
+        return find_plan(problem, SearchOptions(top_k=0))
+    except NoFeasiblePlan:
+        return None
+
+
+def _check(plan: Plan) -> None:
+    tail_s = plan.breakdown_s["dp"] + plan.breakdown_s["optimizer"]
+    timeline = plan_timeline(plan)
+    assert sum(plan.breakdown_s.values()) == pytest.approx(plan.step_time_s, rel=1e-9)
+    assert timeline.makespan_s <= plan.step_time_s * (1 + 1e-9)
+    assert timeline.makespan_s + tail_s >= plan.step_time_s * (1 - 1e-9)
+    step = step_view(plan)
+    assert (step.makespan_ns + step.after_ns) / 1e9 == pytest.approx(plan.step_time_s, rel=1e-9, abs=2e-9)
+    for stage in plan.stages:
+        assert sum(chunk.forward_s or 0.0 for chunk in stage.chunks) == pytest.approx(stage.forward_s, rel=1e-9)
+        assert sum(chunk.backward_s or 0.0 for chunk in stage.chunks) == pytest.approx(stage.backward_s, rel=1e-9)
+
+
+def test_the_headline_is_the_simulated_step() -> None:
+    plans = [plan for seed in range(40) if (plan := _plan(seed)) is not None]
+    assert len(plans) >= 15
+    assert sum(plan.strategy["pp"] > 1 for plan in plans) >= 10
+    for plan in plans:
+        _check(plan)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("schedule", "median", "worst"),
-    [
-        ("gpipe", 0.001, 0.02),
-        ("1f1b", 0.005, 0.12),
-        ("interleaved", 0.03, 0.12),
-        ("zb_h1", 0.04, 0.10),
-        ("zbv", 0.05, 0.12),
-        ("dualpipev", 0.05, 0.12),
-    ],
-)
-def test_chosen_plans_take_about_as_long_as_simulated(schedule: str, median: float, worst: float) -> None:
-    errors = _errors(schedule, range(60))
-    assert len(errors) >= 10
-    assert statistics.median(abs(error) for error in errors) <= median
-    assert max(abs(error) for error in errors) <= worst
+def test_the_headline_is_the_simulated_step_for_many_questions() -> None:
+    plans = [plan for seed in range(1000, 1400) if (plan := _plan(seed)) is not None]
+    assert len(plans) >= 200
+    for plan in plans:
+        _check(plan)

@@ -33,7 +33,11 @@ def _value(tables: PartitionTables, counts: tuple[int, ...], objective: Objectiv
     columns = np.array(picked).T
     if not np.isfinite(columns[0]).all():
         return float("inf")
-    parts = (columns[0].sum(), *columns[1:].max(axis=1))
+    further = [
+        sum(each[stage, sum(counts[:stage]), count - tables.low] for stage, count in enumerate(counts))
+        for each in tables.more
+    ]
+    parts = (columns[0].sum(), *columns[1:].max(axis=1), *further)
     return float(objective(*(np.array([part]) for part in parts))[0])
 
 
