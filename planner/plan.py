@@ -43,9 +43,6 @@ class ChunkPlan(Document):
     has_embedding: bool = False
     has_head: bool = False
     num_mtp_layers: int = 0
-    forward_s: float | None = Field(default=None, description="one micro-batch; absent in plans of older versions")
-    backward_s: float | None = Field(default=None, description="one micro-batch, recompute included")
-    weight_gradient_s: float | None = Field(default=None, description="part of backward_s")
 
 
 class StageRecompute(Document):
@@ -76,6 +73,11 @@ class StagePlan(Document):
     forward_s: float = Field(description="one micro-batch, all chunks")
     backward_s: float = Field(description="one micro-batch, all chunks, recompute included")
     weight_gradient_s: float = Field(description="part of backward_s that only weight gradients need")
+    chunk_forward_s: tuple[float, ...] = Field(
+        default=(), description="forward_s chunk by chunk; empty in plans of older versions"
+    )
+    chunk_backward_s: tuple[float, ...] = ()
+    chunk_weight_gradient_s: tuple[float, ...] = ()
 
 
 class Alternative(Document):

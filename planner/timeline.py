@@ -34,8 +34,8 @@ def _chunk_times(stage: StagePlan) -> list[tuple[float, float, float]]:
 
     A plan of an older version says those of the whole stage alone: its chunks share them by their layers.
     """
-    known = [(chunk.forward_s, chunk.backward_s, chunk.weight_gradient_s) for chunk in stage.chunks]
-    if all(part is not None for times in known for part in times):
-        return [tuple(float(part or 0.0) for part in times) for times in known]  # type: ignore[misc]
-    shares = [chunk.num_layers / stage.layers if stage.layers else 1.0 / len(known) for chunk in stage.chunks]
+    if stage.chunk_forward_s:
+        return list(zip(stage.chunk_forward_s, stage.chunk_backward_s, stage.chunk_weight_gradient_s, strict=True))
+    alike = 1.0 / len(stage.chunks)
+    shares = [chunk.num_layers / stage.layers if stage.layers else alike for chunk in stage.chunks]
     return [(share * stage.forward_s, share * stage.backward_s, share * stage.weight_gradient_s) for share in shares]

@@ -119,14 +119,12 @@ def _stage(problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
             has_embedding=chunk == 0,
             has_head=chunk == last,
             num_mtp_layers=mtp if chunk == last else 0,
-            forward_s=float(candidate.chunks.forward_s[chunk]),
-            backward_s=float(candidate.chunks.backward_s[chunk]),
-            weight_gradient_s=float(candidate.chunks.weight_gradient_s[chunk]),
         )
         for chunk, count in enumerate(split.chunk_layers)
         if strategy.chunk_stage(chunk) == stage
     )
     relieved = tuple(min(split.relieved[stage], chunk.num_layers) for chunk in chunks)
+    held = [chunk.chunk for chunk in chunks]
     offloads = strategy.activation_offload
     replays = strategy.recompute != "none" and any(relieved)
     return StagePlan(
@@ -144,6 +142,9 @@ def _stage(problem: Problem, candidate: Candidate, stage: int) -> StagePlan:
         forward_s=bill.forward_s,
         backward_s=bill.backward_s,
         weight_gradient_s=bill.weight_gradient_s,
+        chunk_forward_s=tuple(candidate.chunks.forward_s[held].tolist()),
+        chunk_backward_s=tuple(candidate.chunks.backward_s[held].tolist()),
+        chunk_weight_gradient_s=tuple(candidate.chunks.weight_gradient_s[held].tolist()),
     )
 
 

@@ -40,8 +40,8 @@ def _check(plan: Plan) -> None:
     step = step_view(plan)
     assert (step.makespan_ns + step.after_ns) / 1e9 == pytest.approx(plan.step_time_s, rel=1e-9, abs=2e-9)
     for stage in plan.stages:
-        assert sum(chunk.forward_s or 0.0 for chunk in stage.chunks) == pytest.approx(stage.forward_s, rel=1e-9)
-        assert sum(chunk.backward_s or 0.0 for chunk in stage.chunks) == pytest.approx(stage.backward_s, rel=1e-9)
+        assert sum(stage.chunk_forward_s) == pytest.approx(stage.forward_s, rel=1e-9)
+        assert sum(stage.chunk_backward_s) == pytest.approx(stage.backward_s, rel=1e-9)
 
 
 def test_the_headline_is_the_simulated_step() -> None:

@@ -91,16 +91,19 @@ def test_no_leaf_is_faster_than_its_bound(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_several_chunks_are_bounded_by_their_very_step_time(backend: str) -> None:
-    several = 0
+def test_several_chunks_fit_where_the_bound_says_so_and_are_near_it(backend: str) -> None:
+    several, shares = 0, list[float]()
     for sample in _samples(backend, range(4020, 4034)):
         chunks = np.array([context.strategy.vpp for context in sample.contexts]) > 1
         bounds_s, steps_s = sample.bounds_s()[chunks], sample.steps_s()[chunks]
         assert np.array_equal(np.isinf(bounds_s), np.isinf(steps_s))
         fits = np.isfinite(steps_s)
-        assert bounds_s[fits] == pytest.approx(steps_s[fits], rel=1e-11)
+        assert (bounds_s[fits] <= steps_s[fits] * ROUNDING).all()
+        shares += (bounds_s[fits] / steps_s[fits]).tolist()
         several += int(fits.sum())
     assert several > 20
+    # The way to a device and back leaves out how uneven chunks wait for each other; with so few layers most are uneven.
+    assert np.median(shares) > 0.8
 
 
 def test_layers_that_are_relieved_whole_bound_closer_than_parts_of_them() -> None:
