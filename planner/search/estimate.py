@@ -116,7 +116,8 @@ def _estimate_in(
         candidate, fits = _held(context, rules, chunk_layers, relief)
     else:
         found = _dealt(context, rules, chunk_layers)
-        if relief == "where_needed" and (rules.uniform or rules.even):
+        nowhere = "none" in wanted.release.space.columns.recompute
+        if relief == "where_needed" and nowhere and (rules.uniform or rules.even):
             found = _faster(found, _dealt(without_relief(context), rules, chunk_layers))
         fits = found is not None
         candidate = found or _nearest(context, rules, chunk_layers, given)
