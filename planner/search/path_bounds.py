@@ -1,8 +1,8 @@
 """How long is the pipeline of a dealing at least?  The longest of some paths of its order, for many dealings at once.
 
-A path's length is linear in the chunks' times (``planner.schedule.paths.PathCounts``).  The paths that every order surely
-has are known at once; each run adds the one that made it as long as it is, which is nearly always the longest one of
-similar dealings too.  Shape letters: K paths, F dealings, C chunks.
+A path's length is linear in the chunks' times (``planner.schedule.paths.PathCounts``).  The paths that every order
+surely has are known at once; each run adds the one that made it as long as it is, which is nearly always the longest
+one of similar dealings too.  Shape letters: K paths, F dealings, C chunks.
 """
 
 from __future__ import annotations

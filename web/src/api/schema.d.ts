@@ -2212,8 +2212,6 @@ export interface components {
              */
             schema_version: 2;
             search: components["schemas"]["SearchReport"];
-            /** Simulated Step Time S */
-            simulated_step_time_s: number;
             /** Stages */
             stages: components["schemas"]["StagePlan"][];
             /**
@@ -2226,7 +2224,10 @@ export interface components {
                 number,
                 number
             ];
-            /** Step Time S */
+            /**
+             * Step Time S
+             * @description simulated; of plans of older versions a closed form
+             */
             step_time_s: number;
             /** Strategy */
             strategy: {
@@ -3596,8 +3597,6 @@ export interface components {
              */
             schema_version: 2;
             search: components["schemas"]["SearchReport"];
-            /** Simulated Step Time S */
-            simulated_step_time_s: number;
             /** Stages */
             stages: components["schemas"]["StagePlan"][];
             /**
@@ -3610,7 +3609,10 @@ export interface components {
                 number,
                 number
             ];
-            /** Step Time S */
+            /**
+             * Step Time S
+             * @description simulated; of plans of older versions a closed form
+             */
             step_time_s: number;
             /** Strategy */
             strategy: {
@@ -3709,8 +3711,6 @@ export interface components {
              */
             schema_version: 2;
             search: components["schemas"]["SearchReport"];
-            /** Simulated Step Time S */
-            simulated_step_time_s: number;
             /** Stages */
             stages: components["schemas"]["StagePlan"][];
             /**
@@ -3723,7 +3723,10 @@ export interface components {
                 number,
                 number
             ];
-            /** Step Time S */
+            /**
+             * Step Time S
+             * @description simulated; of plans of older versions a closed form
+             */
             step_time_s: number;
             /** Strategy */
             strategy: {
@@ -4656,6 +4659,22 @@ export interface components {
              * @description one micro-batch, all chunks, recompute included
              */
             backward_s: number;
+            /**
+             * Chunk Backward S
+             * @default []
+             */
+            chunk_backward_s: number[];
+            /**
+             * Chunk Forward S
+             * @description forward_s chunk by chunk; empty in plans of older versions
+             * @default []
+             */
+            chunk_forward_s: number[];
+            /**
+             * Chunk Weight Gradient S
+             * @default []
+             */
+            chunk_weight_gradient_s: number[];
             /** Chunks */
             chunks: components["schemas"]["ChunkPlan"][];
             /**
@@ -4706,8 +4725,7 @@ export interface components {
          * StepView
          * @description The simulated pipeline of one step, before the optimizer and whatever of data parallelism is not hidden.
          *
-         *     Its length is the plan's ``simulated_step_time_s``; ``step_time_s`` comes from closed forms, which take the chunks
-         *     of a stage as equal.
+         *     Its length is the plan's ``step_time_s``.
          */
         StepView: {
             actions: components["schemas"]["ActionColumns"];
