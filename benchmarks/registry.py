@@ -7,6 +7,7 @@ from benchmarks.help_page import HELP_PAGE
 from benchmarks.heterogeneous_pools import HETEROGENEOUS_POOLS
 from benchmarks.kineto_import import KINETO_IMPORT
 from benchmarks.measurement import Spec
+from benchmarks.pipeline_run import PIPELINE_RUN
 from benchmarks.prediction import LOOKUP, PREDICTION
 from benchmarks.prediction_import import IMPORT_TABLES
 from benchmarks.profile_store import PROFILE_STORE
@@ -19,6 +20,7 @@ SPECS: tuple[Spec, ...] = (
     HELP_PAGE,
     REPLAN,
     WARM_PLANS,
+    PIPELINE_RUN,
     HETEROGENEOUS_POOLS,
     PROFILE_STORE,
     KINETO_IMPORT,
