@@ -37,6 +37,8 @@ $(VENV)/.light: pyproject.toml constraints.txt
 	@echo "setup: $(VENV) (light)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet -c constraints.txt -e .
+	@# Compiled once here, not in front of the first `meshwright plan`.
+	$(BIN)/python -m planner.schedule.compile_kernels
 	touch $@
 
 # torch comes first and alone, so that nothing that follows chooses another build of it.
