@@ -1,5 +1,3 @@
-import { useQuery } from "@tanstack/react-query";
-import { planQuery } from "../../../api/queries/plans";
 import { Legend } from "../../../charts/Legend";
 import type { Piece } from "../../../charts/stack";
 import { at, type StepColumns } from "../../../charts/step/columns";
@@ -7,14 +5,8 @@ import { ACTION_KINDS, AFTER_PIPELINE, lookOf, TIME_TERMS } from "../../../chart
 import { percent, seconds } from "../../../lib/format";
 import styles from "./Timeline.module.css";
 
-interface Props {
-  planId: string;
-  step: StepColumns;
-}
-
 /** What each colour means, and how much of the time of all ranks it takes. */
-export function TimeLegend({ planId, step }: Props) {
-  const { data: plan } = useQuery(planQuery(planId));
+export function TimeLegend({ step }: { step: StepColumns }) {
   const all_ns = step.makespan_ns * step.num_ranks;
   const sum = (column: readonly number[]) => column.reduce((total, each) => total + each, 0);
   const kinds = step.kinds.map((kind, index) => ({

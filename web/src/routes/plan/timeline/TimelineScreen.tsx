@@ -78,7 +78,7 @@ export function TimelineScreen({ planId, step }: Props) {
         </div>
         <ActionPanel step={step} selection={selection} moves={moves} />
       </div>
-      <TimeLegend planId={planId} step={step} />
+      <TimeLegend step={step} />
     </ChartFigure>
   );
 }
