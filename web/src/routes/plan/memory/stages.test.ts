@@ -42,7 +42,9 @@ test("the sentence names the fullest stage, the limit and the margin", () => {
   expect(plain(memorySentence(view))).toBe(
     "Stage 1 is the fullest of 3 stages: 63.0 GiB of the 70.0 GiB that may be used (90.0 %); the emptiest holds 20.0 GiB. 10.0 GiB of a device's 80.0 GiB are kept free.",
   );
-  expect(plain(memorySentence({ ...view, fits_probability: 0.9731 }))).toMatch(/It fits with a chance of 97\.3 %\.$/);
+  expect(plain(memorySentence({ ...view, fits_probability: 0.9731 }))).toMatch(
+    /It fits with a chance of 97\.3 %\.$/,
+  );
   expect(plain(spareWords(-GIB))).toBe("1.0 GiB too much");
 });
 

@@ -35,7 +35,8 @@ export function memorySentence(view: MemoryView): string {
   if (!worst) return "";
   const margin = view.device_memory_bytes - view.limit_bytes;
   const kept = `${gibibytes(margin)} of a device's ${gibibytes(view.device_memory_bytes)} are kept free.`;
-  const sure = view.fits_probability == null ? "" : ` It fits with a chance of ${chance(view.fits_probability)}.`;
+  const sure =
+    view.fits_probability == null ? "" : ` It fits with a chance of ${chance(view.fits_probability)}.`;
   const used = `${gibibytes(totalOf(worst))} of the ${gibibytes(view.limit_bytes)} that may be used (${percent(totalOf(worst) / view.limit_bytes)})`;
   if (view.stages.length === 1) return `Every device holds up to ${used}; ${kept}${sure}`;
   const least = Math.min(...view.stages.map(totalOf));
