@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { lazy, Suspense, useCallback, useMemo } from "react";
+import { useCallback, useMemo } from "react";
 import { asProblem } from "../../api/problem";
 import { type PlanAnswer, planQuery } from "../../api/queries/plans";
 import { Button } from "../../components/Button";
@@ -11,12 +11,11 @@ import { type Chosen, type FieldName, NOTHING } from "./what-if/fields";
 import { placeFindings } from "./what-if/findings";
 import { Outcome } from "./what-if/Outcome";
 import { changedFields, estimateQuestion } from "./what-if/question";
+import { Resolve } from "./what-if/Resolve";
 import { useLiveEstimate } from "./what-if/useLiveEstimate";
 import styles from "./what-if/WhatIf.module.css";
 import { readWhatIfSearch } from "./what-if.search";
 
-/** Searching again starts with a press, so its code may come after the first view. */
-const Resolve = lazy(async () => ({ default: (await import("./what-if/Resolve")).Resolve }));
 /** A drag writes one address, when it stands still. */
 const WRITE_AFTER_MS = 400;
 
@@ -75,15 +74,13 @@ function Board({ plan }: { plan: PlanAnswer }) {
       </section>
       <div className={styles.outcome}>
         <Outcome plan={plan} live={live} asked={key} changed={changed.length} rest={placed.rest} />
-        <Suspense>
-          <Resolve
-            plan={plan}
-            chosen={chosen}
-            job={job}
-            solved={solved}
-            onAsked={(part) => write({ job: "", solved: "", ...part }, true)}
-          />
-        </Suspense>
+        <Resolve
+          plan={plan}
+          chosen={chosen}
+          job={job}
+          solved={solved}
+          onAsked={(part) => write({ job: "", solved: "", ...part }, true)}
+        />
       </div>
     </div>
   );
