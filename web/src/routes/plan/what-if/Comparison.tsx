@@ -8,7 +8,7 @@ import { ChartFigure } from "../../../components/ChartFigure";
 import { DataTable } from "../../../components/DataTable";
 import { gibibytes, seconds } from "../../../lib/format";
 import { useWidth } from "../../../lib/size";
-import { timePieces } from "../BreakdownFigure";
+import { timePieces } from "../timePieces";
 
 /** Bars come with the first estimate, so their code may come after the first view. */
 const ComparedBars = lazy(async () => ({
