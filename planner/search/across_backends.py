@@ -166,13 +166,9 @@ def _holds(one: Entry, other: Entry) -> bool:
     held_by = one.software.backend
     named = held_by.name == other.software.backend.inside and one.software.release is held_by.releases[0]
     searched = one.search is not None and other.search is not None
-    alike = one.hardware.physics == other.hardware.physics and _room_name(one) == _room_name(other)
-    return named and searched and alike
-
-
-def _room_name(entry: Entry) -> str:
-    """Whose measured runs say how much memory its plans may be predicted to need."""
-    return ratio_name(entry.software.name)
+    # The same measured runs say how much memory their plans may be predicted to need.
+    same_room = ratio_name(one.software.name) == ratio_name(other.software.name)
+    return named and searched and one.hardware.physics == other.hardware.physics and same_room
 
 
 def _answers(holder: Entry, entry: Entry) -> bool:

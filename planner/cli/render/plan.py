@@ -15,6 +15,7 @@ from planner.diff import offload_words, told_fields, value_words
 from planner.memory.fit_chance import chance_words
 from planner.plan import Alternative, ChunkPlan, Origins, Plan, StagePlan
 from planner.step_terms import term_words
+from planner.strategy import Strategy
 from planner.views.words import GIB, close_seconds, count, gib, money, percent, seconds, short_id
 
 if TYPE_CHECKING:
@@ -233,8 +234,17 @@ def _foot(plan: Plan, wall_s: float | None) -> Iterator[RenderableType]:
 def _origins(origins: Origins) -> list[tuple[str, str]]:
     """What was given, what was left out and filled in, and what the planner searched."""
     parts = (("given", origins.given), ("by default", origins.default), ("searched", origins.chosen))
+    # In the order of a strategy's fields: a document that came over the wire has its own.
+    order = list(Strategy().to_dict())
+
+    def place(name: str) -> tuple[int, str]:
+        return (order.index(name) if name in order else len(order)), name
+
     return [
-        (title, ", ".join(f"{field}={_origin_words(value)}" for field, value in values.items()) or "nothing")
+        (
+            title,
+            ", ".join(f"{field}={_origin_words(values[field])}" for field in sorted(values, key=place)) or "nothing",
+        )
         for title, values in parts
     ]
 

@@ -3,25 +3,15 @@ import type { PlanAnswer } from "../../api/queries/plans";
 import { Legend } from "../../charts/Legend";
 import { StackedBar } from "../../charts/StackedBar";
 import type { Piece } from "../../charts/stack";
-import { lookOf, TIME_TERMS } from "../../charts/terms";
 import { ChartFigure } from "../../components/ChartFigure";
 import { DataTable } from "../../components/DataTable";
 import { percent, seconds } from "../../lib/format";
 import { useWidth } from "../../lib/size";
+import { timePieces } from "./timePieces";
 
 interface Props {
   plan: PlanAnswer;
   causes: readonly Schemas["Cause"][] | undefined;
-}
-
-/** The parts of the step time, largest parts named. */
-export function timePieces(breakdown: Readonly<Record<string, number>>): readonly Piece[] {
-  const order = Object.keys(TIME_TERMS);
-  const rank = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
-  return Object.entries(breakdown)
-    .filter(([, value]) => value > 0)
-    .sort(([a], [b]) => rank(a) - rank(b))
-    .map(([name, value]) => ({ name, value, look: lookOf(TIME_TERMS, name) }));
 }
 
 /** Where the step goes. */

@@ -67,8 +67,8 @@ export function Headline({ plan }: { plan: PlanAnswer }) {
             <i style={{ width: `${Math.min(100, full * 100)}%` }} />
           </div>
           <div className={styles.small}>
-            {percent(full)} of the {gibibytes(plan.memory_limit_bytes)} that may be used
-            {plan.fits_probability != null && `; fits with a chance of ${chance(plan.fits_probability)}`}
+            {percent(full)} of {gibibytes(plan.memory_limit_bytes)} usable
+            {plan.fits_probability != null && `, fits: ${chance(plan.fits_probability)}`}
           </div>
         </Figure>
         <Figure {...proofOf(plan)} wide />

@@ -1,6 +1,6 @@
-import type { ReactNode } from "react";
+import { lazy, type ReactNode, Suspense } from "react";
 import type { PlanAnswer } from "../../../api/queries/plans";
-import { type Bar, ComparedBars } from "../../../charts/ComparedBars";
+import type { Bar } from "../../../charts/ComparedBars";
 import { Legend } from "../../../charts/Legend";
 import type { Piece } from "../../../charts/stack";
 import { lookOf, MEMORY_TERMS, TIME_TERMS } from "../../../charts/terms";
@@ -8,7 +8,12 @@ import { ChartFigure } from "../../../components/ChartFigure";
 import { DataTable } from "../../../components/DataTable";
 import { gibibytes, seconds } from "../../../lib/format";
 import { useWidth } from "../../../lib/size";
-import { timePieces } from "../BreakdownFigure";
+import { timePieces } from "../timePieces";
+
+/** Bars come with the first estimate, so their code may come after the first view. */
+const ComparedBars = lazy(async () => ({
+  default: (await import("../../../charts/ComparedBars")).ComparedBars,
+}));
 
 type Numbers = Pick<PlanAnswer, "breakdown_s" | "step_time_s" | "stages" | "memory_limit_bytes">;
 interface Props {
@@ -108,7 +113,9 @@ function Compared({ title, sentence, bars, limit, looks, write }: ComparedProps)
       )}
     >
       <div ref={ref}>
-        {width > 0 && <ComparedBars bars={bars} limit={limit} width={width} sentence={sentence} />}
+        <Suspense>
+          {width > 0 && <ComparedBars bars={bars} limit={limit} width={width} sentence={sentence} />}
+        </Suspense>
       </div>
       <Legend pieces={pieces} figure={(piece) => write(piece.value)} />
     </ChartFigure>
