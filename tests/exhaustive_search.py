@@ -23,7 +23,7 @@ from planner.memory.fit_chance import usable_bytes
 from planner.memory.stage import stage_memory
 from planner.problem import Problem
 from planner.relief_layers import relief_layers
-from planner.schedule.closed_form import in_flight_chunks
+from planner.schedule.in_flight import in_flight_chunks
 from planner.schedule.paths import ChunkTimes
 from planner.schedule.run import run_pipeline
 from planner.search.backend_rules import BackEndRules

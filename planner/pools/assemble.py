@@ -6,10 +6,6 @@ otherwise is refused (CheckFailed), never printed.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
-
 from planner.backends.asked import the_software
 from planner.candidate import StageBill
 from planner.memory.fit_chance import fits_probability
@@ -18,14 +14,11 @@ from planner.plan import MemoryBill
 from planner.pools.find import PoolsAnswer
 from planner.pools.plan import PoolsPlan, PoolsSearch, PoolStage, PoolUse
 from planner.pools.problem import PoolsProblem
-from planner.pools.sub_mesh import SubMesh
+from planner.pools.step import CostedStage, pipeline_s
 from planner.pools.why import why
-from planner.search.evaluate import stage_bill
 from planner.search.room_notes import room_notes
-from planner.search.row_context import row_context
 from planner.version import __version__
 from solver.check import CheckFailed
-from solver.stage_assignment.tables import StageChoice
 
 TOLERANCE = 1e-9
 TOLD = ("tp", "sp", "cp", "cp_kind", "ep", "etp", "dp", "dp_replicate", "micro_batch_size", "zero_stage")
@@ -34,20 +27,21 @@ TOLD = ("tp", "sp", "cp", "cp_kind", "ep", "etp", "dp", "dp_replicate", "micro_b
 
 def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan:
     """Write the answer down as an immutable plan."""
-    space, found = answer.space, answer.assignment
-    if space is None or found is None or answer.stages is None:
+    space, found = answer.space, answer.found
+    if space is None or found is None:
         raise CheckFailed("there is no answer to write down")
     stages = _stages(problem, answer)
-    workload, value = problem.workload, found.value
+    workload, step_s = problem.workload, found.step_s
     tokens = workload.global_batch_size * workload.sequence_length
     flops = model_flops_per_token(problem.model, workload.sequence_length) * tokens
     peak = sum(
         cluster.num_devices * cluster.pools[0].device.peak_flops_per_s.get(workload.precision, 0.0)
         for cluster in problem.clusters
     )
-    plain_s = (space.num_microbatches - 1) * value.peak + value.total
-    bound_s = min(answer.lower_bound_s, value.value)
-    gap = max(0.0, 1.0 - bound_s / value.value)
+    slowest_s = space.num_microbatches * max(stage.microbatch_s for stage in stages)
+    straight_s = pipeline_s(found.costed, space.num_microbatches, hops=False)
+    bound_s = min(answer.lower_bound_s, step_s)
+    gap = max(0.0, 1.0 - bound_s / step_s)
     pools = _uses(problem, stages)
     fullest = max(stages, key=lambda stage: stage.peak_memory_bytes.total / stage.memory_limit_bytes)
     proved = gap <= TOLERANCE
@@ -58,19 +52,19 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
         num_microbatches=space.num_microbatches,
         stages=stages,
         pools=pools,
-        step_time_s=value.value,
-        tokens_per_s=tokens / value.value,
-        tokens_per_s_per_device=tokens / value.value / problem.num_devices,
+        step_time_s=step_s,
+        tokens_per_s=tokens / step_s,
+        tokens_per_s_per_device=tokens / step_s / problem.num_devices,
         peak_memory_bytes=fullest.peak_memory_bytes.total,
         memory_limit_bytes=fullest.memory_limit_bytes,
         fits_probability=_chance(problem, fullest),
         model_flops_per_step=flops,
-        model_flops_utilization=flops / (value.value * peak) if peak else 0.0,
+        model_flops_utilization=flops / (step_s * peak) if peak else 0.0,
         breakdown_s={
-            "slowest_stage": space.num_microbatches * value.peak,
-            "pp_bubble": value.total - value.peak,
-            "pp_send": value.value - value.late - plain_s,
-            "late": value.late,
+            "slowest_stage": slowest_s,
+            "pp_bubble": straight_s - slowest_s,
+            "pp_send": found.pipeline_s - straight_s,
+            "late": found.late_s,
         },
         lower_bound_s=bound_s,
         gap=gap,
@@ -96,36 +90,29 @@ def _chance(problem: PoolsProblem, stage: PoolStage) -> float:
 
 
 def _stages(problem: PoolsProblem, answer: PoolsAnswer) -> tuple[PoolStage, ...]:
-    found, tables = answer.assignment, answer.stages
-    if found is None or tables is None:
+    if answer.found is None:
         return ()
     stages, before_s = [], 0.0
     hides = 1.0 if problem.hides_late_work else 0.0
-    for index, choice in enumerate(found.stages):
-        following = found.stages[index + 1].option if index + 1 < len(found.stages) else None
-        hop_s = 0.0 if following is None else float(tables.tables.hop[choice.option, following])
-        stage = _stage(problem, answer, index, choice, hop_s, hides * before_s)
+    for index, costed in enumerate(answer.found.costed):
+        stage = _stage(problem, answer, index, costed, hides * before_s)
         before_s += stage.microbatch_s
         stages.append(stage)
     return tuple(stages)
 
 
-def _stage(
-    problem: PoolsProblem, answer: PoolsAnswer, index: int, choice: StageChoice, hop_s: float, hidden_s: float
-) -> PoolStage:
-    found, tables, space = answer.assignment, answer.stages, answer.space
-    if found is None or tables is None or space is None:
+def _stage(problem: PoolsProblem, answer: PoolsAnswer, index: int, costed: CostedStage, hidden_s: float) -> PoolStage:
+    found, space = answer.found, answer.space
+    if found is None or space is None:
         raise CheckFailed("there is no answer to write down")
-    num_stages = len(found.stages)
-    from_end = num_stages - index
-    mesh, row, relieved = tables.mesh_entry(choice.option, choice.policy, from_end, choice.start, choice.count)
-    at = (choice.option, choice.policy, tables.tables.position(from_end))
-    span = int(tables.tables.span_class[choice.start, choice.count - 1])
-    time_s, late_s = float(tables.tables.time[(*at, span)]), float(tables.tables.late[(*at, span)])
-    bill = _bill(mesh, row, num_stages, index, choice, relieved)
-    _check(mesh, bill, index, time_s)
-    strategy = mesh.rows.strategy(row, mesh.costs.reliefs)
-    used = relieved if strategy.recompute != "none" else 0
+    mesh, choice, tables = costed.mesh, found.stages[index], found.tables.tables
+    from_end = len(found.stages) - index
+    at = (choice.option, choice.policy, tables.position(from_end))
+    span = int(tables.span_class[choice.start, choice.count - 1])
+    time_s, late_s = float(tables.time[(*at, span)]), float(tables.late[(*at, span)])
+    _check(costed, index, time_s)
+    strategy = mesh.rows.strategy(costed.row, mesh.costs.reliefs)
+    used = costed.relieved if strategy.recompute != "none" else 0
     told = {name: value for name, value in strategy.to_dict().items() if name in TOLD}
     return PoolStage(
         stage=index,
@@ -141,32 +128,24 @@ def _stage(
         recompute_modules=strategy.recompute_modules if used else (),
         recompute_layers=used,
         optimizer_offload=strategy.optimizer_offload,
-        activation_offload_layers=relieved if strategy.activation_offload else 0,
+        activation_offload_layers=costed.relieved if strategy.activation_offload else 0,
         in_flight_microbatches=min(from_end, space.num_microbatches),
         microbatch_s=time_s,
         late_s=late_s,
         late_shown_s=max(0.0, late_s - hidden_s),
-        hop_s=hop_s,
-        peak_memory_bytes=_memory(bill),
+        hop_s=costed.hop_s,
+        peak_memory_bytes=_memory(costed.bill),
         memory_limit_bytes=int(mesh.rules.limit_bytes),
     )
 
 
-def _bill(mesh: SubMesh, row: int, num_stages: int, index: int, choice: StageChoice, relieved: int) -> StageBill:
-    """The stage as the engine of single-pool plans sees it: stage ``index`` of ``num_stages`` of this strategy."""
-    rows = replace(mesh.rows.take(np.array([row])), pp=np.array([num_stages]))
-    keyed = mesh.costs.keyed(rows)
-    context = row_context(mesh.costs, keyed[0], rows, mesh.costs.rows(rows, keyed))
-    span = (choice.start, choice.start + choice.count)
-    return stage_bill(context, index, [span], [(choice.start, choice.start + relieved)])
-
-
-def _check(mesh: SubMesh, bill: StageBill, index: int, time_s: float) -> None:
+def _check(costed: CostedStage, index: int, time_s: float) -> None:
+    bill, rules = costed.bill, costed.mesh.rules
     if not abs(bill.total_s - time_s) <= TOLERANCE * time_s:
         raise CheckFailed(f"stage {index} takes {bill.total_s} s, the table says {time_s}")
-    if bill.total_bytes > mesh.rules.limit_bytes + 2.0:
-        raise CheckFailed(f"stage {index} needs {bill.total_bytes} bytes of {mesh.rules.limit_bytes}")
-    if bill.host_bytes > mesh.rules.host_limit_bytes * (1 + TOLERANCE):
+    if bill.total_bytes > rules.limit_bytes + 2.0:
+        raise CheckFailed(f"stage {index} needs {bill.total_bytes} bytes of {rules.limit_bytes}")
+    if bill.host_bytes > rules.host_limit_bytes * (1 + TOLERANCE):
         raise CheckFailed(f"stage {index} needs {bill.host_bytes} bytes of host memory")
 
 
@@ -203,7 +182,16 @@ def _uses(problem: PoolsProblem, stages: tuple[PoolStage, ...]) -> tuple[PoolUse
 
 
 def _report(answer: PoolsAnswer) -> PoolsSearch:
-    complete = answer.assignment is not None and answer.lower_bound_s >= answer.step_time_s * (1 - TOLERANCE)
+    proved = answer.lower_bound_s >= answer.step_time_s * (1 - TOLERANCE)
+    if proved:
+        proof = "no assignment has a shorter step: the bound of every number of samples at a time meets this plan's"
+    elif answer.complete:
+        proof = (
+            "every number of samples at a time was solved exactly for the bound, which looks at chains of actions;"
+            " the step is simulated, and the gap is what no chain explains"
+        )
+    else:
+        proof = "stopped early: the bound is the smallest one of what was not examined"
     return PoolsSearch(
         microbatch_choices=answer.choices,
         solved=answer.solved,
@@ -211,9 +199,7 @@ def _report(answer: PoolsAnswer) -> PoolsSearch:
         policies=answer.policies,
         labels=answer.labels,
         windows=answer.windows,
-        proof="every number of samples at a time was solved exactly or has a bound that is not below this plan"
-        if complete
-        else "stopped early: the bound is the smallest one of what was not examined",
+        proof=proof,
     )
 
 

@@ -2,9 +2,11 @@
 
 For every number of samples b that divides the batch, ``MicrobatchSpace`` holds all stages and a bound.  In the order
 of the bounds, each is first solved without memory (``_relaxed``), which gives a sharper bound, and in the order of
-those solved exactly (``solver.stage_assignment``) with the best step so far as cutoff.  Tables reach a little above the
-peak that memory allows at best; the bound then says up to which peak a step could still be faster, and if that is
-further, they are made again up to there.  What remains has a bound that is not below the answer.
+those solved exactly (``solver.stage_assignment``) for the least bound of a step (``step_objective``), with the best
+step so far as cutoff.  Every assignment that was the best one on the way is simulated (``step``): the fastest of them
+is the answer, and the least bound is what it is proved against.  Tables reach a little above the peak that memory
+allows at best; the bound then says up to which peak a step could still be faster, and if that is further, they are made
+again up to there.  What remains has a bound that is not below the answer.
 """
 
 from __future__ import annotations
@@ -12,16 +14,18 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.pools.microbatch_space import MicrobatchSpace, StageTables
 from planner.pools.problem import PoolsProblem
 from planner.pools.stage_tables import span_classes
+from planner.pools.step import CostedStage, costed_stages, pipeline_s
 from planner.pools.sub_mesh import PoolHardware, pool_hardware
 from planner.search.space import divisors
 from solver.stage_assignment.assign import assign, relaxed_value
-from solver.stage_assignment.tables import Assignment
+from solver.stage_assignment.tables import AssignmentValue, StageChoice
 
 FIRST_PEAKS = 1.15
 """The first tables reach this many peaks of the best assignment without memory."""
@@ -29,13 +33,30 @@ RELAXED_PEAKS = 1.5
 """The bound without memory looks at stages up to this many lowest peaks; beyond, a simpler bound holds."""
 
 
+@dataclass(frozen=True, slots=True)
+class SimulatedStages:
+    """An assignment, what its indices mean, and how long its step is."""
+
+    tables: StageTables
+    stages: tuple[StageChoice, ...]
+    costed: tuple[CostedStage, ...]
+    pipeline_s: float
+    late_s: float
+
+    @property
+    def step_s(self) -> float:
+        """Pipeline and the late work that shows."""
+        return self.pipeline_s + self.late_s
+
+
 @dataclass(slots=True)
 class PoolsAnswer:
-    """The best assignment found, what its indices mean, the proof, and how much was looked at."""
+    """The best assignment found, the proof, and how much was looked at."""
 
     space: MicrobatchSpace | None = None
-    stages: StageTables | None = None
-    assignment: Assignment | None = None
+    found: SimulatedStages | None = None
+    complete: bool = True
+    """Whether time sufficed to look at everything."""
     lower_bound_s: float = math.inf
     choices: int = 0
     solved: int = 0
@@ -47,7 +68,7 @@ class PoolsAnswer:
     @property
     def step_time_s(self) -> float:
         """Seconds of the best step; infinite before there is one."""
-        return math.inf if self.assignment is None else self.assignment.value.value
+        return math.inf if self.found is None else self.found.step_s
 
 
 def find_assignment(problem: PoolsProblem, time_limit_s: float | None = None) -> PoolsAnswer:
@@ -62,7 +83,7 @@ def find_assignment(problem: PoolsProblem, time_limit_s: float | None = None) ->
     while queue and queue[0][0] < answer.step_time_s:
         bound_s, sharpened, samples, peak_s, space = heapq.heappop(queue)
         if deadline is not None and time.monotonic() > deadline:
-            answer.lower_bound_s = min(answer.lower_bound_s, bound_s)
+            answer.lower_bound_s, answer.complete = min(answer.lower_bound_s, bound_s), False
             break
         if sharpened:
             _solve(space, FIRST_PEAKS * peak_s, bound_s, answer, deadline)
@@ -70,7 +91,7 @@ def find_assignment(problem: PoolsProblem, time_limit_s: float | None = None) ->
         sharper_s, peak_s = _relaxed(space)
         heapq.heappush(queue, (max(bound_s, sharper_s), True, samples, peak_s, space))
     answer.lower_bound_s = min(answer.lower_bound_s, answer.step_time_s)
-    if answer.assignment is None:
+    if answer.found is None:
         raise _nothing_found(problem, pools, answer, deadline)
     return answer
 
@@ -100,7 +121,7 @@ def _solve(space: MicrobatchSpace, reach_s: float, bound_s: float, answer: Pools
         _assign(space, reach_s, answer, deadline)
         looked_at_s = reach_s
         if deadline is not None and time.monotonic() > deadline:
-            answer.lower_bound_s = min(answer.lower_bound_s, bound_s)
+            answer.lower_bound_s, answer.complete = min(answer.lower_bound_s, bound_s), False
             return
         if math.isfinite(answer.step_time_s):
             reach_s = max(looked_at_s, space.peak_below_s(answer.step_time_s))
@@ -117,20 +138,35 @@ def _assign(space: MicrobatchSpace, reach_s: float, answer: PoolsAnswer, deadlin
     left_s = None if deadline is None else max(deadline - time.monotonic(), 0.01)
     answer.sub_meshes += len(stages.meshes)
     answer.policies += sum(len(mesh.rows) for mesh in stages.meshes)
+    microbatches = space.num_microbatches
+
+    def simulate(choices: Sequence[StageChoice], value: AssignmentValue) -> None:
+        costed = costed_stages(stages, choices)
+        found = SimulatedStages(stages, tuple(choices), costed, pipeline_s(costed, microbatches), value.late)
+        if found.step_s < answer.step_time_s:
+            answer.space, answer.found = space, found
+
+    assign(
+        replace(stages.tables, pace_share=None),
+        space.objective,
+        cutoff=answer.step_time_s,
+        consecutive=space.problem.consecutive,
+        time_limit_s=left_s,
+        told=simulate,
+    )
     found = assign(
         stages.tables,
         space.objective,
         cutoff=answer.step_time_s,
         consecutive=space.problem.consecutive,
         time_limit_s=left_s,
+        told=simulate,
     )
     if found is None:
         return
     answer.labels += found.labels
     answer.windows += found.windows
-    if not found.optimal:
-        answer.lower_bound_s = min(answer.lower_bound_s, found.bound)
-    answer.space, answer.stages, answer.assignment = space, stages, found
+    answer.lower_bound_s = min(answer.lower_bound_s, found.bound)
 
 
 def _nothing_found(

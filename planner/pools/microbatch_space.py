@@ -21,7 +21,7 @@ from planner.model.operators import layer_operators
 from planner.pools.hops import hop_table_s
 from planner.pools.problem import PoolsProblem
 from planner.pools.stage_tables import MeshTable, SpanClass, mesh_table, plain_times_s, span_classes
-from planner.pools.step_objective import StepObjective
+from planner.pools.step_objective import StepObjective, pace_shares
 from planner.pools.sub_mesh import PoolHardware, SubMesh, sub_mesh, sub_mesh_sizes
 from solver.stage_assignment.tables import AssignmentTables
 
@@ -118,8 +118,13 @@ class MicrobatchSpace:
         if not math.isfinite(peak):
             return math.inf
         fastest = min(float((plain_s / self.layers).min()) for plain_s in self.plain_s) * self.problem.model.num_layers
-        zero = np.zeros(1)
-        return float(self.objective.least(zero + peak, zero + fastest, zero, zero, 1)[0])
+        zero, rounds = np.zeros(1), self.num_microbatches
+        # A stage does all its work; how much the others add depends on where the slowest one stands.
+        pace_s = peak * float(self._pace_shares(self._stage_limits()[1])[-1])
+        chained_s = float(
+            self.objective.least(zero + pace_s, zero + max(fastest, peak), zero, zero, self._stage_limits()[1])[0]
+        )
+        return max(rounds * peak, chained_s)
 
     def peak_below_s(self, cutoff_s: float) -> float:
         """The largest peak with which a step can still be faster than the cutoff."""
@@ -136,7 +141,7 @@ class MicrobatchSpace:
         if not at:
             return None
         plain = [np.where(self.plain_s[index] <= peak_limit_s, self.plain_s[index], np.inf) for index in at]
-        times = np.stack(plain)[:, None, None, :]
+        times = np.broadcast_to(np.stack(plain)[:, None, None, :], (len(at), 1, self._positions(at), len(self.classes)))
         return self._assignment_tables(at, times, np.zeros(times.shape))
 
     def tables(self, peak_limit_s: float) -> StageTables | None:
@@ -144,15 +149,26 @@ class MicrobatchSpace:
         at = self._useful(peak_limit_s)
         if not at:
             return None
-        units = self.devices // self._unit(at)
-        positions = min(self._stage_limits()[1], self.num_microbatches, int(units.sum()))
-        in_flight = np.minimum(np.arange(1, positions + 1), self.num_microbatches).astype(float)
+        in_flight = np.minimum(np.arange(1, self._positions(at) + 1), self.num_microbatches).astype(float)
         parts = tuple(
             mesh_table(self.meshes[index], self.classes, in_flight, self.plain_s[index] <= peak_limit_s) for index in at
         )
         time_s, late_s = _stacked([part.time for part in parts], np.inf), _stacked([part.late for part in parts], 0.0)
         tables = self._assignment_tables(at, time_s, late_s)
         return StageTables(tables, tuple(self.meshes[index] for index in at), parts, peak_limit_s)
+
+    def _positions(self, at: list[int]) -> int:
+        """Positions from the end that differ in what they hold: the last one stands for all further ones."""
+        units = self.devices // self._unit(at)
+        return min(self._stage_limits()[1], self.num_microbatches, int(units.sum()))
+
+    def _pace_shares(self, positions: int) -> Array:
+        return pace_shares(self.num_microbatches, positions, self.forward_share)
+
+    @property
+    def forward_share(self) -> float:
+        """No part of a stage's time that is its forward is larger."""
+        return max(mesh.forward_share for mesh in self.meshes)
 
     def _useful(self, peak_limit_s: float) -> list[int]:
         """Sub-meshes that hold a layer below a peak."""
@@ -177,6 +193,7 @@ class MicrobatchSpace:
             hop=hop_table_s(meshes),
             fewest_stages=fewest,
             most_stages=most,
+            pace_share=self._pace_shares(time_s.shape[2]),
         )
 
     def _stage_limits(self) -> tuple[int, int]:

@@ -1,14 +1,19 @@
-"""How long is a step of unequal stages under 1F1B?  The objective of the assignment.
+"""How long is a step of unequal stages under 1F1B at least?  The bound that the assignment minimises.
 
-    step = makespan(1F1B; sum and maximum of the stages, mean hop)         ``planner.schedule.closed_form``
-         + max_i ( late_i - h sum of the stages before i )+
+Symbols: m micro-batches, p stages, stage i at position e = p - i from the end with T = F + B seconds a micro-batch, phi
+the largest part of any stage's time that is its forward.  Two chains of actions that an order of 1F1B has
+(``planner.schedule.paths``): the first micro-batch goes down and comes back to stage i, which then does the rest of its
+work; and every p-th micro-batch goes down and comes back after the one p before it ::
+
+    step >= sum T + 2 sum hops + max_i ( (m-1) T_i - (min(e, m) - 1) F_i ) + late
+         >= sum T + 2 sum hops + (m-1) max_i ( w_e T_i ) + late,   w_e = 1 - phi (min(e, m) - 1) / (m - 1)
+    step >= ceil(m / p) ( sum T + 2 sum hops ) + late
+
+    late = max_i ( late_i - h sum of T of the stages before i )+
 
 ``late_i`` is what stage i does once a step.  The last backward pass leaves stage i the earlier, the later the stage:
 with h = 1 what it then reduces and updates hides under the stages before it (Mist, arXiv 2503.19050, does the same);
 with h = 0 nothing hides, as in plans on one pool.
-
-``least`` holds for any number of stages up to p: it takes the exposed hops with the smallest weight that some number
-of stages gives them, and the slack with the mean over p stages.
 """
 
 from __future__ import annotations
@@ -18,42 +23,32 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedule.closed_form import pipeline_makespan_s
-
 Array = NDArray[np.float64]
-
-SLACK_HIDES_HOPS = 0.75
-"""Share of the faster stages' slack that hides hops under 1F1B (``planner.schedule.closed_form``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepObjective:
-    """Seconds of a step from the largest and the summed stage time, the summed hops, and the late work that shows."""
+    """Least seconds of a step from the largest pace ``w_e T``, summed stage time, summed hops and the late work."""
 
     num_microbatches: int
     hides: float
 
     def value(self, peak: Array, total: Array, hops: Array, late: Array, stages: Array) -> Array:
-        """Seconds of a step; ``hops`` is the sum of one-way hops."""
-        hop_s = hops / np.maximum(stages - 1, 1)
-        one_chunk = (stages, 1, 0)
-        makespan_s = pipeline_makespan_s("1f1b", self.num_microbatches, *one_chunk, total, peak, 0.0, hop_s)
-        step_s: Array = makespan_s + late
+        """Least seconds of a step; ``hops`` is the sum of one-way hops."""
+        there_and_back_s = total + 2.0 * hops
+        chained_s = np.ceil(self.num_microbatches / stages) * there_and_back_s
+        step_s: Array = np.maximum(there_and_back_s + (self.num_microbatches - 1) * peak, chained_s) + late
         return step_s
 
     def least(self, peak: Array, total: Array, hops: Array, late: Array, most_stages: int) -> Array:
         """No more than ``value`` for any number of stages up to ``most_stages``."""
-        rounds = self.num_microbatches - 1
-        step_s: Array = rounds * peak + np.maximum(total, peak) + 2.0 * hops + late
-        if most_stages > 1:
-            slack_s = rounds * np.maximum(peak - total / most_stages, 0.0)
-            weight = _least_trips_per_hop(self.num_microbatches, most_stages)
-            step_s = step_s + np.maximum(2.0 * weight * hops - SLACK_HIDES_HOPS * slack_s, 0.0)
-        return step_s
+        return self.value(peak, total, hops, late, np.full(1, float(max(most_stages, 1))))
 
 
-def _least_trips_per_hop(num_microbatches: int, most_stages: int) -> float:
-    """Least N / (p - 1) over 2 <= p <= most_stages, with N of the closed form."""
-    stages = np.arange(2, most_stages + 1)
-    rounds = num_microbatches - 1
-    return float(((rounds - np.ceil(rounds / stages)) / (stages - 1)).min())
+def pace_shares(num_microbatches: int, positions: int, forward_share: float) -> Array:
+    """``w_e`` of positions 1 .. ``positions`` from the end: [E]."""
+    if num_microbatches < 2:
+        return np.ones(positions)
+    warmup = np.minimum(np.arange(1, positions + 1), num_microbatches) - 1
+    shares: Array = 1.0 - forward_share * warmup / (num_microbatches - 1)
+    return shares

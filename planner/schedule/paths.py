@@ -17,13 +17,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from planner.schedule.orders.build import KEPT, OrderArrays, order_arrays
 from planner.schedule.placement import chunk_ranks
 from planner.strategy import ScheduleName
-from solver.selection.kernel import INT, INTS, NOTHING, REAL, REALS, inner, kernel
+from solver.selection.kernel import INT, INT_ROWS, INTS, NOTHING, REALS, inner, kernel
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -31,7 +30,6 @@ IntArray = NDArray[np.int64]
 FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT = range(4)
 """Kind codes (``orders.build.KINDS``)."""
 PATHS_A_RANK = 3
-_PLACES = types.int64[:, ::1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +65,8 @@ class PathCounts:
         )
 
 
-def longest_path(order: OrderArrays, ranks: IntArray, ran: tuple[Array, Array, float]) -> PathCounts:
-    """The chain of actions that made a run as long as it was; ``ran``: starts, ends and the hop."""
+def longest_path(order: OrderArrays, ranks: IntArray, ran: tuple[Array, Array, Array]) -> PathCounts:
+    """The chain of actions that made a run as long as it was; ``ran``: starts, ends and the hops."""
     counts = np.zeros((4, order.num_chunks), np.int64)
     places = np.zeros((2, order.num_chunks * order.num_microbatches), np.int64)
     hops = _count_path(order.kind, order.chunk, order.microbatch, order.offsets, ranks, *ran, places, counts)
@@ -76,7 +74,7 @@ def longest_path(order: OrderArrays, ranks: IntArray, ran: tuple[Array, Array, f
     return PathCounts(forward, backward + gradient, weight - gradient, float(hops))
 
 
-@kernel(INT(INTS, INTS, INTS, INTS, INTS, REALS, REALS, REAL, _PLACES, _PLACES))
+@kernel(INT(INTS, INTS, INTS, INTS, INTS, REALS, REALS, REALS, INT_ROWS, INT_ROWS))
 def _count_path(  # noqa: PLR0917  (an order, when it ran, and where the answer goes)
     kind: Any,
     chunk: Any,
@@ -85,7 +83,7 @@ def _count_path(  # noqa: PLR0917  (an order, when it ran, and where the answer 
     ranks: Any,
     start_s: Any,
     end_s: Any,
-    hop_s: float,
+    hop_s: Any,
     places: Any,
     counts: Any,
 ) -> int:
@@ -111,7 +109,7 @@ def _count_path(  # noqa: PLR0917  (an order, when it ran, and where the answer 
             row = 0 if what == FORWARD else 1
             cause = places[row, there * microbatches + number]
             crosses = ranks[there] != rank
-            if start_s[index] == end_s[cause] + (hop_s if crosses else 0.0):
+            if start_s[index] == end_s[cause] + (hop_s[min(here, there)] if crosses else 0.0):
                 hops += 1 if crosses else 0
                 index = cause
                 continue
@@ -186,7 +184,7 @@ def _last(kind: Any, chunk: Any, begin: int, end: int, wanted: int, forward: boo
     return last
 
 
-@kernel(NOTHING(INTS, INTS, INTS, INTS, INTS, _PLACES, _PLACES, INTS))
+@kernel(NOTHING(INTS, INTS, INTS, INTS, INTS, INT_ROWS, INT_ROWS, INTS))
 def _count_rank_paths(  # noqa: PLR0917  (an order, and where the answer goes)
     kind: Any, chunk: Any, microbatch: Any, offsets: Any, ranks: Any, places: Any, counts: Any, hops: Any
 ) -> None:

@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import types
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from planner.errors import DocumentInvalid
 from planner.schedule.orders.build import OrderArrays, order_arrays
 from planner.schedule.paths import ChunkTimes, PathCounts, longest_path
 from planner.schedule.placement import chunk_ranks
 from planner.strategy import ScheduleName
-from solver.selection.kernel import INTS, REAL, REALS, kernel
+from solver.selection.kernel import INT_ROWS, INTS, REAL, REAL_ROWS, REALS, kernel
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,7 +38,7 @@ class PipelineRun:
     order: OrderArrays
     ranks: IntArray
     times: ChunkTimes
-    hop_s: float
+    hop_s: Array
     makespan_s: float
     start_s: Array
     end_s: Array
@@ -50,9 +49,11 @@ class PipelineRun:
 
 
 def run_pipeline(
-    schedule: ScheduleName, sizes: tuple[int, int, int, int], times: ChunkTimes, hop_s: float
+    schedule: ScheduleName, sizes: tuple[int, int, int, int], times: ChunkTimes, hop_s: ArrayLike
 ) -> PipelineRun:
     """Run a schedule of ``sizes`` (stages, chunks a device, micro-batches, micro-batch group; 0 = stages).
+
+    ``hop_s``: one value, or one for each hop c -> c+1; it counts where the two chunks lie on different ranks.
 
     Raises ``DocumentInvalid`` for illegal sizes, and for times that are negative, not finite or miscounted.
     """
@@ -64,23 +65,21 @@ def run_pipeline(
             f"times of {durations.shape[1]} chunks were given, the order has {order.num_chunks}",
             where="schedule#/times",
         )
-    if not (bool(np.isfinite(durations).all()) and bool((durations >= 0).all()) and 0 <= hop_s < np.inf):
+    hops_s = np.broadcast_to(np.asarray(hop_s, np.float64), (order.num_chunks - 1,)).copy()
+    given = np.concatenate([durations.ravel(), hops_s])
+    if not bool((np.isfinite(given) & (given >= 0)).all()):
         raise DocumentInvalid("a duration is negative or not finite", where="schedule#/times")
     ranks = np.array(chunk_ranks(schedule, sizes[0], sizes[1]), np.int64)
     start_s, end_s = np.zeros(len(order.kind)), np.zeros(len(order.kind))
     places = np.full((2, order.num_chunks * order.num_microbatches), -1, np.int64)
     columns_of = order.kind, order.chunk, order.microbatch, order.offsets
-    makespan_s = _run(*columns_of, ranks, durations, hop_s, places, start_s, end_s)
+    makespan_s = _run(*columns_of, ranks, durations, hops_s, places, start_s, end_s)
     if makespan_s < 0:
         raise AssertionError(f"the order of {schedule} with {sizes} cannot run to its end")
-    return PipelineRun(order, ranks, times, hop_s, makespan_s, start_s, end_s)
+    return PipelineRun(order, ranks, times, hops_s, makespan_s, start_s, end_s)
 
 
-_TABLE = types.float64[:, ::1]
-_PLACES = types.int64[:, ::1]
-
-
-@kernel(REAL(INTS, INTS, INTS, INTS, INTS, _TABLE, REAL, _PLACES, REALS, REALS))
+@kernel(REAL(INTS, INTS, INTS, INTS, INTS, REAL_ROWS, REALS, INT_ROWS, REALS, REALS))
 def _run(  # noqa: PLR0917  (an order, its durations, and where the answer goes)
     kind: Any,
     chunk: Any,
@@ -88,7 +87,7 @@ def _run(  # noqa: PLR0917  (an order, its durations, and where the answer goes)
     offsets: Any,
     ranks: Any,
     durations: Any,
-    hop_s: float,
+    hop_s: Any,
     places: Any,
     start_s: Any,
     end_s: Any,
@@ -118,7 +117,7 @@ def _run(  # noqa: PLR0917  (an order, its durations, and where the answer goes)
                         cause = places[row, there * microbatches + number]
                         if cause < 0:
                             break
-                        arrival = end_s[cause] + (hop_s if ranks[there] != rank else 0.0)
+                        arrival = end_s[cause] + (hop_s[min(here, there)] if ranks[there] != rank else 0.0)
                         now = max(now, arrival)
                     places[row, here * microbatches + number] = index
                 start_s[index] = now

@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from solver.selection.kernel import INT, INTS, kernel
+from solver.selection.kernel import BYTES, INT, INTS, kernel
 from solver.selection.problem import Integers
-
-BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 
 COMMA, MINUS, ZERO, NINE, OPEN, CLOSE = 44, 45, 48, 57, 91, 93
 BLANKS = (9, 10, 13, 32)

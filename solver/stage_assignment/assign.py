@@ -4,8 +4,8 @@ Given a line of L items, pools p with N_p units, options o (pool p_o, units n_o)
 
 Variables    the number of stages S; for each stage i = 0 .. S-1 its items [a_i, a_i + c_i), its option o_i and policy
              k_i.  e_i = S - i is its position from the end, z_i the class of its span.
-             t_i = time[o_i, k_i, e_i, z_i],  d_i = late[o_i, k_i, e_i, z_i].
-Objective    minimise  F( max_i t_i,  sum_i t_i,  sum_i hop[o_i, o_(i+1)],  max_i (d_i - h sum_(j<i) t_j)+,  S )
+             t_i = time[o_i, k_i, e_i, z_i],  d_i = late[o_i, k_i, e_i, z_i],  w_i = pace_share[e_i].
+Objective    minimise  F( max_i w_i t_i,  sum_i t_i,  sum_i hop[o_i, o_(i+1)],  max_i (d_i - h sum_(j<i) t_j)+,  S )
              for any F that never falls when one of the first four grows.  With h = 1 and
              F = (G - 1) peak + total + late this is the objective of Mist (arXiv 2503.19050): the last of G rounds
              leaves a stage the earlier, the later the stage, and what it then pays hides under the stages before it.
@@ -19,7 +19,7 @@ Constraints  (1) the spans follow each other and hold all items:  a_0 = 0, a_(i+
 Method.  The late term obeys a recursion from the end of the line: a stage put in front makes it
 ``max(d, (late - h t)+)``.  So dynamic programming from the end needs the labels (total, hops, late) per (start, units
 used, front option, stages), and dominated labels go (``labels.without_dominated``; F is monotone, the recursions are).
-The peak is enclosed instead of labelled.  In a window (floor, cap] stages above ``cap`` are forbidden and
+The peak is enclosed instead of labelled.  In a window (floor, cap] stages of a pace above ``cap`` are forbidden and
 
              F( floor, total + rest, hops, late - h rest, S )  <  incumbent
 
@@ -34,13 +34,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from solver.stage_assignment.evaluate import assignment_value, check_assignment
 from solver.stage_assignment.labels import Labels, grow, nothing, places, without_dominated
-from solver.stage_assignment.rest import Rest, best_times, has_room
+from solver.stage_assignment.rest import Rest, has_room, least_by_count
 from solver.stage_assignment.tables import (
     Array,
     Assignment,
@@ -50,6 +51,8 @@ from solver.stage_assignment.tables import (
     Ints,
     StageChoice,
 )
+
+Told = Callable[[tuple[StageChoice, ...], AssignmentValue], None]
 
 DIVE_LABELS = 256
 """Labels a level of a dive."""
@@ -68,10 +71,12 @@ class _Search:
     tables: AssignmentTables
     objective: AssignmentObjective
     best: Array
+    best_pace: Array
     peaks: Array
     consecutive: bool
     deadline: float | None
     cutoff: float
+    told: Told | None = None
     found: tuple[tuple[StageChoice, ...], AssignmentValue] | None = None
     labels: int = 0
     windows: int = 0
@@ -82,8 +87,16 @@ class _Search:
 
     def rest(self, cap: float) -> Rest:
         if cap not in self.rests:
-            self.rests = {cap: Rest(self.tables, self.best, cap)}
+            self.rests = {cap: Rest(self.tables, self.best, self.best_pace, cap)}
         return self.rests[cap]
+
+
+def _search(
+    tables: AssignmentTables, objective: AssignmentObjective, consecutive: bool, deadline: float | None, cutoff: float
+) -> _Search:
+    best, best_pace = (least_by_count(tables, values) for values in (tables.time, tables.pace))
+    peaks = np.unique(tables.pace[np.isfinite(tables.pace)])
+    return _Search(tables, objective, best, best_pace, peaks, consecutive, deadline, cutoff)
 
 
 def assign(
@@ -93,14 +106,16 @@ def assign(
     cutoff: float = math.inf,
     consecutive: bool = False,
     time_limit_s: float | None = None,
+    told: Told | None = None,
 ) -> Assignment | None:
     """The best assignment with F below ``cutoff``, and a bound; None when there is none.
 
+    ``told`` hears of every assignment that was the best so far.
     Exact unless the time limit ends first: ``bound`` is then below ``value``, and None means that none was found.
     """
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
-    peaks = np.unique(tables.time[np.isfinite(tables.time)])
-    search = _Search(tables, objective, best_times(tables), peaks, consecutive, deadline, cutoff)
+    search = _search(tables, objective, consecutive, deadline, cutoff)
+    search.told = told
     opening = _opening(search)
     if opening is None:
         return None
@@ -119,8 +134,8 @@ def relaxed_value(tables: AssignmentTables, objective: AssignmentObjective) -> t
 
     ``min over windows of F(floor, least total of stages up to cap)``, windows of ``RELAXED_STEP`` from the lowest peak.
     """
-    peaks = np.unique(tables.time[np.isfinite(tables.time)])
-    search = _Search(tables, objective, best_times(tables), peaks, False, None, math.inf)
+    search = _search(tables, objective, False, None, math.inf)
+    peaks = search.peaks
     opening = _opening(search)
     if opening is None:
         return math.inf, math.inf
@@ -129,7 +144,7 @@ def relaxed_value(tables: AssignmentTables, objective: AssignmentObjective) -> t
     best, at = math.inf, floor
     while _floor_value(search, floor, fastest) < best:
         cap = min(floor * RELAXED_STEP, highest)
-        value = _floor_value(search, floor, Rest(tables, search.best, cap).whole())
+        value = _floor_value(search, floor, Rest(tables, search.best, search.best_pace, cap).whole())
         best, at = (value, cap) if value < best else (best, at)
         above = peaks[peaks > cap]
         if not len(above):
@@ -149,7 +164,7 @@ def _opening(search: _Search) -> tuple[float, float] | None:
     low, high = 0, len(peaks) - 1
     while low < high:
         middle = (low + high) // 2
-        enough = has_room(search.tables, search.best, float(peaks[middle]))
+        enough = has_room(search.tables, search.best_pace, float(peaks[middle]))
         low, high = (low, middle) if enough else (middle + 1, high)
     return float(peaks[low]), float(peaks[-1])
 
@@ -288,6 +303,8 @@ def _improve(search: _Search, levels: list[Labels], done: Ints, floor: float) ->
         value = assignment_value(search.tables, found, search.objective)
         if value.value < search.cutoff:
             search.cutoff, search.found = value.value, (found, value)
+            if search.told is not None:
+                search.told(found, value)
 
 
 def _assignment(tables: AssignmentTables, levels: list[Labels], row: int) -> tuple[StageChoice, ...]:

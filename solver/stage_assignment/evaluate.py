@@ -22,12 +22,13 @@ def assignment_value(
 ) -> AssignmentValue:
     """Peak, total, hops, late and F of a complete assignment.  Raises CheckFailed where it breaks a constraint."""
     used = np.zeros(len(tables.pool_units), dtype=np.int64)
-    times, lates, hops, start = [], [], 0.0, 0
+    times, paces, lates, hops, start = [], [], [], 0.0, 0
     for index, stage in enumerate(stages):
         if stage.start != start or stage.count < 1:
             raise CheckFailed(f"stage {index} starts at item {stage.start}, expected {start}")
         from_end = len(stages) - index
         times.append(_entry(tables, tables.time, stage, from_end))
+        paces.append(_entry(tables, tables.pace, stage, from_end))
         lates.append(_entry(tables, tables.late, stage, from_end))
         if not np.isfinite(times[-1]):
             raise CheckFailed(f"stage {index} cannot hold {stage.count} items from {stage.start}")
@@ -43,7 +44,7 @@ def assignment_value(
         raise CheckFailed(f"{len(stages)} stages are not between {tables.fewest_stages} and {tables.most_stages}")
     before = np.concatenate([[0.0], np.cumsum(times)[:-1]])
     late = float(np.maximum(np.array(lates) - objective.hides * before, 0.0).max())
-    parts = (max(times), float(sum(times)), hops, late)
+    parts = (max(paces), float(sum(times)), hops, late)
     value = objective.value(*(np.array([part]) for part in (*parts, float(len(stages)))))
     return AssignmentValue(*parts, value=float(value[0]))
 

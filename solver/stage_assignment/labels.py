@@ -64,7 +64,7 @@ def grow(
     *,
     consecutive: bool,
 ) -> Labels:
-    """Every label with one more stage in front that takes no longer than ``cap``.
+    """Every label with one more stage in front whose pace is no more than ``cap``.
 
     ``consecutive``: the stages of a pool follow each other; a pool that was left counts as used up.
     """
@@ -94,10 +94,11 @@ def _with_option(
     counts = np.arange(1, tables.span_class.shape[1] + 1)
     start = labels.start[at][:, None] - counts[None, :]
     classes = np.where(start >= 0, tables.span_class[np.maximum(start, 0), counts - 1], -1)
-    times = tables.time[option, :, tables.position(from_end), :][:, np.maximum(classes, 0)]
-    policy, row, column = np.nonzero((times <= cap) & (classes >= 0)[None])
-    parent, time = at[row], times[policy, row, column]
-    late = tables.late[option, policy, tables.position(from_end), classes[row, column]]
+    position = tables.position(from_end)
+    paces = tables.pace[option, :, position, :][:, np.maximum(classes, 0)]
+    policy, row, column = np.nonzero((paces <= cap) & (classes >= 0)[None])
+    parent, time = at[row], tables.time[option, policy, position, classes[row, column]]
+    late = tables.late[option, policy, position, classes[row, column]]
     front = labels.option[parent]
     hop = np.where(front >= 0, tables.hop[option, np.maximum(front, 0)], 0.0)
     used = labels.used[parent]

@@ -7,7 +7,7 @@ Constraints  (1) one stage ends the line; a stage starts where the next one in f
              (2) sum n_o x <= N_p for every pool                                                 ``_add_units``
              (3) variables exist for finite times only                                           ``_entries``
              (4) no start at the first item before position ``fewest`` or after ``most``         ``_entries``
-             (5) A >= sum t x of each position;  B >= sum d x - h sum t x of positions in front   ``_add_peak_and_late``
+             (5) A >= sum w t x of each position;  B >= sum d x - h sum t x of those in front    ``_add_peak_and_late``
              (6) y[e, o, o'] >= sum x[e + 1, o] + sum x[e, o'] - 1                                ``_add_hops``
 
 HiGHS solves it to a gap of zero.  Only ``StableAndLate`` is linear in these variables.
@@ -31,6 +31,7 @@ class _Entry:
     position: int
     stage: StageChoice
     time: float
+    pace: float
     late: float
     variable: Any
 
@@ -68,9 +69,10 @@ def _entries(solver: Any, tables: AssignmentTables) -> list[_Entry]:
                 continue
             span = int(tables.span_class[start, column])
             for option, policy in np.argwhere(np.isfinite(tables.time[:, :, row, span])).tolist():
-                time, late = (float(table[option, policy, row, span]) for table in (tables.time, tables.late))
+                at = option, policy, row, span
+                time, pace, late = (float(table[at]) for table in (tables.time, tables.pace, tables.late))
                 stage = StageChoice(start, column + 1, option, policy)
-                found.append(_Entry(position, stage, time, late, solver.addBinary(obj=time)))
+                found.append(_Entry(position, stage, time, pace, late, solver.addBinary(obj=time)))
     return found
 
 
@@ -113,7 +115,7 @@ def _add_peak_and_late(solver: Any, entries: list[_Entry], objective: StableAndL
     for position in {entry.position for entry in entries}:
         here = [entry for entry in entries if entry.position == position]
         front = [entry for entry in entries if entry.position > position]
-        solver.addConstr(peak - solver.qsum([entry.time * entry.variable for entry in here]) >= 0)
+        solver.addConstr(peak - solver.qsum([entry.pace * entry.variable for entry in here]) >= 0)
         own = solver.qsum([entry.late * entry.variable for entry in here])
         hidden = solver.qsum([objective.hides * entry.time * entry.variable for entry in front])
         solver.addConstr(late - own + hidden >= 0)

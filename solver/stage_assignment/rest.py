@@ -1,6 +1,7 @@
 """How little can the stages that are still missing cost?  A relaxation without order, hops and late work.
 
-For a number of units of each pool and a number of items, the least sum of stage times, with no stage above ``cap``:
+For a number of units of each pool and a number of items, the least sum of stage times, with no stage of a pace above
+``cap``:
 
     R_p[u, l] = min( R_p[u - 1, l],  min over options o of p and counts c of  R_p[u - n_o, l - c] + best[o, c] )
     rest[u, l] = min over l_1 + .. + l_P = l of  sum_p R_p[u_p, l_p]
@@ -19,9 +20,9 @@ CHUNK = 100_000
 """Rows that are compared at once."""
 
 
-def best_times(tables: AssignmentTables) -> Array:
-    """Least time of every option, position (this one or further from the end) and count: [O, E, C]; inf = none."""
-    by_class = tables.time.min(axis=1)  # [O, E, Z]
+def least_by_count(tables: AssignmentTables, values: Array) -> Array:
+    """Least value of every option, position (this one or further from the end) and count: [O, E, C]; inf = none."""
+    by_class = values.min(axis=1)  # [O, E, Z]
     counts = tables.span_class.shape[1]
     best = np.full((*by_class.shape[:2], counts), np.inf)
     for column in range(counts):
@@ -33,10 +34,10 @@ def best_times(tables: AssignmentTables) -> Array:
     return backwards
 
 
-def has_room(tables: AssignmentTables, best: Array, cap: float) -> bool:
+def has_room(tables: AssignmentTables, best_pace: Array, cap: float) -> bool:
     """Whether all units together could hold all items in stages up to ``cap``: most items of each pool, added."""
-    counts = np.arange(1, best.shape[2] + 1)
-    held = np.where(best[:, 0, :] <= cap, counts, 0).max(axis=1)
+    counts = np.arange(1, best_pace.shape[2] + 1)
+    held = np.where(best_pace[:, 0, :] <= cap, counts, 0).max(axis=1)
     room = 0
     for pool, units in enumerate(tables.pool_units.tolist()):
         most = np.zeros(units + 1, dtype=np.int64)
@@ -49,11 +50,11 @@ def has_room(tables: AssignmentTables, best: Array, cap: float) -> bool:
 
 
 class Rest:
-    """Lower bounds of completions under one cap on stage times."""
+    """Lower bounds of completions under one cap on the pace of stages."""
 
-    def __init__(self, tables: AssignmentTables, best: Array, cap: float) -> None:
+    def __init__(self, tables: AssignmentTables, best: Array, best_pace: Array, cap: float) -> None:
         self.tables = tables
-        self.best = np.where(best <= cap, best, np.inf)
+        self.best = np.where(best_pace <= cap, best, np.inf)
         self._pools: dict[int, list[Array]] = {}
         self._joined: dict[int, dict[tuple[int, ...], Array]] = {}
 

@@ -7,6 +7,7 @@ from the end of the line, Z classes of spans, A = L + 1 starts, C counts, P pool
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AssignmentTables:
     """Costs of every stage that could be built.
 
@@ -25,6 +26,7 @@ class AssignmentTables:
     the entry (it does not fit).  The last position stands for all further ones.
     ``span_class`` int[A, C]: class of the ``c + 1`` items from ``a`` on; -1 = not allowed.
     ``hop`` float[O, O]: cost between a stage of the first option and the next stage, of the second.
+    ``pace_share`` float[E]: what part of an entry's time counts in the peak at each position; None = all of it.
     """
 
     pool_units: Ints
@@ -36,6 +38,15 @@ class AssignmentTables:
     hop: Array
     fewest_stages: int = 1
     most_stages: int = 1_000_000
+    pace_share: Array | None = None
+
+    @cached_property
+    def pace(self) -> Array:
+        """What each entry counts for in the peak: the shape of ``time``."""
+        if self.pace_share is None:
+            return self.time
+        paced: Array = self.time * self.pace_share[None, None, :, None]
+        return paced
 
     @property
     def num_items(self) -> int:

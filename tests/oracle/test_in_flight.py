@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from planner.errors import DocumentInvalid
-from planner.schedule.closed_form import in_flight_chunks
 from planner.schedule.dependencies import cached_graph
+from planner.schedule.in_flight import in_flight_chunks
 from planner.schedule.orders import order_findings
 from planner.schedule.simulate import simulate
 from planner.strategy import GROUPED_SCHEDULES, ScheduleName

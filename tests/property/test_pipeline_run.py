@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import get_args
 
@@ -76,6 +77,36 @@ def test_the_compiled_run_is_the_simulated_one(pipeline: Pipeline) -> None:
     assert ran.makespan_s == drawn.makespan_s
     assert np.array_equal(ran.start_s, drawn.start_s)
     assert np.array_equal(ran.end_s, drawn.end_s)
+
+
+@settings(max_examples=100, deadline=None)
+@given(pipelines(), st.integers(0, 2**32 - 1))
+def test_every_hop_may_have_its_own_time(pipeline: Pipeline, seed: int) -> None:
+    chunks = pipeline.sizes[0] * pipeline.sizes[1]
+    hop_s = np.random.default_rng(seed).uniform(0.0, 0.3, chunks - 1)
+    times = pipeline.times.forward_s, pipeline.times.backward_s, pipeline.times.weight_gradient_s
+    drawn = simulate(order_graph(build_order(pipeline.schedule, *pipeline.sizes)), *times, send_s=hop_s)
+    assert run_pipeline(pipeline.schedule, pipeline.sizes, pipeline.times, hop_s).makespan_s == drawn.makespan_s
+
+
+@pytest.mark.parametrize(
+    ("schedule", "v", "bubble"),
+    [
+        ("gpipe", 1, lambda p, f, i, w: (p - 1) * (f + i + w)),
+        ("1f1b", 1, lambda p, f, i, w: (p - 1) * (f + i + w)),
+        ("interleaved", 3, lambda p, f, i, w: (p - 1) * (f + i + w) / 3),
+        ("zb_h1", 1, lambda p, f, i, w: (p - 1) * (f + i - w)),
+    ],
+)
+@pytest.mark.parametrize("p", [2, 4, 7])
+def test_equal_stages_have_the_published_bubble(
+    schedule: ScheduleName, v: int, bubble: Callable[[int, float, float, float], float], p: int
+) -> None:
+    """arXiv 2104.04473 (GPipe, 1F1B, interleaved) and 2401.10241 (ZB-H1)."""
+    f, i, w = 1.0, 1.3, 0.9
+    each, m = np.ones(p * v) / v, 3 * p
+    ran = run_pipeline(schedule, (p, v, m, 0), ChunkTimes(f * each, (i + w) * each, w * each), 0.0)
+    assert ran.makespan_s == pytest.approx(m * (f + i + w) + bubble(p, f, i, w), rel=1e-12)
 
 
 @settings(max_examples=150, deadline=None)

@@ -12,17 +12,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from solver.selection.kernel import INT, INTS, NOTHING, inner, kernel, record
+from solver.selection.kernel import INT, INT_ROWS, INTS, NOTHING, inner, kernel, record
 
 IntArray = NDArray[np.int64]
 
 FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT = range(4)
 """Kinds of actions: forward, full backward, input gradient only, weight gradient only."""
 GPIPE, ONE_F_ONE_B, INTERLEAVED, ZB_H1, ZBV, DUALPIPEV, LOOPED_BFS, INTERLEAVED_ZB = range(8)
-TABLES = types.int64[:, ::1]
 
 
 class Script(NamedTuple):
@@ -41,7 +39,7 @@ class Script(NamedTuple):
     counts: IntArray
 
 
-SCRIPT = record(Script, INTS, INTS, INTS, INTS, TABLES, TABLES)
+SCRIPT = record(Script, INTS, INTS, INTS, INTS, INT_ROWS, INT_ROWS)
 
 
 @inner
