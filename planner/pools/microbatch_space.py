@@ -120,10 +120,9 @@ class MicrobatchSpace:
         fastest = min(float((plain_s / self.layers).min()) for plain_s in self.plain_s) * self.problem.model.num_layers
         zero, rounds = np.zeros(1), self.num_microbatches
         # A stage does all its work; how much the others add depends on where the slowest one stands.
-        pace_s = peak * float(self._pace_shares(self._stage_limits()[1])[-1])
-        chained_s = float(
-            self.objective.least(zero + pace_s, zero + max(fastest, peak), zero, zero, self._stage_limits()[1])[0]
-        )
+        most = self._stage_limits()[1]
+        pace_s = zero + peak * float(self._pace_shares(most)[-1])
+        chained_s = float(self.objective.least(pace_s, zero + max(fastest, peak), zero, zero, most)[0])
         return max(rounds * peak, chained_s)
 
     def peak_below_s(self, cutoff_s: float) -> float:
