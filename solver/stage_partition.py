@@ -11,7 +11,8 @@ Constraints  (1) sum_r c_r = L                                          ``_finis
 Method: forward dynamic programming over (stage, start) with Pareto labels of all these values: a label that is no
 better in any of them is dropped (``_pareto``), which keeps an optimum because F is monotone.  With a ``cutoff``,
 ``_limits`` encloses the largest peak and the largest sum that can still beat it; options and labels beyond
-are dropped.  Exact.
+are dropped, and so are labels that do not beat it with the least of each value that is still to come
+(``_Rest``).  Exact, or ``TooManyLabels``: their number may double with every further sum of the objective.
 
 Shape letters: S stages, L items, A = L + 1 starts, C = high - low + 1 counts.
 """
@@ -36,6 +37,10 @@ ROUNDING = 1e-12
 """Relative slack of the limits: the same stages summed in another order must not exceed them."""
 REFINEMENTS = 2
 """A limit is enclosed by this many grids of this many points; what is left is kept, so fewer only cost time."""
+
+
+class TooManyLabels(Exception):
+    """The labels of a program are more than it may have: nothing is said about its optimum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +74,13 @@ class Partition:
     objective: float
 
 
-def partition(tables: PartitionTables, objective: Objective, cutoff: float = float("inf")) -> Partition | None:
-    """Best dealing with objective below ``cutoff``; None when there is none.  Exact."""
+def partition(
+    tables: PartitionTables, objective: Objective, cutoff: float = float("inf"), most_labels: float = float("inf")
+) -> Partition | None:
+    """Best dealing with objective below ``cutoff``; None when there is none.
+
+    Exact.  Raises ``TooManyLabels`` once the undominated labels of all stages are more than ``most_labels``.
+    """
     finish = _finish_sum(tables.add, tables.low)
     if not np.isfinite(finish[0, 0]):
         return None
@@ -79,11 +89,19 @@ def partition(tables: PartitionTables, objective: Objective, cutoff: float = flo
         return None
     add = np.where(tables.peak <= peak_limit, tables.add, np.inf)
     finish = _finish_sum(add, tables.low)
+    rest = _Rest(tables, add, finish, objective, cutoff) if np.isfinite(cutoff) else None
     labels: dict[int, list[Label]] = {0: [(0.0, 0.0, 0.0, 0.0, (0.0,) * len(tables.more), ())]}
+    count = 0
     for stage in range(tables.num_stages):
-        labels = _extend(tables, add, stage, labels, finish, sum_limit)
+        grown = _extend(tables, add, stage, labels, finish, sum_limit)
+        if rest is not None:
+            grown = rest.hopeful(stage + 1, grown)
+        labels = {stop: _pareto(found) for stop, found in grown.items()}
         if not labels:
             return None
+        count += sum(map(len, labels.values()))
+        if count > most_labels:
+            raise TooManyLabels
     final = labels.get(tables.num_items, [])
     if not final:
         return None
@@ -134,7 +152,7 @@ def _largest(value: Callable[[Array], Array], cutoff: float, low: float, high: f
 def _extend(
     tables: PartitionTables, add: Array, stage: int, labels: dict[int, list[Label]], finish: Array, sum_limit: float
 ) -> dict[int, list[Label]]:
-    """Labels after ``stage``, by where the next stage starts."""
+    """All labels after ``stage``, by where the next stage starts."""
     grown: dict[int, list[Label]] = {}
     for start, here in labels.items():
         row = add[stage, start]
@@ -157,7 +175,52 @@ def _extend(
             ]
             if found:
                 grown.setdefault(stop, []).extend(found)
-    return {stop: _pareto(found) for stop, found in grown.items()}
+    return grown
+
+
+class _Rest:
+    """What every value still grows by or to at least, after each (stage, start)."""
+
+    def __init__(self, tables: PartitionTables, add: Array, finish: Array, objective: Objective, cutoff: float) -> None:
+        self._objective, self._cutoff = objective, cutoff
+        possible = np.isfinite(add)
+        self._sums = [finish, *(_finish_sum(np.where(possible, each, np.inf), tables.low) for each in tables.more)]
+        self._largest = [
+            _finish_largest(np.where(possible, each, np.inf), tables.low)
+            for each in (tables.peak, tables.tail1, tables.tail2)
+        ]
+
+    def hopeful(self, stage: int, grown: dict[int, list[Label]]) -> dict[int, list[Label]]:
+        """The labels in front of ``stage`` that some completion could bring below the cutoff."""
+        every = [(stop, label) for stop, found in grown.items() for label in found]
+        if not every:
+            return grown
+        stops = np.array([stop for stop, _ in every])
+        totals, *largest = (np.array([label[at] for _, label in every]) for at in range(4))
+        more = np.array([label[4] for _, label in every]).reshape(len(every), -1).T
+        sums = [each + rest[stage, stops] for each, rest in zip((totals, *more), self._sums, strict=True)]
+        tops = [np.maximum(each, rest[stage, stops]) for each, rest in zip(largest, self._largest, strict=True)]
+        least = self._objective(sums[0], *tops, *sums[1:])
+        kept: dict[int, list[Label]] = {}
+        for at in np.flatnonzero(least * (1 - ROUNDING) < self._cutoff).tolist():
+            stop, label = every[at]
+            kept.setdefault(stop, []).append(label)
+        return kept
+
+
+def _finish_largest(values: Array, low: int) -> Array:
+    """Least maximum of ``values`` still to come after each (stage, start): [S + 1, A]; 0 at the end."""
+    stages, items, width = values.shape[0], values.shape[1] - 1, values.shape[2]
+    rest = np.full((stages + 1, items + 1), np.inf)
+    rest[stages, items] = 0.0
+    for stage in range(stages - 1, -1, -1):
+        for column in range(width):
+            step = low + column
+            if step > items:
+                break
+            via = np.maximum(values[stage, : items + 1 - step, column], rest[stage + 1, step:])
+            rest[stage, : items + 1 - step] = np.minimum(rest[stage, : items + 1 - step], via)
+    return rest
 
 
 def _pareto(labels: list[Label]) -> list[Label]:

@@ -96,7 +96,7 @@ def compare_backends(
     return Compared(
         entries=entries,
         fastest=fastest,
-        complete=all(each.result.complete for each in running),
+        complete=all(each.result.closed for each in running),
         lower_bound_s=min((each.lower_bound_s for each in running), default=float("inf")),
     )
 
@@ -174,7 +174,7 @@ def _holds(one: Entry, other: Entry) -> bool:
 def _answers(holder: Entry, entry: Entry) -> bool:
     """Whether the best plan of the back-end that holds it is one that ``entry`` can run."""
     best = holder.best
-    if best is None or not holder.result.complete:
+    if best is None or not holder.result.closed:
         return False
     return not BackEndRules(entry.problem).refuses(best.strategy, best.split.chunk_layers)
 

@@ -30,6 +30,7 @@ from planner.search.backend_rules import BackEndRules
 from planner.search.core_waves import CoreWaves, Wave
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
+from planner.search.line_split import LeftOpen
 from planner.search.look_ahead import JUST_ABOVE, plain_part, promising_cores, promising_layouts
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
@@ -86,6 +87,7 @@ class Search:
         self._reached_s: float | None = None
         self._ahead: Postponed | None = None
         self._surely: Candidate | None = None
+        self._left = LeftOpen()
         self.alternatives = Alternatives(options.top_k, self.result)
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
@@ -106,7 +108,8 @@ class Search:
             # it left out for this plan's sake may have been this plan.
             self._record(surely)
         # What was left out was not below the cutoff of its moment, and a cutoff only falls.
-        result.lower_bound_s = min(result.lower_bound_s, self._cutoff(cutoff_s))
+        result.lower_bound_s = min(result.lower_bound_s, self._left.bound_s, self._cutoff(cutoff_s))
+        result.left_open = self._left.bound_s < self._cutoff(cutoff_s)
         return result
 
     @cached_property
@@ -321,7 +324,7 @@ class Search:
 
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
         self.result.evaluated += 1
-        candidate = best_split(context, self.rules, cutoff_s)
+        candidate = best_split(context, self.rules, cutoff_s, self._left)
         if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
             # Where a back-end takes equal chunks only (with some schedules and offloads), that dealing may still do.
             candidate = even_split(context, self.rules, cutoff_s)

@@ -138,13 +138,19 @@ def _closest(searched: Sequence[Entry], *, alone: bool) -> tuple[Entry, NoFeasib
 
 def _report(entries: Sequence[Entry], proved: bool) -> SearchReport:
     """What all searches looked at; an answer that was copied was looked at once."""
-    proof = (
-        "every strategy of the spaces of all back-ends that were asked was evaluated or has a lower bound that is not"
-        " below this plan"
-        if proved
-        else "stopped early: the lower bound is the smallest bound of what was not examined"
-    )
     results = [each.result for each in entries if each.search is not None and not each.copied]
+    if proved:
+        proof = (
+            "every strategy of the spaces of all back-ends that were asked was evaluated or has a lower bound that is"
+            " not below this plan"
+        )
+    elif all(result.complete for result in results):
+        proof = (
+            "every strategy was evaluated or has a lower bound that is not below this plan; the ways to deal the layers"
+            " of some were too many to simulate, and the lower bound is theirs"
+        )
+    else:
+        proof = "stopped early: the lower bound is the smallest bound of what was not examined"
     pruned, refused = Counter[str](), Counter[str]()
     for result in results:
         pruned, refused = pruned + result.pruned, refused + result.refused

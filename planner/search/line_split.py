@@ -3,7 +3,8 @@
 Every way to give consecutive layers to stages (``solver.stage_partition``); for each stage and span the fewest relieved
 layers that fit the memory.  The dynamic program minimises a lower bound of the simulated step: the longest of some
 paths of the order.  What it finds is simulated; where the run is longer than the bound, its longest path joins the
-others and the program is solved again, until no dealing is left whose paths are shorter than the fastest run.  Known
+others and the program is solved again, until no dealing is left whose paths are shorter than the fastest run, or until
+the program grows too large: what the paths then say is left open (``LeftOpen``), and the proof has that gap.  Known
 from the start, with F and B the forward and backward pass of a stage r, T both, m micro-batches, p stages, hop c::
 
     gpipe    sum T + max_r (m-1) T_r + 2 (p-1) c
@@ -18,7 +19,7 @@ Back-ends that recompute the same number of layers in every chunk get that const
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,24 +35,36 @@ from planner.search.line_bound import ROUNDING, LineBound
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes
 from solver.check import check_partition
-from solver.stage_partition import PartitionTables, partition
+from solver.stage_partition import PartitionTables, TooManyLabels, partition
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 SOLVED = 1e-12
 """Relative difference of a run and of its paths' bound that is rounding."""
+MOST_PATHS, MOST_LABELS = 24, 5_000
+"""Paths of runs that are added, and labels of a program (some 0.1 s): where more would be needed, the bound hardly
+rises from one path to the next."""
 
 
-def best_line(context: RowContext, rules: SplitRules, cutoff_s: float, known: Candidate | None) -> Candidate | None:
+@dataclass(slots=True)
+class LeftOpen:
+    """No dealing that was not looked at is faster than ``bound_s``; infinite: every dealing was."""
+
+    bound_s: float = float("inf")
+
+
+def best_line(
+    context: RowContext, rules: SplitRules, cutoff_s: float, known: Candidate | None, left: LeftOpen | None = None
+) -> Candidate | None:
     """Best dealing that is faster than ``cutoff_s`` and than ``known``; ``known`` when there is none."""
-    best = known
+    best, left = known, left or LeftOpen()
     for fixed, bound_s in _relief_choices(context, rules, cutoff_s if best is None else best.step_time_s):
         below_s = cutoff_s if best is None else best.step_time_s
         # Below by no more than what the bound gives away to rounding is not below.
         if bound_s * (1 + 2 * ROUNDING) >= below_s:
             break
-        found = _best_line(context, rules, below_s, fixed)
+        found = _best_line(context, rules, below_s, fixed, left)
         if found is not None:
             best = found
     return best
@@ -73,7 +86,9 @@ def _relief_choices(context: RowContext, rules: SplitRules, cutoff_s: float) -> 
     return [(int(pairs.relieved[at]) if relieves else None, float(pairs.step_s[at])) for at in order]
 
 
-def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: int | None) -> Candidate | None:
+def _best_line(
+    context: RowContext, rules: SplitRules, cutoff_s: float, fixed: int | None, left: LeftOpen
+) -> Candidate | None:
     """Best dealing for one choice of relief."""
     layers, stages = context.costs.model.num_layers, context.strategy.pp
     high = min(layers - stages + 1, _longest_span(context, cutoff_s))
@@ -81,11 +96,18 @@ def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: i
         return None
     line = _tables(context, rules, high, fixed)
     best: Candidate | None = None
+    least_s = 0.0
     while True:
         below_s = cutoff_s if best is None else best.step_time_s
-        answer = partition(line.tables, line.objective, below_s)
+        more = len(line.tables.more)
+        try:
+            answer = partition(line.tables, line.objective, below_s, MOST_LABELS if more else float("inf"))
+        except TooManyLabels:
+            left.bound_s = min(left.bound_s, least_s)
+            return best
         if answer is None:
             return best
+        least_s = answer.objective
         check_partition(line.tables, answer.counts, line.objective, answer.objective)
         starts = np.concatenate([[0], np.cumsum(answer.counts)[:-1]])
         chosen = tuple(
@@ -96,7 +118,10 @@ def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: i
         found, path = evaluate_with_path(context, split)
         if found.step_time_s < below_s:
             best = found
-        if found.step_time_s <= answer.objective * (1 + SOLVED):
+        if found.step_time_s <= least_s * (1 + SOLVED):
+            return best
+        if more == MOST_PATHS:
+            left.bound_s = min(left.bound_s, least_s)
             return best
         line.add_path(path)
 

@@ -52,7 +52,7 @@ def reaches(problem: Problem, target_s: float, options: SearchOptions) -> bool |
         if search.waves.least_bound_s > target_s:
             continue
         try:
-            undecided |= not search.run(just_above_s).complete
+            undecided |= not search.run(just_above_s).closed
         except _Reached:
             return True
     return None if undecided else False

@@ -24,6 +24,9 @@ class SearchResult:
     by_degrees: dict[Degrees, Candidate] = field(default_factory=dict)
     lower_bound_s: float = float("inf")
     complete: bool = False
+    """Time sufficed to look at every strategy."""
+    left_open: bool = False
+    """Dealings of some strategy were too many to look at, and might be faster than the best plan."""
     enumerated: int = 0
     bounded: int = 0
     evaluated: int = 0
@@ -31,6 +34,11 @@ class SearchResult:
     """Strategies by why they were not solved; with ``evaluated`` they add up to ``enumerated``."""
     refused: Counter[str] = field(default_factory=Counter)
     """Combinations of degrees that a rule refused before anything was enumerated under them."""
+
+    @property
+    def closed(self) -> bool:
+        """Nothing that was not looked at can be faster."""
+        return self.complete and not self.left_open
 
     def times_of_others_s(self) -> list[float]:
         """Step times of the candidates of other degrees than the best, the fastest first."""

@@ -1,7 +1,7 @@
-"""How are layers and memory relief best dealt for one strategy?  Exact.
+"""How are layers and memory relief best dealt for one strategy?
 
-One chunk a device: dynamic programming over every dealing (``line_split``).  Several chunks a device: every member of
-the declared family (``family_split``).
+One chunk a device: dynamic programming over every dealing (``line_split``), exact but for what it says it left open.
+Several chunks a device: every member of the declared family (``family_split``), exact.
 """
 
 from __future__ import annotations
@@ -11,20 +11,25 @@ import math
 from planner.candidate import Candidate
 from planner.search.evaluate import evaluate_split
 from planner.search.family_split import best_of_family, given_split
-from planner.search.line_split import best_line
+from planner.search.line_split import LeftOpen, best_line
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SplitRules
 
 
-def best_split(context: RowContext, rules: SplitRules, cutoff_s: float = math.inf) -> Candidate | None:
-    """Best candidate of a strategy that is faster than ``cutoff_s`` and fits; None when there is none."""
+def best_split(
+    context: RowContext, rules: SplitRules, cutoff_s: float = math.inf, left: LeftOpen | None = None
+) -> Candidate | None:
+    """Best candidate of a strategy that is faster than ``cutoff_s`` and fits; None when there is none.
+
+    ``left`` hears of what was not looked at.
+    """
     if rules.even:
         return even_split(context, rules, cutoff_s)
     if context.strategy.vpp > 1:
         return best_of_family(context, rules, cutoff_s)
     # Without a cutoff a near-even dealing comes first: its time cuts the dynamic program down to spans that can win.
     known = None if math.isfinite(cutoff_s) else best_of_family(context, rules, cutoff_s)
-    return best_line(context, rules, cutoff_s, known)
+    return best_line(context, rules, cutoff_s, known, left)
 
 
 def even_split(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:
