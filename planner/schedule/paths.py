@@ -7,7 +7,7 @@ how many hops ::
     makespan(d) >= counts . d        for all durations d
 
 Some paths are known from the order alone (``paths_of_ranks``); every run has one that it is exactly as long as
-(``longest_path``), which bounds all other runs of the order.  How tight both are: tests/oracle/test_path_bounds.py.
+(``longest_path``), which bounds all other runs of the order.  How tight both are: benchmarks/path_bounds.py.
 """
 
 from __future__ import annotations

@@ -12,14 +12,15 @@ Every run names its longest path, which bounds all other runs of the order (``pl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.errors import DocumentInvalid
-from planner.schedule.orders.build import OrderArrays, order_arrays
-from planner.schedule.paths import ChunkTimes, PathCounts, longest_path
+from planner.schedule.orders.build import KEPT, OrderArrays, order_arrays
+from planner.schedule.paths import ChunkTimes, PathCounts, longest_path, paths_of_ranks
 from planner.schedule.placement import chunk_ranks
 from planner.strategy import ScheduleName
 from solver.selection.kernel import INT_ROWS, INTS, REAL, REAL_ROWS, REALS, kernel
@@ -27,6 +28,8 @@ from solver.selection.kernel import INT_ROWS, INTS, REAL, REAL_ROWS, REALS, kern
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+ALIKE_HOPS = (0.01, 0.05, 0.2)
+"""Hops of the runs that show what paths equal chunks have, over what a chunk takes."""
 FORWARD, WEIGHT_GRADIENT = 0, 3
 """Kind codes (``orders.build.KINDS``)."""
 
@@ -77,6 +80,15 @@ def run_pipeline(
     if makespan_s < 0:
         raise AssertionError(f"the order of {schedule} with {sizes} cannot run to its end")
     return PipelineRun(order, ranks, times, hops_s, makespan_s, start_s, end_s)
+
+
+@lru_cache(maxsize=KEPT)
+def known_paths(schedule: ScheduleName, sizes: tuple[int, int, int, int]) -> tuple[PathCounts, ...]:
+    """``paths_of_ranks``, and the longest paths of runs with equal chunks and some hops (``ALIKE_HOPS``)."""
+    ones = np.ones(order_arrays(schedule, *sizes).num_chunks)
+    alike = ChunkTimes(ones, 2.0 * ones, ones)
+    runs = [run_pipeline(schedule, sizes, alike, 3.0 * hop).longest_path() for hop in ALIKE_HOPS]
+    return (*paths_of_ranks(schedule, sizes), *runs)
 
 
 @kernel(REAL(INTS, INTS, INTS, INTS, INTS, REAL_ROWS, REALS, INT_ROWS, REALS, REALS))

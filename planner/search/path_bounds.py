@@ -1,6 +1,6 @@
 """How long is the pipeline of a dealing at least?  The longest of some paths of its order, for many dealings at once.
 
-A path's length is linear in the chunks' times (``planner.schedule.paths.PathCounts``).  The paths that every order
+A path's length is linear in the chunks' times (``planner.schedule.paths.PathCounts``).  The paths that an order
 surely has are known at once; each run adds the one that made it as long as it is, which is nearly always the longest
 one of similar dealings too.  Shape letters: K paths, F dealings, C chunks.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedule.paths import ChunkTimes, PathCounts, paths_of_ranks
-from planner.schedule.run import run_pipeline
+from planner.schedule.paths import ChunkTimes, PathCounts
+from planner.schedule.run import known_paths, run_pipeline
 from planner.strategy import ScheduleName
 
 Array = NDArray[np.float64]
@@ -25,7 +25,7 @@ class PathBounds:
 
     def __init__(self, schedule: ScheduleName, sizes: tuple[int, int, int, int], hop_s: float) -> None:
         self.schedule, self.sizes, self.hop_s = schedule, sizes, hop_s
-        self.paths: list[PathCounts] = list(paths_of_ranks(schedule, sizes))
+        self.paths: list[PathCounts] = list(known_paths(schedule, sizes))
 
     def least_s(self, times: ChunkTimes) -> Array:
         """Lower bound of the pipeline of every dealing: [F]; times are [F, C]."""

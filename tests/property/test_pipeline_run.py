@@ -15,9 +15,9 @@ from planner.errors import DocumentInvalid
 from planner.schedule.dependencies import order_graph
 from planner.schedule.least_makespan import least_makespan_s
 from planner.schedule.orders import build_order, order_findings
-from planner.schedule.paths import ChunkTimes, paths_of_ranks
+from planner.schedule.paths import ChunkTimes
 from planner.schedule.placement import chunk_ranks
-from planner.schedule.run import run_pipeline
+from planner.schedule.run import known_paths, run_pipeline
 from planner.schedule.simulate import simulate
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 
@@ -122,7 +122,7 @@ def test_a_path_of_one_run_bounds_all_others(data: st.DataObject) -> None:
 @settings(max_examples=400, deadline=None)
 @given(pipelines())
 def test_known_paths_bound_every_run(pipeline: Pipeline) -> None:
-    paths = paths_of_ranks(pipeline.schedule, pipeline.sizes)
+    paths = known_paths(pipeline.schedule, pipeline.sizes)
     longest_s = max(path.length_s(pipeline.times, pipeline.hop_s) for path in paths)
     assert longest_s <= pipeline.makespan_s() * (1 + 1e-9)
     ranks = np.array(chunk_ranks(pipeline.schedule, *pipeline.sizes[:2]))
