@@ -5,7 +5,7 @@
 For each schedule random instances: p 2 to 12 stages, v 2 to 4 chunks a device where it has several, p to 8 p
 micro-batches; ``DRAWS`` pipelines of each size, a third with equal chunks, a third with chunks in 1 +- 10 %, a third in
 1 +- 30 %; hops 0 to 5 % of a chunk; a backward pass 1 to 3 times its forward, half of it or less in weight gradients.
-Two bounds: ``paths``, the longest of ``known_paths``, and ``least``, what ``least_makespan_s`` knows without the chunks.
+Two bounds: ``paths``, the longest of ``known_paths``, and ``least``, what ``least_makespan_s`` knows of the sums alone.
 A bound above the simulated step ends the run with an error.
 """
 

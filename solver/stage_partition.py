@@ -116,18 +116,20 @@ def _limits(tables: PartitionTables, objective: Objective, cutoff: float, least_
     if not np.isfinite(cutoff):
         return float("inf"), float("inf")
     finite = np.isfinite(tables.add)
-    # The busiest stage does at least the mean; that is the peak's floor only where both tables say the same.
-    least_peak = least_sum / tables.num_stages if np.array_equal(tables.add[finite], tables.peak[finite]) else 0.0
+    least_peak, *tails = (
+        float(_finish_largest(np.where(finite, each, np.inf), tables.low)[0, 0])
+        for each in (tables.peak, tables.tail1, tables.tail2)
+    )
     most_peak = float(tables.peak[finite].max())
     most_sum = float(np.where(finite, tables.add, -np.inf).max(axis=(1, 2)).sum())
     zero = np.zeros(GRID)
     more = [zero + float(_finish_sum(np.where(finite, each, np.inf), tables.low)[0, 0]) for each in tables.more]
 
     def by_peak(peaks: Array) -> Array:
-        return objective(zero + least_sum, peaks, zero, zero, *more)
+        return objective(zero + least_sum, peaks, zero + tails[0], zero + tails[1], *more)
 
     def by_sum(sums: Array) -> Array:
-        return objective(sums, zero + least_peak, zero, zero, *more)
+        return objective(sums, zero + least_peak, zero + tails[0], zero + tails[1], *more)
 
     if by_peak(zero + least_peak)[0] >= cutoff:
         return -1.0, -1.0

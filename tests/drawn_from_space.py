@@ -15,12 +15,12 @@ from planner.model.load import load_model
 from planner.plan import Plan
 from planner.problem import Problem, Workload
 from planner.search.backend_rules import BackEndRules
-from planner.search.branch import split_rules
 from planner.search.estimate import estimate
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 from planner.search.sample import random_strategies
 from planner.search.split import best_split
+from planner.search.split_limits import split_rules
 from profiles.catalogue import load_cluster
 
 DRAWS_A_PLAN = 40

@@ -24,12 +24,12 @@ from planner.model.builtin import builtin_model
 from planner.plan import Plan
 from planner.problem import Problem, Workload
 from planner.search.backend_rules import BackEndRules
-from planner.search.branch import split_rules
 from planner.search.estimate import estimate
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 from planner.search.sample import random_strategies
 from planner.search.split import best_split
+from planner.search.split_limits import split_rules
 from planner.strategy import Strategy
 from profiles.catalogue.cluster_files import load_cluster
 

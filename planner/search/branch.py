@@ -17,18 +17,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.backends.asked import the_software
 from planner.candidate import Candidate
 from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel
-from planner.memory.fit_chance import usable_bytes
 from planner.problem import Problem
-from planner.relief_layers import ReliefLayers, relief_layers
 from planner.search.alternatives import Alternatives, Postponed
 from planner.search.backend_rules import BackEndRules
 from planner.search.core_waves import CoreWaves, Wave
 from planner.search.dealt_bounds import DealtBounds
+from planner.search.dealt_later import DealtLater
 from planner.search.leaves import Leaves
 from planner.search.line_split import LeftOpen
 from planner.search.look_ahead import JUST_ABOVE, plain_part, promising_cores, promising_layouts
@@ -38,8 +36,8 @@ from planner.search.row_context import RowContext, row_context
 from planner.search.search_result import SearchResult, degrees
 from planner.search.setups import SharedSetups, layouts_by_setup, shardings_by_setup
 from planner.search.space import Space
-from planner.search.split import best_split, even_split
-from planner.search.split_terms import SplitRules
+from planner.search.split import SplitSolver, best_split, even_split, near_even_split
+from planner.search.split_limits import split_rules
 from planner.search.stage_capacity import MemoryLimits
 from planner.strategy_rows import StrategyRows
 
@@ -55,8 +53,6 @@ OWN_BOUND = "slower by its own bound"
 SHARED_BOUND = "slower by the bound of its kind"
 NOT_EXAMINED = "not examined before the time ran out"
 BACKEND_RULES = "refused by the back-end's rules"
-HOST_FRACTION = 0.9
-"""Part of a device's share of host memory that offloaded tensors may take."""
 FIRST_LAYOUTS = 48
 MANY_LAYOUTS = 500
 MOST_LAYOUTS = 2_000
@@ -87,7 +83,7 @@ class Search:
         self._reached_s: float | None = None
         self._ahead: Postponed | None = None
         self._surely: Candidate | None = None
-        self._left = LeftOpen()
+        self._left, self._later = LeftOpen(), DealtLater()
         self.alternatives = Alternatives(options.top_k, self.result)
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
@@ -96,6 +92,7 @@ class Search:
         counts = self.space.leaf_counts(cores)
         result.bounded = int(counts.sum())
         self._descend_waves(counts, cutoff_s)
+        self._deal_later(cutoff_s)
         result.refused = self.space.pruned
         result.enumerated = result.bounded
         result.pruned += self.space.illegal
@@ -248,7 +245,7 @@ class Search:
         ahead = copy(self)
         self._ahead = ahead._ahead = ahead.progress = None
         ahead.space, ahead.result = plain_part(self.space), SearchResult()
-        ahead.alternatives = Alternatives(0, ahead.result)
+        ahead.alternatives, ahead._later = Alternatives(0, ahead.result), DealtLater()
         # What it finds is told when the whole search finds it, so that equals are found in the same order.
         ahead.incumbent = Incumbent(self.incumbent.step_time_s)
         layouts = ahead._bounded_layouts(promising_cores(cores), self._cutoff(cutoff_s))
@@ -303,7 +300,11 @@ class Search:
             if self._refused(leaves.rows(np.array([index]))):
                 continue
             row, cost = leaves.leaf(index)
-            candidate = self._solve(row_context(self.costs, leaves.table, row, cost), self._cutoff(cutoff_s))
+            context, split = row_context(self.costs, leaves.table, row, cost), best_split
+            if context.strategy.vpp == 1 and context.strategy.pp > 1 and not self.rules.even:
+                self._later.add(max(bound, dealt.step_s(count)), context)
+                split = near_even_split
+            candidate = self._solve(context, self._cutoff(cutoff_s), split)
             if candidate is not None:
                 self._record(candidate)
         self.alternatives.remember(leaves, dealt, left, self._cannot_run, self._wanted_s(cutoff_s))
@@ -322,9 +323,20 @@ class Search:
     def _cannot_run(self, rows: StrategyRows, at: int = 0) -> bool:
         return self.backend_rules.refuses(rows.strategy(at, self.costs.reliefs))
 
-    def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
+    def _deal_later(self, cutoff_s: float) -> None:
+        """Deal the layers exactly where only the near-even dealing was looked at."""
+        for bound, context in self._later.below(lambda: self._cutoff(cutoff_s)):
+            if self._late():
+                self._not_examined(np.array([bound]))
+                self.result.complete = False
+                return
+            candidate = best_split(context, self.rules, self._cutoff(cutoff_s), self._left)
+            if candidate and not self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
+                self._record(candidate)
+
+    def _solve(self, context: RowContext, cutoff_s: float, split: SplitSolver = best_split) -> Candidate | None:
         self.result.evaluated += 1
-        candidate = best_split(context, self.rules, cutoff_s, self._left)
+        candidate = split(context, self.rules, cutoff_s, self._left)
         if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
             # Where a back-end takes equal chunks only (with some schedules and offloads), that dealing may still do.
             candidate = even_split(context, self.rules, cutoff_s)
@@ -377,21 +389,3 @@ class Search:
                     lower_bound_s=self._reached_s,
                 )
             )
-
-
-def memory_limit_bytes(problem: Problem, hardware: Hardware) -> float:
-    """Peak that may be predicted: it has the wanted chance to fit, or leaves the given margin, or both."""
-    return usable_bytes(hardware.memory_bytes, problem.constraints, the_software(problem).name)
-
-
-def split_rules(problem: Problem, hardware: Hardware, layers: ReliefLayers | None = None) -> SplitRules:
-    """What every dealing of layers must respect; ``layers`` are relieved (None = those that the pins ask for)."""
-    columns = the_software(problem).release.space.columns
-    rules = SplitRules(
-        limit_bytes=memory_limit_bytes(problem, hardware),
-        host_limit_bytes=hardware.host_memory_bytes_per_device * HOST_FRACTION,
-        uniform=columns.uniform_recompute,
-        even=columns.even_layers,
-        whole=columns.whole_recompute,
-    )
-    return rules.relieving(relief_layers(problem.constraints.pins) if layers is None else layers)

@@ -15,7 +15,7 @@ from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.problem import Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.bound import BoundTerms
-from planner.search.branch import BACKEND_RULES, Search, memory_limit_bytes
+from planner.search.branch import BACKEND_RULES, Search
 from planner.search.memory_bound import lower_bounds_s
 from planner.search.options import SearchOptions, SearchProgress
 from planner.search.pin_cause import PinCause, nearest, pin_cause
@@ -23,6 +23,7 @@ from planner.search.pin_conflict import PinConflict, pin_conflict, repinned, val
 from planner.search.room_notes import room_words
 from planner.search.search_result import SearchResult
 from planner.search.space import Space
+from planner.search.split_limits import memory_limit_bytes
 from planner.strategy_rows import StrategyRows
 
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)

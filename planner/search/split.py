@@ -7,6 +7,7 @@ Several chunks a device: every member of the declared family (``family_split``),
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from planner.candidate import Candidate
 from planner.search.evaluate import evaluate_split
@@ -14,6 +15,8 @@ from planner.search.family_split import best_of_family, given_split
 from planner.search.line_split import LeftOpen, best_line
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SplitRules
+
+SplitSolver = Callable[[RowContext, SplitRules, float, LeftOpen | None], Candidate | None]
 
 
 def best_split(
@@ -30,6 +33,13 @@ def best_split(
     # Without a cutoff a near-even dealing comes first: its time cuts the dynamic program down to spans that can win.
     known = None if math.isfinite(cutoff_s) else best_of_family(context, rules, cutoff_s)
     return best_line(context, rules, cutoff_s, known, left)
+
+
+def near_even_split(
+    context: RowContext, rules: SplitRules, cutoff_s: float = math.inf, left: LeftOpen | None = None
+) -> Candidate | None:
+    """The best of the declared family alone, for any number of chunks a device; ``left`` hears nothing."""
+    return best_of_family(context, rules, cutoff_s)
 
 
 def even_split(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:

@@ -15,7 +15,7 @@ from planner.problem import Problem
 from planner.search.branch import Search
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
-from planner.search.line_split import _best_line
+from planner.search.line_split import LeftOpen, _best_line
 from planner.search.memory_bound import relief_bounds_s
 from planner.search.options import SearchOptions
 from planner.search.row_context import RowContext, row_context
@@ -141,7 +141,7 @@ def test_numbers_of_relieved_layers_left_out_are_not_faster() -> None:
             if context.strategy.vpp > 1 or context.strategy.recompute != "full" or sample.search.rules.whole:
                 continue
             layers = context.costs.model.num_layers
-            each = [_best_line(context, sample.search.rules, np.inf, count) for count in range(layers + 1)]
+            each = [_best_line(context, sample.search.rules, np.inf, count, LeftOpen()) for count in range(layers + 1)]
             best_s = min((one.step_time_s for one in each if one is not None), default=np.inf)
             assert (np.inf if solved is None else solved.step_time_s) == pytest.approx(best_s, rel=1e-12)
             compared += np.isfinite(best_s)
