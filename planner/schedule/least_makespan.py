@@ -14,10 +14,11 @@ bounds the longest path too::
 
     gpipe        S + (m-1) M + 2 (p-1) c
     1f1b         max( m M,  S + (m-1) M - (min(p, m) - 1) M / 2 + 2 (p-1) c,  m S/p + 2/3 (p-1) S/p )
-    all others   max( m M,  m S/p + (p-1) (p-2) / 2p  k )
+    all others   max( m M,  m S/p + (p-1) (p-2) / 2p  k ), and where backward passes are whole  S + 2 (p-1) c
 
-with F_s <= T_s / 2: a backward pass takes no less than its forward.  The last term of 1f1b is 2/3 of the mean of B_s
-plus 1/3 of that of A_s, in which the weights of the devices cancel.  Never falls when S, M, c or k grow.
+The last one is the way of one micro-batch down through all chunks and back.  F_s <= T_s / 2, because a backward pass
+takes no less than its forward.  The last term of 1f1b is 2/3 of the mean of B_s plus 1/3 of that of A_s, in which the
+weights of the devices cancel.  Never falls when S, M, c or k grow.
 """
 
 from __future__ import annotations
@@ -56,7 +57,14 @@ def _any(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chu
     return np.maximum(m * longest_s, m * total_s / p + (p - 1) * np.maximum(p - 2, 0) / (2 * p) * chunk_s)
 
 
+def _whole(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chunk_s: Array) -> Array:
+    alone_s = total_s + 2 * (p - 1) * hop_s
+    return np.maximum(_any(m, p, total_s, longest_s, hop_s, chunk_s), alone_s)
+
+
 _FORMULAS: dict[str, Callable[[Array, Array, Array, Array, Array, Array], Array]] = {
     "gpipe": _gpipe,
     "1f1b": _one_f_one_b,
+    "interleaved": _whole,
+    "looped_bfs": _whole,
 }
