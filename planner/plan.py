@@ -74,10 +74,14 @@ class StagePlan(Document):
     backward_s: float = Field(description="one micro-batch, all chunks, recompute included")
     weight_gradient_s: float = Field(description="part of backward_s that only weight gradients need")
     chunk_forward_s: tuple[float, ...] = Field(
-        default=(), description="forward_s chunk by chunk; empty in plans of older versions"
+        default=(), exclude_if=lambda value: not value, description="forward_s chunk by chunk; not in older plans"
     )
-    chunk_backward_s: tuple[float, ...] = ()
-    chunk_weight_gradient_s: tuple[float, ...] = ()
+    chunk_backward_s: tuple[float, ...] = Field(
+        default=(), exclude_if=lambda value: not value, description="backward_s chunk by chunk"
+    )
+    chunk_weight_gradient_s: tuple[float, ...] = Field(
+        default=(), exclude_if=lambda value: not value, description="weight_gradient_s chunk by chunk"
+    )
 
 
 class Alternative(Document):
