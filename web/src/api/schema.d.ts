@@ -4661,17 +4661,19 @@ export interface components {
             backward_s: number;
             /**
              * Chunk Backward S
+             * @description backward_s chunk by chunk
              * @default []
              */
             chunk_backward_s: number[];
             /**
              * Chunk Forward S
-             * @description forward_s chunk by chunk; empty in plans of older versions
+             * @description forward_s chunk by chunk; not in older plans
              * @default []
              */
             chunk_forward_s: number[];
             /**
              * Chunk Weight Gradient S
+             * @description weight_gradient_s chunk by chunk
              * @default []
              */
             chunk_weight_gradient_s: number[];
