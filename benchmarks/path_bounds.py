@@ -34,7 +34,7 @@ DRAWS = 48
 SPREADS = (0.0, 0.1, 0.3)
 TOLERANCE = 1e-9
 SPLIT = ("zb_h1", "zbv", "dualpipev", "interleaved_zb")
-RESULT = Path(__file__).parent / "results" / "path-bounds.json"
+RESULT = Path(__file__).parent / "tables" / "path-bounds.json"
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ from planner.model.parameters import layer_parameters
 from planner.model.spec import ModelSpec
 from planner.physics.physics import Physics
 from planner.problem import OptimizerName, Workload
+from planner.schedule.orders import order_findings
 from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
 
 ARITHMETIC = (
@@ -217,7 +218,7 @@ def _schedule(row: TruthRow, degrees: Degrees) -> dict[str, Any]:
     if degrees.vpp > 1:
         if degrees.num_microbatches < degrees.pp:
             raise RowUnmapped("interleaving with fewer micro-batches than stages")
-        return {"schedule": "interleaved", "microbatch_group_size": degrees.pp}
+        return {"schedule": "interleaved", "microbatch_group_size": _group_size(degrees)}
     return {"schedule": "1f1b"}
 
 
@@ -276,3 +277,9 @@ def _expert_tensor(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: F
     if ranks % (etp * degrees.ep) or any(moe.num_experts % degrees.ep for moe in moes):
         raise RowUnmapped("the expert degrees do not divide the ranks or the experts")
     return etp
+
+
+def _group_size(degrees: Degrees) -> int:
+    """The smallest micro-batch group that an order exists for: p where the micro-batches divide by it, at most all."""
+    sizes = degrees.pp, degrees.vpp, degrees.num_microbatches
+    return next(group for group in range(degrees.pp, sizes[2] + 1) if not order_findings("interleaved", *sizes, group))
