@@ -31,8 +31,11 @@ def best_of_family(context: RowContext, rules: SplitRules, cutoff_s: float) -> C
     if len(members.sizes) == 0:
         return None
     relieved, fits = members.relieved_layers(rules)
-    times, tail_s = chunk_times(context, members.sizes, relieved), members.tail_s()
+    times = chunk_times(context, members.sizes, relieved)
     paths = PathBounds(context.strategy.schedule, context.strategy.order_sizes, float(context.cost.hop_s[0]))
+    if np.where(fits, paths.least_s(times), np.inf).min() * (1.0 - ROUNDING) >= cutoff_s:
+        return None
+    tail_s = members.tail_s()
     best, best_s = -1, cutoff_s
     left = fits.copy()
     while left.any():
