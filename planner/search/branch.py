@@ -325,10 +325,12 @@ class Search:
 
     def _deal_later(self, cutoff_s: float) -> None:
         """Deal the layers exactly where only the near-even dealing was looked at."""
-        for bound, context in self._later.below(lambda: self._cutoff(cutoff_s)):
+        waiting = self._later.below(lambda: self._cutoff(cutoff_s))
+        for bound, context in waiting:
             if self._late():
                 self._not_examined(np.array([bound]))
                 self.result.complete = False
+                self.result.evaluated -= 1 + sum(1 for _ in waiting)
                 return
             candidate = best_split(context, self.rules, self._cutoff(cutoff_s), self._left)
             if candidate and not self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):

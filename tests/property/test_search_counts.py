@@ -45,7 +45,8 @@ def test_an_early_stop_says_what_was_not_examined() -> None:
             continue
         report = plan.search
         assert report.evaluated + sum(report.pruned.values()) == report.enumerated
-        if plan.status == "feasible":
+        if "stopped early" in report.proof:
+            assert plan.status == "feasible"
             assert report.pruned["not examined before the time ran out"] > 0
             return
     pytest.fail("no search was stopped early")
