@@ -210,21 +210,6 @@ class _Rest:
         return kept
 
 
-def _finish_largest(values: Array, low: int) -> Array:
-    """Least maximum of ``values`` still to come after each (stage, start): [S + 1, A]; 0 at the end."""
-    stages, items, width = values.shape[0], values.shape[1] - 1, values.shape[2]
-    rest = np.full((stages + 1, items + 1), np.inf)
-    rest[stages, items] = 0.0
-    for stage in range(stages - 1, -1, -1):
-        for column in range(width):
-            step = low + column
-            if step > items:
-                break
-            via = np.maximum(values[stage, : items + 1 - step, column], rest[stage + 1, step:])
-            rest[stage, : items + 1 - step] = np.minimum(rest[stage, : items + 1 - step], via)
-    return rest
-
-
 def _pareto(labels: list[Label]) -> list[Label]:
     """Labels that no other one beats or equals in all values; ties keep the first in sorted order."""
     if len(labels) == 1:
@@ -241,7 +226,17 @@ def _pareto(labels: list[Label]) -> list[Label]:
 
 def _finish_sum(add: Array, low: int) -> Array:
     """Smallest ``add`` still to come after each (stage, start): [S + 1, A]; inf = cannot be finished."""
-    stages, items, width = add.shape[0], add.shape[1] - 1, add.shape[2]
+    return _finish(add, low, np.add)
+
+
+def _finish_largest(values: Array, low: int) -> Array:
+    """Least maximum of ``values`` still to come after each (stage, start): [S + 1, A]; 0 at the end."""
+    return _finish(values, low, np.maximum)
+
+
+def _finish(values: Array, low: int, joined: np.ufunc) -> Array:
+    """Least of what the stages still to come make, joined with one another, after each (stage, start): [S + 1, A]."""
+    stages, items, width = values.shape[0], values.shape[1] - 1, values.shape[2]
     rest = np.full((stages + 1, items + 1), np.inf)
     rest[stages, items] = 0.0
     for stage in range(stages - 1, -1, -1):
@@ -249,6 +244,6 @@ def _finish_sum(add: Array, low: int) -> Array:
             step = low + column
             if step > items:
                 break
-            via = add[stage, : items + 1 - step, column] + rest[stage + 1, step:]
+            via = joined(values[stage, : items + 1 - step, column], rest[stage + 1, step:])
             rest[stage, : items + 1 - step] = np.minimum(rest[stage, : items + 1 - step], via)
     return rest
