@@ -27,6 +27,7 @@ from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
 from planner.search.evaluate import evaluate_split
 from planner.search.family_split import given_split
+from planner.search.line_split import LeftOpen
 from planner.search.row_context import RowContext, strategy_context, strategy_row, without_relief
 from planner.search.spelled import as_spelled
 from planner.search.split import best_split
@@ -48,6 +49,8 @@ def estimate(
     relief: ReliefLayers = "every",
 ) -> Plan:
     """Predict one strategy, with its layers dealt optimally or as ``chunk_layers`` says.
+
+    Where the ways to deal them are too many, ``search.proof`` of the plan says how much faster another one could be.
 
     ``relief``: the layers that use the strategy's recompute or offload; a number for each stage needs ``chunk_layers``.
     Of several back-ends the fastest that runs the strategy answers, one in which it fits before one in which it does
@@ -111,18 +114,19 @@ def _estimate_in(
     _check(own, strategy, chunk_layers, given)
     require(_relief_findings(own, strategy, relief, given), STRATEGY_FLAG)
     context = strategy_context(own, hardware, strategy)
-    rules = split_rules(own, hardware, relief)
+    rules, left = split_rules(own, hardware, relief), LeftOpen()
     if isinstance(relief, tuple):
         candidate, fits = _held(context, rules, chunk_layers, relief)
     else:
-        found = _dealt(context, rules, chunk_layers)
+        found = _dealt(context, rules, chunk_layers, left)
         nowhere = "none" in wanted.release.space.columns.recompute
         if relief == "where_needed" and nowhere and (rules.uniform or rules.even):
-            found = _faster(found, _dealt(without_relief(context), rules, chunk_layers))
+            found = _faster(found, _dealt(without_relief(context), rules, chunk_layers, left))
         fits = found is not None
         candidate = found or _nearest(context, rules, chunk_layers, given)
     candidate = as_spelled(own, hardware, candidate)
-    plan = _plan(problem, wanted, hardware, candidate, fits, _proof(chunk_layers, strategy, relief))
+    proof = _proof(chunk_layers, strategy, relief) + _open(left, candidate)
+    plan = _plan(problem, wanted, hardware, candidate, fits, proof)
     return plan.model_copy(update={"origins": _origins(plan, strategy, given, chunk_layers, relief)})
 
 
@@ -134,10 +138,12 @@ def estimate_if_it_fits(problem: Problem, strategy: Strategy) -> Plan | None:
     wanted, hardware = the_software(problem), problem_hardware(problem)
     _check(problem, strategy, None, None)
     context = strategy_context(problem, hardware, strategy)
-    candidate = best_split(context, split_rules(problem, hardware))
+    left = LeftOpen()
+    candidate = best_split(context, split_rules(problem, hardware), left=left)
     if candidate is None:
         return None
-    return _plan(problem, wanted, hardware, as_spelled(problem, hardware, candidate), fits=True, proof=DEALT)
+    proof = DEALT + _open(left, candidate)
+    return _plan(problem, wanted, hardware, as_spelled(problem, hardware, candidate), fits=True, proof=proof)
 
 
 def _plan(problem: Problem, wanted: Software, hardware: Hardware, candidate: Candidate, fits: bool, proof: str) -> Plan:
@@ -288,8 +294,17 @@ def _held(
     return candidate, fits
 
 
-def _dealt(context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...] | None) -> Candidate | None:
-    return _given(context, rules, chunk_layers) if chunk_layers else best_split(context, rules)
+def _dealt(
+    context: RowContext, rules: SplitRules, chunk_layers: tuple[int, ...] | None, left: LeftOpen
+) -> Candidate | None:
+    return _given(context, rules, chunk_layers) if chunk_layers else best_split(context, rules, left=left)
+
+
+def _open(left: LeftOpen, candidate: Candidate) -> str:
+    """What the proof of a dealing leaves open; nothing where every dealing was looked at."""
+    if left.bound_s >= candidate.step_time_s:
+        return ""
+    return f", but for {1.0 - left.bound_s / candidate.step_time_s:.1%}: some dealings were too many to simulate"
 
 
 def _faster(found: Candidate | None, bare: Candidate | None) -> Candidate | None:

@@ -1,0 +1,56 @@
+"""Does an answer say so where the ways to deal the layers were too many to look at?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.backends.asked import problem_hardware
+from planner.model.load import load_model
+from planner.problem import Constraints, Problem, Workload
+from planner.search.estimate import estimate, estimate_if_it_fits
+from planner.search.line_split import LeftOpen
+from planner.search.row_context import strategy_context
+from planner.search.split import best_split
+from planner.search.split_limits import split_rules
+from planner.strategy import Strategy
+from profiles.catalogue import load_cluster
+
+STRATEGY = Strategy(tp=4, sp=True, pp=16, num_microbatches=64, zero_stage=1, schedule="1f1b", recompute="full")
+
+
+def question(layers_alike: bool) -> Problem:
+    """Nearly alike dealings of 80 layers to 16 stages, or stages that one layer fills."""
+    model = load_model("llama-3.1-70b")
+    if not layers_alike:
+        runs = tuple(run.model_copy(update={"count": 16}) for run in model.layer_runs)
+        model = model.model_copy(update={"layer_runs": runs})
+    return Problem(
+        model=model,
+        cluster=load_cluster("dgx-h100", 64),
+        workload=Workload(global_batch_size=64, sequence_length=4096),
+        constraints=Constraints(backends=("unrestricted",)),
+    )
+
+
+def test_an_estimate_says_what_it_left_open() -> None:
+    problem, left = question(layers_alike=True), LeftOpen()
+    hardware = problem_hardware(problem)
+    found = best_split(strategy_context(problem, hardware, STRATEGY), split_rules(problem, hardware), left=left)
+    assert found is not None
+    assert 0 < left.bound_s < found.step_time_s
+    open_share = f"but for {1 - left.bound_s / found.step_time_s:.1%}"
+    plan = estimate_if_it_fits(problem, STRATEGY)
+    assert plan is not None
+    assert open_share in plan.search.proof
+    assert "dealt optimally, but for" in estimate(problem, STRATEGY, relief="where_needed").search.proof
+
+
+def test_an_estimate_of_few_dealings_leaves_nothing_open() -> None:
+    problem, left = question(layers_alike=False), LeftOpen()
+    hardware = problem_hardware(problem)
+    found = best_split(strategy_context(problem, hardware, STRATEGY), split_rules(problem, hardware), left=left)
+    assert found is not None
+    assert np.isinf(left.bound_s)
+    plan = estimate_if_it_fits(problem, STRATEGY)
+    assert plan is not None
+    assert plan.search.proof.endswith("dealt optimally")
