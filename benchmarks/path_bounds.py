@@ -25,7 +25,7 @@ from planner.schedule.orders import order_findings
 from planner.schedule.paths import ChunkTimes
 from planner.schedule.placement import chunk_ranks
 from planner.schedule.run import known_paths, run_pipeline
-from planner.strategy import LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.strategy import LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
 
 Array = NDArray[np.float64]
 Sizes = tuple[int, int, int, int]
@@ -33,7 +33,6 @@ Sizes = tuple[int, int, int, int]
 DRAWS = 48
 SPREADS = (0.0, 0.1, 0.3)
 TOLERANCE = 1e-9
-SPLIT = ("zb_h1", "zbv", "dualpipev", "interleaved_zb")
 RESULT = Path(__file__).parent / "tables" / "path-bounds.json"
 
 
@@ -105,7 +104,7 @@ def _ratios(
     )
     ranks = np.array(chunk_ranks(schedule, p, v))
     busy_s = np.stack([np.bincount(ranks, row) for row in forward_s + backward_s])
-    way_s = forward_s + (0.0 if schedule in SPLIT else 1.0) * backward_s
+    way_s = forward_s + (0.0 if schedule in SPLIT_SCHEDULES else 1.0) * backward_s
     seconds = busy_s.sum(axis=1), busy_s.max(axis=1), hop_s, way_s[:, 1:p].min(axis=1)
     least_s = least_makespan_s(schedule, np.full(count, m), np.full(count, p), seconds)
     return {"paths": lengths.max(axis=1) / ran_s, "least": least_s / ran_s}

@@ -19,6 +19,8 @@ V_SCHEDULES: frozenset[str] = frozenset({"zbv", "dualpipev"})
 """Schedules with exactly two chunks a device, placed in a V: device r holds chunks r and 2*pp-1-r."""
 LOOPED_SCHEDULES: frozenset[str] = frozenset({"interleaved", "looped_bfs", "interleaved_zb"})
 """Schedules with two or more chunks a device, dealt in rounds: device r holds chunks r, r+pp, r+2*pp, ..."""
+SPLIT_SCHEDULES: frozenset[str] = frozenset({"zb_h1", "zbv", "dualpipev", "interleaved_zb"})
+"""Schedules in which an input gradient may go back before the weight gradient of the same pass is computed."""
 BREADTH_FIRST_SCHEDULES: frozenset[str] = frozenset({"gpipe", "looped_bfs"})
 """Schedules that run every forward of a chunk before its first backward."""
 GROUPED_SCHEDULES: frozenset[str] = frozenset({"interleaved", "interleaved_zb"})

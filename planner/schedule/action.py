@@ -22,6 +22,11 @@ class Kind(Enum):
     __hash__ = object.__hash__
 
 
+KINDS: tuple[Kind, ...] = tuple(Kind)
+"""Kind of each integer code in the arrays."""
+FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT = range(len(KINDS))
+
+
 class Action(NamedTuple):
     """``kind`` of model chunk ``chunk`` (0 .. pp*vpp-1 along the model) for micro-batch ``microbatch``."""
 

@@ -21,15 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import DocumentInvalid
-from planner.schedule.action import Action, Kind, Order
+from planner.schedule.action import BACKWARD, FORWARD, INPUT_GRADIENT, KINDS, WEIGHT_GRADIENT, Action, Kind, Order
 from planner.schedule.orders.build import build_order
 from planner.strategy import ScheduleName
 
 IntArray = NDArray[np.int64]
 
-KINDS: tuple[Kind, ...] = (Kind.FORWARD, Kind.BACKWARD, Kind.INPUT_GRADIENT, Kind.WEIGHT_GRADIENT)
-"""Kind of each integer code in the arrays."""
-FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT = range(4)
 KIND_NAMES: dict[Kind, str] = dict(
     zip(KINDS, ("forward", "backward", "input gradient", "weight gradient"), strict=True)
 )

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import DocumentInvalid
-from planner.schedule.dependencies import KIND_NAMES, KINDS, IntArray
+from planner.schedule.action import KINDS
+from planner.schedule.dependencies import KIND_NAMES, IntArray
 from planner.schedule.timeline import FloatArray, RankTimeline, Timeline
 
 _SMALLEST_CHART = 10

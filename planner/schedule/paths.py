@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.schedule.action import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from planner.schedule.orders.build import KEPT, OrderArrays, order_arrays
 from planner.schedule.placement import chunk_ranks
 from planner.strategy import ScheduleName
@@ -27,8 +28,6 @@ from solver.selection.kernel import INT, INT_ROWS, INTS, NOTHING, REALS, inner, 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT = range(4)
-"""Kind codes (``orders.build.KINDS``)."""
 PATHS_A_RANK = 3
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.errors import DocumentInvalid
+from planner.schedule.action import FORWARD, WEIGHT_GRADIENT
 from planner.schedule.orders.build import KEPT, OrderArrays, order_arrays
 from planner.schedule.paths import ChunkTimes, PathCounts, longest_path, paths_of_ranks
 from planner.schedule.placement import chunk_ranks
@@ -30,8 +31,6 @@ IntArray = NDArray[np.int64]
 
 ALIKE_HOPS = (0.01, 0.05, 0.2)
 """Hops of the runs that show what paths equal chunks have, over what a chunk takes."""
-FORWARD, WEIGHT_GRADIENT = 0, 3
-"""Kind codes (``orders.build.KINDS``)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

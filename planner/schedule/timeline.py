@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedule.action import Action
-from planner.schedule.dependencies import BACKWARD, WEIGHT_GRADIENT, IntArray, OrderGraph
+from planner.schedule.action import BACKWARD, WEIGHT_GRADIENT, Action
+from planner.schedule.dependencies import IntArray, OrderGraph
 
 FloatArray = NDArray[np.float64]
 

@@ -30,7 +30,7 @@ from planner.memory.states import state_bytes
 from planner.schedule.least_makespan import least_makespan_s
 from planner.search.chunk_family import fullest_holds
 from planner.search.row_context import take
-from planner.strategy import V_SCHEDULES
+from planner.strategy import SPLIT_SCHEDULES, V_SCHEDULES
 from planner.strategy_rows import SCHEDULES, StrategyRows, first_of_each
 
 Array = NDArray[np.float64]
@@ -41,7 +41,7 @@ ALL = slice(None)
 
 V_PLACED = np.array([int(name in V_SCHEDULES) for name in SCHEDULES])
 """1 for every schedule whose chunks lie in a V."""
-BACK_WHOLE = np.array([float(name in ("1f1b", "gpipe", "interleaved", "looped_bfs")) for name in SCHEDULES])
+BACK_WHOLE = np.array([float(name not in SPLIT_SCHEDULES) for name in SCHEDULES])
 """1 for every schedule whose backward passes are never split: the way back takes all of each."""
 ROUNDING = 1e-12
 """Relative slack that keeps another order of the same sums below what the exact search finds."""

@@ -12,7 +12,8 @@ import numpy as np
 from pydantic import Field
 
 from planner.plan import Plan
-from planner.schedule.dependencies import FORWARD, KIND_NAMES, KINDS
+from planner.schedule.action import FORWARD, KINDS
+from planner.schedule.dependencies import KIND_NAMES
 from planner.schedule.timeline import Timeline
 from planner.timeline import plan_timeline
 from profiles.document import Document

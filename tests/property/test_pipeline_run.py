@@ -19,9 +19,7 @@ from planner.schedule.paths import ChunkTimes
 from planner.schedule.placement import chunk_ranks
 from planner.schedule.run import known_paths, run_pipeline
 from planner.schedule.simulate import simulate
-from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
-
-SPLIT = ("zb_h1", "zbv", "dualpipev", "interleaved_zb")
+from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def test_known_paths_bound_every_run(pipeline: Pipeline) -> None:
     assert longest_s <= pipeline.makespan_s() * (1 + 1e-9)
     ranks = np.array(chunk_ranks(pipeline.schedule, *pipeline.sizes[:2]))
     busy_s = np.bincount(ranks, pipeline.times.forward_s + pipeline.times.backward_s)
-    assert longest_s >= pipeline.sizes[2] * busy_s.max() * (0.5 if pipeline.schedule in SPLIT else 1 - 1e-9)
+    assert longest_s >= pipeline.sizes[2] * busy_s.max() * (0.5 if pipeline.schedule in SPLIT_SCHEDULES else 1 - 1e-9)
 
 
 @settings(max_examples=400, deadline=None)
@@ -137,7 +135,7 @@ def test_the_least_makespan_is_below_every_run(pipeline: Pipeline) -> None:
     times, (p, v, m, _) = pipeline.times, pipeline.sizes
     ranks = np.array(chunk_ranks(pipeline.schedule, p, v))
     busy_s = np.bincount(ranks, times.forward_s + times.backward_s)
-    way_s = times.forward_s + (0.0 if pipeline.schedule in SPLIT else 1.0) * times.backward_s
+    way_s = times.forward_s + (0.0 if pipeline.schedule in SPLIT_SCHEDULES else 1.0) * times.backward_s
     chunk_s = way_s[1:p].min() if p > 1 else 0.0
     seconds = np.array([[busy_s.sum()], [busy_s.max()], [pipeline.hop_s], [chunk_s]])
     least_s = least_makespan_s(pipeline.schedule, np.array([m]), np.array([p]), tuple(seconds))

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from planner.schedule.action import Action, Kind
-from planner.schedule.dependencies import FORWARD, cached_graph
+from planner.schedule.action import FORWARD, Action, Kind
+from planner.schedule.dependencies import cached_graph
 from planner.schedule.orders import order_findings
 from planner.schedule.simulate import simulate
 from planner.schedule.timeline import Timeline

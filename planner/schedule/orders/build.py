@@ -10,15 +10,13 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedule.action import Action, Kind, Order
+from planner.schedule.action import KINDS, Action, Order
 from planner.schedule.orders.kernels import Script, write_order
 from planner.schedule.orders.legality import check_order_inputs
 from planner.strategy import ScheduleName
 
 IntArray = NDArray[np.int64]
 
-KINDS: tuple[Kind, ...] = (Kind.FORWARD, Kind.BACKWARD, Kind.INPUT_GRADIENT, Kind.WEIGHT_GRADIENT)
-"""Kind of each integer code in the arrays."""
 CODES: dict[str, int] = {name: code for code, name in enumerate(get_args(ScheduleName))}
 KEPT = 64
 """Orders remembered: a search looks at many durations of few of them."""
@@ -26,7 +24,7 @@ KEPT = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderArrays:
-    """An order as arrays; action ``a`` of rank r has index ``offsets[r] <= a < offsets[r+1]``; kinds as ``KINDS``."""
+    """An order as arrays; action ``a`` of rank r has index ``offsets[r] <= a < offsets[r+1]``; kinds: ``KINDS``."""
 
     offsets: IntArray
     kind: IntArray

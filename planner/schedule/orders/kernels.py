@@ -14,12 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.schedule.action import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from solver.selection.kernel import INT, INT_ROWS, INTS, NOTHING, inner, kernel, record
 
 IntArray = NDArray[np.int64]
 
-FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT = range(4)
-"""Kinds of actions: forward, full backward, input gradient only, weight gradient only."""
 GPIPE, ONE_F_ONE_B, INTERLEAVED, ZB_H1, ZBV, DUALPIPEV, LOOPED_BFS, INTERLEAVED_ZB = range(8)
 
 
@@ -147,25 +146,6 @@ def _interleaved(script: Script, rank: int, stages: int, vpp: int, microbatches:
 
 
 @inner
-def _zb_h1(script: Script, rank: int, stages: int, microbatches: int) -> None:
-    """ZB-H1: 1F1B with the weight gradient split off and put where 1F1B would idle (arXiv 2401.10241 section 2.3).
-
-    Rank r keeps r weight gradients back, so every rank holds min(m, p) activations, as many as rank 0 of 1F1B does, and
-    fills the end of the step with the ones kept back.  Named ZB1P in torch, with one chunk a rank.
-    """
-    warmup = min(stages - 1 - rank, microbatches)
-    for _ in range(warmup):
-        _forward(script, rank)
-    for step in range(microbatches):
-        if step < microbatches - warmup:
-            _forward(script, rank)
-        _input_gradient(script, rank)
-        if step >= rank:
-            _weight_gradients(script, 1)
-    _weight_gradients(script, microbatches)
-
-
-@inner
 def _zbv(script: Script, rank: int, stages: int, microbatches: int) -> None:
     """ZB-V: chunks r (going down) and 2p-1-r (coming back up), no bubble when F = I = W.
 
@@ -276,11 +256,12 @@ def _looped_bfs(script: Script, rank: int, stages: int, vpp: int, microbatches: 
 
 @inner
 def _interleaved_zb(script: Script, rank: int, stages: int, vpp: int, microbatches: int, group: int) -> None:
-    """Interleaved zero bubble: ZB-H1 over several chunks a rank; with one chunk a rank it is ZB-H1.
+    """Interleaved zero bubble: ZB-H1 over several chunks a rank; with one chunk a rank it is ZB-H1 (torch: ZB1P).
 
     Forwards and input gradients visit chunks and groups as interleaved 1F1B does, but rank r warms up with p-1-r
     forwards beyond the (v-1)g of the last rank, one a hop instead of two, because an input gradient alone comes back
-    sooner; it keeps r weight gradients back and fills the end of the step with them.
+    sooner; it keeps r weight gradients back and fills the end of the step with them.  With one chunk a rank every rank
+    holds min(m, p) activations, as many as rank 0 of 1F1B does.
     Source: arXiv 2401.10241 section 2.3; the order is that of torch ``ScheduleInterleavedZeroBubble``.
     """
     steps = microbatches * vpp
@@ -310,7 +291,7 @@ def write_order(  # noqa: PLR0917  (what an order depends on)
         elif schedule == INTERLEAVED:
             _interleaved(script, rank, stages, vpp, microbatches, group)
         elif schedule == ZB_H1:
-            _zb_h1(script, rank, stages, microbatches)
+            _interleaved_zb(script, rank, stages, 1, microbatches, stages)
         elif schedule == ZBV:
             _zbv(script, rank, stages, microbatches)
         elif schedule == DUALPIPEV:
