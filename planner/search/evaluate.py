@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planner.candidate import Candidate, Split, StageBill
 from planner.cost.data_parallel import optimizer_s
 from planner.memory.moments import Moment
-from planner.schedule.paths import ChunkTimes, PathCounts
+from planner.schedule.paths import ChunkTimes
 from planner.schedule.run import PipelineRun, run_pipeline
 from planner.search.chunk_times import HOST_FORWARD_SHARE, chunk_times
 from planner.search.row_context import RowContext, without_relief
@@ -29,11 +29,11 @@ def evaluate_split(context: RowContext, split: Split) -> Candidate:
 
     A relief that no stage needs is no part of it, and neither is the room that it would keep free for replays.
     """
-    return evaluate_with_path(context, split)[0]
+    return evaluate_with_run(context, split)[0]
 
 
-def evaluate_with_path(context: RowContext, split: Split) -> tuple[Candidate, PathCounts]:
-    """``evaluate_split``, and the longest path of the run that gave the step time."""
+def evaluate_with_run(context: RowContext, split: Split) -> tuple[Candidate, PipelineRun]:
+    """``evaluate_split``, and the run that gave the step time."""
     if context.row.relief[0] and not any(split.relieved):
         context = without_relief(context)
     strategy, cost = context.strategy, context.cost
@@ -64,7 +64,7 @@ def evaluate_with_path(context: RowContext, split: Split) -> tuple[Candidate, Pa
         chunks=times,
         breakdown_s=breakdown,
     )
-    return candidate, run.longest_path()
+    return candidate, run
 
 
 def chunk_starts(chunk_layers: tuple[int, ...]) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ from planner.schedule.least_makespan import least_makespan_s
 from planner.schedule.paths import PathCounts
 from planner.search.bound import BoundTerms
 from planner.search.chunk_times import end_times
-from planner.search.evaluate import evaluate_with_path
+from planner.search.evaluate import evaluate_with_run
 from planner.search.line_bound import ROUNDING, LineBound
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes
@@ -115,7 +115,7 @@ def _best_line(
             for stage, (start, count) in enumerate(zip(starts.tolist(), answer.counts, strict=True))
         )
         split = Split(chunk_layers=answer.counts, relieved=chosen)
-        found, path = evaluate_with_path(context, split)
+        found, run = evaluate_with_run(context, split)
         if found.step_time_s < below_s:
             best = found
         if found.step_time_s <= least_s * (1 + SOLVED):
@@ -123,7 +123,7 @@ def _best_line(
         if more == MOST_PATHS:
             left.bound_s = min(left.bound_s, least_s)
             return best
-        line.add_path(path)
+        line.add_path(run.longest_path())
 
 
 def _longest_span(context: RowContext, cutoff_s: float) -> int:
