@@ -1,8 +1,8 @@
-"""How long does an exact plan over one, two and three unequal pools take?
+"""How long does a plan over one, two and three unequal pools take?
 
 Llama-3.1-70B (80 layers), 1,024 samples of 4,096 tokens, fp16; A100 80 GB, H100 and V100 pools of 64, 128 and 256
-devices each.  Every plan is proved optimal in its declared space: number of stages, boundaries, pool, sub-mesh, ZeRO
-level, recompute and offload of each stage, number of samples at a time.
+devices each.  Each plan's bound holds in its declared space: number of stages, boundaries, pool, sub-mesh, ZeRO level,
+recompute and offload of each stage, number of samples at a time.
 
 Beside them the only published figures for this question: Sailor (SOSP 2025) searches 0.3, 6.2 and 4,900 s for one, two
 and three GPU types of 256 each, on its own machine, for its own model, in a space with data-parallel replicas on
@@ -40,7 +40,7 @@ def unequal_pools(types: int, devices: int) -> PoolsProblem:
 
 
 def pools(repeats: int) -> list[Measurement]:
-    """Seconds of a proved plan for every number of types and size."""
+    """Seconds of a plan with its bound for every number of types and size."""
     return [_measured(types, devices, repeats) for devices in SIZES for types in sorted(PUBLISHED_S)]
 
 
@@ -55,7 +55,7 @@ def _measured(types: int, devices: int, repeats: int) -> Measurement:
     kinds = f"{types} device type{'s' if types > 1 else ''}"
     return Measurement(
         f"pools-{types}x{devices}",
-        f"proved plan over {kinds}, {devices} each (Llama-3.1-70B; beside Sailor)",
+        f"plan with bound over {kinds}, {devices} each (Llama-3.1-70B; beside Sailor)",
         "s",
         PUBLISHED_S[types],
         tuple(samples),
