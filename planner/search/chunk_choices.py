@@ -14,7 +14,8 @@ def chunk_choices(columns: Columns, name: str, pp: int, count: int, layers: int)
         return [(1, 0)]
     if name in LOOPED_SCHEDULES:
         groups = _groups(columns, name, pp, count)
-        return [(vpp, group) for vpp in virtual_stages(layers, pp) for group in groups]
+        chunks = virtual_stages(layers, pp, empty_ends=columns.empty_ends)
+        return [(vpp, group) for vpp in chunks for group in groups]
     if name in V_SCHEDULES:
         return [(2, 0)] if count >= 2 * pp and 2 * pp <= layers else []
     return [(1, 0)]

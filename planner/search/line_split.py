@@ -76,7 +76,7 @@ def _relief_choices(context: RowContext, rules: SplitRules, cutoff_s: float) -> 
 def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: int | None) -> Candidate | None:
     """Best dealing for one choice of relief."""
     layers, stages = context.costs.model.num_layers, context.strategy.pp
-    high = min(layers - stages + 1, _longest_span(context, cutoff_s))
+    high = min(rules.longest_span(layers, stages), _longest_span(context, cutoff_s))
     if high < 1 or high * stages < layers:
         return None
     line = _tables(context, rules, high, fixed)
@@ -89,7 +89,7 @@ def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: i
         check_partition(line.tables, answer.counts, line.objective, answer.objective)
         starts = np.concatenate([[0], np.cumsum(answer.counts)[:-1]])
         chosen = tuple(
-            int(line.relieved[stage, start, count - 1])
+            int(line.relieved[stage, start, count - line.tables.low])
             for stage, (start, count) in enumerate(zip(starts.tolist(), answer.counts, strict=True))
         )
         split = Split(chunk_layers=answer.counts, relieved=chosen)
@@ -126,6 +126,7 @@ class _Line:
         tails: tuple[Array, Array],
         relieved: Ints,
         possible: NDArray[np.bool_],
+        low: int,
     ) -> None:
         strategy, (forward_s, backward_s, _) = context.strategy, seconds
         m, p, hop_s = strategy.num_microbatches, strategy.pp, float(context.cost.hop_s[0])
@@ -140,7 +141,7 @@ class _Line:
         else:
             add, peak = forward_s + backward_s, (m - 1) * backward_s + (m - done) * forward_s
             self.constants_s = [2 * (p - 1) * hop_s]
-        self.tables = PartitionTables(np.where(possible, add, np.inf), peak, *tails, low=1)
+        self.tables = PartitionTables(np.where(possible, add, np.inf), peak, *tails, low=low)
 
     def add_path(self, path: PathCounts) -> None:
         """Let the objective know the length of one more path."""
@@ -161,12 +162,14 @@ class _Line:
 
 
 def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None) -> _Line:
-    """What the dynamic program needs, with stages of up to ``high`` layers."""
+    """What the dynamic program needs, with stages of up to ``high`` layers, none on the ends that may be empty."""
     prefix, memory, stages = context.prefix, context.memory, context.strategy.pp
     layers = context.costs.model.num_layers
-    starts = np.arange(layers + 1)[:, None]
-    stops = np.minimum(starts + np.arange(1, high + 1)[None, :], layers)
-    inside = starts + np.arange(1, high + 1)[None, :] <= layers
+    least = rules.least_layers(stages)
+    low = int(least.min())
+    starts, lengths = np.arange(layers + 1)[:, None], np.arange(low, high + 1)[None, :]
+    stops = np.minimum(starts + lengths, layers)
+    inside = (starts + lengths <= layers) & (lengths >= least[:, None, None])
 
     def over(column: Array) -> Array:
         spans: Array = column[stops] - column[starts]
@@ -193,7 +196,7 @@ def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None
         moved = prefix.saving_bytes[np.minimum(starts + relieved, layers)] - prefix.saving_bytes[starts]
         host = host_bytes(context, over(prefix.dense), over(prefix.expert), moved)
         possible = possible & (host <= rules.host_limit_bytes)
-    return _Line(context, seconds, tails, relieved, possible & inside)
+    return _Line(context, seconds, tails, relieved, possible & inside, low)
 
 
 def _stage_tails(context: RowContext, dense: Array, expert: Array) -> tuple[Array, Array]:

@@ -51,7 +51,9 @@ class Space:
         self.problem = problem
         self.pins = checked_pins(problem.constraints)
         self.columns = columns or the_software(problem).release.space.columns
-        self.shape: ModelShape = model_shape(problem.model, problem.workload, num_devices)
+        self.shape: ModelShape = model_shape(
+            problem.model, problem.workload, num_devices, empty_ends=self.columns.empty_ends
+        )
         self.reliefs = RELIEFS
         self.pruned: Counter[str] = Counter()
         """Combinations of degrees refused before anything was enumerated under them, by reason."""
@@ -203,7 +205,7 @@ class Space:
         return self.shape.sequence_length % cp == 0 and (cp == 1 or bool(self.columns.cp_kinds))
 
     def _pp_allowed(self, pp: int) -> bool:
-        return pp <= self.shape.num_layers and (pp == 1 or self.columns.pipeline_parallel)
+        return pp <= self.shape.most_chunks and (pp == 1 or self.columns.pipeline_parallel)
 
     def _expert_degrees(self, tp: int, cp: int, dp: int) -> list[tuple[int, int]]:
         if not self.shape.is_moe:
