@@ -1,9 +1,10 @@
 """How are layers dealt to stages that hold several chunks each?  The declared family, every member at once.
 
 Layers spread evenly over the chunks, the first and the last chunk up to ``END_RELIEF`` layers shorter (empty where the
-back-end lets them be), the remainder on the first or on the last chunks.  For each member the fewest relieved layers a chunk that fit each stage.  Paths of the
-order bound the step time of all members in one go (``planner.search.path_bounds``); they are simulated in the order of
-their bounds, and each run's longest path bounds those after it, until no bound is below the fastest.
+back-end lets them be), the remainder on the first or on the last chunks.  For each member the fewest relieved layers a
+chunk that fit each stage.  Paths of the order bound the step time of all members in one go
+(``planner.search.path_bounds``); they are simulated in the order of their bounds, and each run's longest path bounds
+those after it, until no bound is below the fastest.
 Shape letters: F members, C chunks, P stages, K numbers of relieved layers.
 """
 

@@ -3,9 +3,10 @@
 For each number k of relieved layers a chunk, stage r holds at most M_r layers (memory, for every mixture of kinds that
 a span can be), and at most as many as the shortest span of that length allows within tau seconds.  The bottleneck is
 the smallest tau in which the stages hold every layer and one each at least (the ends none where they may be empty),
-exactly: one of the values ``e_r`` (ends) plus a shortest span.  The least that the fullest stage has of dense and of expert parameters comes about in the same
-way and bounds the tail.  The first k of n <= H layers are at least the share k / H of them, H the longest span that is
-fast enough: over the model, relief takes that share at least of what relieving every layer would take.
+exactly: one of the values ``e_r`` (ends) plus a shortest span.  The least that the fullest stage has of dense and of
+expert parameters comes about in the same way and bounds the tail.  The first k of n <= H layers are at least the share
+k / H of them, H the longest span that is fast enough: over the model, relief takes that share at least of what
+relieving every layer would take.
 
 With one layer kind nothing but the tail, and relief of some layers, keeps this from being the step time itself.
 Shape letters: R rows, Q pairs of a row and a number of relieved layers, P stages, H lengths, V mixtures, N layer kinds.

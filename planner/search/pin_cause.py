@@ -50,7 +50,8 @@ WHY: dict[str, Callable[[ModelShape], str]] = {
     "micro_batch_size": lambda s: f"micro_batch_size x num_microbatches x dp are the batch ({s.global_batch_size})",
     "num_microbatches": lambda s: f"micro_batch_size x num_microbatches x dp are the batch ({s.global_batch_size})",
     "vpp": lambda s: (
-        f"pp x vpp are at most the chunks that the layers make ({s.most_chunks}), and the schedule decides which vpp it takes"
+        f"pp x vpp are at most the chunks that the layers make ({s.most_chunks}), and the schedule decides which vpp"
+        " it takes"
     ),
     "schedule": lambda s: "a schedule needs pp > 1, the chunks it is made for, and micro-batches enough to fill it",
     "microbatch_group_size": lambda s: (
