@@ -207,10 +207,15 @@ RULES: tuple[LegalityRule, ...] = (
     ),
     LegalityRule(
         "layers",
-        "every model chunk needs at least one layer (some back-ends leave the first and the last one empty):"
-        " pp * vpp <= layers (+ 2)",
+        "every model chunk needs at least one layer: pp * vpp <= layers",
         ("pp", "vpp"),
-        lambda r, s: r.pp * r.vpp > s.most_chunks,
+        lambda r, s: _none(r) if s.empty_ends else r.pp * r.vpp > s.most_chunks,
+    ),
+    LegalityRule(
+        "inner_layers",
+        "every model chunk but the first and the last needs at least one layer: pp * vpp <= layers + 2",
+        ("pp", "vpp"),
+        lambda r, s: r.pp * r.vpp > s.most_chunks if s.empty_ends else _none(r),
     ),
     LegalityRule(
         "chunks",
