@@ -56,7 +56,6 @@ CASES: dict[str, tuple[str, Strategy, tuple[int, ...] | None]] = {
         ),
         None,
     ),
-    "multi-token prediction and head alone": ("deepseek-v3", DEEPSEEK, (4, 4, *(4,) * 10, 5, 4, 4, 0)),
     "llama pp16": ("llama-3.1-70b", replace(LLAMA, tp=4, pp=16), None),
     "llama zero 3": ("llama-3.1-8b", Strategy(dp_shard=1024, zero_stage=3), None),
     "tied, one stage": ("llama-3.2-1b", Strategy(tp=2, sp=True, dp_shard=512), None),
