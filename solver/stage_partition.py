@@ -11,7 +11,8 @@ Constraints  (1) sum_r c_r = L                                          ``_finis
 Method: forward dynamic programming over (stage, start) with Pareto labels of all these values: a label that is no
 better in any of them is dropped (``_pareto``), which keeps an optimum because F is monotone.  With a ``cutoff``,
 ``_limits`` encloses the largest peak and the largest sum that can still beat it; options and labels beyond
-are dropped.  Exact.
+are dropped, and so is every label whose F with the least that is still to come of each value (``_Rest``) is not below
+it.  Exact.
 
 Shape letters: S stages, L items, A = L + 1 starts, C = high - low + 1 counts.
 """
@@ -78,10 +79,15 @@ def partition(tables: PartitionTables, objective: Objective, cutoff: float = flo
     if peak_limit < 0:
         return None
     add = np.where(tables.peak <= peak_limit, tables.add, np.inf)
+    rest = _Rest(tables, add, objective, cutoff) if np.isfinite(cutoff) else None
     finish = _finish_sum(add, tables.low)
     labels: dict[int, list[Label]] = {0: [(0.0, 0.0, 0.0, 0.0, (0.0,) * len(tables.more), ())]}
     for stage in range(tables.num_stages):
-        labels = _extend(tables, add, stage, labels, finish, sum_limit)
+        grown = _extend(tables, add, stage, labels, finish, sum_limit)
+        hopeful = {
+            stop: found if rest is None else rest.hopeful(stage + 1, stop, found) for stop, found in grown.items()
+        }
+        labels = {stop: _pareto(found) for stop, found in hopeful.items() if found}
         if not labels:
             return None
     final = labels.get(tables.num_items, [])
@@ -134,7 +140,7 @@ def _largest(value: Callable[[Array], Array], cutoff: float, low: float, high: f
 def _extend(
     tables: PartitionTables, add: Array, stage: int, labels: dict[int, list[Label]], finish: Array, sum_limit: float
 ) -> dict[int, list[Label]]:
-    """Labels after ``stage``, by where the next stage starts."""
+    """Labels after ``stage``, by where the next stage starts, better ones and worse."""
     grown: dict[int, list[Label]] = {}
     for start, here in labels.items():
         row = add[stage, start]
@@ -157,7 +163,33 @@ def _extend(
             ]
             if found:
                 grown.setdefault(stop, []).extend(found)
-    return {stop: _pareto(found) for stop, found in grown.items()}
+    return grown
+
+
+class _Rest:
+    """The least that is still to come of each value after a stage; ``add`` is infinite where nothing may be dealt."""
+
+    def __init__(self, tables: PartitionTables, add: Array, objective: Objective, cutoff: float) -> None:
+        self._objective, self._cutoff = objective, cutoff
+        finite = np.isfinite(add)
+        sums = [add, *(np.where(finite, each, np.inf) for each in tables.more)]
+        largest = [np.where(finite, each, np.inf) for each in (tables.peak, tables.tail1, tables.tail2)]
+        self._sums = [_finish_sum(each, tables.low) for each in sums]
+        self._largest = [_finish_largest(each, tables.low) for each in largest]
+
+    def hopeful(self, stage: int, start: int, labels: list[Label]) -> list[Label]:
+        """Labels that may still end below the cutoff, ``stage`` being the next to be dealt items from ``start``."""
+        total, *largest, sums, _ = zip(*labels, strict=True)
+        so_far = (total, *np.array(sums).reshape(len(labels), -1).T)
+        add, *more = (
+            np.array(column) + float(rest[stage, start]) for column, rest in zip(so_far, self._sums, strict=True)
+        )
+        peaks = (
+            np.maximum(np.array(column), float(rest[stage, start]))
+            for column, rest in zip(largest, self._largest, strict=True)
+        )
+        values = self._objective(add, *peaks, *more)
+        return [labels[at] for at in np.flatnonzero(values * (1 - ROUNDING) < self._cutoff).tolist()]
 
 
 def _pareto(labels: list[Label]) -> list[Label]:
@@ -176,14 +208,23 @@ def _pareto(labels: list[Label]) -> list[Label]:
 
 def _finish_sum(add: Array, low: int) -> Array:
     """Smallest ``add`` still to come after each (stage, start): [S + 1, A]; inf = cannot be finished."""
+    return _finish(add, low, np.add, 0.0)
+
+
+def _finish_largest(peak: Array, low: int) -> Array:
+    """Smallest largest ``peak`` still to come after each (stage, start): [S + 1, A]; inf = cannot be finished."""
+    return _finish(peak, low, np.maximum, -np.inf)
+
+
+def _finish(add: Array, low: int, joined: Callable[[Array, Array], Array], nothing: float) -> Array:
     stages, items, width = add.shape[0], add.shape[1] - 1, add.shape[2]
     rest = np.full((stages + 1, items + 1), np.inf)
-    rest[stages, items] = 0.0
+    rest[stages, items] = nothing
     for stage in range(stages - 1, -1, -1):
         for column in range(width):
             step = low + column
             if step > items:
                 break
-            via = add[stage, : items + 1 - step, column] + rest[stage + 1, step:]
+            via = joined(add[stage, : items + 1 - step, column], rest[stage + 1, step:])
             rest[stage, : items + 1 - step] = np.minimum(rest[stage, : items + 1 - step], via)
     return rest

@@ -34,11 +34,13 @@ from planner.search.line_bound import ROUNDING, LineBound
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes
 from solver.check import check_partition
-from solver.stage_partition import PartitionTables, partition
+from solver.stage_partition import Partition, PartitionTables, partition
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+DEEPER = (1e-6, 1 / 64, 1 / 16, 1 / 4)
+"""Parts of the way from the best known bound to the cutoff in which a dealing is looked for first."""
 SOLVED = 1e-12
 """Relative difference of a run and of its paths' bound that is rounding."""
 
@@ -81,11 +83,13 @@ def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: i
         return None
     line = _tables(context, rules, high, fixed)
     best: Candidate | None = None
+    known_s: float | None = None
     while True:
         below_s = cutoff_s if best is None else best.step_time_s
-        answer = partition(line.tables, line.objective, below_s)
+        answer = _nearest(line, known_s, below_s)
         if answer is None:
             return best
+        known_s = answer.objective
         check_partition(line.tables, answer.counts, line.objective, answer.objective)
         starts = np.concatenate([[0], np.cumsum(answer.counts)[:-1]])
         chosen = tuple(
@@ -99,6 +103,20 @@ def _best_line(context: RowContext, rules: SplitRules, cutoff_s: float, fixed: i
         if found.step_time_s <= answer.objective * (1 + SOLVED):
             return best
         line.add_path(path)
+
+
+def _nearest(line: _Line, known_s: float | None, below_s: float) -> Partition | None:
+    """The dealing of the least bound below ``below_s``; no bound is below ``known_s``, where it is known.
+
+    Another path mostly leaves dealings of nearly the same bound, and the nearer the cutoff, the fewer labels there are:
+    it comes up to ``below_s`` in steps.
+    """
+    if known_s is not None and np.isfinite(below_s):
+        for step in DEEPER:
+            answer = partition(line.tables, line.objective, known_s + step * (below_s - known_s))
+            if answer is not None:
+                return answer
+    return partition(line.tables, line.objective, below_s)
 
 
 def _longest_span(context: RowContext, cutoff_s: float) -> int:
