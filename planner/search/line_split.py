@@ -39,7 +39,7 @@ from solver.stage_partition import Partition, PartitionTables, partition
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-DEEPER = (1e-6, 1 / 64, 1 / 16, 1 / 4)
+DEEPER = (1e-6, 1 / 16)
 """Parts of the way from the best known bound to the cutoff in which a dealing is looked for first."""
 SOLVED = 1e-12
 """Relative difference of a run and of its paths' bound that is rounding."""
