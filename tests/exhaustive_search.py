@@ -112,7 +112,7 @@ def _alike(rows: StrategyRows) -> Iterator[StrategyRows]:
 
 
 def compositions(total: int, parts: int, *, empty_ends: bool = False) -> Iterator[Dealing]:
-    """Every way to give ``total`` layers to ``parts`` stages, at least one each; with ``empty_ends`` none to the ends."""
+    """Every way to give ``total`` layers to ``parts`` stages, one each; with ``empty_ends`` the ends may have none."""
     # One layer more on each end that may be empty, which is taken off again.
     more = int(empty_ends and parts > 1)
     for cuts in itertools.combinations(range(1, total + 2 * more), parts - 1):
