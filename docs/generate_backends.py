@@ -43,6 +43,7 @@ COLUMN_WORDS: dict[str, str] = {
     "selective_modules": "modules of selective recompute",
     "uniform_recompute": "same recompute in every chunk",
     "even_layers": "same layers in every chunk",
+    "empty_ends": "first and last chunk without a layer",
     "whole_recompute": "full recompute of all layers or none",
 }
 """Column -> words; every column has some, which a test holds."""

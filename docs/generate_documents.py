@@ -155,7 +155,8 @@ def _space_tables() -> str:
         f" micro-batch groups: {groups} times pp. Memory relief, one a strategy: {reliefs}."
         " Layers: with one chunk a device every way to deal"
         " consecutive layers; with several, near-even layouts whose first and last chunk are"
-        f" up to {END_RELIEF} layers shorter.",
+        f" up to {END_RELIEF} layers shorter. Every chunk holds a layer; in some back-ends (Megatron-LM,"
+        " Megatron-Bridge) the first may hold the embedding alone and the last the head alone.",
         "Each back-end is searched in its own part of it; `--backend unrestricted` searches all of it, for study.",
         "## What a back-end can run",
         columns_table(),

@@ -33,6 +33,8 @@ Objective = Callable[..., Array]
 Label = tuple[float, float, float, float, tuple[float, ...], tuple[int, ...]]
 
 GRID = 64
+MANY_LABELS = 64
+"""Labels from which comparing them as one table pays for making it."""
 ROUNDING = 1e-12
 """Relative slack of the limits: the same stages summed in another order must not exceed them."""
 REFINEMENTS = 2
@@ -214,8 +216,17 @@ def _pareto(labels: list[Label]) -> list[Label]:
     """Labels that no other one beats or equals in all values; ties keep the first in sorted order."""
     if len(labels) == 1:
         return labels
-    kept: list[Label] = []
-    for label in sorted(labels):
+    ordered, kept = sorted(labels), list[Label]()
+    if len(ordered) > MANY_LABELS:
+        values = np.array([(*label[1:4], *label[4]) for label in ordered])
+        best, number = np.empty_like(values), 0
+        for label, value in zip(ordered, values, strict=True):
+            if not (best[:number] <= value).all(axis=1).any():
+                best[number] = value
+                number += 1
+                kept.append(label)
+        return kept
+    for label in ordered:
         if not any(
             k[1] <= label[1] and k[2] <= label[2] and k[3] <= label[3] and all(map(no_more, k[4], label[4]))
             for k in kept

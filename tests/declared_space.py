@@ -142,7 +142,8 @@ def _layouts(problem: Problem, grid: dict[str, int], count: int) -> list[tuple[i
                 continue
             if inner and (grid["cp"] > 1 or grid["ep"] > 1) and grid["etp"] * grid["ep"] != grid["tp"] * grid["cp"]:
                 continue
-            if pp * vpp > layers or not _runs(name, pp, vpp, count, group):
+            # The ends of a pipeline may be empty where the back-end says so.
+            if pp * vpp > layers + 2 * space.empty_ends or not _runs(name, pp, vpp, count, group):
                 continue
             if _allowed(problem, schedule=name, vpp=vpp, microbatch_group_size=group, axis_order=order):
                 found.append((SCHEDULES.index(name), vpp, group, inner))

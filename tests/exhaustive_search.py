@@ -111,11 +111,16 @@ def _alike(rows: StrategyRows) -> Iterator[StrategyRows]:
         yield rows.take(np.flatnonzero((shapes == shape).all(axis=1)))
 
 
-def compositions(total: int, parts: int) -> Iterator[Dealing]:
-    """Every way to give ``total`` layers to ``parts`` stages, at least one each."""
-    for cuts in itertools.combinations(range(1, total), parts - 1):
-        edges = (0, *cuts, total)
-        yield tuple(edges[index + 1] - edges[index] for index in range(parts))
+def compositions(total: int, parts: int, *, empty_ends: bool = False) -> Iterator[Dealing]:
+    """Every way to give ``total`` layers to ``parts`` stages, one each; with ``empty_ends`` the ends may have none."""
+    # One layer more on each end that may be empty, which is taken off again.
+    more = int(empty_ends and parts > 1)
+    for cuts in itertools.combinations(range(1, total + 2 * more), parts - 1):
+        edges = (0, *cuts, total + 2 * more)
+        counts = [edges[index + 1] - edges[index] for index in range(parts)]
+        counts[0] -= more
+        counts[-1] -= more
+        yield tuple(counts)
 
 
 class _Oracle:
@@ -124,7 +129,8 @@ class _Oracle:
     def __init__(self, problem: Problem, costs: CostModel, limits: Limits) -> None:
         self.problem, self.costs, self.limits = problem, costs, limits
         self.kinds = np.array(problem.model.layer_kind_sequence())
-        self.uniform = the_software(problem).release.space.columns.uniform_recompute
+        columns = the_software(problem).release.space.columns
+        self.uniform, self.empty_ends = columns.uniform_recompute, columns.empty_ends
         self.layers = relief_layers(problem.constraints.pins)
         self.rules = BackEndRules(problem)
         self.best: Best | None = None
@@ -140,7 +146,10 @@ class _Oracle:
         sample = rows.strategy(0, RELIEFS)
         layers = self.problem.model.num_layers
         dealings: Iterator[Dealing] | tuple[Dealing, ...] | list[Dealing]
-        dealings = compositions(layers, sample.pp) if sample.vpp == 1 else chunk_family(layers, sample.num_chunks)
+        if sample.vpp == 1:
+            dealings = compositions(layers, sample.pp, empty_ends=self.empty_ends)
+        else:
+            dealings = chunk_family(layers, sample.num_chunks, empty_ends=self.empty_ends)
         for dealing in dealings:
             held = [
                 [count for chunk, count in enumerate(dealing) if sample.chunk_stage(chunk) == stage]

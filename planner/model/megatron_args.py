@@ -44,6 +44,7 @@ class MegatronJob:
     ``strategy``: fields of ``Strategy`` that are given (tp, pp, ...), as for ``Constraints.pins``.
     ``num_devices``: nodes times processes a node, where both are given.
     ``skipped``: arguments that the script adds only on a condition; they are not used.
+    ``chunk_layers``: layers of every chunk along the model, where the script does not leave them to Megatron.
     """
 
     model: ModelSpec
@@ -51,6 +52,7 @@ class MegatronJob:
     strategy: dict[str, Any] = field(default_factory=dict)
     num_devices: int | None = None
     skipped: tuple[str, ...] = ()
+    chunk_layers: tuple[int, ...] | None = None
 
 
 def megatron_job(text: str, name: str, where: str) -> MegatronJob:
@@ -62,7 +64,7 @@ def megatron_job(text: str, name: str, where: str) -> MegatronJob:
     script = script_words(text)
     flags = MegatronFlags(script.words, where)
     workload = read_workload(flags)
-    strategy, num_devices = read_strategy(flags)
+    strategy, chunk_layers, num_devices = read_strategy(flags)
     try:
         model = _model(flags, name, tp=int(strategy.get("tp", 1)), sequence_length=workload.get("sequence_length"))
     except ValidationError as error:
@@ -70,7 +72,7 @@ def megatron_job(text: str, name: str, where: str) -> MegatronJob:
         message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
         raise DocumentInvalid(f"the arguments do not describe a possible model: {message}", where=where) from None
     flags.finish()
-    return MegatronJob(model, workload, strategy, num_devices, script.skipped)
+    return MegatronJob(model, workload, strategy, num_devices, script.skipped, chunk_layers)
 
 
 def _model(flags: MegatronFlags, name: str, *, tp: int, sequence_length: int | None) -> ModelSpec:

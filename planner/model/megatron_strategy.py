@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.model.megatron_flags import MegatronFlags
+from planner.model.megatron_split import read_split
 from planner.relief_layers import first_layers
 
 _DEGREES = {
@@ -49,8 +50,8 @@ def read_workload(flags: MegatronFlags) -> dict[str, Any]:
     return workload
 
 
-def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], int | None]:
-    """Fields of ``Strategy`` that the arguments give, and the number of devices where the launcher says it."""
+def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], tuple[int, ...] | None, int | None]:
+    """What the arguments give: fields of ``Strategy``, the layers of every chunk, the launcher's number of devices."""
     strategy: dict[str, Any] = {}
     for name, names in _DEGREES.items():
         if (degree := flags.integer(*names)) is not None:
@@ -60,7 +61,9 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], int | None]:
     if strategy.get("cp", 1) > 1:
         kind = flags.text("cp-comm-type") or "p2p"
         strategy["cp_kind"] = "all_to_all" if kind == "a2a" else "ring"
-    strategy.update(_pipeline(flags, strategy.get("pp", 1)))
+    pp = strategy.get("pp", 1)
+    split = read_split(flags, pp)
+    strategy.update(_pipeline(flags, split.vpp, pp))
     strategy.update(_sharding(flags))
     strategy.update(_recompute(flags))
     for name, flag in (
@@ -75,7 +78,7 @@ def read_strategy(flags: MegatronFlags) -> tuple[dict[str, Any], int | None]:
             strategy[name] = True
     if flags.has("use-tp-pp-dp-mapping"):
         strategy["axis_order"] = "tp-cp-ep-pp-dp"
-    return strategy, _num_devices(flags)
+    return strategy, split.chunk_layers, _num_devices(flags)
 
 
 def with_what_is_off(strategy: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,19 +91,8 @@ def with_what_is_off(strategy: Mapping[str, Any]) -> dict[str, Any]:
     return {**dict.fromkeys(off, False), **strategy}
 
 
-def _pipeline(flags: MegatronFlags, pp: int) -> dict[str, Any]:
-    vpp = flags.integer("num-virtual-stages-per-pipeline-rank")
-    layers = flags.integer("num-layers-per-virtual-pipeline-stage")
-    total = flags.integer("num-layers")
-    if vpp is None and layers is not None and total is not None:
-        if total % (pp * layers):
-            flags.refuse(
-                "num-layers-per-virtual-pipeline-stage",
-                f"{layers} times {pp} stages must divide {total} layers",
-                "correct it",
-            )
-        vpp = max(total // (pp * layers), 1)
-    if vpp is None or vpp == 1:
+def _pipeline(flags: MegatronFlags, vpp: int, pp: int) -> dict[str, Any]:
+    if vpp == 1:
         return {}
     result: dict[str, Any] = {"vpp": vpp, "schedule": "interleaved"}
     group = flags.integer("microbatch-group-size-per-virtual-pipeline-stage")

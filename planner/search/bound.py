@@ -178,19 +178,20 @@ class BoundTerms:
     def leanest_bytes(self) -> Array:
         """What some device needs under every leaf of a core: [R].
 
-        Weights, gradients and optimizer sharded over all ranks and offloaded.  Each device also holds the activations
-        of one layer, kept or being replayed, and one of them those of the head, or of a layer where that needs more.
-        The fullest device needs at least what the mean one does, and at least what the head's device does with a
-        single layer.
+        Weights, gradients and optimizer sharded over all ranks and offloaded.  Each device but the ends of a pipeline,
+        which some back-ends leave without layers, also holds the activations of one layer, kept or being replayed, and
+        one of them those of the head, or of a layer where that needs more.  The fullest device needs at least what the
+        mean one does, and at least what the head's device does.
         """
-        cost = self.cost
+        cost, pp = self.cost, self.rows.pp
         dense_bytes, expert_bytes = self.leanest_state_bytes()
-        kept = least_of_row(cost.saved_bytes)
-        head_activations = np.maximum(cost.head_saved + cost.head_transient - kept, 0.0)
-        mean = self.mean_dense * dense_bytes + self.mean_expert * expert_bytes + head_activations / self.rows.pp
+        kept, alone = least_of_row(cost.saved_bytes), pp == 1
+        head_activations = np.maximum(cost.head_saved + cost.head_transient, kept * alone)
+        activations = (kept * np.maximum(pp - 2, 0) + head_activations) / pp
+        mean = self.mean_dense * dense_bytes + self.mean_expert * expert_bytes + activations
         layer = cost.layer_dense * dense_bytes[:, None] + cost.layer_expert * expert_bytes[:, None]
-        head = cost.head_dense * dense_bytes + cost.head_expert * expert_bytes + least_of_row(layer) + head_activations
-        leanest: Array = cost.fixed_bytes + kept + np.maximum(mean, head)
+        head = cost.head_dense * dense_bytes + cost.head_expert * expert_bytes + head_activations
+        leanest: Array = cost.fixed_bytes + np.maximum(mean, head + least_of_row(layer) * alone)
         return leanest
 
     def leanest_state_bytes(self) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import get_args
 
+from planner.backends.rules.legality import EMPTY_ENDS
 from planner.memory.activations import Relief
 from planner.problem import Constraints
 from planner.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED, is_recompute_word, policies
@@ -24,15 +25,16 @@ MOST_VIRTUAL_STAGES = 24
 
 
 @cache
-def virtual_stages(num_layers: int, pp: int) -> tuple[int, ...]:
+def virtual_stages(num_layers: int, pp: int, *, empty_ends: bool = False) -> tuple[int, ...]:
     """Chunks a device that interleaving may use: ``VIRTUAL_STAGES``, and every divisor of the layers of a device.
 
     The divisors are those of ``ceil(num_layers / pp)``: 9 for 126 layers on 14 stages, 14 for 56 on 4, 24 for 96 on 4.
-    The others deal uneven chunks.  Never more chunks than layers, nor than ``MOST_VIRTUAL_STAGES``.
+    The others deal uneven chunks.  Never more chunks than layers, two more with ``empty_ends`` (94 layers on
+    32 stages: 3), nor than ``MOST_VIRTUAL_STAGES``.
     """
-    each = -(-num_layers // pp)
+    each, most = -(-num_layers // pp), num_layers + EMPTY_ENDS * empty_ends
     divisors = (number for number in range(2, min(each, MOST_VIRTUAL_STAGES) + 1) if each % number == 0)
-    return tuple(sorted(vpp for vpp in {*VIRTUAL_STAGES, *divisors} if vpp * pp <= num_layers))
+    return tuple(sorted(vpp for vpp in {*VIRTUAL_STAGES, *divisors} if vpp * pp <= most))
 
 
 RELIEFS: tuple[Relief, ...] = (

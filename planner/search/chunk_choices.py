@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.backends.rules.columns import Columns
+from planner.backends.rules.legality import EMPTY_ENDS
 from planner.backends.rules.pipeline import interleaved_group_size
 from planner.search.choices import virtual_stages
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
@@ -14,9 +15,11 @@ def chunk_choices(columns: Columns, name: str, pp: int, count: int, layers: int)
         return [(1, 0)]
     if name in LOOPED_SCHEDULES:
         groups = _groups(columns, name, pp, count)
-        return [(vpp, group) for vpp in virtual_stages(layers, pp) for group in groups]
+        chunks = virtual_stages(layers, pp, empty_ends=columns.empty_ends)
+        return [(vpp, group) for vpp in chunks for group in groups]
     if name in V_SCHEDULES:
-        return [(2, 0)] if count >= 2 * pp and 2 * pp <= layers else []
+        most = layers + EMPTY_ENDS * columns.empty_ends
+        return [(2, 0)] if count >= 2 * pp and 2 * pp <= most else []
     return [(1, 0)]
 
 

@@ -21,8 +21,11 @@ END_RELIEF = 3
 
 
 @lru_cache(maxsize=1024)
-def chunk_family(layers: int, chunks: int) -> tuple[tuple[int, ...], ...]:
-    """Declared layouts of several chunks a device: near-even, ends up to END_RELIEF shorter."""
+def chunk_family(layers: int, chunks: int, *, empty_ends: bool) -> tuple[tuple[int, ...], ...]:
+    """Declared layouts of several chunks a device: near-even, ends up to END_RELIEF shorter.
+
+    Every chunk holds a layer; with ``empty_ends`` the first and the last one may hold none.
+    """
     found: dict[tuple[int, ...], None] = {}
     for less_first in range(END_RELIEF + 1):
         for less_last in range(END_RELIEF + 1):
@@ -31,7 +34,8 @@ def chunk_family(layers: int, chunks: int) -> tuple[tuple[int, ...], ...]:
                 sizes = [base + (index < rest if front else index >= chunks - rest) for index in range(chunks)]
                 sizes[0] -= less_first
                 sizes[-1] -= less_last
-                if min(sizes) >= 1:
+                # A single chunk holds everything; it is no end that could be empty.
+                if min(sizes[1:-1], default=1) >= 1 and min(sizes[0], sizes[-1]) >= (0 if empty_ends else 1):
                     found[tuple(sizes)] = None
     return tuple(found)
 
@@ -70,11 +74,11 @@ def family_layers(
 def fullest_holds(kinds: Kinds, kind: int, pp: int, vpp: int, *, v_placed: bool) -> float:
     """Fewest layers of one kind that the device with most of them holds, over every dealing that the search knows.
 
-    Infinity where there is none.
+    Those with empty ends too, for any back-end: fewer are no less true where it has none.  Infinity without a dealing.
     """
     if vpp == 1:
         return float(-(-kinds.count(kind) // pp))
-    family = chunk_family(len(kinds), pp * vpp)
+    family = chunk_family(len(kinds), pp * vpp, empty_ends=True)
     if not family:
         return math.inf
     stops = np.cumsum(np.array(family), axis=1)

@@ -249,7 +249,8 @@ def strategy_findings(
 
 def legality_findings(problem: Problem, strategy: Strategy, given: Collection[str] | None) -> list[Finding]:
     """Every rule of legality that a strategy breaks."""
-    shape = model_shape(problem.model, problem.workload, problem.cluster.num_devices)
+    columns, devices = the_software(problem).release.space.columns, problem.cluster.num_devices
+    shape = model_shape(problem.model, problem.workload, devices, empty_ends=columns.empty_ends)
     broken = [rule for rule, breaks in broken_rules(strategy_row(strategy)[0], shape) if breaks[0]]
     return [strategy_finding(rule.message, "", rule.places, given) for rule in broken]
 

@@ -37,7 +37,7 @@ class FamilyBound:
         self.costs, self.rules, self.rows, self.cost, self.tail_s = costs, rules, rows, cost, tail_s
         self.pp = int(rows.pp[0])
         strategy = rows.strategy(0, costs.reliefs)
-        self.layers = _layers_of(costs, strategy)
+        self.layers = _layers_of(costs, strategy, empty_ends=rules.empty_ends)
         self.schedules = Schedules.of(rows)
         self.ends_s = end_seconds(rows, cost, self.pp)
 
@@ -184,9 +184,9 @@ class _Left:
         return np.broadcast_to(every[:, None], count.shape).copy(), possible & enough
 
 
-def _layers_of(costs: CostModel, strategy: Strategy) -> FamilyLayers | None:
+def _layers_of(costs: CostModel, strategy: Strategy, *, empty_ends: bool) -> FamilyLayers | None:
     """The family of a strategy's chunks; None where it has no member."""
-    family = chunk_family(costs.model.num_layers, strategy.num_chunks)
+    family = chunk_family(costs.model.num_layers, strategy.num_chunks, empty_ends=empty_ends)
     if not family:
         return None
     stages = tuple(strategy.chunk_stage(chunk) for chunk in range(strategy.num_chunks))

@@ -1,9 +1,10 @@
 """How are layers dealt to stages that hold several chunks each?  The declared family, every member at once.
 
-Layers spread evenly over the chunks, the first and the last chunk up to ``END_RELIEF`` layers shorter, the remainder on
-the first or on the last chunks.  For each member the fewest relieved layers a chunk that fit each stage.  Paths of the
-order bound the step time of all members in one go (``planner.search.path_bounds``); they are simulated in the order of
-their bounds, and each run's longest path bounds those after it, until no bound is below the fastest.
+Layers spread evenly over the chunks, the first and the last chunk up to ``END_RELIEF`` layers shorter (empty where the
+back-end lets them be), the remainder on the first or on the last chunks.  For each member the fewest relieved layers a
+chunk that fit each stage.  Paths of the order bound the step time of all members in one go
+(``planner.search.path_bounds``); they are simulated in the order of their bounds, and each run's longest path bounds
+those after it, until no bound is below the fastest.
 Shape letters: F members, C chunks, P stages, K numbers of relieved layers.
 """
 
@@ -27,7 +28,8 @@ Ints = NDArray[np.int64]
 def best_of_family(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:
     """Fastest member of the declared family below ``cutoff_s`` that fits; None when there is none."""
     layers, chunks = context.costs.model.num_layers, context.strategy.num_chunks
-    members = _Members(context, np.array(chunk_family(layers, chunks), dtype=np.int64).reshape(-1, chunks))
+    family = chunk_family(layers, chunks, empty_ends=rules.empty_ends)
+    members = _Members(context, np.array(family, dtype=np.int64).reshape(-1, chunks))
     if len(members.sizes) == 0:
         return None
     relieved, fits = members.relieved_layers(rules)

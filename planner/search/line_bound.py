@@ -2,10 +2,11 @@
 
 For each number k of relieved layers a chunk, stage r holds at most M_r layers (memory, for every mixture of kinds that
 a span can be), and at most as many as the shortest span of that length allows within tau seconds.  The bottleneck is
-the smallest tau in which the stages hold every layer and one each at least, exactly: one of the values ``e_r`` (ends)
-plus a shortest span.  The least that the fullest stage has of dense and of expert parameters comes about in the same
-way and bounds the tail.  The first k of n <= H layers are at least the share k / H of them, H the longest span that is
-fast enough: over the model, relief takes that share at least of what relieving every layer would take.
+the smallest tau in which the stages hold every layer and one each at least (the ends none where they may be empty),
+exactly: one of the values ``e_r`` (ends) plus a shortest span.  The least that the fullest stage has of dense and of
+expert parameters comes about in the same way and bounds the tail.  The first k of n <= H layers are at least the share
+k / H of them, H the longest span that is fast enough: over the model, relief takes that share at least of what
+relieving every layer would take.
 
 With one layer kind nothing but the tail, and relief of some layers, keeps this from being the step time itself.
 Shape letters: R rows, Q pairs of a row and a number of relieved layers, P stages, H lengths, V mixtures, N layer kinds.
@@ -55,6 +56,7 @@ class LineBound:
     def __init__(self, costs: CostModel, rules: SplitRules, rows: StrategyRows, cost: RowCost, tail_s: Array) -> None:
         self.costs, self.rules, self.rows, self.cost, self.tail_s = costs, rules, rows, cost, tail_s
         self.pp, self.num_layers = int(rows.pp[0]), costs.model.num_layers
+        self.least = rules.least_layers(self.pp)
         self.spans: Spans = spans_of(costs.model.layer_kind_sequence(), len(costs.kind_counts))
         self.schedules = Schedules.of(rows)
         self.ends_s = end_seconds(rows, cost, self.pp)
@@ -96,7 +98,7 @@ class LineBound:
 
     def _longest(self, cutoff_s: float) -> Ints:
         """Most layers that a stage can hold in a dealing that is faster than the cutoff, without relief: [R]."""
-        most = self.num_layers - self.pp + 1
+        most = self.rules.longest_span(self.num_layers, self.pp)
         if not np.isfinite(cutoff_s) or most < 1:
             return np.full(len(self.rows), max(most, 0))
         shortest_s = self._shortest(self.cost.layer_s, most)
@@ -126,7 +128,7 @@ class LineBound:
         paths = self.paths.take(row)
         ends_s = paths.of_stages_s(self.ends_s[row], paths.ends_forward_s)
         stages_s = paths.least_of_stages_s(np.repeat(spans_s[:, None, :], self.pp, axis=1), self.forward_share[row])
-        rest_s = least_bottleneck(stages_s, ends_s, held, self.num_layers)
+        rest_s = least_bottleneck(stages_s, ends_s, held, self.num_layers, self.least)
         share = np.where(relieved >= longest, 1.0, relieved / longest)
         total_s = self.total_s[row] + self._relief_total_s(relief_s, relieved, longest, share)
         step_s = np.full(len(row), np.inf)
@@ -175,39 +177,51 @@ class LineBound:
         fullest = []
         for column, ends in ((cost.layer_dense, dense), (cost.layer_expert, expert)):
             mean = (column[row] @ self.costs.kind_counts + ends.sum(axis=1)) / self.pp
-            least = least_bottleneck(self._shortest(column[row], most), ends, held, self.num_layers)
+            spans = self._shortest(column[row], most)
+            least = least_bottleneck(spans, ends, held, self.num_layers, self.least)
             fullest.append(np.maximum(mean, least))
         tails = self.costs.tail_parts_s(take(cost, row), *fullest)
         return tails[0] + tails[1]
 
 
-def least_bottleneck(spans: Array, ends: Array, held: Ints, needed: int) -> Array:
+def least_bottleneck(spans: Array, ends: Array, held: Ints, needed: int, least: Ints) -> Array:
     """Smallest value that no stage exceeds in a dealing of ``needed`` layers, or a lower bound of it: [Q].
 
     ``spans`` [Q, H], or [Q, P, H] where it depends on the stage: what 1 .. H layers come to at least, ascending;
     ``ends`` [Q, P] what a stage adds;
-    ``held`` [Q, P]: most layers of each stage.  Every stage holds one at least.  Infinity where the stages cannot hold
-    them all.
+    ``held`` [Q, P] and ``least`` [P]: most and fewest layers of each stage, the fewest 0 or 1.  Infinity where the
+    stages cannot hold them all.
     """
+    if (least < 1).any():
+        # What an empty stage comes to: its ends alone, which may be the bottleneck.
+        spans = np.concatenate([np.zeros((*spans.shape[:-1], 1)), spans], axis=-1)
     kinds, index = (ends, np.arange(ends.shape[1])) if spans.ndim == 3 else _end_kinds(ends)
     values = ((spans if spans.ndim == 3 else spans[:, None, :]) + kinds[:, :, None]).reshape(len(spans), -1)
     order = np.sort(values, axis=1)
     pair, low = np.arange(len(spans)), np.full(len(spans), -1)
     high = np.full(len(spans), order.shape[1] - 1)
-    possible = _deals(values, order[:, -1], index, held, needed)
+    stages = index, held, least
+    possible = _deals(values, order[:, -1], stages, needed)
     while (low + 1 < high).any():
         middle = (low + high) // 2
-        enough = _deals(values, order[pair, np.maximum(middle, 0)], index, held, needed) & (middle >= 0)
+        enough = _deals(values, order[pair, np.maximum(middle, 0)], stages, needed) & (middle >= 0)
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return np.where(possible, order[pair, high], np.inf)
 
 
-def _deals(values: Array, tau: Array, index: Ints, held: Ints, needed: int) -> Mask:
-    """Whether the stages hold every layer, and one each, without exceeding ``tau`` [Q]."""
+def _deals(values: Array, tau: Array, stages: tuple[Ints, Ints, Ints], needed: int) -> Mask:
+    """Whether the stages hold every layer, and their fewest each, without exceeding ``tau`` [Q].
+
+    ``stages``: which column of ``values`` each has, most and fewest layers.
+    """
+    index, held, least = stages
     kinds = int(index.max()) + 1
     within = (values <= tau[:, None]).reshape(len(values), kinds, -1).sum(axis=2)
+    if (least < 1).any():
+        # The first value of a stage is that of no layer: below zero layers even an empty stage exceeds tau.
+        within -= 1
     counts = np.minimum(within[:, index], held)
-    return np.asarray((counts.sum(axis=1) >= needed) & (counts >= 1).all(axis=1))
+    return np.asarray((counts.sum(axis=1) >= needed) & (counts >= least).all(axis=1))
 
 
 def _end_kinds(ends: Array) -> tuple[Array, Ints]:

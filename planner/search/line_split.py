@@ -35,11 +35,13 @@ from planner.search.line_bound import ROUNDING, LineBound
 from planner.search.row_context import RowContext
 from planner.search.split_terms import SLACK, SplitRules, host_bytes
 from solver.check import check_partition
-from solver.stage_partition import PartitionTables, TooManyLabels, partition
+from solver.stage_partition import Partition, PartitionTables, TooManyLabels, partition
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+DEEPER = (1e-6, 1 / 16)
+"""Parts of the way from the best known bound to the cutoff in which a dealing is looked for first."""
 SOLVED = 1e-12
 """Relative difference of a run and of its paths' bound that is rounding."""
 MOST_PATHS, MOST_LABELS = 24, 5_000
@@ -91,39 +93,53 @@ def _best_line(
 ) -> Candidate | None:
     """Best dealing for one choice of relief."""
     layers, stages = context.costs.model.num_layers, context.strategy.pp
-    high = min(layers - stages + 1, _longest_span(context, cutoff_s))
+    high = min(rules.longest_span(layers, stages), _longest_span(context, cutoff_s))
     if high < 1 or high * stages < layers:
         return None
     line = _tables(context, rules, high, fixed)
     best: Candidate | None = None
-    least_s = 0.0
     while True:
         below_s = cutoff_s if best is None else best.step_time_s
-        more = len(line.tables.more)
         try:
-            answer = partition(line.tables, line.objective, below_s, MOST_LABELS if more else float("inf"))
+            answer = _nearest(line, below_s)
         except TooManyLabels:
-            left.bound_s = min(left.bound_s, least_s)
+            left.bound_s = min(left.bound_s, line.least_s)
             return best
         if answer is None:
             return best
-        least_s = answer.objective
         check_partition(line.tables, answer.counts, line.objective, answer.objective)
         starts = np.concatenate([[0], np.cumsum(answer.counts)[:-1]])
         chosen = tuple(
-            int(line.relieved[stage, start, count - 1])
+            int(line.relieved[stage, start, count - line.tables.low])
             for stage, (start, count) in enumerate(zip(starts.tolist(), answer.counts, strict=True))
         )
         split = Split(chunk_layers=answer.counts, relieved=chosen)
         found, run = evaluate_with_run(context, split)
         if found.step_time_s < below_s:
             best = found
-        if found.step_time_s <= least_s * (1 + SOLVED):
+        if found.step_time_s <= answer.objective * (1 + SOLVED):
             return best
-        if more == MOST_PATHS:
-            left.bound_s = min(left.bound_s, least_s)
+        if len(line.tables.more) == MOST_PATHS:
+            left.bound_s = min(left.bound_s, line.least_s)
             return best
         line.add_path(run.longest_path())
+
+
+def _nearest(line: _Line, below_s: float) -> Partition | None:
+    """The dealing of the least bound below ``below_s``; None when there is none; raises ``TooManyLabels``.
+
+    Another path mostly leaves dealings of nearly the same bound, and the nearer the cutoff, the fewer labels there are:
+    it comes up to ``below_s`` in steps.
+    """
+    most = MOST_LABELS if line.tables.more else float("inf")
+    known_s = line.least_s
+    steps = DEEPER if line.tables.more and np.isfinite(below_s) else ()
+    for cutoff_s in (*(known_s + step * (below_s - known_s) for step in steps), below_s):
+        answer = partition(line.tables, line.objective, cutoff_s, most)
+        line.least_s = cutoff_s if answer is None else answer.objective
+        if answer is not None:
+            return answer
+    return None
 
 
 def _longest_span(context: RowContext, cutoff_s: float) -> int:
@@ -151,10 +167,12 @@ class _Line:
         tails: tuple[Array, Array],
         relieved: Ints,
         possible: NDArray[np.bool_],
+        low: int,
     ) -> None:
         strategy, (forward_s, backward_s, _) = context.strategy, seconds
         m, p, hop_s = strategy.num_microbatches, strategy.pp, float(context.cost.hop_s[0])
         self.seconds, self.relieved, self.hop_s = seconds, relieved, hop_s
+        self.least_s = 0.0  # no dealing's bound is below it
         done = np.minimum(p - np.arange(p), m)[:, None, None]
         if strategy.schedule == "zb_h1":
             add, peak = forward_s, m * (forward_s + backward_s) - done * forward_s
@@ -165,7 +183,7 @@ class _Line:
         else:
             add, peak = forward_s + backward_s, (m - 1) * backward_s + (m - done) * forward_s
             self.constants_s = [2 * (p - 1) * hop_s]
-        self.tables = PartitionTables(np.where(possible, add, np.inf), peak, *tails, low=1)
+        self.tables = PartitionTables(np.where(possible, add, np.inf), peak, *tails, low=low)
 
     def add_path(self, path: PathCounts) -> None:
         """Let the objective know the length of one more path."""
@@ -186,12 +204,14 @@ class _Line:
 
 
 def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None) -> _Line:
-    """What the dynamic program needs, with stages of up to ``high`` layers."""
+    """What the dynamic program needs, with stages of up to ``high`` layers, none on the ends that may be empty."""
     prefix, memory, stages = context.prefix, context.memory, context.strategy.pp
     layers = context.costs.model.num_layers
-    starts = np.arange(layers + 1)[:, None]
-    stops = np.minimum(starts + np.arange(1, high + 1)[None, :], layers)
-    inside = starts + np.arange(1, high + 1)[None, :] <= layers
+    least = rules.least_layers(stages)
+    low = int(least.min())
+    starts, lengths = np.arange(layers + 1)[:, None], np.arange(low, high + 1)[None, :]
+    stops = np.minimum(starts + lengths, layers)
+    inside = (starts + lengths <= layers) & (lengths >= least[:, None, None])
 
     def over(column: Array) -> Array:
         spans: Array = column[stops] - column[starts]
@@ -218,7 +238,7 @@ def _tables(context: RowContext, rules: SplitRules, high: int, fixed: int | None
         moved = prefix.saving_bytes[np.minimum(starts + relieved, layers)] - prefix.saving_bytes[starts]
         host = host_bytes(context, over(prefix.dense), over(prefix.expert), moved)
         possible = possible & (host <= rules.host_limit_bytes)
-    return _Line(context, seconds, tails, relieved, possible & inside)
+    return _Line(context, seconds, tails, relieved, possible & inside, low)
 
 
 def _stage_tails(context: RowContext, dense: Array, expert: Array) -> tuple[Array, Array]:

@@ -37,7 +37,9 @@ WHY: dict[str, Callable[[ModelShape], str]] = {
     "cp": lambda s: (
         f"cp divides the devices ({s.num_devices}) and the sequence ({s.sequence_length:,}), 2 cp for a ring"
     ),
-    "pp": lambda s: f"pp divides the devices ({s.num_devices}) and is at most the layers ({s.num_layers})",
+    "pp": lambda s: (
+        f"pp divides the devices ({s.num_devices}) and is at most the chunks that the layers make ({s.most_chunks})"
+    ),
     "dp": lambda s: (
         f"tp x cp x pp x dp are the devices ({s.num_devices}), dp divides the batch ({s.global_batch_size})"
     ),
@@ -47,7 +49,10 @@ WHY: dict[str, Callable[[ModelShape], str]] = {
     "dp_shard": lambda s: "dp_replicate x dp_shard are dp",
     "micro_batch_size": lambda s: f"micro_batch_size x num_microbatches x dp are the batch ({s.global_batch_size})",
     "num_microbatches": lambda s: f"micro_batch_size x num_microbatches x dp are the batch ({s.global_batch_size})",
-    "vpp": lambda s: f"pp x vpp are at most the layers ({s.num_layers}), and the schedule decides which vpp it takes",
+    "vpp": lambda s: (
+        f"pp x vpp are at most the chunks that the layers make ({s.most_chunks}), and the schedule decides which vpp"
+        " it takes"
+    ),
     "schedule": lambda s: "a schedule needs pp > 1, the chunks it is made for, and micro-batches enough to fill it",
     "microbatch_group_size": lambda s: (
         "a group is a multiple of pp and divides the micro-batches, or leaves pp of them"

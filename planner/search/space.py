@@ -32,7 +32,7 @@ SCHEDULE_COLUMNS = ("schedule", "vpp", "group", "pp_inner")
 SHARDING_COLUMNS = ("dp_replicate", "zero", "optimizer_offload", "overlap_grad", "overlap_param")
 _NO_PIPELINE = ("1f1b",)
 _SHARDING_REASONS = ("replicate", "hsdp", "optimizer_offload")
-_LAYOUT_REASONS = ("layers", "chunks", "interleaved", "v_microbatches", "axis_order")
+_LAYOUT_REASONS = ("layers", "inner_layers", "chunks", "interleaved", "v_microbatches", "axis_order")
 SHARDING_RULES = tuple(rule for rule in RULES if rule.reason in (*_SHARDING_REASONS, "expert_grid"))
 LAYOUT_RULES = tuple(rule for rule in RULES if rule.reason in _LAYOUT_REASONS)
 CORE_RULES = tuple(rule for rule in RULES if rule.reason not in (*_SHARDING_REASONS, *_LAYOUT_REASONS))
@@ -51,7 +51,9 @@ class Space:
         self.problem = problem
         self.pins = checked_pins(problem.constraints)
         self.columns = columns or the_software(problem).release.space.columns
-        self.shape: ModelShape = model_shape(problem.model, problem.workload, num_devices)
+        self.shape: ModelShape = model_shape(
+            problem.model, problem.workload, num_devices, empty_ends=self.columns.empty_ends
+        )
         self.reliefs = RELIEFS
         self.pruned: Counter[str] = Counter()
         """Combinations of degrees refused before anything was enumerated under them, by reason."""
@@ -203,7 +205,7 @@ class Space:
         return self.shape.sequence_length % cp == 0 and (cp == 1 or bool(self.columns.cp_kinds))
 
     def _pp_allowed(self, pp: int) -> bool:
-        return pp <= self.shape.num_layers and (pp == 1 or self.columns.pipeline_parallel)
+        return pp <= self.shape.most_chunks and (pp == 1 or self.columns.pipeline_parallel)
 
     def _expert_degrees(self, tp: int, cp: int, dp: int) -> list[tuple[int, int]]:
         if not self.shape.is_moe:

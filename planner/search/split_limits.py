@@ -27,5 +27,6 @@ def split_rules(problem: Problem, hardware: Hardware, layers: ReliefLayers | Non
         uniform=columns.uniform_recompute,
         even=columns.even_layers,
         whole=columns.whole_recompute,
+        empty_ends=columns.empty_ends,
     )
     return rules.relieving(relief_layers(problem.constraints.pins) if layers is None else layers)

@@ -27,8 +27,22 @@ class SplitRules:
     """Equally many layers on every chunk, all of them relieved or none."""
     whole: bool = False
     """Full recompute, too, is every layer or none; with ``uniform``."""
+    empty_ends: bool = False
+    """The first and the last chunk may hold no layer."""
     first: int | None = None
     """Each chunk relieves exactly its first so many layers, where a number is asked for."""
+
+    def least_layers(self, stages: int) -> NDArray[np.int64]:
+        """Fewest layers of each of some stages with one chunk each: [P]."""
+        least = np.ones(stages, dtype=np.int64)
+        if self.empty_ends and stages > 1:
+            least[[0, -1]] = 0
+        return least
+
+    def longest_span(self, layers: int, stages: int) -> int:
+        """Most layers that one of some stages with one chunk each can hold, which leaves the others theirs."""
+        least = np.sort(self.least_layers(stages))
+        return int(layers - least[:-1].sum())
 
     def relieving(self, layers: ReliefLayers) -> SplitRules:
         """The same rules where these layers are relieved and no others; a list of stages is no rule."""

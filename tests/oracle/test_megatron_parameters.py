@@ -43,6 +43,19 @@ CASES: dict[str, tuple[str, Strategy, tuple[int, ...] | None]] = {
         replace(LLAMA, pp=4, dp_shard=32, vpp=2, schedule="interleaved", microbatch_group_size=4),
         (9, 10, 10, 10, 10, 11, 11, 9),
     ),
+    "llama, embedding and head alone": (
+        "llama-3.1-405b",
+        replace(LLAMA, pp=16, dp_shard=8, vpp=8, schedule="interleaved", microbatch_group_size=16),
+        None,
+    ),
+    "llama, a stage of the head alone": ("llama-3.1-8b", replace(LLAMA, pp=4, dp_shard=32), (10, 11, 11, 0)),
+    "experts, embedding and head alone": (
+        "qwen3-235b-a22b",
+        replace(
+            MIXTRAL, pp=32, dp_shard=16, vpp=3, schedule="interleaved", microbatch_group_size=32, num_microbatches=32
+        ),
+        None,
+    ),
     "llama pp16": ("llama-3.1-70b", replace(LLAMA, tp=4, pp=16), None),
     "llama zero 3": ("llama-3.1-8b", Strategy(dp_shard=1024, zero_stage=3), None),
     "tied, one stage": ("llama-3.2-1b", Strategy(tp=2, sp=True, dp_shard=512), None),
@@ -99,5 +112,7 @@ def test_parameters_of_ranks(megatron: Worker, name: str) -> None:
 def test_the_cases_reach_layouts_and_padding() -> None:
     plans = [planned(*case) for case in CASES.values()]
     assert any(not is_even([chunk for stage in plan.stages for chunk in stage.chunks]) for plan in plans)
+    ends = [(plan.stages[0].chunks[0].num_layers, plan.stages[-1].chunks[-1].num_layers) for plan in plans]
+    assert {(0, 0), (10, 0)} <= set(ends)
     padded = {bool(padding_parameters(plan, plan.stages[0])) for plan in plans}
     assert padded == {True, False}

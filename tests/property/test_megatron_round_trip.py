@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.backends.asked import inside
+from planner.backends.emission.layout import chunks_in_model_order, layout_of
 from planner.backends.megatron.layout import layout_string, parse_layout
 from planner.backends.megatron.read import read_back
 from planner.backends.megatron.space import TABLE
 from planner.backends.megatron.write import emit
+from planner.backends.registry import software
 from planner.backends.rules.rule import rule_input
 from planner.plan import ChunkPlan, Plan
+from planner.search.estimate import estimate
+from planner.strategy import Strategy
 from tests.plan_strategies import plans
 from tests.round_trip import (
     as_spelled,
@@ -53,6 +59,25 @@ def test_every_plan_of_the_space_comes_back(model: str, cluster: str, devices: i
     asked = question(model, cluster, devices, gradient_dtype=gradients)
     found = [assert_comes_back(plan) for plan in plans_of_the_space(asked, "megatron", seed=devices, wanted=12)]
     assert len(found) == 12
+
+
+@pytest.mark.parametrize(
+    ("model", "devices", "strategy", "said"),
+    [
+        ("qwen3-235b-a22b", 256, Strategy(tp=2, sp=True, pp=32, vpp=3, ep=4, dp_shard=4), "E|(t|)*94L"),
+        ("llama-3.1-405b", 1024, Strategy(tp=8, sp=True, pp=16, vpp=8, dp_shard=8), "E|(t|)*126L"),
+    ],
+)
+def test_chunks_without_layers_come_back(model: str, devices: int, strategy: Strategy, said: str) -> None:
+    """Embedding and head each take a layer's place: 94 layers are 96 chunks, 126 layers 128."""
+    asked = inside(question(model, "dgx-h100", devices, global_batch_size=32 * strategy.dp), software("megatron"))
+    strategy = replace(
+        strategy, schedule="interleaved", microbatch_group_size=strategy.pp, num_microbatches=32, overlap_ep=False
+    )
+    plan = estimate(asked, strategy)
+    chunks = chunks_in_model_order(layout_of(plan))
+    assert [chunk.num_layers for chunk in chunks] == [0, *(1,) * asked.model.num_layers, 0]
+    assert f"--pipeline-model-parallel-layout {said}" in assert_comes_back(plan).files["megatron.args"]
 
 
 @given(plans())

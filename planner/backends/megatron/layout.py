@@ -7,17 +7,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import groupby
 
 from planner.errors import DocumentInvalid
+from planner.model.megatron_layout import expanded_layout
 from planner.plan import ChunkPlan
-
-_GROUP = re.compile(r"\(([^)]+)\)\*(\d+)")
-_REPEAT = re.compile(r"(.)\*(\d+)")
-MAX_LAYERS = 100_000
-"""More than any model has; refuses ``t*999999999`` in an edited file."""
 
 
 def layout_string(chunks: Sequence[ChunkPlan]) -> str:
@@ -39,17 +34,9 @@ def chunk_word(chunk: ChunkPlan) -> str:
 
 def parse_layout(text: str, where: str) -> tuple[ChunkPlan, ...]:
     """Chunks in model order.  Raises DocumentInvalid for anything that is not a layout."""
-    for pattern in (_GROUP, _REPEAT):
-        total = sum(len(match[1]) * min(int(match[2]), MAX_LAYERS + 1) for match in pattern.finditer(text))
-        if total > MAX_LAYERS:
-            raise DocumentInvalid(f"the layout repeats more than {MAX_LAYERS} times", where=where)
-        text = pattern.sub(lambda match: match[1] * int(match[2]), text)
-    unknown = sorted(set(text) - set("EtmL|,"))
-    if unknown:
-        raise DocumentInvalid(f"the layout has the unknown signs {unknown}", where=where, hint="E, t, m, L and | exist")
     chunks: list[ChunkPlan] = []
     first = 0
-    for index, word in enumerate(text.replace(",", "").split("|")):
+    for index, word in enumerate(expanded_layout(text, where)):
         count = word.count("t")
         chunks.append(
             ChunkPlan(

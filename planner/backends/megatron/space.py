@@ -364,7 +364,14 @@ def spelled(s: Strategy, given: RuleInput) -> Strategy:
 
 
 SPACE = Space(
-    Columns(schedules=("1f1b", "interleaved"), overlap_ep=(True, False), uniform_recompute=True),
+    Columns(
+        schedules=("1f1b", "interleaved"),
+        overlap_ep=(True, False),
+        uniform_recompute=True,
+        # core/transformer/pipeline_parallel_layer_layout.py:97-117 asks for one embedding first and one loss last, and
+        # for no layer beside them; core/transformer/transformer_block.py:703 runs a block without layers.
+        empty_ends=True,
+    ),
     TABLE,
     spelled,
 )

@@ -59,5 +59,7 @@ class Columns:
     """Whether every chunk recomputes the same number of layers (a selective policy and offload: all of them)."""
     even_layers: bool = False
     """Whether every chunk holds equally many layers and one policy serves all of them."""
+    empty_ends: bool = False
+    """Whether the first and the last chunk of a pipeline may hold no layer, but the embedding or the head alone."""
     whole_recompute: bool = False
     """Whether full recompute, too, is every layer or none; with ``uniform_recompute``."""

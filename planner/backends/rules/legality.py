@@ -19,6 +19,9 @@ from planner.strategy_rows import StrategyRows, scheduled_as, v_placed
 
 Mask = NDArray[np.bool_]
 
+EMPTY_ENDS = 2
+"""Chunks that may hold no layer: the first, with the embedding, and the last, with the head."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
@@ -33,6 +36,12 @@ class ModelShape:
     sequence_length: int
     global_batch_size: int
     num_devices: int
+    empty_ends: bool = False
+
+    @property
+    def most_chunks(self) -> int:
+        """Chunks that a pipeline may have: each holds a layer, the ends none where the back-end lets them be empty."""
+        return self.num_layers + EMPTY_ENDS * self.empty_ends
 
     @property
     def is_moe(self) -> bool:
@@ -40,8 +49,8 @@ class ModelShape:
         return bool(self.experts)
 
 
-def model_shape(model: ModelSpec, workload: Workload, num_devices: int) -> ModelShape:
-    """Collect the shape once for all rules."""
+def model_shape(model: ModelSpec, workload: Workload, num_devices: int, *, empty_ends: bool = False) -> ModelShape:
+    """Collect the shape once for all rules; ``empty_ends`` as the back-end's ``Columns`` say."""
     kinds = model.layer_kinds
     moes = [kind.moe for kind in kinds if kind.moe is not None]
     widths = [kind.mlp.intermediate_size for kind in kinds if kind.mlp is not None]
@@ -57,6 +66,7 @@ def model_shape(model: ModelSpec, workload: Workload, num_devices: int) -> Model
         sequence_length=workload.sequence_length,
         global_batch_size=workload.global_batch_size,
         num_devices=num_devices,
+        empty_ends=empty_ends,
     )
 
 
@@ -199,7 +209,13 @@ RULES: tuple[LegalityRule, ...] = (
         "layers",
         "every model chunk needs at least one layer: pp * vpp <= layers",
         ("pp", "vpp"),
-        lambda r, s: r.pp * r.vpp > s.num_layers,
+        lambda r, s: _none(r) if s.empty_ends else r.pp * r.vpp > s.most_chunks,
+    ),
+    LegalityRule(
+        "inner_layers",
+        "every model chunk but the first and the last needs at least one layer: pp * vpp <= layers + 2",
+        ("pp", "vpp"),
+        lambda r, s: r.pp * r.vpp > s.most_chunks if s.empty_ends else _none(r),
     ),
     LegalityRule(
         "chunks",

@@ -150,7 +150,8 @@ def _broken(plan: Plan) -> list[str]:
     """Rules of any back-end that the small plan breaks."""
     strategy, workload = plan.chosen(), plan.problem.workload
     rows = StrategyRows.of([strategy], [relief_of(strategy)])
-    shape = model_shape(plan.problem.model, workload, strategy.world_size)
+    empty_ends = software_of(plan).release.space.columns.empty_ends
+    shape = model_shape(plan.problem.model, workload, strategy.world_size, empty_ends=empty_ends)
     return [rule.message for rule in RULES if rule.broken(rows, shape).any()]
 
 

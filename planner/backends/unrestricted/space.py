@@ -7,4 +7,4 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleTable
 from planner.strategy_rows import SCHEDULES
 
-SPACE = Space(columns=Columns(schedules=SCHEDULES), rules=RuleTable("unrestricted", (), ()))
+SPACE = Space(columns=Columns(schedules=SCHEDULES, empty_ends=True), rules=RuleTable("unrestricted", (), ()))

@@ -71,7 +71,7 @@ def estimate(  # noqa: PLR0913, PLR0917  # a flag is an argument
 ) -> None:
     """Predict one strategy: time, memory, whether it fits.  Exit code 5 when it does not fit."""
     values = given_strategy(model, strategy)
-    chunk_layers = _parse_layers(layers)
+    chunk_layers = _parse_layers(layers) if layers is not None else _script_layers(model, strategy)
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
     space = SpaceFlags({}, backends=parse_backends(backend), memory_margin=memory_margin, fits=fits)
     asked = ProblemFlags(model, cluster, devices, work, space, profile, calibration)
@@ -127,10 +127,15 @@ def given_strategy(model: str, texts: list[str] | None) -> dict[str, Any]:
     return {**(script_strategy(script) if script else {}), **said}
 
 
-def _parse_layers(text: str | None) -> tuple[int, ...] | None:
+def _script_layers(model: str, texts: list[str] | None) -> tuple[int, ...] | None:
+    """Layers of each chunk as the launch script says; None where it does not, or another pipeline is asked for."""
+    script = megatron_script(model)
+    asked = parse_assignments(texts or [], "--strategy")
+    return None if script is None or {"pp", "vpp", "schedule"} & set(asked) else script.chunk_layers
+
+
+def _parse_layers(text: str) -> tuple[int, ...]:
     """``10,10,9`` as numbers.  Raises DocumentInvalid."""
-    if text is None:
-        return None
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 7 for part in parts):
         raise DocumentInvalid(

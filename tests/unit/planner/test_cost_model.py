@@ -179,7 +179,7 @@ def _parameters_of_one_replica(problem: Problem, strategy: Strategy) -> float:
     """Scalars on the devices of one model replica, each counted once, however often it is repeated."""
     hardware = hardware_of(problem.cluster, problem.workload.precision)
     context = strategy_context(problem, hardware, strategy)
-    candidate = best_split(context, SplitRules(limit_bytes=1e18))
+    candidate = best_split(context, SplitRules(limit_bytes=1e18, empty_ends=True))
     assert candidate is not None
     dense = sum(bill.dense_parameters for bill in candidate.stages) * strategy.tp
     expert = sum(bill.expert_parameters for bill in candidate.stages) * strategy.ep * strategy.etp
@@ -212,7 +212,7 @@ def test_zero_shards_the_states_and_nothing_else() -> None:
     for zero, bytes_each in expected.items():
         strategy = Strategy(dp_shard=4, zero_stage=zero)
         context = strategy_context(problem, hardware_of(problem.cluster, "bf16"), strategy)
-        candidate = best_split(context, SplitRules(limit_bytes=1e18))
+        candidate = best_split(context, SplitRules(limit_bytes=1e18, empty_ends=True))
         assert candidate is not None
         bill = candidate.stages[0]
         found = (bill.weights_bytes, bill.gradients_bytes, bill.optimizer_bytes)

@@ -11,6 +11,7 @@ import pytest
 from planner.search.chunk_family import chunk_family, chunk_stages, family_layers, fullest_holds
 from planner.search.layer_spans import spans_of
 from planner.search.line_bound import least_bottleneck
+from planner.search.split_terms import SplitRules
 from planner.strategy import ScheduleName, Strategy
 
 
@@ -21,11 +22,14 @@ def test_the_least_bottleneck_is_that_of_the_best_dealing(seed: int) -> None:
     spans = np.cumsum([[draw.uniform(0, 2) for _ in range(layers)] for _ in range(3)], axis=1)
     ends = np.array([[draw.choice([0.0, 0.5, draw.uniform(0, 3)]) for _ in range(stages)] for _ in range(3)])
     held = np.array([[draw.randint(1, layers) for _ in range(stages)] for _ in range(3)])
-    found = least_bottleneck(spans, ends, held, layers)
+    least = SplitRules(limit_bytes=1.0, empty_ends=seed % 2 == 1).least_layers(stages)
+    found = least_bottleneck(spans, ends, held, layers, least)
+    spans = np.concatenate([np.zeros((3, 1)), spans], axis=1)
     for row in range(3):
-        dealings = itertools.product(*(range(1, most + 1) for most in held[row].tolist()))
+        pairs = zip(least.tolist(), held[row].tolist(), strict=True)
+        dealings = itertools.product(*(range(few, most + 1) for few, most in pairs))
         values = [
-            max(float(spans[row, count - 1] + ends[row, stage]) for stage, count in enumerate(counts))
+            max(float(spans[row, count] + ends[row, stage]) for stage, count in enumerate(counts))
             for counts in dealings
             if sum(counts) >= layers
         ]
@@ -53,7 +57,10 @@ def test_the_fullest_device_of_each_member(seed: int) -> None:
     choices: list[tuple[ScheduleName, int]] = [("interleaved", 2), ("interleaved", 3), ("zbv", 2)]
     schedule, vpp = draw.choice(choices)
     kinds = tuple(draw.choice([0, 0, 1]) for _ in range(layers))
-    family, strategy = chunk_family(layers, pp * vpp), Strategy(pp=pp, vpp=vpp, schedule=schedule)
+    family, strategy = (
+        chunk_family(layers, pp * vpp, empty_ends=True),
+        Strategy(pp=pp, vpp=vpp, schedule=schedule),
+    )
     if not family:
         assert fullest_holds(kinds, 0, pp, vpp, v_placed=schedule == "zbv") == np.inf
         return

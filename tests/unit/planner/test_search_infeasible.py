@@ -143,7 +143,7 @@ def test_more_stages_than_layers() -> None:
     problem = _problem(devices=16, batch=16, pins={"pp": 16})
     refusal = _refusal(problem)
     assert refusal.binding == "pins"
-    assert "at most the layers (8)" in refusal.what
+    assert "at most the chunks that the layers make (10)" in refusal.what
     assert _all_help(problem, refusal) > 0
 
 

@@ -66,5 +66,17 @@ def test_a_device_may_hold_a_chunk_for_every_divisor_of_its_layers(layers: int, 
     if layers % pp == 0:
         divisors = {number for number in range(2, min(24, layers // pp) + 1) if layers // pp % number == 0}
         assert divisors <= set(found)
-    columns = backend("megatron").releases[0].space.columns
+    columns = backend("torchtitan").releases[0].space.columns
     assert {vpp for vpp, _ in chunk_choices(columns, "interleaved", pp, 8 * pp, layers)} == set(found)
+
+
+@pytest.mark.parametrize(("layers", "pp", "vpp"), [(94, 32, 3), (126, 16, 8), (126, 32, 4), (61, 21, 3)])
+def test_embedding_and_head_may_be_the_only_things_of_a_chunk(layers: int, pp: int, vpp: int) -> None:
+    """Qwen3-235B-A22B on 32 stages, 405B on 16 and on 32: one or two chunks more than layers, in Megatron-LM alone."""
+    megatron, titan = (backend(name).releases[0].space.columns for name in ("megatron", "torchtitan"))
+    with_ends, without = (
+        {chosen for chosen, _ in chunk_choices(columns, "interleaved", pp, 8 * pp, layers)}
+        for columns in (megatron, titan)
+    )
+    assert vpp in with_ends - without
+    assert all(chosen * pp <= layers + 2 for chosen in with_ends)
