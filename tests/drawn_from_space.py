@@ -15,9 +15,9 @@ from planner.model.load import load_model
 from planner.plan import Plan
 from planner.problem import Problem, Workload
 from planner.search.backend_rules import BackEndRules
-from planner.search.branch import split_rules
 from planner.search.estimate import estimate
 from planner.search.evaluate import evaluate_split
+from planner.search.room import split_rules
 from planner.search.row_context import strategy_context
 from planner.search.sample import random_strategies
 from planner.search.split import best_split

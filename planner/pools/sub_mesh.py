@@ -18,9 +18,9 @@ from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel, RowCost
 from planner.pools.problem import PoolsProblem
 from planner.problem import Problem
-from planner.search.branch import split_rules
 from planner.search.choices import RELIEFS
 from planner.search.chunk_times import HOST_FORWARD_SHARE
+from planner.search.room import split_rules
 from planner.search.space import Space, divisors
 from planner.search.split_terms import SplitRules
 from planner.strategy_rows import StrategyRows

@@ -30,8 +30,8 @@ from planner.plan import (
     UnrestrictedAnswer,
 )
 from planner.problem import Problem
-from planner.search.branch import memory_limit_bytes
 from planner.search.evaluate import chunk_starts
+from planner.search.room import memory_limit_bytes
 from planner.search.room_notes import room_notes
 from planner.uncertainty import step_interval_s
 from planner.version import __version__

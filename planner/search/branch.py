@@ -12,33 +12,32 @@ from __future__ import annotations
 
 import time
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.backends.asked import the_software
 from planner.candidate import Candidate
 from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel
-from planner.memory.fit_chance import usable_bytes
 from planner.problem import Problem
-from planner.relief_layers import ReliefLayers, relief_layers
 from planner.search.alternatives import Alternatives, Postponed
 from planner.search.backend_rules import BackEndRules
 from planner.search.core_waves import CoreWaves, Wave
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
 from planner.search.look_ahead import JUST_ABOVE, plain_part, promising_cores, promising_layouts
+from planner.search.mechanisms import Plain
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
+from planner.search.room import split_rules
 from planner.search.row_context import RowContext, row_context
 from planner.search.search_result import SearchResult, degrees
 from planner.search.setups import SharedSetups, layouts_by_setup, shardings_by_setup
 from planner.search.space import Space
 from planner.search.split import best_split, even_split
-from planner.search.split_terms import SplitRules
 from planner.search.stage_capacity import MemoryLimits
 from planner.strategy_rows import StrategyRows
 
@@ -54,8 +53,6 @@ OWN_BOUND = "slower by its own bound"
 SHARED_BOUND = "slower by the bound of its kind"
 NOT_EXAMINED = "not examined before the time ran out"
 BACKEND_RULES = "refused by the back-end's rules"
-HOST_FRACTION = 0.9
-"""Part of a device's share of host memory that offloaded tensors may take."""
 FIRST_LAYOUTS = 48
 MANY_LAYOUTS = 500
 MOST_LAYOUTS = 2_000
@@ -83,10 +80,19 @@ class Search:
         self.incumbent, self.near = Incumbent(), 0.0
         """The fastest plan of all searches that share it, and how near to its own optimum this search must come where
         it is not the one that finds that plan (``planner.search.across_backends``)."""
+        self.plain: Plain | None = None
+        """The part of the space that is searched; None = all of it (``planner.search.recommend``)."""
         self._reached_s: float | None = None
         self._ahead: Postponed | None = None
         self._surely: Candidate | None = None
         self.alternatives = Alternatives(options.top_k, self.result)
+
+    def start_again(self, incumbent: Incumbent) -> None:
+        """Forget what was found; only a plan that is faster than ``incumbent`` counts."""
+        self.result = SearchResult()
+        self.alternatives = Alternatives(0, self.result)
+        self.incumbent, self.near, self._incumbent_s = incumbent, 1.0, float("inf")
+        self._reached_s = self._ahead = self._surely = None
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
         """Search for a candidate faster than ``cutoff_s``."""
@@ -178,7 +184,7 @@ class Search:
 
         False when out of time.
         """
-        self._ahead, bounds = wave.cores, wave.cores.bounds
+        self._ahead, bounds = wave.cores, self._kept(wave.cores.rows, wave.cores.bounds)
         order = np.argsort(bounds, kind="stable")
         order = order[: int(np.isfinite(bounds).sum())]
         running, written = np.cumsum(counts[order]), np.zeros(len(bounds), dtype=np.bool_)
@@ -207,6 +213,9 @@ class Search:
     def _bounded_layouts(self, cores: Postponed, cutoff_s: float) -> Postponed:
         """The layouts of some cores with their bounds; infinity where neither the best plan nor an alternative is."""
         layouts, key = self.space.layouts(cores.rows, cores.key)
+        if self.plain is not None:
+            kept = self.plain.keeps(layouts)
+            layouts, key = layouts.take(kept), key[kept]
         if len(layouts) == 0:
             return Postponed(layouts, key, np.zeros(0), cores.table)
         shared, worth_s = layouts_by_setup(self.costs, layouts, (cores.table, key)), self._wanted_s(cutoff_s)
@@ -278,6 +287,8 @@ class Search:
             return True
         terms = shared.bound_terms(at)
         bounds = relief_bounds_s(terms, shared.table.layers, reliefs, self.limits, worth_s)
+        for relief, code in enumerate(reliefs if self.plain is not None else ()):
+            bounds[relief] = self._kept(replace(terms.rows, relief=np.full(len(at), code)), bounds[relief])
         self.result.pruned[NO_FAST_FIT] += int(np.isinf(bounds).sum())
         return self._solve_in_order(Leaves(terms, reliefs, shared.table, bounds, at), cutoff_s)
 
@@ -306,6 +317,10 @@ class Search:
         self.alternatives.remember(leaves, dealt, left, self._cannot_run, self._wanted_s(cutoff_s))
         return True
 
+    def _kept(self, rows: StrategyRows, bounds: Array) -> Array:
+        """Bounds of some rows; infinity outside of the part of the space that is searched."""
+        return bounds if self.plain is None else np.where(self.plain.keeps(rows), bounds, np.inf)
+
     def _not_examined(self, bounds: Array, rest_s: float = np.inf) -> None:
         """What is left when time runs out bounds the whole space from below; ``rest_s``: the bound of later waves."""
         self.result.lower_bound_s = min(self.result.lower_bound_s, float(bounds.min(initial=rest_s)))
@@ -321,7 +336,8 @@ class Search:
 
     def _solve(self, context: RowContext, cutoff_s: float) -> Candidate | None:
         self.result.evaluated += 1
-        candidate = best_split(context, self.rules, cutoff_s)
+        deal = best_split if self.plain is None or self.plain.may_be_uneven(context.row) else even_split
+        candidate = deal(context, self.rules, cutoff_s)
         if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
             # Where a back-end takes equal chunks only (with some schedules and offloads), that dealing may still do.
             candidate = even_split(context, self.rules, cutoff_s)
@@ -374,21 +390,3 @@ class Search:
                     lower_bound_s=self._reached_s,
                 )
             )
-
-
-def memory_limit_bytes(problem: Problem, hardware: Hardware) -> float:
-    """Peak that may be predicted: it has the wanted chance to fit, or leaves the given margin, or both."""
-    return usable_bytes(hardware.memory_bytes, problem.constraints, the_software(problem).name)
-
-
-def split_rules(problem: Problem, hardware: Hardware, layers: ReliefLayers | None = None) -> SplitRules:
-    """What every dealing of layers must respect; ``layers`` are relieved (None = those that the pins ask for)."""
-    columns = the_software(problem).release.space.columns
-    rules = SplitRules(
-        limit_bytes=memory_limit_bytes(problem, hardware),
-        host_limit_bytes=hardware.host_memory_bytes_per_device * HOST_FRACTION,
-        uniform=columns.uniform_recompute,
-        even=columns.even_layers,
-        whole=columns.whole_recompute,
-    )
-    return rules.relieving(relief_layers(problem.constraints.pins) if layers is None else layers)

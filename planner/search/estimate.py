@@ -25,9 +25,9 @@ from planner.problem import Problem
 from planner.relief_layers import ReliefLayers
 from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
-from planner.search.branch import split_rules
 from planner.search.evaluate import evaluate_split
 from planner.search.family_split import given_split
+from planner.search.room import split_rules
 from planner.search.row_context import RowContext, strategy_context, strategy_row, without_relief
 from planner.search.spelled import as_spelled
 from planner.search.split import best_split

@@ -18,9 +18,9 @@ from planner.cost.hardware import problem_hardware as hardware_under
 from planner.model.load import load_model
 from planner.problem import UNRESTRICTED, Problem, Workload
 from planner.search.bound import BoundTerms
-from planner.search.branch import memory_limit_bytes, split_rules
 from planner.search.evaluate import evaluate_split
 from planner.search.memory_bound import layout_bounds_s, lower_bounds_s
+from planner.search.room import memory_limit_bytes, split_rules
 from planner.search.row_context import strategy_context
 from planner.search.space import Space
 from planner.search.stage_capacity import MemoryLimits

@@ -31,9 +31,9 @@ from planner.candidate import Candidate
 from planner.plan import Plan
 from planner.problem import BACKEND_PATTERN, UNRESTRICTED, Constraints, Problem
 from planner.search.backend_rules import BackEndRules
-from planner.search.branch import split_rules
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
+from planner.search.room import split_rules
 from planner.search.row_context import strategy_context
 from planner.search.sample import random_plans, random_strategies
 from planner.search.split import best_split

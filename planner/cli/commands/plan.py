@@ -79,6 +79,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     backend: flags.Backend = ANY,
     memory_margin: flags.MemoryMargin = None,
     fits: flags.Fits = None,
+    prefer: flags.Prefer = flags.PreferChoice.RECOMMENDED,
     top: flags.TopK = 3,
     time_limit: flags.TimeLimit = None,
     seed: flags.Seed = 0,
@@ -96,11 +97,14 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
-    """Find the fastest way to train a model on a cluster, and prove it."""
+    """Find the best way to train a model on a cluster, and prove how fast one can be."""
     emitted, backends = parse_emitted(emit), parse_backends(backend)
     require_files_of_best(emitted, backends)
     limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits)
-    space = SpaceFlags(_pins(pin), parse_forbids(forbid), backends, *limits)
+    if pareto or pool:
+        # A front compares the fastest plans of its device counts; a pipeline over pools has one plan.
+        prefer = flags.PreferChoice.FASTEST
+    space = SpaceFlags(_pins(pin), parse_forbids(forbid), backends, *limits, prefer=prefer)
     search = search_options(top, time_limit, seed)
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
@@ -108,7 +112,8 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     with asked_service(server, database) as service:
         if service is not None:
             refuse(service, {"--pool": bool(pool), "--pareto": pareto, "--no-store": no_store}, "plan on this machine")
-            answer_remotely(service, remote_question(service, asked), search, wanted)
+            question = {**remote_question(service, asked), "prefer": prefer.value}
+            answer_remotely(service, question, search, wanted)
             return
     if (clusters := named_pools(pool, cluster, devices)) is not None:
         others = {"--trace": trace is not None, "--reuse": reuse, "--pareto": pareto}

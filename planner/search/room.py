@@ -1,0 +1,31 @@
+"""How much memory may a plan be predicted to need, and what must every dealing of layers respect?"""
+
+from __future__ import annotations
+
+from planner.backends.asked import the_software
+from planner.cost.hardware import Hardware
+from planner.memory.fit_chance import usable_bytes
+from planner.problem import Problem
+from planner.relief_layers import ReliefLayers, relief_layers
+from planner.search.split_terms import SplitRules
+
+HOST_FRACTION = 0.9
+"""Part of a device's share of host memory that offloaded tensors may take."""
+
+
+def memory_limit_bytes(problem: Problem, hardware: Hardware) -> float:
+    """Peak that may be predicted: it has the wanted chance to fit, or leaves the given margin, or both."""
+    return usable_bytes(hardware.memory_bytes, problem.constraints, the_software(problem).name)
+
+
+def split_rules(problem: Problem, hardware: Hardware, layers: ReliefLayers | None = None) -> SplitRules:
+    """What every dealing of layers must respect; ``layers`` are relieved (None = those that the pins ask for)."""
+    columns = the_software(problem).release.space.columns
+    rules = SplitRules(
+        limit_bytes=memory_limit_bytes(problem, hardware),
+        host_limit_bytes=hardware.host_memory_bytes_per_device * HOST_FRACTION,
+        uniform=columns.uniform_recompute,
+        even=columns.even_layers,
+        whole=columns.whole_recompute,
+    )
+    return rules.relieving(relief_layers(problem.constraints.pins) if layers is None else layers)
