@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from copy import copy
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -220,8 +219,8 @@ class Search:
             return Postponed(layouts, key, np.zeros(0), cores.table)
         shared, worth_s = layouts_by_setup(self.costs, layouts, (cores.table, key)), self._wanted_s(cutoff_s)
         at, bounds = np.flatnonzero(shared.loose_s < worth_s), np.full(len(layouts), np.inf)
-        reliefs = self.space.relief_codes
-        bounds[at] = layout_bounds_s(shared.bound_terms(at), cores.table.layers, reliefs, self.limits, worth_s)
+        for here, reliefs in self._parts(layouts.take(at), at):
+            bounds[here] = layout_bounds_s(shared.bound_terms(here), cores.table.layers, reliefs, self.limits, worth_s)
         return Postponed(layouts, key, bounds, cores.table)
 
     def _layouts(self, cores: Postponed, cutoff_s: float) -> bool:
@@ -281,14 +280,13 @@ class Search:
 
     def _bounded_leaves(self, shared: SharedSetups, cutoff_s: float) -> bool:
         """Bound the leaves of some shardings and solve the promising ones; False when out of time."""
-        worth_s, reliefs = self._wanted_s(cutoff_s), self.space.relief_codes
-        at = shared.promising(worth_s, self.rules.limit_bytes)
-        if len(at) == 0:
-            return True
-        terms = shared.bound_terms(at)
+        at = shared.promising(self._wanted_s(cutoff_s), self.rules.limit_bytes)
+        return all(self._bounded_part(shared, *part, cutoff_s) for part in self._parts(shared.rows(at), at))
+
+    def _bounded_part(self, shared: SharedSetups, at: Ints, reliefs: list[int], cutoff_s: float) -> bool:
+        """The same of some rows under some reliefs."""
+        terms, worth_s = shared.bound_terms(at), self._wanted_s(cutoff_s)
         bounds = relief_bounds_s(terms, shared.table.layers, reliefs, self.limits, worth_s)
-        for relief, code in enumerate(reliefs if self.plain is not None else ()):
-            bounds[relief] = self._kept(replace(terms.rows, relief=np.full(len(at), code)), bounds[relief])
         self.result.pruned[NO_FAST_FIT] += int(np.isinf(bounds).sum())
         return self._solve_in_order(Leaves(terms, reliefs, shared.table, bounds, at), cutoff_s)
 
@@ -316,6 +314,12 @@ class Search:
                 self._record(candidate)
         self.alternatives.remember(leaves, dealt, left, self._cannot_run, self._wanted_s(cutoff_s))
         return True
+
+    def _parts(self, rows: StrategyRows, at: Ints) -> list[tuple[Ints, list[int]]]:
+        """Rows at places ``at``, in parts, each with the reliefs that may be chosen for it."""
+        reliefs = self.space.relief_codes
+        parts = [(at, reliefs)] if self.plain is None else self.plain.parts(rows, at, reliefs)
+        return [(here, codes) for here, codes in parts if len(here) and codes]
 
     def _kept(self, rows: StrategyRows, bounds: Array) -> Array:
         """Bounds of some rows; infinity outside of the part of the space that is searched."""

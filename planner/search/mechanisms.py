@@ -161,6 +161,15 @@ class Plain:
         kept = number_of_mechanisms(rows, self.reliefs, self.num_layers) <= self.most
         return kept & common_rows(rows, self.num_layers, self.devices_per_node) if self.common else kept
 
+    def parts(self, rows: StrategyRows, at: Ints, reliefs: list[int]) -> list[tuple[Ints, list[int]]]:
+        """Which of the ``rows`` at places ``at``, none of them relieved, are kept under which reliefs.
+
+        Every relief is one mechanism, so that rows without room for one more are bounded without relief alone.
+        """
+        room = self.most - number_of_mechanisms(rows, self.reliefs, self.num_layers)
+        none = [code for code in reliefs if self.reliefs[code] == Relief()]
+        return [(at[room > 0], reliefs), (at[room == 0], none)]
+
     def may_be_uneven(self, row: StrategyRows) -> bool:
         """Whether its layers may be dealt unequally: nothing else is possible, or one more mechanism is allowed."""
         unequal = bool(uneven_rows(row, self.num_layers)[0])
