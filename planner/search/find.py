@@ -43,10 +43,10 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
     options = options or SearchOptions()
     if problem.objective.minimize in ("devices", "cost"):
         over_counts = fewest_devices if problem.objective.minimize == "devices" else cheapest
-        fastest, alone = _preferring("fastest", problem), replace(options, compare=False)
+        fastest, alone = preferring("fastest", problem), replace(options, compare=False)
         found = over_counts(fastest, alone, progress, plan_on_all_devices)
         several = options.compare and len(asked_software(problem)) > 1
-        chosen = _preferring(problem.objective.prefer, found.problem)
+        chosen = preferring(problem.objective.prefer, found.problem)
         return plan_on_all_devices(chosen, options, progress) if several or chosen != found.problem else found
     plan = plan_on_all_devices(problem, options, progress)
     target_s = slowest_allowed_s(problem)
@@ -103,7 +103,8 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
     return plan.model_copy(update={"fastest": fastest_plan(fastest, chosen, status)})
 
 
-def _preferring(prefer: Preference, problem: Problem) -> Problem:
+def preferring(prefer: Preference, problem: Problem) -> Problem:
+    """The same question with this preference."""
     if problem.objective.prefer == prefer:
         return problem
     return problem.model_copy(update={"objective": problem.objective.model_copy(update={"prefer": prefer})})

@@ -100,11 +100,8 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     """Find the best way to train a model on a cluster, and prove how fast one can be."""
     emitted, backends = parse_emitted(emit), parse_backends(backend)
     require_files_of_best(emitted, backends)
-    limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits)
-    if pareto or pool:
-        # A front compares the fastest plans of its device counts; a pipeline over pools has one plan.
-        prefer = flags.PreferChoice.FASTEST
-    space = SpaceFlags(_pins(pin), parse_forbids(forbid), backends, *limits, prefer=prefer)
+    limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits, prefer)
+    space = SpaceFlags(_pins(pin), parse_forbids(forbid), backends, *limits)
     search = search_options(top, time_limit, seed)
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
     work = WorkloadFlags(workload, global_batch_size, sequence_length, precision)
@@ -112,8 +109,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     with asked_service(server, database) as service:
         if service is not None:
             refuse(service, {"--pool": bool(pool), "--pareto": pareto, "--no-store": no_store}, "plan on this machine")
-            question = {**remote_question(service, asked), "prefer": prefer.value}
-            answer_remotely(service, question, search, wanted)
+            answer_remotely(service, {**remote_question(service, asked), "prefer": prefer.value}, search, wanted)
             return
     if (clusters := named_pools(pool, cluster, devices)) is not None:
         others = {"--trace": trace is not None, "--reuse": reuse, "--pareto": pareto}
