@@ -112,8 +112,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
             answer_remotely(service, {**remote_question(service, asked), "prefer": prefer.value}, search, wanted)
             return
     if (clusters := named_pools(pool, cluster, devices)) is not None:
-        others = {"--trace": trace is not None, "--reuse": reuse, "--pareto": pareto}
-        _plan_over_pools(asked, clusters, others, search.time_limit_s, wanted)
+        _plan_over_pools(asked, clusters, {"--reuse": reuse, "--pareto": pareto}, search.time_limit_s, wanted)
         return
     problem = build_problem(asked)
     if pareto:
@@ -135,6 +134,7 @@ def _plan_over_pools(
     wanted: Wanted,
 ) -> None:
     """One pipeline over unequal pools, which knows fewer flags."""
+    others = {"--trace": wanted.trace is not None, **others}
     known = {"--profile": asked.profile not in {"auto", "none"}, "--calibration": asked.calibration is not None}
     refuse_flags({**known, **others}, asked.space, wanted.emitted)
     problem = pools_problem(asked.model, clusters, asked.work, asked.space)
