@@ -28,6 +28,6 @@ def recommendation_sentence(plan: Plan) -> str:
     if fastest.is_recommended:
         return f"The fastest plan is {same_words(fastest)}."
     return (
-        f"It is recommended instead of the fastest plan of {fastest.step_time_s:.4g} s, {proved_words(fastest)}:"
+        f"It is recommended beside the fastest plan of {fastest.step_time_s:.4g} s, {proved_words(fastest)}; it is"
         f" {fastest.price}. Predicted times within {100 * fastest.band:.0f} % are not told apart."
     )

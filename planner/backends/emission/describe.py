@@ -110,7 +110,7 @@ def _proof(plan: Plan) -> str:
         return "The plan does not fit."
     status = "proved best in the searched space" if plan.status == "optimal" else "feasible, not proved best"
     if plan.fastest is not None and is_another(plan):
-        status = f"recommended, {plan.fastest.price} than the fastest one, {proved_words(plan.fastest)}"
+        status = f"recommended beside the fastest one, {proved_words(plan.fastest)} ({plan.fastest.price})"
     bound = f"lower bound {plan.lower_bound_s:.3f} s, gap {100 * plan.gap:.2f} %"
     return f"The plan is {status}: {bound}. {_sentence(plan.search.proof)}".rstrip()
 
