@@ -18,7 +18,11 @@ from planner.strategy import Strategy
 from profiles.document import Document, canonical_json
 
 PlanStatus = Literal["optimal", "feasible", "infeasible"]
-"""infeasible: only from ``estimate`` of a strategy that does not fit; never stored."""
+"""What is proved of the plan's own step time: optimal = no plan is faster, feasible = a faster one is not excluded, or
+is known (``fastest``); infeasible: only from ``estimate`` of a strategy that does not fit; never stored."""
+PlanOutcome = Literal["optimal", "recommended", "feasible", "infeasible"]
+FINAL: tuple[PlanOutcome, ...] = ("optimal", "recommended")
+"""What a new search of the same question could not better."""
 
 
 class MemoryBill(Document):
@@ -113,7 +117,7 @@ class SearchReport(Document):
 class BackEndAnswer(Document):
     """What one back-end makes of the question: its own best plan under its own physics, or the reason why not.
 
-    ``step_time_s`` is proved best in the back-end's space up to ``gap``; ``slower_by`` is over the plan's.
+    ``step_time_s`` is proved best in the back-end's space up to ``gap``; ``slower_by`` is over the fastest plan's.
     """
 
     backend: str
@@ -134,11 +138,31 @@ class UnrestrictedAnswer(Document):
     """What no back-end can run yet: the best of the whole declared space under the neutral physics, within ``gap``."""
 
     step_time_s: float
-    faster_by: float = Field(description="one minus its step time over the plan's")
+    faster_by: float = Field(description="one minus its step time over the fastest plan's")
     gap: float
     strategy: dict[str, Any]
     differs_in: tuple[str, ...]
     why: str
+
+
+class FastestPlan(Document):
+    """The fastest plan of a question that prefers the recommended one, and what choosing the other one costs and gives.
+
+    Where ``is_recommended``, both are the same plan.
+    """
+
+    is_recommended: bool
+    status: PlanStatus = Field(description="whether it is proved to be the fastest")
+    step_time_s: float
+    slower_by: float = Field(description="the plan's step time over this one's, minus one")
+    band: float = Field(description="predicted ratio less one that the model cannot tell apart")
+    peak_memory_bytes: int
+    fits_probability: float
+    strategy: dict[str, Any]
+    differs_in: tuple[str, ...]
+    mechanisms: tuple[str, ...] = Field(description="what has to be switched on for it")
+    plan_mechanisms: tuple[str, ...] = Field(description="what has to be switched on for the plan")
+    price: str = Field(description="the plan against this one, in words; empty where they are the same")
 
 
 class Origins(Document):
@@ -167,6 +191,11 @@ class Plan(Document):
         default=(), description="every back-end that was asked, the fastest first; empty where one was asked"
     )
     unrestricted: UnrestrictedAnswer | None = None
+    fastest: FastestPlan | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="beside the recommended plan; absent where the fastest plan was asked for, and it is this one",
+    )
     status: PlanStatus
     strategy: dict[str, Any]
     stages: tuple[StagePlan, ...]
@@ -231,6 +260,19 @@ class Plan(Document):
         if update:
             copied._older, copied._stored_as = None, None
         return copied
+
+    @property
+    def outcome(self) -> PlanOutcome:
+        """``status``; *recommended* where another plan, beside it, is proved to be the fastest."""
+        other = self.fastest
+        if other is None or other.is_recommended or other.status != "optimal":
+            return self.status
+        return "recommended"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a new search of the same question could not better it."""
+        return self.outcome in FINAL
 
     def chosen(self) -> Strategy:
         """The strategy as a working object."""

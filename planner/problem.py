@@ -17,6 +17,7 @@ from profiles.prediction.reference import ProfileReference
 Precision = Literal["bf16", "fp16", "fp8"]
 OptimizerName = Literal["adam", "adam_bf16_states", "sgd", "muon"]
 ObjectiveName = Literal["step_time", "devices", "cost"]
+Preference = Literal["recommended", "fastest"]
 
 ANY = "any"
 """Every back-end that files can be written for and that trains on these devices."""
@@ -100,6 +101,12 @@ class Objective(Document):
     schema_version: Literal[1] = 1
     minimize: ObjectiveName = "step_time"
     price_per_device_hour: float | None = Field(default=None, gt=0, description="currency units; cost objective only")
+    prefer: Preference = Field(
+        default="fastest",
+        exclude_if=lambda value: value == "fastest",
+        description="recommended: of the plans that the model cannot tell from the fastest one, the surest to fit, then"
+        " the simplest; absent = fastest, which is what questions of earlier versions mean",
+    )
 
 
 class Problem(Document):

@@ -54,7 +54,8 @@ def _problem_body(problem: Problem) -> dict[str, Any]:
         "cluster": document["cluster"],
         "workload": document["workload"],
         "constraints": document["constraints"],
-        "objective": document["objective"],
+        # A document leaves out that the fastest is preferred; a question that says nothing prefers the recommended one.
+        "objective": {**document["objective"], "prefer": problem.objective.prefer},
         "profile": "none" if problem.profile is None else problem.profile.profile_id,
         # Absent where there is none: older services know no such part.
         **({"calibration": document["calibration"]} if "calibration" in document else {}),

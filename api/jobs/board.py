@@ -47,7 +47,7 @@ class PlanRequest(Document):
 class JobProgress(Document):
     """How far a search is."""
 
-    phase: str = Field(description="queued, starting, searching, alternatives, checking, storing")
+    phase: str = Field(description="queued, starting, searching, recommending, alternatives, checking, storing")
     bounded: int = Field(default=0, ge=0, description="strategies with a lower bound")
     evaluated: int = Field(default=0, ge=0, description="strategies solved exactly")
     incumbent_s: float | None = Field(default=None, description="step time of the best plan so far")

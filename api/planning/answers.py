@@ -62,7 +62,7 @@ class Answers:
             self._metrics.count_answer("memory")
             return replace(found, source="memory")
         text = await to_thread.run_sync(self._store.find_answer, request.problem.problem_id)
-        if text is None or text.status != "optimal" or _fewer_alternatives(text, request.top_k):
+        if text is None or not text.is_final or _fewer_alternatives(text, request.top_k):
             return None
         self._metrics.count_answer("database")
         return self._keep(key, text, "database")
@@ -108,12 +108,12 @@ class Answers:
     def _save(self, content: bytes, wall_s: float) -> PlanText:
         plan = Plan.model_validate_json(content)
         plan_id = self._store.save_plan(plan, wall_s)
-        return PlanText(plan_id, plan.problem.problem_id, plan.status, content.decode(), plan.schema_version)
+        return PlanText(plan_id, plan.problem.problem_id, plan.outcome, content.decode(), plan.schema_version)
 
     def _keep(self, key: str, text: PlanText, source: str) -> Answer:
         answer = Answer(text.plan_id, text.problem_id, plan_json(text), source)
         # Only what is proved may answer for its question again; under its own id a plan never changes.
-        if text.status == "optimal":
+        if text.is_final:
             self._recent.keep(key, answer)
         self._recent.keep(text.plan_id, answer)
         return answer

@@ -54,7 +54,7 @@ def wanted_files(service: Service, plan: str, backend: str | None) -> Wanted:
 def known_there(service: Service, request: PlanRequest) -> PlanText | None:
     """The proved plan of another back-end, where it is stored."""
     found = service.store.find_answer(request.problem.problem_id)
-    return found if found is not None and found.status == "optimal" else None
+    return found if found is not None and found.is_final else None
 
 
 async def planned_there(service: Service, caller: Caller, wanted: Wanted, request: PlanRequest) -> PlanText | JobRecord:

@@ -46,8 +46,9 @@ class Resolver:
 
     def plan_request(self, question: PlanQuestion) -> PlanRequest:
         """The complete request of a planning question.  Raises FindingsInvalid, NotFound, DocumentInvalid."""
+        objective = question.objective.model_copy(update={"prefer": question.prefer or "recommended"})
         return PlanRequest(
-            problem=self.problem(question),
+            problem=self.problem(question.model_copy(update={"objective": objective})),
             top_k=question.top_k,
             time_limit_s=question.time_limit_s,
             seed=question.seed,

@@ -85,7 +85,7 @@ def _problem(service: Service, question: ThroughputQuestion, row: _Row) -> Probl
 async def _plan(service: Service, problem: Problem, budget_s: float, end_s: float) -> Plan:
     """A proved plan that is stored, or a quick one; that is stored too, so that its id can be asked for."""
     known = await to_thread.run_sync(service.store.find_answer, problem.problem_id)
-    if known is not None and known.status == "optimal":
+    if known is not None and known.is_final:
         return Plan.model_validate_json(known.body)
     left_s = max(end_s - time.monotonic(), 0.01)
     payload = {"problem": problem.model_dump(mode="json"), "most_s": budget_s / 2}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
 from api.wire.older_questions import emission_of_today, question_of_today
 from planner.backends.emission.emission import LauncherName
-from planner.problem import BACKEND_PATTERN, Constraints, Objective, Workload
+from planner.problem import BACKEND_PATTERN, Constraints, Objective, Preference, Workload
 from profiles.document import Document
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -68,10 +69,27 @@ class Question(Document):
 class PlanQuestion(Question):
     """``POST /v1/plans``: the best plan."""
 
+    prefer: Preference | None = Field(
+        default=None,
+        description="of plans that the model cannot tell apart: recommended = the surest and simplest, fastest = that"
+        " one; null = as the objective says, and recommended where it does not",
+    )
     top_k: int = Field(default=3, ge=0, le=100, description="runners-up to report")
     time_limit_s: float | None = Field(default=None, gt=0, le=86_400, description="None = until proved")
     seed: int = Field(default=0, ge=0, lt=2**31)
     priority: int = Field(default=0, ge=-100, le=100, description="of the job, if it becomes one; higher is earlier")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _preference(cls, data: Any) -> Any:
+        """What the objective says is written out here: of a document that is sent on, the default one is left out."""
+        if not isinstance(data, Mapping) or data.get("prefer") is not None:
+            return data
+        objective = data.get("objective")
+        if isinstance(objective, Objective):
+            objective = {"prefer": objective.prefer} if "prefer" in objective.model_fields_set else {}
+        said = objective.get("prefer") if isinstance(objective, Mapping) else None
+        return data if said is None else {**data, "prefer": said}
 
 
 class EstimateQuestion(Question):

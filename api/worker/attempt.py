@@ -73,7 +73,7 @@ class Attempt:
     def run(self) -> Outcome:
         """How it ended.  Raises Lost."""
         stored = self._patiently(lambda: self.store.find_plan(self.request.problem.problem_id))
-        if stored is not None and stored.status == "optimal":
+        if stored is not None and stored.is_final:
             return Outcome(status="succeeded", attempt=self.number, result_kind="plan", plan_id=stored.plan_id)
         self._look()
         if self.cancelled:

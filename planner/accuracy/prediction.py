@@ -81,6 +81,9 @@ class Prediction:
     least_memory_bytes: float
     num_devices: int
     experts: bool
+    strategy: Strategy
+    num_layers: int
+    devices_per_node: int
     framework_sigma: float | None = None
 
     def interval_at(self, level: float) -> tuple[float, float]:
@@ -284,6 +287,9 @@ def _prediction(
         least_memory_bytes=least_bytes,
         num_devices=strategy.world_size,
         experts=mapped.model.has_experts,
+        strategy=strategy,
+        num_layers=mapped.model.num_layers,
+        devices_per_node=hardware.pool.devices_per_node,
     )
 
 

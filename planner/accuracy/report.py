@@ -18,6 +18,7 @@ from planner.accuracy.headline import headline
 from planner.accuracy.memory_ratios import chance_data
 from planner.accuracy.prediction import STATED_LEVEL, Prediction, Unmapped, map_rows, predict_runs
 from planner.accuracy.ranking import ranking_groups, ranking_key
+from planner.accuracy.recommended_picks import pick_data, runs_of
 from planner.accuracy.sources import source_group
 from planner.accuracy.statistics import (
     baseline_figures,
@@ -127,6 +128,7 @@ def report_data(assessment: Assessment, by: GroupBy) -> dict[str, Any]:
         [predictions[index].row.measured_step_s or 0.0 for index in timed],
         [assessment.fitted[index] for index in timed],
     )
+    data["recommended_picks"] = pick_data(runs_of(assessment.keys, predictions, assessment.fitted))
     stages: dict[str, list[Prediction]] = {}
     if calibration is not None:
         data["calibration"] = _calibration(assessment, calibration, by)

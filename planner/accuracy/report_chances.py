@@ -13,11 +13,12 @@ PARTS = {"fitted": "fitted on", "judged": "judged on"}
 
 
 def chance_tables(data: Data) -> list[ReportTable]:
-    """Distributions, chance to fit of runs that ended, quantiles of runs that state a peak, pairs of runs."""
-    chances, apart = data.get("fit_chances"), data.get("telling_apart")
+    """Distributions, chance to fit of runs that ended, quantiles of runs that state a peak, pairs of runs, picks."""
+    chances, apart, picked = data.get("fit_chances"), data.get("telling_apart"), data.get("recommended_picks")
     return [
         *([_ratios(chances), _reliability(chances), _levels(chances)] if chances else ()),
         *([_apart(apart)] if apart else ()),
+        *([_picks(picked)] if picked else ()),
     ]
 
 
@@ -110,3 +111,25 @@ def _apart(apart: Data) -> ReportTable:
     )
     columns = ("part", "predicted", ">pairs", ">right", ">curve", ">near: pairs", ">right", ">curve")
     return ReportTable("apart", "Telling two configurations apart", said, columns, rows)
+
+
+def _picks(picked: Data) -> ReportTable:
+    rows = [
+        (
+            said,
+            f"{found['groups']:,}",
+            f"{found['differ']:,}",
+            percent(found["fastest_regret"], decimals=2),
+            percent(found["recommended_regret"], decimals=2),
+        )
+        for part, said in PARTS.items()
+        if (found := picked[part])["groups"]
+    ]
+    said = (
+        "Part of the best measured speed that is lost in groups of runs that differ only in their strategy: by the run"
+        " predicted to be fastest, and by the one that would be recommended among those predicted within"
+        f" {percent(picked['band'])} of it; both of the runs that have the usual chance to fit. differ: groups in which"
+        " they are two runs."
+    )
+    columns = ("part", ">groups", ">differ", ">fastest: regret", ">recommended: regret")
+    return ReportTable("picks", "Recommended and fastest picks", said, columns, rows)

@@ -72,6 +72,7 @@ class AccuracyReport(Document):
     headline: Table
     fit_chances: dict[str, Any] | None = None
     telling_apart: dict[str, Any] | None = None
+    recommended_picks: dict[str, Any] | None = None
     calibration: dict[str, Any] | None = None
     figures: Table = ()
 

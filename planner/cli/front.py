@@ -24,11 +24,12 @@ def answer_front(
 ) -> None:
     """Plan for every device count of the cluster, keep the plans, print the front.  Raises NoFeasiblePlan."""
     from planner.search.device_counts import pareto_front
-    from planner.search.find import plan_on_all_devices
+    from planner.search.find import plan_on_all_devices, preferring
 
     announce(problem, quiet)
     with search_progress(quiet=quiet) as progress:
-        points = pareto_front(problem, search, progress, plan_on_all_devices)
+        # A front compares the fastest plans of its device counts.
+        points = pareto_front(preferring("fastest", problem), search, progress, plan_on_all_devices)
     if not points:
         raise NoFeasiblePlan(
             f"{problem.model.name} fits on no part of {problem.cluster.name}",

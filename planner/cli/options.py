@@ -28,6 +28,13 @@ class ObjectiveChoice(StrEnum):
     COST = "cost"
 
 
+class PreferChoice(StrEnum):
+    """Which plan of those that the model cannot tell apart."""
+
+    RECOMMENDED = "recommended"
+    FASTEST = "fastest"
+
+
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print the answer.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No notes and no progress on stderr.")]
 Model = Annotated[
@@ -79,6 +86,10 @@ MemoryMargin = Annotated[
 Fits = Annotated[
     float | None,
     typer.Option("--fits", metavar="P", help="Least chance that the plan fits in memory, 0 to 1 (default 0.95)."),
+]
+Prefer = Annotated[
+    PreferChoice,
+    typer.Option("--prefer", help="Among plans about as fast as the fastest: the surest and simplest, or the fastest."),
 ]
 Profile = Annotated[
     str,

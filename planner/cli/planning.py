@@ -117,7 +117,7 @@ def announce(problem: Problem, quiet: bool) -> None:
 def _answer(problem: Problem, search: SearchOptions, wanted: Wanted, store: Store | None, *, reuse: bool) -> None:
     stored = store.find_plan(problem.problem_id) if store is not None and reuse else None
     wall_s: float | None = None
-    if stored is not None and stored.status == "optimal":
+    if stored is not None and stored.is_final:
         plan = stored
         talk("found: a stored, proved answer to this question", quiet=wanted.quiet)
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.backend_names import ANY
-from planner.cli.options import ObjectiveChoice, PrecisionName
+from planner.cli.options import ObjectiveChoice, PrecisionName, PreferChoice
 from planner.errors import DocumentInvalid
 from planner.spelling import did_you_mean
 from planner.strategy_text import Value, pinnable_keys
@@ -43,6 +43,7 @@ class SpaceFlags:
     objective: ObjectiveChoice = ObjectiveChoice.STEP_TIME
     price: float | None = None
     fits: float | None = None
+    prefer: PreferChoice = PreferChoice.FASTEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def chance(fits: float | None) -> None:
 
 
 def read_objective(space: SpaceFlags) -> Objective:
-    """What is minimised.  Raises DocumentInvalid for a price that is no price."""
+    """What is minimised and preferred.  Raises DocumentInvalid for a price that is no price."""
     from planner.problem import Objective
 
     positive(space.price, "--price")
@@ -167,7 +168,7 @@ def read_objective(space: SpaceFlags) -> Objective:
         raise DocumentInvalid(
             "a price matters only to the cost objective", where="--price", hint="add --objective cost, or drop --price"
         )
-    return Objective(minimize=space.objective.value, price_per_device_hour=space.price)
+    return Objective(minimize=space.objective.value, price_per_device_hour=space.price, prefer=space.prefer.value)
 
 
 def parse_forbids(texts: list[str] | None) -> tuple[str, ...]:

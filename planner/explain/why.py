@@ -11,6 +11,7 @@ from planner.explain.neighbours import Neighbour, neighbours
 from planner.memory.fit_chance import chance_words
 from planner.physics.physics import TUNED
 from planner.plan import Plan
+from planner.recommendation import recommendation_sentence
 from planner.step_terms import term_words
 from planner.strategy import Strategy
 from profiles.document import Document
@@ -72,6 +73,7 @@ def explain(plan: Plan, *, with_neighbours: bool = True) -> Explanation:
             sentence
             for sentence in (
                 _proof_sentence(plan),
+                recommendation_sentence(plan),
                 memory.because,
                 _time_sentence(causes),
                 _runner_up_sentence(plan),
@@ -108,6 +110,8 @@ def _proof_sentence(plan: Plan) -> str:
             f"It is proved best: of {plan.search.enumerated:,} strategies, {plan.search.evaluated:,} {were} solved "
             f"exactly, and for the rest a lower bound or a rule shows that they cannot be faster."
         )
+    if plan.outcome == "recommended":
+        return f"No plan of the searched spaces is predicted to be more than {plan.gap:.1%} faster, which is proved."
     return f"It is not proved best: a plan that is up to {plan.gap:.1%} faster is not excluded."
 
 
@@ -218,7 +222,9 @@ def _runner_up_sentence(plan: Plan) -> str:
         for field in fields
     ]
     what = ", ".join(parts) or "an equal strategy"
-    if other.slower_by <= 0:
+    if other.slower_by < 0:
+        return f"Of other degrees, {what} would be {-other.slower_by:.1%} faster."
+    if other.slower_by == 0:
         return f"The runner-up ({what}) is as fast; the plan wins by the tie-break."
     return (
         f"The runner-up ({what}) is {other.slower_by:.1%} slower and peaks at {other.peak_memory_bytes / GIB:.1f} GiB."

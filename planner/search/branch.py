@@ -30,6 +30,7 @@ from planner.search.dealt_later import DealtLater
 from planner.search.leaves import Leaves
 from planner.search.line_split import LeftOpen
 from planner.search.look_ahead import JUST_ABOVE, plain_part, promising_cores, promising_layouts
+from planner.search.mechanisms import Plain
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context
@@ -76,15 +77,26 @@ class Search:
         self.backend_rules = BackEndRules(problem)
         self.result = SearchResult()
         self.deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
-        self._incumbent_s = float("inf")
+        self.fastest_s = float("inf")
+        """Step time of the fastest plan that this search found."""
         self.incumbent, self.near = Incumbent(), 0.0
         """The fastest plan of all searches that share it, and how near to its own optimum this search must come where
         it is not the one that finds that plan (``planner.search.across_backends``)."""
+        self.plain: Plain | None = None
+        """The part of the space that is searched; None = all of it (``planner.search.recommend``)."""
         self._reached_s: float | None = None
         self._ahead: Postponed | None = None
         self._surely: Candidate | None = None
         self._left, self._later = LeftOpen(), DealtLater()
         self.alternatives = Alternatives(options.top_k, self.result)
+
+    def start_again(self, incumbent: Incumbent) -> None:
+        """Forget what was found; only a plan that is faster than ``incumbent`` counts."""
+        self.result = SearchResult()
+        self.alternatives = Alternatives(0, self.result)
+        self.incumbent, self.near, self.fastest_s = incumbent, 1.0, float("inf")
+        self._reached_s = self._ahead = self._surely = None
+        self._left, self._later = LeftOpen(), DealtLater()
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
         """Search for a candidate faster than ``cutoff_s``."""
@@ -114,52 +126,6 @@ class Search:
         """All cores with their costs and bounds."""
         return CoreWaves(self.costs, self.space.cores, self.rules.limit_bytes)
 
-    def find_alternatives(self) -> None:
-        """Solve the most promising strategies of other degrees until no bound left can be an alternative.
-
-        They are not proved best of their kind, and the counts of the proof do not include them.
-        """
-        evaluated, pruned, kept = self.result.evaluated, self.result.pruned.copy(), self.alternatives
-        self._solve_alternatives()
-        for cores in map(self._still_wanted, kept.cores):
-            if len(cores.bounds) and not self._late():
-                layouts = self._bounded_layouts(cores, float("inf"))
-                kept.postpone(kept.layouts, layouts, np.isfinite(layouts.bounds), self._incumbent_s)
-        for layouts in sorted(kept.layouts, key=lambda each: float(each.bounds.min())):
-            self._expand_postponed(layouts)
-        self.result.evaluated, self.result.pruned = evaluated, pruned
-
-    def _still_wanted(self, what: Postponed) -> Postponed:
-        return what.take(np.flatnonzero(what.bounds < self._wanted_s(float("inf"))))
-
-    def _expand_postponed(self, layouts: Postponed) -> None:
-        """Look at the leaves of some layouts for alternatives, the lowest bound first."""
-        order = np.argsort(layouts.bounds, kind="stable")
-        for start in range(0, len(order), MANY_LAYOUTS):
-            picked = order[start : start + MANY_LAYOUTS]
-            picked = picked[layouts.bounds[picked] < self._wanted_s(float("inf"))]
-            if len(picked) == 0 or self._late():
-                return
-            self._leaves(layouts.rows.take(picked), layouts.key[picked], layouts.table, float("inf"))
-            self._solve_alternatives()
-
-    def _solve_alternatives(self) -> None:
-        found = self.result.by_degrees
-        taken = degrees(self.result.best) if self.result.best else ()
-        while not self._late():
-            waiting = self.alternatives.next_unsolved(self._wanted_s(float("inf")), self.costs, self.rules)
-            if waiting is None:
-                return
-            key, unsolved = waiting
-            if key == taken:
-                continue
-            known = found.get(key)
-            cutoff_s = self.alternatives.last_s() if known is None else known.step_time_s
-            context = row_context(self.costs, unsolved.table, unsolved.row, unsolved.cost)
-            candidate = self._solve(context, cutoff_s)
-            if candidate is not None:
-                found[degrees(candidate)] = candidate
-
     def _descend_waves(self, counts: Ints, cutoff_s: float) -> None:
         """Descend into the cores, a wave at a time, until no later core can be the best plan or an alternative."""
         number = 0
@@ -168,7 +134,7 @@ class Search:
             self.result.pruned[NO_ROOM] += int(here[np.isinf(wave.cores.bounds)].sum())
             if not self._descend(wave, here, cutoff_s):
                 return
-            if wave.rest_s >= self._wanted_s(cutoff_s):
+            if wave.rest_s >= self.wanted_s(cutoff_s):
                 break
             number += 1
         self.result.complete = True
@@ -178,7 +144,7 @@ class Search:
 
         False when out of time.
         """
-        self._ahead, bounds = wave.cores, wave.cores.bounds
+        self._ahead, bounds = wave.cores, self._kept(wave.cores.rows, wave.cores.bounds)
         order = np.argsort(bounds, kind="stable")
         order = order[: int(np.isfinite(bounds).sum())]
         running, written = np.cumsum(counts[order]), np.zeros(len(bounds), dtype=np.bool_)
@@ -189,7 +155,7 @@ class Search:
             self._tell("searching")
             if bounds[order[position]] >= best:
                 break
-            if self._late():
+            if self.late():
                 self._not_examined(bounds[order[position:]], wave.rest_s)
                 return False
             done = running[position - 1] if position else 0
@@ -204,20 +170,23 @@ class Search:
         self.alternatives.postpone(self.alternatives.cores, wave.cores, ~written, self._cutoff(cutoff_s))
         return True
 
-    def _bounded_layouts(self, cores: Postponed, cutoff_s: float) -> Postponed:
+    def bounded_layouts(self, cores: Postponed, cutoff_s: float) -> Postponed:
         """The layouts of some cores with their bounds; infinity where neither the best plan nor an alternative is."""
         layouts, key = self.space.layouts(cores.rows, cores.key)
+        if self.plain is not None:
+            kept = self.plain.keeps(layouts)
+            layouts, key = layouts.take(kept), key[kept]
         if len(layouts) == 0:
             return Postponed(layouts, key, np.zeros(0), cores.table)
-        shared, worth_s = layouts_by_setup(self.costs, layouts, (cores.table, key)), self._wanted_s(cutoff_s)
+        shared, worth_s = layouts_by_setup(self.costs, layouts, (cores.table, key)), self.wanted_s(cutoff_s)
         at, bounds = np.flatnonzero(shared.loose_s < worth_s), np.full(len(layouts), np.inf)
-        reliefs = self.space.relief_codes
-        bounds[at] = layout_bounds_s(shared.bound_terms(at), cores.table.layers, reliefs, self.limits, worth_s)
+        for here, reliefs in self._parts(layouts.take(at), at):
+            bounds[here] = layout_bounds_s(shared.bound_terms(here), cores.table.layers, reliefs, self.limits, worth_s)
         return Postponed(layouts, key, bounds, cores.table)
 
     def _layouts(self, cores: Postponed, cutoff_s: float) -> bool:
         """Bound the layouts of some cores, then their leaves, a batch at a time; False when out of time."""
-        return self._layouts_in_order(self._bounded_layouts(cores, cutoff_s), cutoff_s)
+        return self._layouts_in_order(self.bounded_layouts(cores, cutoff_s), cutoff_s)
 
     def _layouts_in_order(self, layouts: Postponed, cutoff_s: float) -> bool:
         """Bound the leaves of some layouts, a batch at a time; False when out of time."""
@@ -226,14 +195,14 @@ class Search:
         start, size = 0, FIRST_LAYOUTS if np.isinf(self._cutoff(cutoff_s)) else MANY_LAYOUTS
         while start < len(order):
             # Where another back-end is faster so far, its plan cuts this search as well as a look ahead would.
-            if start and self._ahead is not None and self._incumbent_s <= self.incumbent.step_time_s:
+            if start and self._ahead is not None and self.fastest_s <= self.incumbent.step_time_s:
                 self._look_ahead(self._ahead, cutoff_s)
             picked = order[start : start + size]
             picked = picked[bounds[picked] < self._cutoff(cutoff_s)]
             if len(picked) == 0:
                 break
             written[picked] = True
-            if not self._leaves(layouts.rows.take(picked), layouts.key[picked], layouts.table, cutoff_s):
+            if not self.leaves(layouts.rows.take(picked), layouts.key[picked], layouts.table, cutoff_s):
                 self._not_examined(bounds[order[start + size :]])
                 return False
             start, size = start + size, min(4 * size, MOST_LAYOUTS)
@@ -248,14 +217,14 @@ class Search:
         ahead.alternatives, ahead._later = Alternatives(0, ahead.result), DealtLater()
         # What it finds is told when the whole search finds it, so that equals are found in the same order.
         ahead.incumbent = Incumbent(self.incumbent.step_time_s)
-        layouts = ahead._bounded_layouts(promising_cores(cores), self._cutoff(cutoff_s))
+        layouts = ahead.bounded_layouts(promising_cores(cores), self._cutoff(cutoff_s))
         layouts = promising_layouts(layouts)
-        ahead._leaves(layouts.rows, layouts.key, layouts.table, cutoff_s)
+        ahead.leaves(layouts.rows, layouts.key, layouts.table, cutoff_s)
         self._surely = ahead.result.best
         for key, candidate in ahead.result.by_degrees.items():
             self.result.by_degrees.setdefault(key, candidate)
 
-    def _leaves(self, layouts: StrategyRows, key: Ints, table: ModelCost, cutoff_s: float) -> bool:
+    def leaves(self, layouts: StrategyRows, key: Ints, table: ModelCost, cutoff_s: float) -> bool:
         """Bound shardings and then leaves of some layouts, and solve the promising ones; False when out of time."""
         # An offloaded twin differs in the optimizer's place only: in large batches it is costed only where that still
         # looks fast enough.
@@ -267,30 +236,31 @@ class Search:
             return True
         if not self._bounded_leaves(shared, cutoff_s):
             return False
-        offloaded = shared.offloaded(self._wanted_s(cutoff_s)) if twins else None
+        offloaded = shared.offloaded(self.wanted_s(cutoff_s)) if twins else None
         return offloaded is None or self._bounded_leaves(offloaded, cutoff_s)
 
     def _bounded_leaves(self, shared: SharedSetups, cutoff_s: float) -> bool:
         """Bound the leaves of some shardings and solve the promising ones; False when out of time."""
-        worth_s, reliefs = self._wanted_s(cutoff_s), self.space.relief_codes
-        at = shared.promising(worth_s, self.rules.limit_bytes)
-        if len(at) == 0:
-            return True
-        terms = shared.bound_terms(at)
+        at = shared.promising(self.wanted_s(cutoff_s), self.rules.limit_bytes)
+        return all(self._bounded_part(shared, *part, cutoff_s) for part in self._parts(shared.rows(at), at))
+
+    def _bounded_part(self, shared: SharedSetups, at: Ints, reliefs: list[int], cutoff_s: float) -> bool:
+        """The same of some rows under some reliefs."""
+        terms, worth_s = shared.bound_terms(at), self.wanted_s(cutoff_s)
         bounds = relief_bounds_s(terms, shared.table.layers, reliefs, self.limits, worth_s)
         self.result.pruned[NO_FAST_FIT] += int(np.isinf(bounds).sum())
         return self._solve_in_order(Leaves(terms, reliefs, shared.table, bounds, at), cutoff_s)
 
     def _solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
         """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""
-        dealt = DealtBounds(leaves, self.rules, lambda: self._wanted_s(cutoff_s))
+        dealt = DealtBounds(leaves, self.rules, lambda: self.wanted_s(cutoff_s))
         left = np.ones(len(leaves.order), dtype=np.bool_)
         for count, index in enumerate(leaves.order.tolist()):
             bound = float(leaves.bounds[index])
             if bound >= self._cutoff(cutoff_s):
                 self.result.pruned[OWN_BOUND] += len(leaves.order) - count
                 break
-            if self._late():
+            if self.late():
                 self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
                 return False
             if dealt.step_s(count) >= self._cutoff(cutoff_s):
@@ -301,14 +271,27 @@ class Search:
                 continue
             row, cost = leaves.leaf(index)
             context, split = row_context(self.costs, leaves.table, row, cost), best_split
-            if context.strategy.vpp == 1 and context.strategy.pp > 1 and not self.rules.even:
+            if context.strategy.vpp == 1 and context.strategy.pp > 1 and self._may_be_uneven(context):
                 self._later.add(max(bound, dealt.step_s(count)), context)
                 split = near_even_split
-            candidate = self._solve(context, self._cutoff(cutoff_s), split)
+            candidate = self.solve(context, self._cutoff(cutoff_s), split)
             if candidate is not None:
                 self._record(candidate)
-        self.alternatives.remember(leaves, dealt, left, self._cannot_run, self._wanted_s(cutoff_s))
+        self.alternatives.remember(leaves, dealt, left, self._cannot_run, self.wanted_s(cutoff_s))
         return True
+
+    def _parts(self, rows: StrategyRows, at: Ints) -> list[tuple[Ints, list[int]]]:
+        """Rows at places ``at``, in parts, each with the reliefs that may be chosen for it."""
+        reliefs = self.space.relief_codes
+        parts = [(at, reliefs)] if self.plain is None else self.plain.parts(rows, at, reliefs)
+        return [(here, codes) for here, codes in parts if len(here) and codes]
+
+    def _kept(self, rows: StrategyRows, bounds: Array) -> Array:
+        """Bounds of some rows; infinity outside of the part of the space that is searched."""
+        return bounds if self.plain is None else np.where(self.plain.keeps(rows), bounds, np.inf)
+
+    def _may_be_uneven(self, context: RowContext) -> bool:
+        return not self.rules.even and (self.plain is None or self.plain.may_be_uneven(context.row))
 
     def _not_examined(self, bounds: Array, rest_s: float = np.inf) -> None:
         """What is left when time runs out bounds the whole space from below; ``rest_s``: the bound of later waves."""
@@ -327,7 +310,7 @@ class Search:
         """Deal the layers exactly where only the near-even dealing was looked at."""
         waiting = self._later.below(lambda: self._cutoff(cutoff_s))
         for bound, context in waiting:
-            if self._late():
+            if self.late():
                 self._not_examined(np.array([bound]))
                 self.result.complete = False
                 self.result.evaluated -= 1 + sum(1 for _ in waiting)
@@ -336,9 +319,10 @@ class Search:
             if candidate and not self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
                 self._record(candidate)
 
-    def _solve(self, context: RowContext, cutoff_s: float, split: SplitSolver = best_split) -> Candidate | None:
+    def solve(self, context: RowContext, cutoff_s: float, split: SplitSolver = best_split) -> Candidate | None:
+        """The best plan of one strategy that is faster than ``cutoff_s`` and that the back-end runs."""
         self.result.evaluated += 1
-        candidate = split(context, self.rules, cutoff_s, self._left)
+        candidate = (split if self._may_be_uneven(context) else even_split)(context, self.rules, cutoff_s, self._left)
         if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
             # Where a back-end takes equal chunks only (with some schedules and offloads), that dealing may still do.
             candidate = even_split(context, self.rules, cutoff_s)
@@ -353,20 +337,20 @@ class Search:
         known = self.result.by_degrees.get(key)
         if known is None or candidate.step_time_s < known.step_time_s:
             self.result.by_degrees[key] = candidate
-        self._incumbent_s = min(self._incumbent_s, candidate.step_time_s)
+        self.fastest_s = min(self.fastest_s, candidate.step_time_s)
         self.incumbent.step_time_s = min(self.incumbent.step_time_s, candidate.step_time_s)
         if self.result.best is None or candidate.step_time_s < self.result.best.step_time_s:
             self.result.best = candidate
             self._tell("improved")
 
-    def _wanted_s(self, cutoff_s: float) -> float:
+    def wanted_s(self, cutoff_s: float) -> float:
         """Bound up to which strategies are of use: the incumbent, a little more while alternatives are wanted."""
         return self.alternatives.wanted_below_s(self._cutoff(cutoff_s))
 
     def _cutoff(self, cutoff_s: float) -> float:
         """Bound from which strategies are left out: ``planner.search.across_backends``."""
         surely_s = float("inf") if self._surely is None else self._surely.step_time_s * JUST_ABOVE
-        own_s = min(cutoff_s, self._incumbent_s, surely_s)
+        own_s = min(cutoff_s, self.fastest_s, surely_s)
         if own_s <= self.incumbent.step_time_s:
             return own_s
         if self.near >= 1.0:
@@ -374,7 +358,8 @@ class Search:
             return self.incumbent.step_time_s
         return max(self.incumbent.step_time_s, own_s * (1.0 - self.near))
 
-    def _late(self) -> bool:
+    def late(self) -> bool:
+        """Whether the time is over or whoever asked has enough."""
         if self.options.stop is not None and self.options.stop():
             return True
         return self.deadline is not None and time.monotonic() > self.deadline

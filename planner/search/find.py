@@ -1,8 +1,13 @@
 """What is the best plan for a problem?  The door of the search.
 
+By what is minimised:
+
 ``step_time``  the fastest plan on all devices of the cluster
 ``devices``    the fewest devices that reach a step time or token rate
 ``cost``       the cheapest plan per token over all device counts that the cluster can be cut to
+
+By ``objective.prefer`` the plan is the fastest one itself, or the recommended one near it with the fastest beside it
+(``planner.search.recommend``).  The proof is of the fastest; ``status`` and ``gap`` are the plan's.
 """
 
 from __future__ import annotations
@@ -14,14 +19,16 @@ from dataclasses import replace
 
 from planner.backends.asked import asked_software
 from planner.errors import BudgetSpent, NoFeasiblePlan
-from planner.plan import Plan, SearchReport
-from planner.problem import ANY, Problem
+from planner.plan import Plan, PlanStatus, SearchReport
+from planner.problem import ANY, Preference, Problem
 from planner.search.across_backends import Compared, Entry, compare_backends, least_bound_s, unrestricted_entry
-from planner.search.answers import backend_answers, unrestricted_answer
+from planner.search.answers import backend_answers, fastest_plan, unrestricted_answer
 from planner.search.assemble_plan import assemble_plan
 from planner.search.device_counts import cheapest, fewest_devices, slowest_allowed_s, too_slow
 from planner.search.infeasible import needed_share, no_feasible_plan
 from planner.search.options import Progress, SearchOptions
+from planner.search.other_degrees import find_alternatives
+from planner.search.recommend import recommended
 from planner.search.search_result import degrees
 from planner.search.spelled import as_spelled
 
@@ -37,9 +44,11 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
     options = options or SearchOptions()
     if problem.objective.minimize in ("devices", "cost"):
         over_counts = fewest_devices if problem.objective.minimize == "devices" else cheapest
-        found = over_counts(problem, replace(options, compare=False), progress, plan_on_all_devices)
+        fastest, alone = preferring("fastest", problem), replace(options, compare=False)
+        found = over_counts(fastest, alone, progress, plan_on_all_devices)
         several = options.compare and len(asked_software(problem)) > 1
-        return plan_on_all_devices(found.problem, options, progress) if several else found
+        chosen = preferring(problem.objective.prefer, found.problem)
+        return plan_on_all_devices(chosen, options, progress) if several or chosen != found.problem else found
     plan = plan_on_all_devices(problem, options, progress)
     target_s = slowest_allowed_s(problem)
     if plan.step_time_s > target_s:
@@ -48,7 +57,7 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
 
 
 def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Progress | None = None) -> Plan:
-    """The fastest plan that uses every device of the problem's cluster, by any back-end that was asked."""
+    """The best plan that uses every device of the problem's cluster, by any back-end that was asked."""
     started_s = time.monotonic()
     compared = compare_backends(problem, asked_software(problem), options, progress)
     if compared.fastest is None:
@@ -58,9 +67,13 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
     assert best is not None
     assert search is not None
     if options.top_k and not fastest.copied:
-        search.find_alternatives()
+        find_alternatives(search)
+    chosen = best
+    if problem.objective.prefer == "recommended":
+        chosen = recommended(fastest, slowest_allowed_s(problem), progress)
+    shown = {degrees(best), degrees(chosen)}
     others = sorted(
-        (candidate for key, candidate in fastest.result.by_degrees.items() if key != degrees(best)),
+        (candidate for key, candidate in fastest.result.by_degrees.items() if key not in shown),
         key=lambda candidate: candidate.step_time_s,
     )
     proved = compared.complete or compared.lower_bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)
@@ -72,18 +85,30 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
         free = unrestricted_answer(
             unrestricted_entry(problem, _with_time_left(options, started_s), best.step_time_s), fastest
         )
-    return assemble_plan(
+    status: PlanStatus = "optimal" if proved else "feasible"
+    as_fast = chosen.step_time_s <= best.step_time_s * (1 + OPTIMAL_GAP)
+    plan = assemble_plan(
         problem,
         fastest.hardware,
-        as_spelled(fastest.problem, fastest.hardware, best),
+        as_spelled(fastest.problem, fastest.hardware, chosen),
         software=fastest.software,
-        status="optimal" if proved else "feasible",
-        lower_bound_s=best.step_time_s if proved else min(compared.lower_bound_s, best.step_time_s),
-        report=_report(compared.entries, proved),
+        status=status if as_fast else "feasible",
+        lower_bound_s=min(best.step_time_s if proved else compared.lower_bound_s, best.step_time_s, chosen.step_time_s),
+        report=_report(compared.entries, proved, "this" if as_fast else "the fastest"),
         others=others[: options.top_k],
         backends=answers,
         unrestricted=free,
     )
+    if problem.objective.prefer == "fastest":
+        return plan
+    return plan.model_copy(update={"fastest": fastest_plan(fastest, chosen, status)})
+
+
+def preferring(prefer: Preference, problem: Problem) -> Problem:
+    """The same question with this preference."""
+    if problem.objective.prefer == prefer:
+        return problem
+    return problem.model_copy(update={"objective": problem.objective.model_copy(update={"prefer": prefer})})
 
 
 def _with_time_left(options: SearchOptions, started_s: float) -> SearchOptions:
@@ -136,18 +161,18 @@ def _closest(searched: Sequence[Entry], *, alone: bool) -> tuple[Entry, NoFeasib
     return looked_at[0]
 
 
-def _report(entries: Sequence[Entry], proved: bool) -> SearchReport:
+def _report(entries: Sequence[Entry], proved: bool, which: str) -> SearchReport:
     """What all searches looked at; an answer that was copied was looked at once."""
     results = [each.result for each in entries if each.search is not None and not each.copied]
     if proved:
         proof = (
             "every strategy of the spaces of all back-ends that were asked was evaluated or has a lower bound that is"
-            " not below this plan"
+            f" not below {which} plan"
         )
     elif all(result.complete for result in results):
         proof = (
-            "every strategy was evaluated or has a lower bound that is not below this plan; the ways to deal the layers"
-            " of some were too many to simulate, and the lower bound is theirs"
+            f"every strategy was evaluated or has a lower bound that is not below {which} plan; the ways to deal the"
+            " layers of some were too many to simulate, and the lower bound is theirs"
         )
     else:
         proof = "stopped early: the lower bound is the smallest bound of what was not examined"

@@ -30,7 +30,7 @@ from solver.check import CheckFailed
 TOLERANCE = 1e-9
 """Largest relative difference of a number; sums over many strategies at once may be rounded differently."""
 OF_THE_SEARCH = frozenset(
-    {"status", "lower_bound_s", "gap", "search", "alternatives", "backends", "unrestricted", "origins"}
+    {"status", "lower_bound_s", "gap", "search", "alternatives", "backends", "unrestricted", "fastest", "origins"}
 )
 """Fields that say what the search did; everything else follows from the problem and the decisions."""
 
@@ -101,6 +101,7 @@ def _decisions(plan: Plan) -> Iterator[str]:
     claimed, computed = (made.model_dump(mode="json", exclude=set(OF_THE_SEARCH)) for made in (plan, again))
     yield from _differences(claimed, computed, "")
     yield from _bound(plan)
+    yield from _fastest(plan)
     yield from _table(plan)
 
 
@@ -132,13 +133,34 @@ def _bound(plan: Plan) -> Iterator[str]:
         yield f"it is called {plan.status} with a gap of {gap}"
 
 
+def _fastest(plan: Plan) -> Iterator[str]:
+    """Does the fastest plan beside it agree with the plan, and is the plan within the band?"""
+    other = plan.fastest
+    prefer = plan.problem.objective.prefer
+    if (other is not None) != (prefer == "recommended"):
+        yield f"the {prefer} plan is asked, and the fastest one is {'' if other else 'not '}beside it"
+    if other is None:
+        return
+    slower_by = plan.step_time_s / other.step_time_s - 1
+    if not math.isclose(slower_by, other.slower_by, abs_tol=TOLERANCE):
+        yield f"it is slower than the fastest by {other.slower_by}, its step time gives {slower_by}"
+    if not -TOLERANCE <= slower_by <= other.band + TOLERANCE:
+        yield f"it is slower than the fastest by {slower_by}, which is not within the band of {other.band}"
+    same = plan.strategy == other.strategy and abs(slower_by) <= TOLERANCE
+    if other.is_recommended and not same:
+        yield "it is called the fastest plan and differs from it"
+    if plan.lower_bound_s > other.step_time_s * (1 + TOLERANCE):
+        yield f"its lower bound of {plan.lower_bound_s} s is above the fastest plan of {other.step_time_s} s"
+
+
 def _table(plan: Plan) -> Iterator[str]:
     """Does the table of back-ends agree with the plan and with itself?"""
     rows = [(row.step_time_s, row) for row in plan.backends if row.step_time_s is not None]
+    fastest_s = plan.step_time_s if plan.fastest is None else plan.fastest.step_time_s
     if plan.backends and (not rows or (rows[0][1].backend, rows[0][1].release) != (plan.backend, plan.release)):
         yield "its own back-end is not the first of the table of back-ends"
     for step_s, row in rows:
-        slower_by = step_s / plan.step_time_s - 1
+        slower_by = step_s / fastest_s - 1
         if slower_by < -TOLERANCE or not math.isclose(slower_by, row.slower_by or 0.0, abs_tol=TOLERANCE):
             yield f"{row.backend} is slower by {row.slower_by}, its step time gives {slower_by}"
         bound, gap = row.lower_bound_s, row.gap
@@ -148,8 +170,8 @@ def _table(plan: Plan) -> Iterator[str]:
             yield f"the gap of {row.backend} is {gap}, its bound gives {max(0.0, 1 - bound / step_s)}"
     free = plan.unrestricted
     if free is not None and not (
-        free.step_time_s < plan.step_time_s
-        and math.isclose(free.faster_by, 1 - free.step_time_s / plan.step_time_s, abs_tol=TOLERANCE)
+        free.step_time_s < fastest_s
+        and math.isclose(free.faster_by, 1 - free.step_time_s / fastest_s, abs_tol=TOLERANCE)
     ):
         yield f"the unrestricted plan of {free.step_time_s} s is no faster one by {free.faster_by}"
 

@@ -53,9 +53,12 @@ class SharedSetups:
 
     def bound_terms(self, at: Ints) -> BoundTerms:
         """The pieces of the bound of some rows, written out."""
-        layout, setup = self.layout[at], self.setup[at]
-        own = {name: getattr(self.layouts, name)[layout] for name in ("schedule", "vpp", "group")}
-        return self.terms.under(replace(self.terms.rows.take(setup), **own), setup, self.loose_s[at])
+        return self.terms.under(self.rows(at), self.setup[at], self.loose_s[at])
+
+    def rows(self, at: Ints) -> StrategyRows:
+        """Some rows, written out."""
+        own = {name: getattr(self.layouts, name)[self.layout[at]] for name in ("schedule", "vpp", "group")}
+        return replace(self.terms.rows.take(self.setup[at]), **own)
 
     def offloaded(self, below_s: float) -> SharedSetups | None:
         """The rows with the optimizer on the host instead that may be faster than ``below_s``; None without any."""

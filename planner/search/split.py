@@ -42,7 +42,9 @@ def near_even_split(
     return best_of_family(context, rules, cutoff_s)
 
 
-def even_split(context: RowContext, rules: SplitRules, cutoff_s: float) -> Candidate | None:
+def even_split(
+    context: RowContext, rules: SplitRules, cutoff_s: float = math.inf, left: LeftOpen | None = None
+) -> Candidate | None:
     """The dealing of equally many layers to every chunk; None where the layers do not divide or it does not fit."""
     chunks = context.strategy.num_chunks
     count, rest = divmod(context.costs.model.num_layers, chunks)

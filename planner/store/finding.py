@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pydantic import ValidationError
 from sqlalchemy import Connection, Select, func, select, tuple_
 
-from planner.plan import Plan
+from planner.plan import FINAL, Plan
 from planner.store.errors import AmbiguousPlan, PlanUnreadable, StoreCorrupt
 from planner.store.records import EmissionRecord, LabelRecord, PlanRecord, PlanText
 from planner.store.tables import DocumentRow, EmissionRow, LabelRow, PlanRow, SearchRow
@@ -93,7 +93,7 @@ def find_answer(connection: Connection, problem_id: str, software_signature: str
         select(PlanRow.plan_id)
         .join(SearchRow, SearchRow.plan_id == PlanRow.plan_id)
         .where(SearchRow.problem_id == problem_id, SearchRow.software_signature == software_signature)
-        .order_by((PlanRow.status == "optimal").desc(), PlanRow.gap, SearchRow.created_at.desc(), PlanRow.plan_id)
+        .order_by(PlanRow.status.in_(FINAL).desc(), PlanRow.gap, SearchRow.created_at.desc(), PlanRow.plan_id)
         .limit(1)
     )
     return connection.execute(query).scalar()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from planner.plan import FINAL
+
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
@@ -15,6 +17,7 @@ class PlanRecord:
     plan_id: str
     problem_id: str
     status: str
+    """``Plan.outcome``."""
     step_time_s: float
     gap: float
     num_devices: int
@@ -33,8 +36,14 @@ class PlanText:
     plan_id: str
     problem_id: str
     status: str
+    """``Plan.outcome``."""
     body: str
     schema_version: int
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a new search of the same question could not better it."""
+        return self.status in FINAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def insert_plan(connection: Connection, plan: Plan, now: datetime) -> str:
             {
                 "plan_id": shas["plan"],
                 "problem_id": problem_id,
-                "status": plan.status,
+                "status": plan.outcome,
                 "step_time_s": plan.step_time_s,
                 "gap": plan.gap,
                 "num_devices": plan.chosen().world_size,

@@ -57,7 +57,7 @@ def stored_plan(store: Store, problem_id: str, options: SearchOptions) -> Plan |
         return None
     text, wall_s = found
     enough = options.time_limit_s is not None and wall_s >= options.time_limit_s
-    return Plan.model_validate_json(text.body) if text.status == "optimal" or enough else None
+    return Plan.model_validate_json(text.body) if text.is_final or enough else None
 
 
 def _task(cell: Cell, key: str, options: SearchOptions) -> Task:

@@ -21,7 +21,7 @@ WORK = ("--global-batch-size", "64", "--sequence-length", "4096")
 CONTRACT_KEYS = {
     *("plan_id", "problem_id", "status", "strategy", "stages", "step_time_s", "step_time_interval_s"),
     *("tokens_per_s_per_device", "model_flops_utilization", "breakdown_s", "lower_bound_s", "gap", "search"),
-    *("alternatives", "assumptions", "provenance", "backend", "release", "backends", "unrestricted"),
+    *("alternatives", "assumptions", "provenance", "backend", "release", "backends", "unrestricted", "fastest"),
 }
 
 
@@ -70,6 +70,24 @@ def test_plan_prints_the_contract(planned: dict[str, Any]) -> None:
         assert {"layers", "recompute", "offload"} <= set(stage)
     assert sum(stage["layers"] for stage in answer["stages"]) == 16
     assert sum(answer["breakdown_s"].values()) == pytest.approx(answer["step_time_s"], rel=1e-6)
+
+
+def test_the_fastest_and_the_recommended_plan_are_both_told() -> None:
+    question = ("plan", "--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--devices", "8", "--backend", "megatron")
+    asked = (*question, "--global-batch-size", "128", "--sequence-length", "8192", "--quiet")
+    both = ok(run_here(*asked, "-o", "json")).json()
+    alone = ok(run_here(*asked, "--prefer", "fastest", "-o", "json")).json()
+    assert "fastest" not in alone
+    assert (both["fastest"]["step_time_s"], both["fastest"]["strategy"]) == (alone["step_time_s"], alone["strategy"])
+    assert both["lower_bound_s"] == alone["step_time_s"] < both["step_time_s"]
+    assert (both["status"], alone["status"]) == ("feasible", "optimal")
+    table = " ".join(ok(run_here(*asked)).stdout.split())
+    assert "recommended beside the fastest plan, which is proved" in table
+    assert f"price {both['fastest']['price']}" in table
+    # Each preference is a question of its own: what answers one again never answers the other.
+    for prefer, plan in (("recommended", both), ("fastest", alone)):
+        again = ok(run_here(*asked, "--prefer", prefer, "--reuse", "-o", "json")).json()
+        assert (again["plan_id"], again["search"]["wall_s"]) == (plan["plan_id"], None)
 
 
 def test_the_written_file_is_the_printed_plan(planned: dict[str, Any]) -> None:

@@ -45,9 +45,9 @@ Question = dict[str, Any]
 
 
 def question(model: str, cluster: str, devices: int, batch: int, sequence: int, **more: Any) -> Question:
-    """A body of ``POST /v1/plans``."""
+    """A body of ``POST /v1/plans``; the fastest plan, unless it says otherwise."""
     workload = {"global_batch_size": batch, "sequence_length": sequence}
-    return {"model": model, "cluster": cluster, "devices": devices, "workload": workload, **more}
+    return {"model": model, "cluster": cluster, "devices": devices, "workload": workload, "prefer": "fastest", **more}
 
 
 PRICED = {"minimize": "step_time", "price_per_device_hour": 2.5}
@@ -64,6 +64,7 @@ PLANS: dict[str, Question] = {
     "measured": question("llama-3.1-8b", "dgx-h100", 8, 64, 4096, profile=MADE_UP),
     "moe": question("mixtral-8x7b", "dgx-h100", 32, 256, 4096),
     "dense-wide": question("llama-3.1-70b", "dgx-h100", 128, 512, 8192),
+    "recommended": question("llama-3.1-70b", "dgx-h100", 64, 512, 8192, prefer="recommended"),
     "dense": question("llama-3.1-70b", "dgx-h100", 64, 512, 8192),
     "five-chunks": question("llama-3.1-70b", "dgx-h100", 64, 512, 8192, constraints={"pins": {"pp": 4, "vpp": 5}}),
 }

@@ -10,6 +10,7 @@ from planner.diff import told_fields, value_words
 from planner.memory.fit_chance import chance_words
 from planner.physics.physics import Physics
 from planner.plan import ChunkPlan, Plan, StagePlan
+from planner.recommendation import is_another, proved_words
 from planner.step_terms import term_words
 from planner.strategy import Strategy
 from profiles.errors import ProfileMissing
@@ -108,6 +109,8 @@ def _proof(plan: Plan) -> str:
     if plan.status == "infeasible":
         return "The plan does not fit."
     status = "proved best in the searched space" if plan.status == "optimal" else "feasible, not proved best"
+    if plan.fastest is not None and is_another(plan):
+        status = f"recommended beside the fastest one, {proved_words(plan.fastest)} ({plan.fastest.price})"
     bound = f"lower bound {plan.lower_bound_s:.3f} s, gap {100 * plan.gap:.2f} %"
     return f"The plan is {status}: {bound}. {_sentence(plan.search.proof)}".rstrip()
 

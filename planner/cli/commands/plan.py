@@ -79,6 +79,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     backend: flags.Backend = ANY,
     memory_margin: flags.MemoryMargin = None,
     fits: flags.Fits = None,
+    prefer: flags.Prefer = flags.PreferChoice.RECOMMENDED,
     top: flags.TopK = 3,
     time_limit: flags.TimeLimit = None,
     seed: flags.Seed = 0,
@@ -96,10 +97,10 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
-    """Find the fastest way to train a model on a cluster, and prove it."""
+    """Find the best way to train a model on a cluster, and prove how fast one can be."""
     emitted, backends = parse_emitted(emit), parse_backends(backend)
     require_files_of_best(emitted, backends)
-    limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits)
+    limits = (memory_margin, max_step_time, min_tokens_per_s, objective, price, fits, prefer)
     space = SpaceFlags(_pins(pin), parse_forbids(forbid), backends, *limits)
     search = search_options(top, time_limit, seed)
     wanted = Wanted(emitted, launcher, out, plan_out, trace, full=full, quiet=quiet, output=output).checked()
@@ -108,11 +109,10 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     with asked_service(server, database) as service:
         if service is not None:
             refuse(service, {"--pool": bool(pool), "--pareto": pareto, "--no-store": no_store}, "plan on this machine")
-            answer_remotely(service, remote_question(service, asked), search, wanted)
+            answer_remotely(service, {**remote_question(service, asked), "prefer": prefer.value}, search, wanted)
             return
     if (clusters := named_pools(pool, cluster, devices)) is not None:
-        others = {"--trace": trace is not None, "--reuse": reuse, "--pareto": pareto}
-        _plan_over_pools(asked, clusters, others, search.time_limit_s, wanted)
+        _plan_over_pools(asked, clusters, {"--reuse": reuse, "--pareto": pareto}, search.time_limit_s, wanted)
         return
     problem = build_problem(asked)
     if pareto:
@@ -134,6 +134,7 @@ def _plan_over_pools(
     wanted: Wanted,
 ) -> None:
     """One pipeline over unequal pools, which knows fewer flags."""
+    others = {"--trace": wanted.trace is not None, **others}
     known = {"--profile": asked.profile not in {"auto", "none"}, "--calibration": asked.calibration is not None}
     refuse_flags({**known, **others}, asked.space, wanted.emitted)
     problem = pools_problem(asked.model, clusters, asked.work, asked.space)

@@ -114,7 +114,7 @@ def _curve(
 
         def proved(part: Problem) -> Plan | None:
             stored = store.find_plan(part.problem_id)
-            return stored if stored is not None and stored.status == "optimal" else None
+            return stored if stored is not None and stored.is_final else None
 
         return throughput_curve(
             problem, counts, budget_s=budget_s, price_per_device_hour=price, known=proved, keep=store.save_plan

@@ -45,7 +45,8 @@ def back_ends(plan: Plan) -> Iterator[RenderableType]:
     """The table of all back-ends that were asked, and the line below it; nothing for a plan of one back-end."""
     if plan.backends:
         searched = any(each.strategy is not None for each in plan.backends)
-        what = "the plan of each, under its own physics; gap: how much faster a better one could be"
+        mine = "the plan" if plan.fastest is None else "the fastest plan"
+        what = f"{mine} of each, under its own physics; gap: how much faster a better one could be"
         yield heading(f"Back-ends ({what if searched else 'the same strategy under the physics of each'})")
         yield _table(plan.backends, searched)
     if plan.unrestricted is not None:

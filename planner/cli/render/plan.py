@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from planner.cli.render.back_ends import back_ends, software_title
+from planner.cli.render.back_ends import back_ends, short_strategy, software_title
 from planner.cli.render.tables import WideOrNarrow, bullets, facts, heading, table
 from planner.cli.render.words import bar, symbol
 from planner.diff import offload_words, told_fields, value_words
 from planner.memory.fit_chance import chance_words
-from planner.plan import Alternative, ChunkPlan, Origins, Plan, StagePlan
+from planner.plan import Alternative, ChunkPlan, FastestPlan, Origins, Plan, StagePlan
+from planner.recommendation import is_another, proved_words, same_words
 from planner.step_terms import term_words
 from planner.strategy import Strategy
 from planner.views.words import GIB, close_seconds, count, gib, money, percent, seconds, short_id
@@ -55,6 +56,9 @@ def verdict(plan: Plan) -> str:
         return "it does not fit"
     if not is_searched(plan):
         return "an estimate: it fits"
+    if plan.fastest is not None and is_another(plan):
+        band = f"times within {100 * plan.fastest.band:.0f} % are not told apart"
+        return f"recommended beside the fastest plan, {proved_words(plan.fastest)}: {band}"
     if plan.status == "optimal":
         spaces = "the spaces of all back-ends that were asked" if plan.backends else "its space"
         return f"optimal: no plan of {spaces} is predicted to be faster"
@@ -196,6 +200,7 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
     ]
     if plan.fits_probability is not None:
         rows.append(("fits", f"with a chance of {chance_words(plan.fits_probability)}"))
+    rows += _fastest(plan.fastest)
     if searched:
         spaces = "these spaces" if plan.backends else "this space"
         below = f"no plan of {spaces} is predicted below {close_seconds(plan.lower_bound_s)}"
@@ -205,6 +210,22 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
     if plan.cost_per_step is not None:
         rows.append(("cost", f"{money(plan.cost_per_step)} a step"))
     yield facts(rows)
+
+
+def _fastest(fastest: FastestPlan | None) -> list[tuple[str, str]]:
+    """The fastest plan beside the recommended one, and what it costs not to take it; one line where both are one."""
+    if fastest is None:
+        return []
+    if fastest.is_recommended:
+        return [("fastest", same_words(fastest))]
+    needs = f"{gib(fastest.peak_memory_bytes)}, fits with {chance_words(fastest.fits_probability)}"
+    told = f"{close_seconds(fastest.step_time_s)}, {needs}: {short_strategy(fastest.strategy)}"
+    if "uneven layers" in fastest.mechanisms:
+        told += ", uneven layers"
+    return [
+        ("fastest", f"{told} (--prefer fastest)"),
+        ("price", fastest.price),
+    ]
 
 
 def _foot(plan: Plan, wall_s: float | None) -> Iterator[RenderableType]:

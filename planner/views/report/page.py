@@ -15,6 +15,7 @@ from planner.diff import offload_words, told_fields, value_words
 from planner.explain.why import Explanation, explain
 from planner.memory.fit_chance import chance_words
 from planner.plan import Plan
+from planner.recommendation import is_another, recommendation_sentence
 from planner.step_terms import term_words
 from planner.version import __version__
 from planner.views.report.drawings import memory_bars, pipeline, step_bar
@@ -56,6 +57,8 @@ def report_page(plan: Plan) -> str:
 
 
 def _verdict(plan: Plan) -> str:
+    if is_another(plan):
+        return recommendation_sentence(plan)
     if plan.status == "optimal":
         return "Proved best in the searched space."
     if plan.status == "infeasible":

@@ -75,7 +75,7 @@ def test_all_tables_are_rectangular_and_have_one_sentence_each(data: dict[str, A
     names = [each.name for each in report_tables(data)]
     assert names == [
         *("targets", "step-time", "ranking", "memory", "out-of-memory"),
-        *("ratios", "fit-chance", "memory-quantiles", "apart", "fitted-or-judged", "calibrated"),
+        *("ratios", "fit-chance", "memory-quantiles", "apart", "picks", "fitted-or-judged", "calibrated"),
         *("calibrated-memory", "unmapped"),
     ]
     for each in report_tables(data):

@@ -67,8 +67,10 @@ def test_a_plan_keeps_its_id_and_numbers_and_names_its_back_end(name: str, backe
     assert problem_of(plan) == plan.problem
     kept = set(Plan.model_fields) - {
         *("schema_version", "problem", "backend", "release", "backends", "unrestricted", "origins", "fits_probability"),
+        "fastest",
     }
-    assert plan.fits_probability is None
+    assert (plan.fits_probability, plan.fastest) == (None, None)
+    assert plan.outcome == plan.status
     assert plan.problem.constraints.fits is None
     now = plan.model_dump(mode="json")
     assert {field: now[field] for field in kept} == {field: data(name)[field] for field in kept}

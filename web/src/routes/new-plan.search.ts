@@ -4,6 +4,7 @@ import { oneOf, searchReader, text } from "../lib/search";
 export const PRECISIONS = ["bf16", "fp16", "fp8"] as const;
 export const OPTIMIZERS = ["adam", "adam_bf16_states", "sgd", "muon"] as const;
 export const OBJECTIVES = ["step_time", "devices", "cost"] as const;
+export const PREFERENCES = ["recommended", "fastest"] as const;
 
 /** The question as it is typed: numbers stay the text that they are, so that nothing typed is lost. */
 export const readNewPlanSearch = searchReader(
@@ -19,6 +20,8 @@ export const readNewPlanSearch = searchReader(
     precision: oneOf(PRECISIONS, "bf16"),
     optimizer: oneOf(OPTIMIZERS, "adam"),
     objective: oneOf(OBJECTIVES, "step_time"),
+    /** Among plans that the model cannot tell apart. */
+    prefer: oneOf(PREFERENCES, "recommended"),
     price: text(),
     maxStep: text(),
     minRate: text(),

@@ -12,6 +12,9 @@ import { PlanFilters } from "./plans/PlanFilters";
 import styles from "./plans/Plans.module.css";
 import { readPlansSearch } from "./plans.search";
 
+/** What is proved of a stored plan, in a word. */
+const PROOFS: Readonly<Record<string, string>> = { optimal: "best", recommended: "recommended" };
+
 const COLUMNS: readonly Column<PlanSummary>[] = [
   {
     name: "plan",
@@ -40,7 +43,7 @@ const COLUMNS: readonly Column<PlanSummary>[] = [
   {
     name: "proof",
     title: "Proof",
-    cell: (row) => (row.status === "optimal" ? "best" : `gap ${percent(row.gap)}`),
+    cell: (row) => PROOFS[row.status] ?? `gap ${percent(row.gap)}`,
   },
   { name: "made", title: "Made", cell: (row) => moment(row.created_at) },
 ];

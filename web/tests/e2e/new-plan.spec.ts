@@ -98,7 +98,7 @@ test("a back-end is chosen from those that the API lists, another beside it, or 
   await expectAccessible(page);
   await page.getByRole("button", { name: "Plan", exact: true }).click();
   await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
-  const rows = page.getByRole("table", { name: /best plan of each back-end/ }).getByRole("rowheader");
+  const rows = page.getByRole("table", { name: /fastest plan of each back-end/ }).getByRole("rowheader");
   await expect(rows).toHaveCount(2);
   await expect(rows.filter({ hasText: "torchtitan 0.2.2" })).toHaveCount(1);
   await page.goBack();

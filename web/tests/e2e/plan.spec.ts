@@ -32,7 +32,7 @@ test("every back-end that was asked stands in the table, and the plan's own row 
     page.getByText(/no plan in the spaces of the back-ends that were asked is predicted to be faster/),
   ).toBeVisible();
   const rows = page
-    .getByRole("table", { name: /best plan of each back-end/ })
+    .getByRole("table", { name: /fastest plan of each back-end/ })
     .getByRole("row")
     .filter({ has: page.getByRole("rowheader") });
   await expect(rows).toHaveCount(plan.backends.length);
@@ -51,6 +51,28 @@ test("every back-end that was asked stands in the table, and the plan's own row 
   await expectAccessible(page);
 });
 
+test("a recommended plan stands beside the fastest one, with the price", async ({
+  page,
+  request,
+  baseURL,
+}) => {
+  const plan = await (await request.get(`${baseURL}/v1/plans/recommended`)).json();
+  expect(plan.fastest.is_recommended).toBe(false);
+  await page.goto("/plans/recommended");
+  await expect(page.getByRole("definition").filter({ hasText: "Recommended" })).toBeVisible();
+  const rows = page
+    .getByRole("table", { name: "The recommended plan and the fastest one" })
+    .getByRole("row")
+    .filter({ has: page.getByRole("rowheader") });
+  await expect(rows.getByRole("rowheader")).toHaveText(["Recommended", "Fastest"]);
+  await expect(rows.first()).toHaveAttribute("aria-current", "true");
+  await expect(page.getByText(`This plan is ${plan.fastest.price}.`)).toBeVisible();
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Take the fastest" }).click();
+  await expect(page).not.toHaveURL(/\/plans\/recommended/);
+  await expect(page.getByRole("definition").filter({ hasText: "Proved best" })).toBeVisible();
+});
+
 test("a row leads to the plan of its back-end, which says of which space it is proved best", async ({
   page,
 }) => {
@@ -59,7 +81,7 @@ test("a row leads to the plan of its back-end, which says of which space it is p
   await expect(page).toHaveURL(/\/plans\/[0-9a-f]{64}$/);
   await expect(page.getByRole("heading", { level: 1 })).toHaveText(/by deepspeed/);
   await expect(page.getByText(/the space of the back-end that was asked/)).toBeVisible();
-  await expect(page.getByRole("table", { name: /best plan of each back-end/ })).toHaveCount(0);
+  await expect(page.getByRole("table", { name: /fastest plan of each back-end/ })).toHaveCount(0);
 });
 
 test("the data behind the breakdown are a table", async ({ page }) => {

@@ -26,6 +26,8 @@ export function variantQuestion(
     cluster,
     workload,
     objective,
+    // A problem leaves out that the fastest is preferred; a question that says nothing prefers the recommended one.
+    prefer: objective?.prefer ?? "fastest",
     calibration,
     constraints: { ...constraints, backends: [backend], pins: { ...constraints?.pins, ...pins } },
     profile: profile?.profile_id ?? "none",

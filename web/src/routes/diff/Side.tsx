@@ -52,7 +52,10 @@ export function Side({ name, plan, against }: Props) {
           <small> of {gibibytes(plan.memory_limit_bytes)}</small>
         </dd>
         <dt>Proof</dt>
-        <dd>{plan.status === "optimal" ? "Proved best" : `Gap ${percent(plan.gap, 2)}`}</dd>
+        <dd>
+          {plan.status === "optimal" ? "Proved best" : `Gap ${percent(plan.gap, 2)}`}
+          {plan.fastest && !plan.fastest.is_recommended && ", recommended"}
+        </dd>
       </dl>
       <ul className={styles.strategy} aria-label={`Strategy of plan ${name}`}>
         {strategyParts(plan.strategy).map((part) => (

@@ -3,7 +3,7 @@ import { profilesQuery } from "../../api/queries/hardware";
 import { BackEndField } from "../../components/BackEndField";
 import { ChoiceField, TextField } from "../../components/ChoiceField";
 import { shortId } from "../../lib/format";
-import { OBJECTIVES } from "../new-plan.search";
+import { OBJECTIVES, PREFERENCES } from "../new-plan.search";
 import type { FieldsProps } from "./fields";
 import styles from "./NewPlan.module.css";
 
@@ -11,6 +11,11 @@ const OBJECTIVE_NAMES = {
   step_time: "Shortest step",
   devices: "Fewest devices",
   cost: "Lowest cost",
+} as const;
+
+const PREFERENCE_NAMES = {
+  recommended: "Recommended",
+  fastest: "Fastest on paper",
 } as const;
 
 /** What is best, and what the plan must respect. */
@@ -26,6 +31,14 @@ export function LimitFields({ draft, change, findings }: FieldsProps) {
           names={OBJECTIVE_NAMES}
           onChange={(objective) => change({ objective })}
           findings={findings.objective}
+        />
+        <ChoiceField
+          label="Among plans that are about as fast"
+          value={draft.prefer}
+          choices={PREFERENCES}
+          names={PREFERENCE_NAMES}
+          onChange={(prefer) => change({ prefer })}
+          findings={findings.prefer}
         />
         <TextField
           label="Price, $ a device-hour"

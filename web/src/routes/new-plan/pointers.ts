@@ -12,6 +12,7 @@ export const POINTERS = {
   optimizer: ["/workload/optimizer"],
   objective: ["/objective/minimize"],
   price: ["/objective/price_per_device_hour"],
+  prefer: ["/prefer"],
   backend: ["/constraints/backends"],
   pins: ["/constraints/pins"],
   forbid: ["/constraints/forbids"],

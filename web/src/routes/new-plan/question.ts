@@ -65,6 +65,7 @@ export function questionOf(draft: Draft, documents: Documents): PlanQuestion {
       fits: percentOf(draft.fits),
     },
     objective: { minimize: draft.objective, price_per_device_hour: typedNumber(draft.price) },
+    prefer: draft.prefer,
     profile: draft.profile,
     calibration: draft.calibration.trim() || undefined,
     time_limit_s: typedNumber(draft.limit),
@@ -79,8 +80,8 @@ function percentOf(text: string): number | undefined {
   return typeof value === "number" ? value / 100 : value;
 }
 
-/** What may be asked about a problem without searching: everything but how long to search. */
+/** What may be asked about a problem without searching: everything but what and how long to search. */
 export function checkable(question: PlanQuestion): Schemas["Question"] {
-  const { time_limit_s: _limit, ...rest } = question;
+  const { time_limit_s: _limit, prefer: _prefer, ...rest } = question;
   return rest as Schemas["Question"];
 }

@@ -19,13 +19,14 @@ export function BackEnds({ plan }: { plan: PlanAnswer }) {
   const rows = plan.backends ?? [];
   const planning = usePlanning(plan);
   if (rows.length === 0 && !plan.unrestricted) return null;
+  const isFastest = plan.fastest?.is_recommended ?? true;
   const own = (row: Row) => row.backend === plan.backend && row.release === plan.release;
   return (
     <section className={styles.backends}>
       <h2>Every back-end</h2>
       {rows.length > 0 && (
         <DataTable
-          caption="The best plan of each back-end that was asked, under its own physics"
+          caption="The fastest plan of each back-end that was asked, under its own physics"
           captionHidden
           columns={[
             { name: "backend", title: "Back-end", cell: (row) => backendWords(row.backend, row.release) },
@@ -59,7 +60,7 @@ export function BackEnds({ plan }: { plan: PlanAnswer }) {
               title: <span className="visually-hidden">Plan there</span>,
               cell: (row) =>
                 own(row) ? (
-                  <span className={styles.own}>this plan</span>
+                  <span className={styles.own}>{isFastest ? "this plan" : "the fastest plan"}</span>
                 ) : (
                   row.strategy && (
                     <Button

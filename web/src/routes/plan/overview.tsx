@@ -5,6 +5,7 @@ import { Loading } from "../../components/Loading";
 import { ProblemNotice } from "../../components/ProblemNotice";
 import { BackEnds } from "./BackEnds";
 import { BreakdownFigure } from "./BreakdownFigure";
+import { Fastest } from "./Fastest";
 import { LeansOn } from "./LeansOn";
 import styles from "./Plan.module.css";
 import { SearchNotes } from "./SearchNotes";
@@ -18,6 +19,7 @@ export function Overview() {
   if (!plan) return null;
   return (
     <div className={styles.overview}>
+      <Fastest plan={plan} />
       <BackEnds plan={plan} />
       <div className={styles.column}>
         <section>

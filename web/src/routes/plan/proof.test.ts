@@ -14,6 +14,17 @@ test("proved best says in which spaces", () => {
   expect(proofOf(plan({ upgraded_from: 1, backends: [] })).small).toContain("the release that made it");
 });
 
+test("a recommended plan says what is proved of the fastest", () => {
+  const fastest = { is_recommended: false, status: "optimal", slower_by: 0.018, step_time_s: 2 };
+  const said = proofOf(plan({ status: "feasible", gap: 0.018, fastest }));
+  expect(said.value).toBe("Recommended");
+  expect(said.small).toMatch(/^1\.8\u00a0% from the fastest plan of 2\.000\u00a0s, which is proved$/);
+  const same = { ...fastest, is_recommended: true, slower_by: 0 };
+  expect(proofOf(plan({ fastest: same })).value).toBe("Proved best");
+  const cut = { ...fastest, status: "feasible" };
+  expect(proofOf(plan({ status: "feasible", gap: 0.2, fastest: cut })).name).toBe("Gap to the bound");
+});
+
 test("a gap is said, also of what counts as proved", () => {
   expect(proofOf(plan({ gap: 0.01 })).small).toMatch(/faster by more than 1\.00\u00a0%$/);
   expect(proofOf(plan({ status: "feasible", gap: 0.25 }))).toEqual({

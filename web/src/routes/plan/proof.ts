@@ -6,13 +6,18 @@ import { percent, seconds } from "../../lib/format";
 
 type Proved = Pick<
   PlanAnswer,
-  "status" | "gap" | "lower_bound_s" | "backend" | "backends" | "problem" | "upgraded_from"
+  "status" | "gap" | "lower_bound_s" | "backend" | "backends" | "problem" | "upgraded_from" | "fastest"
 >;
 
 /** Below that the digits that are shown would be zeros. */
 const NO_GAP = 5e-5;
 
 export function proofOf(plan: Proved): { name: string; value: string; small: string } {
+  const fastest = plan.fastest;
+  if (fastest && !fastest.is_recommended && fastest.status === "optimal") {
+    const small = `${percent(fastest.slower_by, 1)} from the fastest plan of ${seconds(fastest.step_time_s)}, which is proved`;
+    return { name: "Proof", value: "Recommended", small };
+  }
   if (plan.status !== "optimal") {
     const small = `no plan is faster than ${seconds(plan.lower_bound_s)}`;
     return { name: "Gap to the bound", value: percent(plan.gap, 2), small };

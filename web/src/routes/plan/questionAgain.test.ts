@@ -30,6 +30,7 @@ test("the question of a plan, asked again, is the same question", () => {
     workload: problem.workload,
     constraints: problem.constraints,
     objective: problem.objective,
+    prefer: "fastest",
     profile: "p".repeat(64),
     calibration: "c".repeat(64),
   });

@@ -2,7 +2,14 @@
 
 import type { PlanAnswer } from "../../api/queries/plans";
 import { ANY, textOf } from "../../lib/backends";
-import { type Draft, OBJECTIVES, OPTIMIZERS, PRECISIONS, readNewPlanSearch } from "../new-plan.search";
+import {
+  type Draft,
+  OBJECTIVES,
+  OPTIMIZERS,
+  PRECISIONS,
+  PREFERENCES,
+  readNewPlanSearch,
+} from "../new-plan.search";
 
 type Problem = PlanAnswer["problem"];
 
@@ -29,6 +36,8 @@ export function draftOfProblem({
     precision: oneOf(PRECISIONS, workload.precision),
     optimizer: oneOf(OPTIMIZERS, workload.optimizer),
     objective: oneOf(OBJECTIVES, objective?.minimize),
+    // A problem leaves out that the fastest is preferred.
+    prefer: oneOf(PREFERENCES, objective?.prefer ?? "fastest"),
     price: text(objective?.price_per_device_hour),
     backend: textOf(constraints?.backends ?? [ANY]),
     pins: Object.entries(constraints?.pins ?? {})

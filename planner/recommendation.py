@@ -1,0 +1,33 @@
+"""Why is the recommended plan not the fastest one, or why is it?  Sentences for every door."""
+
+from __future__ import annotations
+
+from planner.plan import FastestPlan, Plan
+
+
+def is_another(plan: Plan) -> bool:
+    """Whether a plan was recommended instead of the fastest one, which stands beside it."""
+    return plan.fastest is not None and not plan.fastest.is_recommended
+
+
+def proved_words(fastest: FastestPlan) -> str:
+    """``proved`` or not."""
+    return "which is proved" if fastest.status == "optimal" else "as far as the search came"
+
+
+def same_words(fastest: FastestPlan) -> str:
+    """The line of a plan that is both."""
+    return f"also the recommended plan: within {100 * fastest.band:.0f} % of it none is surer to fit or simpler"
+
+
+def recommendation_sentence(plan: Plan) -> str:
+    """What was recommended and what it costs; empty where the fastest plan was asked for."""
+    fastest = plan.fastest
+    if fastest is None:
+        return ""
+    if fastest.is_recommended:
+        return f"The fastest plan is {same_words(fastest)}."
+    return (
+        f"It is recommended beside the fastest plan of {fastest.step_time_s:.4g} s, {proved_words(fastest)}; it is"
+        f" {fastest.price}. Predicted times within {100 * fastest.band:.0f} % are not told apart."
+    )

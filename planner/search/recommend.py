@@ -1,0 +1,147 @@
+"""Of the plans that the model cannot tell from the fastest one, which would an expert run?
+
+Two predictions that differ by less than ``BAND`` are in the right order less than three times out of four, so within
+it other things decide, in this order:
+
+1. the chance to fit: ``SURE`` or more comes before less, and never less than the fastest plan's where that is below
+   ``SURE``.  Finer classes decide nothing real: of the held-out runs with a stated chance of 95 to 99 % 95.8 % fitted,
+   of those above 99 % 99.6 %, and no runs tell chances above that apart (docs/decisions/0036);
+2. the number of mechanisms to switch on (``planner.search.mechanisms``);
+3. a common shape before another one;
+4. the predicted step time.
+
+The plans are searched, not picked from those that happen to be known.  The search of the fastest plan is run again in
+the part of its space that has at most 0, 1, 2, ... mechanisms, with the room that the chance leaves and with the end of
+the band as its cutoff, until it finds a plan.  Its costs and bounds of the cores are those of the first search, and the
+cutoff leaves little to look at, so that this takes a small part of the first search's time.
+
+The answer is one of the fastest plan's own back-end: the band is measured between runs of one back-end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import dataclass, replace
+
+from planner.candidate import Candidate
+from planner.memory.fit_chance import memory_ratio
+from planner.search.across_backends import Entry
+from planner.search.branch import Search
+from planner.search.mechanisms import MECHANISMS, Plain, has_common_shape, mechanisms_of
+from planner.search.options import Incumbent, Progress, SearchProgress
+from planner.search.stage_capacity import MemoryLimits
+
+BAND = 0.04
+"""Predicted ratio less one below which two configurations of one question are in the right order less than 75 % of the
+time.  *Fitted* by ``planner.accuracy.telling_apart`` to the runs of the fit part that are predicted within 25 % of
+their group's fastest (61 groups, 1,254 pairs, simulated step times): 3.9 %.  On the report part (97 groups) 69 % of the
+pairs that are 2 to 5 % apart are in the right order, and 79 % of those that are 5 to 10 % apart."""
+MOST = len(MECHANISMS) + 2
+"""One more than a strategy with unequal layers can have."""
+SURE = 0.99
+"""Chance to fit from which a plan counts as sure."""
+
+
+def recommended(entry: Entry, slowest_s: float = math.inf, progress: Progress | None = None) -> Candidate:
+    """The recommended plan of a back-end that was searched and has a fastest plan; that one where none is better.
+
+    ``slowest_s``: step time that the question allows.
+    """
+    fastest, search = entry.best, entry.search
+    assert fastest is not None
+    assert search is not None
+    # A cutoff is not reached by what is searched, and a plan at the end of the band is within it.
+    below_s = math.nextafter(min(fastest.step_time_s * (1.0 + BAND), slowest_s), math.inf)
+    near = Near(entry, search, fastest, below_s, progress)
+    sure_bytes = min(near.sure_bytes, search.rules.limit_bytes)
+    limits = (sure_bytes,) if fastest.peak_memory_bytes <= sure_bytes else (sure_bytes, fastest.peak_memory_bytes)
+    for limit_bytes in limits:
+        found = _simplest(near, limit_bytes)
+        if found is not None:
+            return found
+    return fastest
+
+
+def _simplest(near: Near, limit_bytes: float) -> Candidate | None:
+    """The plan of fewest mechanisms whose peak is within a limit; of those of a common shape, then the fastest."""
+    most = near.mechanisms(near.fastest)
+    found = _fewest(near, limit_bytes, range(most))
+    if found is None and near.fastest.peak_memory_bytes <= limit_bytes:
+        found = near.fastest
+    if found is None:
+        # Seldom needed: more room than the fastest plan leaves may take more mechanisms than it has.
+        found = _fewest(near, limit_bytes, (most, MOST))
+        if found is not None:
+            found = _fewest(near, limit_bytes, range(most + 1, near.mechanisms(found))) or found
+    if found is None or near.is_common(found):
+        return found
+    return near.fastest_of(limit_bytes, near.part(near.mechanisms(found), common=True)) or found
+
+
+def _fewest(near: Near, limit_bytes: float, numbers: Iterable[int]) -> Candidate | None:
+    """The fastest plan of at most so many mechanisms, for the first number that has one."""
+    plans = (near.fastest_of(limit_bytes, near.part(most, common=False)) for most in numbers)
+    return next((plan for plan in plans if plan is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """The plans within the band of the fastest one, to be searched."""
+
+    entry: Entry
+    search: Search
+    fastest: Candidate
+    below_s: float
+    progress: Progress | None
+
+    @property
+    def sure_bytes(self) -> float:
+        """Predicted peak of which ``SURE`` of the runs stay within the device."""
+        ratio = memory_ratio(self.entry.software.name)
+        return self.entry.hardware.memory_bytes / max(1.0, ratio.quantile(SURE))
+
+    def mechanisms(self, candidate: Candidate) -> int:
+        """How many a candidate has."""
+        return len(mechanisms_of(candidate.strategy, candidate.split.chunk_layers))
+
+    def is_common(self, candidate: Candidate) -> bool:
+        """Whether it has a common shape."""
+        return has_common_shape(candidate, self.search.costs.model.num_layers, self._devices_per_node)
+
+    def part(self, most: int, *, common: bool) -> Plain:
+        """A part of the space."""
+        costs = self.search.costs
+        return Plain(most, common, costs.reliefs, costs.model.num_layers, self._devices_per_node)
+
+    @property
+    def _devices_per_node(self) -> int:
+        return self.entry.hardware.pool.devices_per_node
+
+    def fastest_of(self, limit_bytes: float, part: Plain) -> Candidate | None:
+        """The fastest plan of a part of the space within a limit and the band."""
+        search = copy(self.search)
+        search.start_again(Incumbent(self.below_s))
+        search.plain = part
+        search.rules = replace(search.rules, limit_bytes=min(limit_bytes, search.rules.limit_bytes))
+        if part.common and search.rules.first is None:
+            search.rules = search.rules.relieving("every")
+        search.limits = MemoryLimits(search.rules.limit_bytes, search.rules.host_limit_bytes)
+        search.progress = None if self.progress is None else self._told
+        return search.run(self.below_s).best
+
+    def _told(self, snapshot: SearchProgress) -> None:
+        """Whoever watches hears of the fastest plan, which stays what it is."""
+        assert self.progress is not None
+        result, fastest_s = self.search.result, self.fastest.step_time_s
+        self.progress(
+            replace(
+                snapshot,
+                phase="recommending",
+                bounded=result.bounded,
+                evaluated=result.evaluated + snapshot.evaluated,
+                incumbent_s=fastest_s,
+                lower_bound_s=min(fastest_s, result.lower_bound_s),
+            )
+        )
