@@ -1098,6 +1098,10 @@ export interface components {
             ranking_groups: {
                 [key: string]: unknown;
             }[];
+            /** Recommended Picks */
+            recommended_picks?: {
+                [key: string]: unknown;
+            } | null;
             /** Rows */
             rows: components["schemas"]["AccuracyRow"][];
             /** Telling Apart */
@@ -1523,7 +1527,7 @@ export interface components {
          * BackEndAnswer
          * @description What one back-end makes of the question: its own best plan under its own physics, or the reason why not.
          *
-         *     ``step_time_s`` is proved best in the back-end's space up to ``gap``; ``slower_by`` is over the plan's.
+         *     ``step_time_s`` is proved best in the back-end's space up to ``gap``; ``slower_by`` is over the fastest plan's.
          */
         BackEndAnswer: {
             /** Backend */
@@ -2168,6 +2172,8 @@ export interface components {
             };
             /** Cost Per Step */
             cost_per_step?: number | null;
+            /** @description beside the recommended plan; absent where the fastest plan was asked for, and it is this one */
+            fastest?: components["schemas"]["FastestPlan"] | null;
             /**
              * Fits Probability
              * @description chance that the fullest device holds its predicted peak; absent in plans of earlier versions
@@ -2337,6 +2343,59 @@ export interface components {
              * @constant
              */
             schema_version: 1;
+        };
+        /**
+         * FastestPlan
+         * @description The fastest plan of a question that prefers the recommended one, and what choosing the other one costs and gives.
+         *
+         *     Where ``is_recommended``, both are the same plan.
+         */
+        FastestPlan: {
+            /**
+             * Band
+             * @description predicted ratio less one that the model cannot tell apart
+             */
+            band: number;
+            /** Differs In */
+            differs_in: string[];
+            /** Fits Probability */
+            fits_probability: number;
+            /** Is Recommended */
+            is_recommended: boolean;
+            /**
+             * Mechanisms
+             * @description what has to be switched on for it
+             */
+            mechanisms: string[];
+            /** Peak Memory Bytes */
+            peak_memory_bytes: number;
+            /**
+             * Plan Mechanisms
+             * @description what has to be switched on for the plan
+             */
+            plan_mechanisms: string[];
+            /**
+             * Price
+             * @description the plan against this one, in words; empty where they are the same
+             */
+            price: string;
+            /**
+             * Slower By
+             * @description the plan's step time over this one's, minus one
+             */
+            slower_by: number;
+            /**
+             * Status
+             * @description whether it is proved to be the fastest
+             * @enum {string}
+             */
+            status: "optimal" | "feasible" | "infeasible";
+            /** Step Time S */
+            step_time_s: number;
+            /** Strategy */
+            strategy: {
+                [key: string]: unknown;
+            };
         };
         /**
          * FieldChange
@@ -2690,7 +2749,7 @@ export interface components {
             incumbent_s?: number | null;
             /**
              * Phase
-             * @description queued, starting, searching, alternatives, checking, storing
+             * @description queued, starting, searching, recommending, alternatives, checking, storing
              */
             phase: string;
         };
@@ -3479,6 +3538,13 @@ export interface components {
              */
             minimize: "step_time" | "devices" | "cost";
             /**
+             * Prefer
+             * @description recommended: of the plans that the model cannot tell from the fastest one, the surest to fit, then the simplest; absent = fastest, which is what questions of earlier versions mean
+             * @default fastest
+             * @enum {string}
+             */
+            prefer: "recommended" | "fastest";
+            /**
              * Price Per Device Hour
              * @description currency units; cost objective only
              */
@@ -3552,6 +3618,8 @@ export interface components {
             };
             /** Cost Per Step */
             cost_per_step?: number | null;
+            /** @description beside the recommended plan; absent where the fastest plan was asked for, and it is this one */
+            fastest?: components["schemas"]["FastestPlan"] | null;
             /**
              * Fits Probability
              * @description chance that the fullest device holds its predicted peak; absent in plans of earlier versions
@@ -3656,6 +3724,8 @@ export interface components {
             };
             /** Cost Per Step */
             cost_per_step?: number | null;
+            /** @description beside the recommended plan; absent where the fastest plan was asked for, and it is this one */
+            fastest?: components["schemas"]["FastestPlan"] | null;
             /**
              * Fits Probability
              * @description chance that the fullest device holds its predicted peak; absent in plans of earlier versions
@@ -3859,6 +3929,12 @@ export interface components {
              *     }
              */
             objective: components["schemas"]["Objective"];
+            /**
+             * Prefer
+             * @description of plans that the model cannot tell apart: recommended = the surest and simplest, fastest = that one; null = as the objective says, and recommended where it does not
+             * @default null
+             */
+            prefer: ("recommended" | "fastest") | null;
             /**
              * Priority
              * @description of the job, if it becomes one; higher is earlier
@@ -5538,7 +5614,7 @@ export interface components {
             differs_in: string[];
             /**
              * Faster By
-             * @description one minus its step time over the plan's
+             * @description one minus its step time over the fastest plan's
              */
             faster_by: number;
             /** Gap */
