@@ -105,7 +105,7 @@ def _ratios(
     ranks = np.array(chunk_ranks(schedule, p, v))
     busy_s = np.stack([np.bincount(ranks, row) for row in forward_s + backward_s])
     way_s = forward_s + (0.0 if schedule in SPLIT_SCHEDULES else 1.0) * backward_s
-    seconds = busy_s.sum(axis=1), busy_s.max(axis=1), hop_s, way_s[:, 1:p].min(axis=1)
+    seconds = busy_s.sum(axis=1), busy_s.max(axis=1), hop_s, way_s[:, 1:p].min(axis=1), gradient_s.sum(axis=1)
     least_s = least_makespan_s(schedule, np.full(count, m), np.full(count, p), seconds)
     return {"paths": lengths.max(axis=1) / ran_s, "least": least_s / ran_s}
 

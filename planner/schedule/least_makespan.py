@@ -2,7 +2,8 @@
 
 Symbols: m micro-batches, p stages, S and M sum and maximum over devices of T (all that a device does for one
 micro-batch, forward F and backward), c one hop between neighbours, k the least that one of the first chunks of devices
-1 .. p-1 takes (their forwards alone where weight gradients are split off, which the way back does not wait for).
+1 .. p-1 takes (their forwards alone where weight gradients are split off, which the way back does not wait for), w the
+part of S that weight gradients are where they are split off.
 A path of an order is never longer than a step.  Two lead to rank s and back (``paths.paths_of_ranks``)::
 
     A_s = m T_s + what the first chunks of devices 0 .. s-1 take + 2 s c
@@ -14,57 +15,36 @@ bounds the longest path too::
 
     gpipe        S + (m-1) M + 2 (p-1) c
     1f1b         max( m M,  S + (m-1) M - (min(p, m) - 1) M / 2 + 2 (p-1) c,  m S/p + 2/3 (p-1) S/p )
-    all others   max( m M,  m S/p + (p-1) (p-2) / 2p  k ), and where backward passes are whole  S + 2 (p-1) c
+    all others   max( m M,  m S/p + (p-1) (p-2) / 2p  k,  S - w + 2 (p-1) c )
 
-The last one is the way of one micro-batch down through all chunks and back.  F_s <= T_s / 2, because a backward pass
-takes no less than its forward.  The last term of 1f1b is 2/3 of the mean of B_s plus 1/3 of that of A_s, in which the
-weights of the devices cancel.  Never falls when S, M, c or k grow.
+The last term of the others is the way of one micro-batch down through all chunks and back.  F_s <= T_s / 2, because a
+backward pass takes no less than its forward.  The last term of 1f1b is 2/3 of the mean of B_s plus 1/3 of that of A_s,
+in which the weights of the devices cancel.  Never falls when S, M, c or k grow, nor when w falls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.strategy import ScheduleName
+from planner.strategy import SPLIT_SCHEDULES, ScheduleName
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 def least_makespan_s(
-    schedule: ScheduleName, microbatches: Ints, stages: Ints, seconds: tuple[Array, Array, Array, Array]
+    schedule: ScheduleName, microbatches: Ints, stages: Ints, seconds: tuple[Array, Array, Array, Array, Array]
 ) -> Array:
-    """Lower bound of every row: [R]; ``seconds``: S, M, c and k of the module docstring, [R] each."""
-    total_s, longest_s, hop_s, chunk_s = seconds
+    """Lower bound of every row: [R]; ``seconds``: S, M, c, k and w of the module docstring, [R] each."""
+    total_s, longest_s, hop_s, chunk_s, gradient_s = seconds
     m, p = microbatches.astype(np.float64), stages.astype(np.float64)
-    return np.asarray(_FORMULAS.get(schedule, _any)(m, p, total_s, longest_s, hop_s, chunk_s))
-
-
-def _gpipe(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chunk_s: Array) -> Array:
-    return total_s + (m - 1) * longest_s + 2 * (p - 1) * hop_s
-
-
-def _one_f_one_b(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chunk_s: Array) -> Array:
-    slowest_first = total_s + (m - 1 - (np.minimum(p, m) - 1) / 2) * longest_s + 2 * (p - 1) * hop_s
-    alike = (m + 2 / 3 * (p - 1)) * total_s / p
-    return np.maximum(np.maximum(m * longest_s, slowest_first), alike)
-
-
-def _any(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chunk_s: Array) -> Array:
-    return np.maximum(m * longest_s, m * total_s / p + (p - 1) * np.maximum(p - 2, 0) / (2 * p) * chunk_s)
-
-
-def _whole(m: Array, p: Array, total_s: Array, longest_s: Array, hop_s: Array, chunk_s: Array) -> Array:
-    alone_s = total_s + 2 * (p - 1) * hop_s
-    return np.maximum(_any(m, p, total_s, longest_s, hop_s, chunk_s), alone_s)
-
-
-_FORMULAS: dict[str, Callable[[Array, Array, Array, Array, Array, Array], Array]] = {
-    "gpipe": _gpipe,
-    "1f1b": _one_f_one_b,
-    "interleaved": _whole,
-    "looped_bfs": _whole,
-}
+    if schedule == "gpipe":
+        return np.asarray(total_s + (m - 1) * longest_s + 2 * (p - 1) * hop_s)
+    if schedule == "1f1b":
+        slowest_first = total_s + (m - 1 - (np.minimum(p, m) - 1) / 2) * longest_s + 2 * (p - 1) * hop_s
+        alike = (m + 2 / 3 * (p - 1)) * total_s / p
+        return np.maximum(np.maximum(m * longest_s, slowest_first), alike)
+    alike = m * total_s / p + (p - 1) * np.maximum(p - 2, 0) / (2 * p) * chunk_s
+    way_s = total_s - (gradient_s if schedule in SPLIT_SCHEDULES else 0.0) + 2 * (p - 1) * hop_s
+    return np.maximum(np.maximum(m * longest_s, alike), way_s)

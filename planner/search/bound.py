@@ -45,7 +45,7 @@ BACK_WHOLE = np.array([float(name not in SPLIT_SCHEDULES) for name in SCHEDULES]
 """1 for every schedule whose backward passes are never split: the way back takes all of each."""
 ROUNDING = 1e-12
 """Relative slack that keeps another order of the same sums below what the exact search finds."""
-BY_SETUP = ("total_s", "mean_dense", "mean_expert", "tail_s")
+BY_SETUP = ("total_s", "gradient_s", "mean_dense", "mean_expert", "tail_s")
 """Terms that rows of one setup share."""
 
 
@@ -65,15 +65,14 @@ class Schedules:
         return cls(*(getattr(rows, field.name)[at] for field in fields(cls)))
 
 
-def makespan_s(
-    rows: Schedules | StrategyRows, total_s: Array, bottleneck_s: Array, hop_s: Array, chunk_s: Array
-) -> Array:
-    """Least pipeline makespan of every row by its own schedule: [R]."""
-    result = np.empty(len(total_s))
+def makespan_s(rows: Schedules | StrategyRows, seconds: tuple[Array, Array, Array, Array, Array]) -> Array:
+    """Least pipeline makespan of every row by its own schedule: [R]; ``seconds`` as ``least_makespan_s`` asks for."""
+    result = np.empty(len(rows.schedule))
     for code in np.flatnonzero(np.bincount(rows.schedule)).tolist():
         at = np.flatnonzero(rows.schedule == code)
-        seconds = total_s[at], bottleneck_s[at], hop_s[at], chunk_s[at]
-        result[at] = least_makespan_s(SCHEDULES[code], rows.num_microbatches[at], rows.pp[at], seconds)
+        total_s, longest_s, hop_s, chunk_s, gradient_s = (each[at] for each in seconds)
+        sizes, times = (rows.num_microbatches[at], rows.pp[at]), (total_s, longest_s, hop_s, chunk_s, gradient_s)
+        result[at] = least_makespan_s(SCHEDULES[code], *sizes, times)
     return result
 
 
@@ -95,6 +94,7 @@ class BoundTerms:
         counts = costs.kind_counts
         stages = rows.pp.astype(float)
         self.total_s = cost.layer_s @ counts + cost.embedding_s + cost.head_s + stages * cost.stage_host_s
+        self.gradient_s = cost.weight_gradients_s(counts)
         self.major = int(np.argmax(counts))
         self.major_count = float(counts[self.major])
         self.mean_dense = (cost.layer_dense @ counts + cost.embedding_dense + cost.head_dense) / stages
@@ -127,7 +127,8 @@ class BoundTerms:
         total_s = self.total_s[setup] if relief_s is None else self.total_s[setup] + relief_s @ self.costs.kind_counts
         peak_s = np.maximum(total_s / schedules.pp, self._fullest_s(schedules, setup, relief_s))
         chunk_s = least_chunk_s(schedules, self.cost, self.costs.model.num_layers, setup)
-        return makespan_s(schedules, total_s, peak_s, self.cost.hop_s[setup], chunk_s) + self.tail_s[setup]
+        seconds = total_s, peak_s, self.cost.hop_s[setup], chunk_s, self.gradient_s[setup]
+        return makespan_s(schedules, seconds) + self.tail_s[setup]
 
     def least_peak_s(self, schedules: Schedules, setup: Rows = ALL) -> Array:
         """What the busiest stage takes at least, whatever is relieved: the mean, and the layers that one must hold."""
@@ -219,4 +220,5 @@ class BoundTerms:
         """Lower bound of the rows ``at`` for a known bottleneck."""
         schedules = Schedules.of(self.rows, at)
         chunk_s = least_chunk_s(schedules, self.cost, self.costs.model.num_layers, at)
-        return makespan_s(schedules, self.total_s[at], bottleneck_s, self.cost.hop_s[at], chunk_s) + self.tail_s[at]
+        seconds = self.total_s[at], bottleneck_s, self.cost.hop_s[at], chunk_s, self.gradient_s[at]
+        return makespan_s(schedules, seconds) + self.tail_s[at]

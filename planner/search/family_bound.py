@@ -17,10 +17,10 @@ from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.stage import StageMemory, end_seconds, head_stage, stage_memory
 from planner.search.bound import BACK_WHOLE, Schedules
 from planner.search.chunk_family import FamilyLayers, chunk_family, family_layers
+from planner.search.family_paths import family_paths
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK, SplitRules
-from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows
+from planner.strategy_rows import StrategyRows, first_of_each
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,7 +37,10 @@ class FamilyBound:
         self.costs, self.rules, self.rows, self.cost, self.tail_s = costs, rules, rows, cost, tail_s
         self.pp = int(rows.pp[0])
         strategy = rows.strategy(0, costs.reliefs)
-        self.layers = _layers_of(costs, strategy, empty_ends=rules.empty_ends)
+        self.kinds = costs.model.layer_kind_sequence(), len(costs.kind_counts)
+        self.family = chunk_family(costs.model.num_layers, strategy.num_chunks, empty_ends=rules.empty_ends)
+        self.stages = tuple(strategy.chunk_stage(chunk) for chunk in range(strategy.num_chunks))
+        self.layers = family_layers(*self.kinds, self.family, self.stages) if self.family else None
         self.schedules = Schedules.of(rows)
         self.ends_s = end_seconds(rows, cost, self.pp)
 
@@ -54,7 +57,8 @@ class FamilyBound:
         busy_s = self._on_devices(self.layers.held[member], self.cost.layer_s[row]) + self.ends_s[row] + relieved_s
         makespan = self._makespan_s(row, member, busy_s)
         fast = makespan + self.tail_s[row] < cutoff_s * (1 + ROUNDING)
-        row, member, makespan = row[fast], member[fast], makespan[fast]
+        row, member, makespan, relieved_s = row[fast], member[fast], makespan[fast], relieved_s[fast]
+        makespan = np.maximum(makespan, self._paths_s(row, member, relieved_s))
         np.minimum.at(result, row, (makespan + self._tail_s(self.layers, row, member)) * (1 - ROUNDING))
         return result
 
@@ -72,6 +76,20 @@ class FamilyBound:
         there_and_back_s = lead_s + ((1.0 + whole) * cost.hop_s[row])[:, None]
         before_s = np.cumsum(there_and_back_s, axis=1) - there_and_back_s
         return np.asarray((schedules.num_microbatches[row, None] * busy_s + before_s).max(axis=1))
+
+    def _paths_s(self, row: Ints, member: Ints, relieved_s: Array) -> Array:
+        """Longest of the known paths of each pair's order: [Q]; ``relieved_s`` [Q, P] as in ``step_s``."""
+        lengths, schedules = np.zeros(len(row)), take(self.schedules, row)
+        relief_s = np.where(self._few()[row, None], 0.0, self.cost.relief_s[row])
+        relieved_s = relieved_s * self._few()[row, None]
+        columns = [schedules.schedule, schedules.num_microbatches, schedules.group]
+        first, alike = first_of_each(columns)
+        for number, pair in enumerate(first.tolist()):
+            at = np.flatnonzero(alike == number)
+            strategy = self.rows.strategy(int(row[pair]), self.costs.reliefs)
+            paths = family_paths((strategy.schedule, strategy.order_sizes), self.kinds, self.family, self.stages)
+            lengths[at] = paths.lengths_s(self.cost, row[at], member[at], (relief_s[at], relieved_s[at]))
+        return lengths
 
     def _fast_enough(self, layers: FamilyLayers, cutoff_s: float) -> tuple[Ints, Ints]:
         """Pairs that are faster than the cutoff without relief and with the mean stage's tail: row and member."""
@@ -182,12 +200,3 @@ class _Left:
         pair = np.arange(len(every))
         enough = together[every, pair] | together[np.minimum(every + 1, most - 1), pair]
         return np.broadcast_to(every[:, None], count.shape).copy(), possible & enough
-
-
-def _layers_of(costs: CostModel, strategy: Strategy, *, empty_ends: bool) -> FamilyLayers | None:
-    """The family of a strategy's chunks; None where it has no member."""
-    family = chunk_family(costs.model.num_layers, strategy.num_chunks, empty_ends=empty_ends)
-    if not family:
-        return None
-    stages = tuple(strategy.chunk_stage(chunk) for chunk in range(strategy.num_chunks))
-    return family_layers(costs.model.layer_kind_sequence(), len(costs.kind_counts), family, stages)

@@ -109,8 +109,8 @@ class LineBound:
         return np.asarray(fast.reshape(-1, most).sum(axis=1))
 
     def _makespan_s(self, row: Ints, total_s: Array, peak_s: Array) -> Array:
-        seconds = total_s, peak_s, self.cost.hop_s[row], np.zeros(len(row))
-        return makespan_s(take(self.schedules, row), *seconds)
+        seconds = total_s, peak_s, self.cost.hop_s[row], np.zeros(len(row)), self.paths.gradient_s[row]
+        return makespan_s(take(self.schedules, row), seconds)
 
     def _step_s(self, row: Ints, relieved: Ints, longest: Ints, cutoff_s: float) -> Array:
         """Lower bound of some pairs: [Q]."""
@@ -133,7 +133,7 @@ class LineBound:
         total_s = self.total_s[row] + self._relief_total_s(relief_s, relieved, longest, share)
         step_s = np.full(len(row), np.inf)
         at = np.flatnonzero(np.isfinite(rest_s))
-        makespan = paths.take(at).shared_s(total_s[at]) + rest_s[at]
+        makespan = paths.take(at).longest_s(total_s[at], rest_s[at])
         fast = makespan + self.tail_s[row[at]] < cutoff_s * (1 + ROUNDING)
         at, makespan = at[fast], makespan[fast]
         if len(at):

@@ -7,7 +7,8 @@ stages and c one hop, that path of stage r takes ::
     1f1b     sum T + 2 (p-1) c + (m-1) T_r - (min(p-r, m) - 1) F_r
     zb_h1    sum F +   (p-1) c +  m    T_r -  min(p-r, m)      F_r
 
-of which the first terms are the same for every stage.  Shape letters: R rows, P stages.
+of which the first terms are the same for every stage.  Of zb_h1 the way of one micro-batch down and back, without the
+weight gradients W, is a path too: sum (T - W) + 2 (p-1) c.  Shape letters: R rows, P stages.
 """
 
 from __future__ import annotations
@@ -41,11 +42,14 @@ class LinePaths:
         self.ends_forward_s[:, 0] += cost.embedding_forward_s
         self.ends_forward_s[every, head_stage(rows, stages)] += cost.head_forward_s
         self._forward_s = cost.layer_forward_s @ kind_counts + self.ends_forward_s.sum(axis=1)
+        self.gradient_s = cost.weight_gradients_s(kind_counts)
         self._hops_s = np.where(split, 1, 2) * (stages - 1) * cost.hop_s
 
-    def shared_s(self, total_s: Array) -> Array:
-        """What the path of every stage has in common, of steps with ``total_s`` over all stages: [R]."""
-        return np.asarray(np.where(self._split, self._forward_s, total_s) + self._hops_s)
+    def longest_s(self, total_s: Array, rest_s: Array) -> Array:
+        """Longest path of steps with ``total_s`` over all stages and ``rest_s`` of the stage with most: [R]."""
+        shared_s = np.where(self._split, self._forward_s, total_s) + self._hops_s
+        way_s = np.where(self._split, total_s - self.gradient_s + 2 * self._hops_s, 0.0)
+        return np.asarray(np.maximum(shared_s + rest_s, way_s))
 
     def of_stages_s(self, stage_s: Array, forward_s: Array) -> Array:
         """The rest, of stages that take so long, ``forward_s`` of it forward: [R, P, ...]."""
@@ -63,6 +67,6 @@ class LinePaths:
     def take(self, row: NDArray[np.int64]) -> LinePaths:
         """Some of the rows, in any order."""
         picked = object.__new__(LinePaths)
-        for name in ("_split", "_times", "_forwards", "ends_forward_s", "_forward_s", "_hops_s"):
+        for name in ("_split", "_times", "_forwards", "ends_forward_s", "_forward_s", "gradient_s", "_hops_s"):
             setattr(picked, name, getattr(self, name)[row])
         return picked

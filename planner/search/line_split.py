@@ -152,7 +152,7 @@ def _longest_span(context: RowContext, cutoff_s: float) -> int:
     shortest_s = np.array([float((running[count:] - running[:-count]).min()) for count in range(1, layers + 1)])
     sizes = np.full(layers, strategy.num_microbatches), np.full(layers, strategy.pp)
     zero = np.zeros(layers)
-    seconds = zero + total_s, np.maximum(shortest_s, total_s / strategy.pp), zero, zero
+    seconds = zero + total_s, np.maximum(shortest_s, total_s / strategy.pp), zero, zero, zero + total_s
     step_s = least_makespan_s(strategy.schedule, *sizes, seconds)
     return int((step_s <= cutoff_s).sum())
 

@@ -56,7 +56,7 @@ class StageBound:
         if values_s.shape[1] < needed:
             return np.full(len(self.rows), np.inf)
         least_s = np.maximum(np.partition(values_s, needed - 1, axis=1)[:, needed - 1], on_path_s.max(axis=1))
-        return np.asarray((paths.shared_s(self.total_s) + least_s + self.tail_s) * (1 - ROUNDING))
+        return np.asarray((paths.longest_s(self.total_s, least_s) + self.tail_s) * (1 - ROUNDING))
 
     def _most(self, cutoff_s: float, needed: int) -> int:
         """Most layers that a stage of any row can hold in a step faster than the cutoff: makespan >= m bottleneck."""

@@ -137,7 +137,7 @@ def test_the_least_makespan_is_below_every_run(pipeline: Pipeline) -> None:
     busy_s = np.bincount(ranks, times.forward_s + times.backward_s)
     way_s = times.forward_s + (0.0 if pipeline.schedule in SPLIT_SCHEDULES else 1.0) * times.backward_s
     chunk_s = way_s[1:p].min() if p > 1 else 0.0
-    seconds = np.array([[busy_s.sum()], [busy_s.max()], [pipeline.hop_s], [chunk_s]])
+    seconds = np.array([[busy_s.sum()], [busy_s.max()], [pipeline.hop_s], [chunk_s], [times.weight_gradient_s.sum()]])
     least_s = least_makespan_s(pipeline.schedule, np.array([m]), np.array([p]), tuple(seconds))
     assert least_s[0] <= pipeline.makespan_s() * (1 + 1e-9)
     assert least_s[0] >= m * busy_s.max() * (1 - 1e-12)
