@@ -80,8 +80,8 @@ class FamilyBound:
     def _paths_s(self, row: Ints, member: Ints, relieved_s: Array) -> Array:
         """Longest of the known paths of each pair's order: [Q]; ``relieved_s`` [Q, P] as in ``step_s``."""
         lengths, schedules = np.zeros(len(row)), take(self.schedules, row)
-        relief_s = np.where(self._few()[row, None], 0.0, self.cost.relief_s[row])
-        relieved_s = relieved_s * self._few()[row, None]
+        every = (self.rules.uniform & ~self._few())[row, None]
+        relief_s, relieved_s = np.where(every, self.cost.relief_s[row], 0.0), np.where(every, 0.0, relieved_s)
         columns = [schedules.schedule, schedules.num_microbatches, schedules.group]
         first, alike = first_of_each(columns)
         for number, pair in enumerate(first.tolist()):
