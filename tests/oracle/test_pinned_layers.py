@@ -45,10 +45,10 @@ def _best_s(problem: Problem) -> float:
     return best_s
 
 
-@pytest.mark.parametrize("backend", ["megatron", "megatron-bridge"])
+@pytest.mark.parametrize("backend", ["megatron"])
 def test_the_pinned_layers_are_relieved_and_nothing_is_faster(backend: str) -> None:
     several = 0
-    for seed in range(8300, 8308):
+    for seed in range(8300, 8305):
         problem = _problem(seed, backend)
         best_s = _best_s(problem)
         try:
