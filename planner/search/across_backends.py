@@ -26,9 +26,9 @@ from planner.cost.hardware import Hardware, problem_hardware
 from planner.memory.fit_chance import ratio_name
 from planner.problem import UNRESTRICTED, Problem
 from planner.search.backend_rules import BackEndRules
-from planner.search.branch import BACKEND_RULES, NO_FAST_FIT, NO_ROOM, Search
+from planner.search.branch import Search
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
-from planner.search.search_result import SearchResult
+from planner.search.search_result import BACKEND_RULES, NO_FAST_FIT, NO_ROOM, SearchResult
 
 NEAR = 0.01
 """How near to its own optimum the answer of a back-end is that is not the fastest."""

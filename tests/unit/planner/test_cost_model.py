@@ -34,7 +34,6 @@ from planner.model.parameters import mtp_parameters, total_parameters
 from planner.model.spec import ModelSpec
 from planner.physics.kernels import AttentionChoice
 from planner.problem import Problem, Workload
-from planner.search.choices import RELIEFS
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 from planner.search.split import best_split
@@ -42,6 +41,7 @@ from planner.search.split_terms import SplitRules
 from planner.strategy import Strategy
 from tests.declared_space import all_rows
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model
+from tests.reliefs import RELIEFS
 from tests.search_problems import random_model, random_problem
 
 Array = NDArray[np.float64]

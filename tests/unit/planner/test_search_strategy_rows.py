@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from planner.backends.registry import backend
-from planner.search.choices import RELIEFS, virtual_stages
+from planner.search.choices import virtual_stages
 from planner.search.chunk_choices import chunk_choices
 from planner.strategy_rows import TABLE_A_ROW, StrategyRows, distinct_rows, first_of_each
 from tests.declared_space import all_rows
+from tests.reliefs import RELIEFS
 from tests.search_problems import random_problem
 
 
