@@ -35,16 +35,7 @@ from planner.search.mechanisms import Plain
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context
-from planner.search.search_result import (
-    BACKEND_RULES,
-    NO_FAST_FIT,
-    NO_ROOM,
-    NOT_EXAMINED,
-    OWN_BOUND,
-    SHARED_BOUND,
-    SearchResult,
-    degrees,
-)
+from planner.search.search_result import Pruned, SearchResult, degrees
 from planner.search.setups import SharedSetups, layouts_by_setup, shardings_by_setup
 from planner.search.space import Space
 from planner.search.split import SplitSolver, best_split, even_split, near_even_split
@@ -115,7 +106,7 @@ class Search:
         result.enumerated = result.bounded
         result.pruned += self.space.illegal
         # Most strategies fall with a core, layout or sharding whose bound is too slow, and are never written out.
-        rest = SHARED_BOUND if result.complete else NOT_EXAMINED
+        rest = Pruned.SHARED_BOUND if result.complete else Pruned.NOT_EXAMINED
         result.pruned[rest] = result.enumerated - result.evaluated - sum(result.pruned.values())
         surely, best = self._surely, result.best
         if surely is not None and (best is None or surely.step_time_s < best.step_time_s):
@@ -137,7 +128,7 @@ class Search:
         number = 0
         while (wave := self.waves.wave(number)) is not None:
             here = counts[wave.index]
-            self.result.pruned[NO_ROOM] += int(here[np.isinf(wave.cores.bounds)].sum())
+            self.result.pruned[Pruned.NO_ROOM] += int(here[np.isinf(wave.cores.bounds)].sum())
             if not self._descend(wave, here, cutoff_s):
                 return
             if wave.rest_s >= self.wanted_s(cutoff_s):
@@ -170,9 +161,10 @@ class Search:
             picked = picked[bounds[picked] < best]
             written[picked] = True
             refused = self.early_rules.refused(wave.cores.rows.take(picked), OF_CORES)
-            self.result.pruned[BACKEND_RULES] += int(counts[picked[refused]].sum())
+            self.result.pruned[Pruned.BACKEND_RULES] += int(counts[picked[refused]].sum())
             picked = picked[~refused]
-            if not self._layouts(wave.cores.take(picked), cutoff_s):
+            layouts = self.bounded_layouts(wave.cores.take(picked), cutoff_s)
+            if not self._layouts_in_order(layouts, cutoff_s):
                 self._not_examined(bounds[order[stop:]], wave.rest_s)
                 return False
             position, batch = stop, NEXT_BATCH
@@ -187,7 +179,7 @@ class Search:
             layouts, key = layouts.take(kept), key[kept]
         refused = self.early_rules.refused(layouts, OF_LAYOUTS)
         if refused.any():
-            self.result.pruned[BACKEND_RULES] += self.space.leaves_of_layouts(layouts.take(refused))
+            self.result.pruned[Pruned.BACKEND_RULES] += self.space.leaves_of_layouts(layouts.take(refused))
             layouts, key = layouts.take(~refused), key[~refused]
         if len(layouts) == 0:
             return Postponed(layouts, key, np.zeros(0), cores.table)
@@ -196,10 +188,6 @@ class Search:
         for here, reliefs in self._parts(layouts.take(at), at):
             bounds[here] = layout_bounds_s(shared.bound_terms(here), cores.table.layers, reliefs, self.limits, worth_s)
         return Postponed(layouts, key, bounds, cores.table)
-
-    def _layouts(self, cores: Postponed, cutoff_s: float) -> bool:
-        """Bound the layouts of some cores, then their leaves, a batch at a time; False when out of time."""
-        return self._layouts_in_order(self.bounded_layouts(cores, cutoff_s), cutoff_s)
 
     def _layouts_in_order(self, layouts: Postponed, cutoff_s: float) -> bool:
         """Bound the leaves of some layouts, a batch at a time; False when out of time."""
@@ -260,11 +248,11 @@ class Search:
     def _bounded_part(self, shared: SharedSetups, at: Ints, reliefs: list[int], cutoff_s: float) -> bool:
         """The same of some rows under some reliefs."""
         refused = self.early_rules.refused(shared.rows(at), OF_SHARDINGS)
-        self.result.pruned[BACKEND_RULES] += int(refused.sum()) * len(reliefs)
+        self.result.pruned[Pruned.BACKEND_RULES] += int(refused.sum()) * len(reliefs)
         at = at[~refused]
         terms, worth_s = shared.bound_terms(at), self.wanted_s(cutoff_s)
         bounds = relief_bounds_s(terms, shared.table.layers, reliefs, self.limits, worth_s)
-        self.result.pruned[NO_FAST_FIT] += int(np.isinf(bounds).sum())
+        self.result.pruned[Pruned.NO_FAST_FIT] += int(np.isinf(bounds).sum())
         return self._solve_in_order(Leaves(terms, reliefs, shared.table, bounds, at), cutoff_s)
 
     def _solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
@@ -275,13 +263,13 @@ class Search:
         for count, index in enumerate(leaves.order.tolist()):
             bound = float(leaves.bounds[index])
             if bound >= self._cutoff(cutoff_s):
-                self.result.pruned[OWN_BOUND] += len(leaves.order) - count
+                self.result.pruned[Pruned.OWN_BOUND] += len(leaves.order) - count
                 break
             if self.late():
                 self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
                 return False
             if dealt.step_s(count) >= self._cutoff(cutoff_s):
-                self.result.pruned[OWN_BOUND] += 1
+                self.result.pruned[Pruned.OWN_BOUND] += 1
                 continue
             left[count] = False
             row = leaves.rows(np.array([index]))
@@ -307,7 +295,7 @@ class Search:
         """Cut the leaves from a position on; those of them that no rule is known to refuse."""
         rest = leaves.cut(start)
         refused = self.early_rules.refused(leaves.terms.rows, OF_SHARDINGS)[rest.order % len(leaves.terms.rows)]
-        self.result.pruned[BACKEND_RULES] += int(refused.sum())
+        self.result.pruned[Pruned.BACKEND_RULES] += int(refused.sum())
         rest.order = rest.order[~refused]
         return rest
 
@@ -331,7 +319,7 @@ class Search:
     def _refused(self, row: StrategyRows) -> bool:
         """Whether the back-end cannot run a strategy, whatever its split; counted if so."""
         refused = self._cannot_run(row)
-        self.result.pruned[BACKEND_RULES] += refused
+        self.result.pruned[Pruned.BACKEND_RULES] += refused
         return refused
 
     def _cannot_run(self, rows: StrategyRows, at: int = 0) -> bool:
@@ -361,7 +349,7 @@ class Search:
             # Where a back-end takes equal chunks only (with some schedules and offloads), that dealing may still do.
             candidate = even_split(context, self.rules, cutoff_s)
         if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
-            self.result.pruned[BACKEND_RULES] += 1
+            self.result.pruned[Pruned.BACKEND_RULES] += 1
             self.result.evaluated -= 1
             return None
         return candidate
