@@ -1,0 +1,142 @@
+"""Everything that commands and the service tell of one question's plan, for tests that compare it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from planner.cli.plan_answer import drawn_microbatches
+from planner.cli.plan_reference import load_plan
+from planner.plan import Plan
+from planner.views.step import step_view
+from tests.command_line import run_here
+from tests.plan_labels import Answers
+from tests.shown_numbers import Cell, html_cells, markdown_cells, text_cells
+
+LLAMA = ("--model", "llama-3.1-8b")
+SMALL = ("--global-batch-size", "64", "--sequence-length", "4096", "--profile", "none")
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    # Over all back-ends; another plan is the fastest.
+    "dense": (
+        *LLAMA, "--cluster", "dgx-h100", "--devices", "16", "--global-batch-size", "64", "--sequence-length", "8192",
+        "--profile", "none",
+    ),
+    "experts": (
+        "--model", "mixtral-8x7b", "--cluster", "dgx-h100", "--devices", "32", "--global-batch-size", "512",
+        "--sequence-length", "4096", "--profile", "none", "--backend", "megatron", "--prefer", "fastest",
+    ),
+    "zero": (
+        *LLAMA, "--cluster", "dgx-a100-80g", "--devices", "8", *SMALL, "--backend", "deepspeed",
+        "--objective", "cost", "--price", "2.5",
+    ),
+    "sharded": (*LLAMA, "--cluster", "dgx-a100-80g", "--devices", "8", *SMALL, "--backend", "torchtitan"),
+}  # fmt: skip
+WHY_NOT = {"dense": "tp=2,pp=2", "experts": "tp=2", "zero": "zero=1", "sharded": "recompute=full"}
+MONEY = {"zero": 2.5}
+POOLS = (
+    *LLAMA, "--pool", "dgx-a100-40g:8", "--pool", "dgx-h100:8", "--global-batch-size", "32",
+    "--sequence-length", "2048", "--profile", "none",
+)  # fmt: skip
+Data = dict[str, Any]
+
+
+def ran(*words: str) -> str:
+    """What a command prints, as wide as it can be: nothing is folded."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "400")
+        done = run_here(*words)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def ran_json(*words: str) -> Any:
+    return json.loads(ran(*words, "--output", "json"))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question's plan: the document, and everything that commands and the service say of it."""
+
+    name: str
+    plan: Plan
+    document: Data
+    answers: Answers
+    estimate: Answers
+    """The same of the estimate of the plan's own strategy."""
+    texts: Mapping[str, list[Cell]]
+    data: Mapping[str, Any]
+
+
+def asked(name: str, folder: Path, client: TestClient) -> Asked:
+    """Plan, then ask every command and every address about the plan."""
+    question, path, database = QUESTIONS[name], folder / f"{name}.json", ("--database", str(folder / "plans.db"))
+    page, trace, out, sure = folder / f"{name}.html", folder / f"{name}.trace.json", folder / name, ("--quiet",)
+    texts = {"plan": ran("plan", *question, *database, *sure)}
+    written = ("--plan-out", str(path), "--trace", str(trace), "--emit", "best", "--out", str(out))
+    data: Data = {"plan": ran_json("plan", *question, *database, *sure, *written)}
+    plan_id = data["plan"]["plan_id"]
+    document = json.loads(path.read_text())
+    text = ",".join(f"{key}={words(value)}" for key, value in document["strategy"].items() if value != [])
+    # An estimate has no objective.
+    kept = question[: question.index("--objective")] if "--objective" in question else question
+    kept = tuple(word for word in kept if word not in {"--prefer", "fastest"})
+    strategy = ("estimate", *kept, *(() if "--backend" in kept else ("--backend", document["backend"])), "-s", text)
+    texts |= {
+        "plans show": ran("plans", "show", plan_id, *database),
+        "plans list": ran("plans", "list", *database),
+        "explain": ran("explain", plan_id, *database, "--html", str(page)),
+        "why not": ran("explain", plan_id, *database, "--why-not", WHY_NOT[name], *sure),
+        "sensitivity": ran("sensitivity", plan_id, *database, "--no-replan", *sure),
+        "estimate": ran(*strategy, *sure, "--plan-out", str(folder / f"{name}.estimate.json")),
+    }
+    data |= {
+        "plans show": ran_json("plans", "show", plan_id, *database, "--full"),
+        "plans list": ran_json("plans", "list", *database),
+        "explain": ran_json("explain", plan_id, *database),
+        "why not": ran_json("explain", plan_id, *database, "--why-not", WHY_NOT[name], *sure),
+        "sensitivity": ran_json("sensitivity", plan_id, *database, "--no-replan", *sure),
+        "diff with itself": ran_json("diff", plan_id, plan_id, *database),
+        "estimate": json.loads((folder / f"{name}.estimate.json").read_text()),
+        "export": json.loads(ran("plans", "export", plan_id, *database)),
+        "plan.json": json.loads((out / "plan.json").read_text()),
+        "manifest.json": json.loads((out / "manifest.json").read_text()),
+        "trace": json.loads(trace.read_text()),
+    }
+    addresses = ("", "/explanation", "/timeline", "/memory", "/step", "/mesh", "/sensitivity", "/emissions")
+    data |= {f"GET {address}": got(client, f"/v1/plans/{plan_id}{address}").json() for address in addresses}
+    data["GET why_not"] = got(client, f"/v1/plans/{plan_id}/explanation?why_not={WHY_NOT[name]}").json()
+    data["GET plans"] = got(client, "/v1/plans").json()["plans"]
+    plan = load_plan(str(path), None)
+    step = step_view(plan).model_dump(mode="json")
+    answers = Answers(document, data["explain"], step, drawn(plan))
+    cells = {title: text_cells(text) for title, text in texts.items()}
+    cells["report"] = html_cells(page.read_text())
+    cells["GET /report"] = html_cells(got(client, f"/v1/plans/{plan_id}/report").text)
+    cells["PLAN.md"] = markdown_cells((out / "PLAN.md").read_text())
+    estimate = Answers(data["estimate"], step=step, drawn=answers.drawn)
+    return Asked(name, plan, document, answers, estimate, cells, data)
+
+
+def got(client: TestClient, address: str) -> Any:
+    response = client.get(address)
+    assert response.status_code == 200, response.text
+    return response
+
+
+def words(value: Any) -> str:
+    return "+".join(value) if isinstance(value, list) else str(value).lower()
+
+
+def drawn(plan: Plan) -> Data | None:
+    """The step as the chart of a terminal has it, where that has fewer micro-batches."""
+    shown = drawn_microbatches(plan)
+    if shown == plan.chosen().num_microbatches:
+        return None
+    short = plan.model_copy(update={"strategy": {**plan.strategy, "num_microbatches": shown}})
+    return step_view(short).model_dump(mode="json")
