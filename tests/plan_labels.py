@@ -298,6 +298,7 @@ class Answers:
         found = [
             Labelled("makespan", "s", "ranks over|^timeline", length_s),
             Labelled("bubble", "%", "idle for|of the time shown", step["bubble_fraction"]),
+            Labelled("after the pipeline", "s", "• follow", step["after_ns"] / 1e9),
             Labelled("step_time_s", "s", "step of", self.plan["step_time_s"]),
         ]
         rank = re.match(r"(?:rank )?(\d+)", cell.row or cell.text)

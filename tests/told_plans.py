@@ -119,8 +119,20 @@ def asked(name: str, folder: Path, client: TestClient) -> Asked:
     cells["report"] = html_cells(page.read_text())
     cells["GET /report"] = html_cells(got(client, f"/v1/plans/{plan_id}/report").text)
     cells["PLAN.md"] = markdown_cells((out / "PLAN.md").read_text())
-    estimate = Answers(data["estimate"], step=step, drawn=answers.drawn)
+    estimate = estimated(folder / f"{name}.estimate.json", cells)
     return Asked(name, plan, document, answers, estimate, cells, data)
+
+
+def estimated(path: Path, cells: dict[str, list[Cell]]) -> Answers:
+    """What an estimate's document says; ``cells`` gets what its explanation, its report and its ``PLAN.md`` show."""
+    page, out, plan = path.with_suffix(".html"), path.with_suffix(".files"), load_plan(str(path), None)
+    cells["estimate, explain"] = text_cells(ran("explain", str(path), "--html", str(page)))
+    cells["estimate, report"] = html_cells(page.read_text())
+    if plan.status != "infeasible":
+        ran("emit", str(path), "--out", str(out), "--quiet")
+        cells["estimate, PLAN.md"] = markdown_cells((out / "PLAN.md").read_text())
+    explanation = ran_json("explain", str(path))
+    return Answers(plan.model_dump(mode="json"), explanation, step_view(plan).model_dump(mode="json"), drawn(plan))
 
 
 def got(client: TestClient, address: str) -> Any:

@@ -19,6 +19,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from planner.memory.fit_chance import fits_probability
+from tests.command_line import run_here
 from tests.compared_labels import (
     difference_quantities,
     is_memory_term,
@@ -29,7 +30,7 @@ from tests.compared_labels import (
 from tests.plan_labels import Told, agrees, in_gib, is_told, quantity_of
 from tests.running_service import service
 from tests.shown_numbers import Cell, assignments_of, numbers_of, text_cells
-from tests.told_plans import MONEY, POOLS, QUESTIONS, Asked, asked, ran, ran_json, words
+from tests.told_plans import MONEY, POOLS, QUESTIONS, Asked, asked, estimated, ran, ran_json, words
 
 SAME = 1e-9
 NS = 1e-9
@@ -100,7 +101,8 @@ def read(title: str, cells: list[Cell], subject: Callable[[Cell], Told]) -> tupl
 
 FEWEST = {
     "plan": 40, "plans show": 40, "plans list": 3, "explain": 45, "report": 70, "GET /report": 70, "PLAN.md": 35,
-    "why not": 20, "sensitivity": 50, "estimate": 40,
+    "why not": 20, "sensitivity": 50, "estimate": 30, "estimate, explain": 45, "estimate, report": 60,
+    "estimate, PLAN.md": 30,
 }  # fmt: skip
 """Labelled numbers that a document has at least."""
 OFTEN = {
@@ -120,7 +122,7 @@ def test_every_printed_number_is_the_value_of_its_label(name: str, ask: Callable
     subjects: dict[str, Callable[[Cell], Told]] = {
         "why not": lambda cell: ("why not", why_not_quantities(cell, it.data["why not"]), None),
         "sensitivity": lambda cell: ("sensitivity", sensitivity_quantities(cell, it.data["sensitivity"]), None),
-        "estimate": it.estimate.subject,
+        **{title: it.estimate.subject for title in it.texts if title.startswith("estimate")},
     }
     wrong, found = list[str](), Counter[str]()
     for title, cells in it.texts.items():
@@ -129,6 +131,8 @@ def test_every_printed_number_is_the_value_of_its_label(name: str, ask: Callable
         wrong += findings
         found += here
         assert here.total() >= FEWEST[title], (title, here)
+        # Nobody has searched: there is nothing that could be bounded.
+        assert not title.startswith("estimate") or not here["lower_bound_s"] + here["gap"], title
     assert not wrong, "\n".join(wrong)
     missing = {each: found[each] for each, least in OFTEN.items() if found[each] < least}
     assert not missing, missing
@@ -239,6 +243,8 @@ def test_the_timeline_is_as_long_as_the_step(name: str, ask: Callable[[str], Ask
         slices = [each for each in trace["traceEvents"] if each["ph"] == "X"]
         compute = [each for each in slices if each["cat"] == "compute"]
         assert abs(max(each["ts"] + each["dur"] for each in compute) * 1e-6 - step["makespan_ns"] * NS) <= 2 * NS
+        assert abs(max(each["ts"] + each["dur"] for each in slices) * 1e-6 - step_s) <= 2 * NS
+        assert near(trace["otherData"]["step_time_s"], step_s)
         assert abs(trace["otherData"]["makespan_s"] - step["makespan_ns"] * NS) <= NS
         assert near(trace["otherData"]["bubble_fraction"], step["bubble_fraction"])
         busy = [sum(e["dur"] for e in compute if e["pid"] == rank + 1) * 1e-6 for rank in range(step["num_ranks"])]
@@ -268,6 +274,22 @@ def test_an_estimate_of_the_plans_own_strategy_is_the_plan(
     plan = {key: value for key, value in it.document.items() if key not in own}
     for title, made in (("estimate", it.data["estimate"]), ("POST /v1/estimates", answer.json()["plan"])):
         assert not list(unequal(plan, {key: value for key, value in made.items() if key not in own})), title
+
+
+def test_a_strategy_that_does_not_fit_is_told_with_one_lack(folder: Path) -> None:
+    path, cells = folder / "too-large.json", dict[str, list[Cell]]()
+    words = (*QUESTIONS["sharded"], "-s", "micro_batch_size=8,zero_stage=2", "--plan-out", str(path))
+    done = run_here("estimate", *words, "--quiet")
+    assert done.exit_code == 5
+    answers = estimated(path, cells)
+    lack = answers.plan["peak_memory_bytes"] - answers.plan["memory_limit_bytes"]
+    assert lack > 0
+    cells |= {"estimate": text_cells(done.stdout), "error": text_cells(done.stderr)}
+    for title, shown in cells.items():
+        wrong, found = read(title, shown, answers.subject)
+        assert not wrong, "\n".join(wrong)
+        assert not found["lower_bound_s"] + found["gap"], title
+        assert found["missing bytes"] >= 1, title
 
 
 def test_the_fastest_plan_is_told_beside_the_recommended_one_as_it_is(

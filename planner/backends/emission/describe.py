@@ -10,7 +10,7 @@ from planner.diff import told_fields, value_words
 from planner.memory.fit_chance import chance_words
 from planner.physics.physics import Physics
 from planner.plan import ChunkPlan, Plan, StagePlan
-from planner.recommendation import is_another, proved_words
+from planner.recommendation import UNSEARCHED, is_another, proved_words
 from planner.step_terms import term_words
 from planner.strategy import Strategy
 from profiles.errors import ProfileMissing
@@ -104,8 +104,8 @@ def _why(plan: Plan) -> str:
 
 def _proof(plan: Plan) -> str:
     """How good the plan is; an estimate of a given strategy, searched for by nobody, bounds nothing."""
-    if plan.search.bounded == 0:
-        return "The strategy was given and is estimated, not searched: no bound is known."
+    if not plan.is_searched:
+        return UNSEARCHED
     if plan.status == "infeasible":
         return "The plan does not fit."
     status = "proved best in the searched space" if plan.status == "optimal" else "feasible, not proved best"
