@@ -115,14 +115,39 @@ def memory_terms(bill: Data, limit_bytes: float) -> list[Labelled]:
     ]
 
 
+def size_quantities(plan: Data) -> list[Labelled]:
+    """Counts without a unit: the batch, the devices, and the groups that sentences name."""
+    strategy, problem = plan["strategy"], plan["problem"]
+    work = problem["workload"]
+    devices = sum(pool["num_nodes"] * pool["devices_per_node"] for pool in problem["cluster"]["pools"])
+    worst = max(plan["stages"], key=lambda stage: stage["peak_memory_bytes"]["total"])
+    words = {
+        "num_microbatches": ("• micro-batch(es)?( of| fill)?$", strategy["num_microbatches"]),
+        "micro_batch_size": ("^micro-batch(es)? of •", strategy["micro_batch_size"]),
+        "global_batch_size": (r"^ ?• (\N{MULTIPLICATION SIGN}|sequences of|samples x)$", work["global_batch_size"]),
+        "sequence_length": (r"(\N{MULTIPLICATION SIGN}|sequences of|samples x) • tokens", work["sequence_length"]),
+        "num_devices": (r"\bon • (\N{MULTIPLICATION SIGN}|devices)|^devices$", devices),
+        "tp": ("its activations among • devices", strategy["tp"]),
+        "cp": ("keys and values among • devices", strategy["cp"]),
+        "ep": ("experts and back among • devices", strategy["ep"]),
+        "dp": ("parameters of • replicas", strategy["dp"]),
+        "pp": ("pipeline ranks|(micro-batches fill|the slowest of) • stages", strategy["pp"]),
+        "worst stage": ("stage • uses|fills the worst device stage •", worst["stage"]),
+    }
+    return [
+        Labelled("num_microbatches", "", "^micro-batches$", strategy["num_microbatches"], 0),
+        Labelled("micro_batch_size", "", "^micro-batches$", strategy["micro_batch_size"], 1),
+        *(Labelled(name, "", said, value) for name, (said, value) in words.items()),
+    ]
+
+
 def plan_quantities(plan: Data) -> list[Labelled]:
     """Everything of the plan itself."""
     low_s, high_s = plan["step_time_interval_s"]
     limit, peak = plan["memory_limit_bytes"], plan["peak_memory_bytes"]
     worst = max(plan["stages"], key=lambda stage: stage["peak_memory_bytes"]["total"])
     fastest = plan.get("fastest")
-    cost, strategy, problem, search = plan["cost_per_step"], plan["strategy"], plan["problem"], plan["search"]
-    devices = sum(pool["num_nodes"] * pool["devices_per_node"] for pool in problem["cluster"]["pools"])
+    cost, search = plan["cost_per_step"], plan["search"]
     found = [
         Labelled("step_time_s", "s", r"\bsteps?\b|\bstep time\b|whole step", plan["step_time_s"]),
         Labelled("step_time_s", "s", "expected step time", plan["step_time_s"], 0),
@@ -144,12 +169,7 @@ def plan_quantities(plan: Data) -> list[Labelled]:
         *memory_terms(worst["peak_memory_bytes"], limit),
         Labelled("tokens_per_s", "", r"tokens/s|tokens a second", plan["tokens_per_s"]),
         Labelled("tokens_per_s_per_device", "", r"(tokens/s )?a device", plan["tokens_per_s_per_device"]),
-        Labelled("num_microbatches", "", r"micro-batch(es)?( of)?$|micro-batches fill|^micro-batches$",
-                 strategy["num_microbatches"], 0),
-        Labelled("micro_batch_size", "", r"micro-batch(es)? of •|^micro-batches$",
-                 strategy["micro_batch_size"], 1),
-        Labelled("num_devices", "", r"\bon • (\N{MULTIPLICATION SIGN}|devices)|^devices$", devices),
-        Labelled("pp", "", "pipeline ranks|stages; devices idle", strategy["pp"]),
+        *size_quantities(plan),
         Labelled("time of the search", "s", "solved exactly in •", None),
         Labelled("enumerated", "", "(strategies )?enumerated|\\bof • strategies", search["enumerated"]),
         Labelled("bounded", "", r"\bbounded\b", search["bounded"]),
@@ -198,6 +218,8 @@ def stage_quantities(stage: Data, limit_bytes: float) -> list[Labelled]:
         Labelled(f"{name}, of limit", "%", "of limit", bill["total"] / limit_bytes),
         Labelled("memory_limit_bytes", "B", r"limit|may be used|usable|^of\b", limit_bytes),
         *memory_terms(bill, limit_bytes),
+        Labelled(f"{name}, layers", "", "^layers$", stage["layers"]),
+        Labelled(f"{name}, number", "", "^stage(?: •.*)?$|^stage • ", stage["stage"]),
     ]
     if "forward_s" in stage:
         found += [
@@ -328,3 +350,11 @@ def is_told(strategy: Data, name: str, value: str) -> bool | None:
     held = strategy[name]
     words = "+".join(held) if isinstance(held, list) else str(held).lower()
     return value == (words or "none")
+
+
+def layers_told(text: str) -> int:
+    """Layers of a stage in ``E+1, 5 of 3, 1+H`` or in ``embedding + layers 0-9; layer 10 + head``."""
+    ranges = re.findall(r"layers? (\d+)(?:-(\d+))?", text)
+    if ranges:
+        return sum(int(last or first) - int(first) + 1 for first, last in ranges)
+    return sum(int(times or 1) * int(layers) for times, layers in re.findall(r"(?:(\d+) of )?(?:E\+)?(\d+)", text))

@@ -79,7 +79,7 @@ def asked(name: str, folder: Path, client: TestClient) -> Asked:
     page, trace, out, sure = folder / f"{name}.html", folder / f"{name}.trace.json", folder / name, ("--quiet",)
     texts = {"plan": ran("plan", *question, *database, *sure)}
     written = ("--plan-out", str(path), "--trace", str(trace), "--emit", "best", "--out", str(out))
-    data: Data = {"plan": ran_json("plan", *question, *database, *sure, *written)}
+    data: Data = {"plan": ran_json("plan", *question, *database, *sure, *written, "--reuse")}
     plan_id = data["plan"]["plan_id"]
     document = json.loads(path.read_text())
     text = ",".join(f"{key}={words(value)}" for key, value in document["strategy"].items() if value != [])
