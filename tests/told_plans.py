@@ -108,7 +108,7 @@ def asked(name: str, folder: Path, client: TestClient) -> Asked:
         "manifest.json": json.loads((out / "manifest.json").read_text()),
         "trace": json.loads(trace.read_text()),
     }
-    addresses = ("", "/explanation", "/timeline", "/memory", "/step", "/mesh", "/sensitivity", "/emissions")
+    addresses = ("", "/explanation", "/timeline", "/memory", "/step", "/mesh", "/sensitivity", "/emissions", "/leaning")
     data |= {f"GET {address}": got(client, f"/v1/plans/{plan_id}{address}").json() for address in addresses}
     data["GET why_not"] = got(client, f"/v1/plans/{plan_id}/explanation?why_not={WHY_NOT[name]}").json()
     data["GET plans"] = got(client, "/v1/plans").json()["plans"]

@@ -215,7 +215,14 @@ def test_every_view_of_a_plan_has_its_numbers(name: str, ask: Callable[[str], As
     assert memory["fits_probability"] == plan["fits_probability"] == data["GET /memory"]["fits_probability"]
     view = data["GET /memory"]
     assert view["limit_bytes"] == plan["memory_limit_bytes"]
-    assert [each["peak_memory_bytes"] for each in view["stages"]] == [e["peak_memory_bytes"] for e in plan["stages"]]
+    assert view["device_memory_bytes"] == plan["problem"]["cluster"]["pools"][0]["device"]["memory_bytes"]
+    assert plan["stages"][view["worst_stage"]]["peak_memory_bytes"]["total"] == plan["peak_memory_bytes"]
+    for seen, stage, rank in zip(view["stages"], plan["stages"], data["GET /step"]["memory"], strict=True):
+        bill = stage["peak_memory_bytes"]
+        assert (seen["stage"], seen["layers"]) == (stage["stage"], stage["layers"])
+        assert seen["peak_memory_bytes"] == bill
+        assert seen["spare_bytes"] == plan["memory_limit_bytes"] - bill["total"]
+        assert rank["resident_bytes"] + max(rank["activation_bytes"]) == pytest.approx(bill["total"], abs=1)
     assert near(data["sensitivity"]["step_time_s"], plan["step_time_s"])
     untouched = [each for each in data["sensitivity"]["points"] if each["lever"] == "memory_capacity" and each["fits"]]
     assert untouched
@@ -235,6 +242,19 @@ def test_every_view_of_a_plan_has_its_numbers(name: str, ask: Callable[[str], As
     for change in data["why not"]["breakdown_s"]:
         assert near(change["a"], plan["breakdown_s"].get(change["term"], 0.0)), change
         assert near(change["b"], other["breakdown_s"].get(change["term"], 0.0)), change
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_what_a_plan_leans_on_adds_up_to_it(name: str, ask: Callable[[str], Asked]) -> None:
+    it = ask(name)
+    leaning = it.data["GET /leaning"]
+    told = {
+        "plan_id": it.plan.plan_id,
+        "step_time_s": it.document["step_time_s"],
+        "step_time_interval_s": it.document["step_time_interval_s"],
+        "time_by_input": it.document["provenance"]["time_by_input"],
+    }
+    assert not list(unequal(told, {key: leaning[key] for key in told}))
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
