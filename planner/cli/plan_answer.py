@@ -52,7 +52,7 @@ def timeline_chart(plan: Plan) -> str:
         return f"{chart}{whole}"
     return (
         f"{chart}\nShown with {shown:,} of {all_of_them:,} micro-batches; the middle repeats, "
-        "so the bubble is a smaller part of the whole step (see above)."
+        "so ranks are idle for a smaller part of the whole step."
     )
 
 
