@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from planner.relief_layers import policies
 from planner.step_terms import TERM_WORDS
 from tests.shown_numbers import SCALES, Cell, Shown
 
@@ -222,7 +223,11 @@ def stage_quantities(stage: Data, limit_bytes: float) -> list[Labelled]:
         Labelled(f"{name}, number", "", "^stage(?: •.*)?$|^stage • ", stage["stage"]),
     ]
     if "forward_s" in stage:
+        again = sum(stage["recompute"]["num_layers_per_chunk"])
         found += [
+            Labelled(f"{name}, recomputed layers", "", "^recompute$", again, 0),
+            Labelled(f"{name}, layers", "", "^recompute$", stage["layers"], 1),
+            Labelled(f"{name}, offloaded", "", "activations of • layers", stage["offload"]["activation_layers"]),
             Labelled(f"{name}, forward_s", "s", "^fwd|^forward", stage["forward_s"]),
             Labelled(f"{name}, backward_s", "s", "^bwd|^backward", stage["backward_s"]),
         ]
@@ -348,6 +353,8 @@ def is_told(strategy: Data, name: str, value: str) -> bool | None:
     if name not in strategy:
         return None
     held = strategy[name]
+    # The strategy names the policy; which layers use it stands beside it.
+    value = str(policies({name: value})[name]).lower()
     words = "+".join(held) if isinstance(held, list) else str(held).lower()
     return value == (words or "none")
 

@@ -14,6 +14,8 @@ from fastapi.testclient import TestClient
 from planner.cli.plan_answer import drawn_microbatches
 from planner.cli.plan_reference import load_plan
 from planner.plan import Plan
+from planner.plan_relief import asked_layers, relieves_every_layer
+from planner.relief_layers import relief_word
 from planner.views.step import step_view
 from tests.command_line import run_here
 from tests.plan_labels import Answers
@@ -36,8 +38,13 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
         "--objective", "cost", "--price", "2.5",
     ),
     "sharded": (*LLAMA, "--cluster", "dgx-a100-80g", "--devices", "8", *SMALL, "--backend", "torchtitan"),
+    # Too little memory: some layers are computed again, and the optimizer's states are kept by the host.
+    "relieved": (
+        *LLAMA, "--cluster", "dgx-a100-40g", "--devices", "8", "--global-batch-size", "64",
+        "--sequence-length", "16384", "--profile", "none", "--backend", "megatron", "--pin", "pp=4",
+    ),
 }  # fmt: skip
-WHY_NOT = {"dense": "tp=2,pp=2", "experts": "tp=2", "zero": "zero=1", "sharded": "recompute=full"}
+WHY_NOT = {"dense": "tp=2,pp=2", "experts": "tp=2", "zero": "zero=1", "sharded": "recompute=full", "relieved": "tp=1"}
 MONEY = {"zero": 2.5}
 POOLS = (
     *LLAMA, "--pool", "dgx-a100-40g:8", "--pool", "dgx-h100:8", "--global-batch-size", "32",
@@ -82,9 +89,11 @@ def asked(name: str, folder: Path, client: TestClient) -> Asked:
     data: Data = {"plan": ran_json("plan", *question, *database, *sure, *written, "--reuse")}
     plan_id = data["plan"]["plan_id"]
     document = json.loads(path.read_text())
-    text = ",".join(f"{key}={words(value)}" for key, value in document["strategy"].items() if value != [])
-    # An estimate has no objective.
-    kept = question[: question.index("--objective")] if "--objective" in question else question
+    plan = load_plan(str(path), None)
+    text = ",".join(f"{key}={words(value)}" for key, value in estimated_strategy(plan).items())
+    # An estimate has no objective, and is of one strategy.
+    more = next((question.index(word) for word in ("--objective", "--pin") if word in question), len(question))
+    kept = question[:more]
     kept = tuple(word for word in kept if word not in {"--prefer", "fastest"})
     strategy = ("estimate", *kept, *(() if "--backend" in kept else ("--backend", document["backend"])), "-s", text)
     texts |= {
@@ -112,7 +121,6 @@ def asked(name: str, folder: Path, client: TestClient) -> Asked:
     data |= {f"GET {address}": got(client, f"/v1/plans/{plan_id}{address}").json() for address in addresses}
     data["GET why_not"] = got(client, f"/v1/plans/{plan_id}/explanation?why_not={WHY_NOT[name]}").json()
     data["GET plans"] = got(client, "/v1/plans").json()["plans"]
-    plan = load_plan(str(path), None)
     step = step_view(plan).model_dump(mode="json")
     answers = Answers(document, data["explain"], step, drawn(plan))
     cells = {title: text_cells(text) for title, text in texts.items()}
@@ -121,6 +129,13 @@ def asked(name: str, folder: Path, client: TestClient) -> Asked:
     cells["PLAN.md"] = markdown_cells((out / "PLAN.md").read_text())
     estimate = estimated(folder / f"{name}.estimate.json", cells)
     return Asked(name, plan, document, answers, estimate, cells, data)
+
+
+def estimated_strategy(plan: Plan) -> Data:
+    """A plan's strategy as an estimate takes it: with which layers recompute, which the plan says stage by stage."""
+    layers = "every" if relieves_every_layer(plan) else asked_layers(plan)
+    told = {key: relief_word(key, value, layers) for key, value in plan.strategy.items()}
+    return {key: words(value) if isinstance(value, list) else value for key, value in told.items() if value != []}
 
 
 def estimated(path: Path, cells: dict[str, list[Cell]]) -> Answers:

@@ -30,7 +30,7 @@ from tests.compared_labels import (
 from tests.plan_labels import Told, agrees, in_gib, is_told, layers_told, quantity_of
 from tests.running_service import service
 from tests.shown_numbers import Cell, assignments_of, numbers_of, text_cells
-from tests.told_plans import MONEY, POOLS, QUESTIONS, Asked, asked, estimated, ran, ran_json, words
+from tests.told_plans import MONEY, POOLS, QUESTIONS, Asked, asked, estimated, estimated_strategy, ran, ran_json
 
 SAME = 1e-9
 NS = 1e-9
@@ -288,8 +288,7 @@ def test_an_estimate_of_the_plans_own_strategy_is_the_plan(
     body = {
         "model": problem["model"], "cluster": problem["cluster"], "workload": problem["workload"], "profile": "none",
         "constraints": {"backends": [it.document["backend"]], "fits": problem["constraints"]["fits"]},
-        "strategy": {key: words(value) if isinstance(value, list) else value
-                     for key, value in it.document["strategy"].items() if value != []},
+        "strategy": estimated_strategy(it.plan),
     }  # fmt: skip
     answer = client.post("/v1/estimates", json=body)
     assert answer.status_code == 200, answer.text

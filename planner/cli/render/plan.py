@@ -62,9 +62,9 @@ def verdict(plan: Plan) -> str:
 
 def strategy_line(plan: Plan) -> str:
     """The strategy in one line."""
-    from planner.backends.emission.describe import strategy_words
+    from planner.backends.emission.describe import plan_strategy_words
 
-    return strategy_words(plan.chosen())
+    return plan_strategy_words(plan)
 
 
 def headline(plan: Plan) -> str:

@@ -95,9 +95,9 @@ def _facts(plan: Plan) -> str:
 
 
 def _strategy(plan: Plan) -> str:
-    from planner.backends.emission.describe import strategy_words
+    from planner.backends.emission.describe import plan_strategy_words
 
-    return strategy_words(plan.chosen())
+    return plan_strategy_words(plan)
 
 
 def _inputs(plan: Plan) -> str:
