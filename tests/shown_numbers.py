@@ -22,8 +22,8 @@ SCALES = {
     "k": ("", 1e3), "M": ("", 1e6), "G": ("", 1e9), "T": ("", 1e12),
 }  # fmt: skip
 NUMBER = re.compile(
-    r"(?<![\w.=/#-])(?P<number>[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]\d+)?)"
-    r"(?:\s?(?P<unit>%|(?:[KMGT]iB|B|[mu]?s|[kMGT])(?![\w/])))?(?![\w=]|[.,/-]\w)"
+    r"(?<![\w.=#-])(?<!\D/)(?P<number>[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]\d+)?)"
+    r"(?:\s?(?P<unit>%|(?:[KMGT]iB|B|[mu]?s|[kMGT])(?![\w/])))?(?![\w=]|[.,-]\w|/[^\W\d])"
 )
 ASSIGNED = re.compile(r"(?<![\w.])(?P<name>[a-z][a-z_]*)=(?P<value>[\w+.-]+?)(?=[\s,;:)]|\+sp|$)")
 UNIT_IN_HEAD = re.compile(r"\((?P<unit>s|ms|us|GiB|%)\)$|^(?P<whole>s)$")

@@ -121,6 +121,14 @@ OFTEN = {
 """How often the documents of one plan tell a quantity at least."""
 
 
+def strategy_told(it: Asked) -> str:
+    """How the line of the strategy ends where nothing is left out: batches, and which layers recompute."""
+    strategy = estimated_strategy(it.plan)
+    micro = f"{strategy['num_microbatches']} micro-batches of {strategy['micro_batch_size']}"
+    schedule = f", schedule {strategy['schedule']}" if strategy["pp"] > 1 else ""
+    return f"{micro}{schedule}, recompute {strategy['recompute']}"
+
+
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_printed_number_is_the_value_of_its_label(name: str, ask: Callable[[str], Asked]) -> None:
     it = ask(name)
@@ -139,6 +147,8 @@ def test_every_printed_number_is_the_value_of_its_label(name: str, ask: Callable
         # Nobody has searched: there is nothing that could be bounded.
         assert not title.startswith("estimate") or not here["lower_bound_s"] + here["gap"], title
     assert not wrong, "\n".join(wrong)
+    told = {title for title, cells in it.texts.items() for cell in cells if strategy_told(it) in cell.text}
+    assert told >= {"plan", "plans show", "explain", "report", "PLAN.md", "why not", "estimate"}, told
     missing = {each: found[each] for each, least in OFTEN.items() if found[each] < least}
     assert not missing, missing
 
