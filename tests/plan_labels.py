@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from planner.relief_layers import policies
@@ -25,6 +26,12 @@ MEMORY_WORDS = {
     "activations": r"activations|activ\.?$",
     "buffers": "buffers",
 }
+
+
+@cache
+def compiled(words: str) -> re.Pattern[str]:
+    """There are more of them than ``re`` keeps."""
+    return re.compile(words, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class Labelled:
 
     def found_in(self, text: str, *, last: bool = False) -> tuple[int, int]:
         """How long its words are there, (0, 0) without them; with ``last`` those that end furthest right win."""
-        found = [match.span() for match in re.finditer(self.words, text, re.IGNORECASE)]
+        found = [match.span() for match in compiled(self.words).finditer(text)]
         return max(((end if last else 0, end - start) for start, end in found), default=(0, 0))
 
 
@@ -246,6 +253,8 @@ class Answers:
     step: Data = field(default_factory=dict)
     drawn: Data | None = None
     """The step with as few micro-batches as the chart of a terminal has, where it has not all of them."""
+    own: list[Labelled] = field(default_factory=list)
+    """The quantities of the plan itself, once they are asked for."""
 
     def subject(self, cell: Cell) -> Told:
         """Its name, its quantities, and the strategy that ``name=value`` in this place tells."""
@@ -265,7 +274,9 @@ class Answers:
         if stage and re.match("stages|memory by stage", about):
             return "stage", stage_quantities(plan["stages"][int(stage[1])], plan["memory_limit_bytes"]), None
         told = not re.match("assumptions|searched|what was searched|launch", about) and row not in {"proof", "price"}
-        return "plan", plan_quantities(plan), plan["strategy"] if told else None
+        if not self.own:
+            self.own = plan_quantities(plan)
+        return "plan", self.own, plan["strategy"] if told else None
 
     def _row(self, cell: Cell, about: str) -> Told | None:
         """A line of a table of others: runners-up, back-ends, neighbours, collectives."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,8 @@ POOLS = (
     *LLAMA, "--pool", "dgx-a100-40g:8", "--pool", "dgx-h100:8", "--global-batch-size", "32",
     "--sequence-length", "2048", "--profile", "none",
 )  # fmt: skip
+SAME = 1e-9
+"""How far two numbers that a program reads may be apart."""
 Data = dict[str, Any]
 
 
@@ -167,3 +170,26 @@ def drawn(plan: Plan) -> Data | None:
         return None
     short = plan.model_copy(update={"strategy": {**plan.strategy, "num_microbatches": shown}})
     return step_view(short).model_dump(mode="json")
+
+
+def unequal(one: Any, other: Any, place: str = "") -> Iterator[str]:
+    """Where two documents differ, numbers by more than a billionth."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}):
+            yield from unequal(one.get(key), other.get(key), f"{place}/{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, (left, right) in enumerate(zip(one, other, strict=True)):
+            yield from unequal(left, right, f"{place}/{index}")
+    elif is_number(one) and is_number(other):
+        if not math.isclose(one, other, rel_tol=SAME, abs_tol=1e-15):
+            yield f"{place}: {one!r} and {other!r}"
+    elif one != other:
+        yield f"{place}: {one!r} and {other!r}"
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def near(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=SAME, abs_tol=1e-15)

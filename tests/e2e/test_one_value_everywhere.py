@@ -8,12 +8,10 @@ new line of a table cannot escape.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -27,12 +25,23 @@ from tests.compared_labels import (
     sensitivity_quantities,
     why_not_quantities,
 )
-from tests.plan_labels import Told, agrees, in_gib, is_told, layers_told, quantity_of
+from tests.plan_labels import Labelled, Told, agrees, in_gib, is_told, layers_told, quantity_of
 from tests.running_service import service
 from tests.shown_numbers import Cell, assignments_of, numbers_of, text_cells
-from tests.told_plans import MONEY, POOLS, QUESTIONS, Asked, asked, estimated, estimated_strategy, ran, ran_json
+from tests.told_plans import (
+    MONEY,
+    POOLS,
+    QUESTIONS,
+    Asked,
+    asked,
+    estimated,
+    estimated_strategy,
+    near,
+    ran,
+    ran_json,
+    unequal,
+)
 
-SAME = 1e-9
 NS = 1e-9
 
 
@@ -50,29 +59,6 @@ def client(folder: Path) -> Iterator[TestClient]:
 @pytest.fixture(scope="module")
 def ask(folder: Path, client: TestClient) -> Callable[[str], Asked]:
     return cache(lambda name: asked(name, folder, client))
-
-
-def unequal(one: Any, other: Any, place: str = "") -> Iterator[str]:
-    """Where two documents differ, numbers by more than a billionth."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted({*one, *other}):
-            yield from unequal(one.get(key), other.get(key), f"{place}/{key}")
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for index, (left, right) in enumerate(zip(one, other, strict=True)):
-            yield from unequal(left, right, f"{place}/{index}")
-    elif is_number(one) and is_number(other):
-        if not math.isclose(one, other, rel_tol=SAME, abs_tol=1e-15):
-            yield f"{place}: {one!r} and {other!r}"
-    elif one != other:
-        yield f"{place}: {one!r} and {other!r}"
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def near(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=SAME, abs_tol=1e-15)
 
 
 def read(title: str, cells: list[Cell], subject: Callable[[Cell], Told]) -> tuple[list[str], Counter[str]]:
@@ -361,6 +347,25 @@ def test_the_fastest_plan_is_told_beside_the_recommended_one_as_it_is(
     wrong, found = read("diff", cells, lambda cell: ("difference", difference_quantities(cell, difference), None))
     assert not wrong, "\n".join(wrong)
     assert found.total() >= 40, found
+
+
+def test_a_row_of_the_throughput_curve_is_its_plan(folder: Path) -> None:
+    database = ("--database", str(folder / "plans.db"))
+    question = ("throughput", *QUESTIONS["sharded"], *database, "--quiet", "--price", "3")
+    row = ran_json(*question)["points"][0]
+    plan = ran_json("plans", "show", row["plan_id"], *database)
+    same = {key: value for key, value in row.items() if key in plan}
+    assert len(same) >= 12
+    assert not list(unequal(same, {key: plan[key] for key in same}))
+    assert near(row["cost_per_million_tokens"], 3 * row["num_devices"] / 3600 / plan["tokens_per_s"] * 1e6)
+    keys = {
+        "step_time_s": ("s", "^step$"), "tokens_per_s": ("", "tokens/s"), "gap": ("%", "^gap$"),
+        "model_flops_utilization": ("%", "mfu"), "cost_per_million_tokens": ("", "cost"),
+    }  # fmt: skip
+    labels = [Labelled(key, unit, said, row[key]) for key, (unit, said) in keys.items()]
+    wrong, found = read("throughput", text_cells(ran(*question)), lambda cell: ("row", labels, None))
+    assert not wrong, "\n".join(wrong)
+    assert found.total() >= 5, found
 
 
 def test_a_plan_over_unequal_pools_has_one_value_for_each_quantity(folder: Path) -> None:
