@@ -42,6 +42,7 @@ from tests.told_plans import (
     unequal,
 )
 
+pytestmark = pytest.mark.slow
 NS = 1e-9
 
 
