@@ -57,7 +57,7 @@ class PlanDiff(Document):
     a: str = Field(description="plan_id")
     b: str = Field(description="plan_id")
     identical: bool
-    same_problem: bool = Field(description="the same question, to whichever back-ends")
+    same_problem: bool = Field(description="the same question, to whichever back-ends, whichever plan it prefers")
     summary: str
     problem: tuple[FieldChange, ...] = Field(description="every leaf that differs, by JSON pointer")
     strategy: tuple[FieldChange, ...]
@@ -87,8 +87,10 @@ def diff_plans(a: Plan, b: Plan) -> PlanDiff:
 
 
 def _work(problem: Problem) -> Problem:
-    """The question without the back-ends that it was asked to: what makes step times comparable."""
-    return problem.model_copy(update={"constraints": problem.constraints.model_copy(update={"backends": ()})})
+    """The question without its back-ends and which of the fast plans it prefers: what makes step times comparable."""
+    constraints = problem.constraints.model_copy(update={"backends": ()})
+    objective = problem.objective.model_copy(update={"prefer": "fastest"})
+    return problem.model_copy(update={"constraints": constraints, "objective": objective})
 
 
 def strategy_changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[FieldChange, ...]:

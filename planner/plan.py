@@ -274,6 +274,11 @@ class Plan(Document):
         """Whether a new search of the same question could not better it."""
         return self.outcome in FINAL
 
+    @property
+    def is_searched(self) -> bool:
+        """Whether it is the answer of a search; an estimate of a given strategy bounds nothing."""
+        return self.search.bounded > 0
+
     def chosen(self) -> Strategy:
         """The strategy as a working object."""
         return Strategy.from_dict(self.strategy)

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from planner.plan import FastestPlan, Plan
 
+UNSEARCHED = "The strategy was given and is estimated, not searched: no bound is known."
+"""What is proved of an estimate of a given strategy."""
+
+
+def back_ends_words(plan: Plan) -> str:
+    """What each line of the table of back-ends is: the fastest plan, also where another one is recommended."""
+    if all(each.strategy is None for each in plan.backends):
+        return "the same strategy under the physics of each"
+    mine = "the plan" if plan.fastest is None else "the fastest plan"
+    return f"{mine} of each, under its own physics; gap: how much faster a better one could be"
+
 
 def is_another(plan: Plan) -> bool:
     """Whether a plan was recommended instead of the fastest one, which stands beside it."""

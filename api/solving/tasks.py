@@ -78,7 +78,8 @@ def timeline(payload: Payload, deadline: float) -> bytes:
     from planner.schedule.trace import trace_json
     from planner.timeline import plan_timeline
 
-    return trace_json(plan_timeline(_plan(payload))).encode()
+    plan = _plan(payload)
+    return trace_json(plan_timeline(plan), plan.step_time_s).encode()
 
 
 def sensitivity(payload: Payload, deadline: float) -> bytes:

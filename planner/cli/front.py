@@ -81,7 +81,7 @@ def _data(point: FrontPoint) -> dict[str, Any]:
 
 
 def _table(points: list[FrontPoint]) -> Iterator[RenderableType]:
-    from planner.backends.emission.describe import strategy_words
+    from planner.backends.emission.describe import plan_strategy_words
     from planner.cli.render.tables import heading, table
     from planner.views.words import digits, money, percent, seconds, short_id
 
@@ -97,7 +97,7 @@ def _table(points: list[FrontPoint]) -> Iterator[RenderableType]:
             *([money(point.plan.cost_per_step or 0.0)] if priced else []),
             short_id(point.plan.plan_id),
             point.plan.backend,
-            strategy_words(point.plan.chosen()),
+            plan_strategy_words(point.plan),
         )
         for point in points
     ]

@@ -38,16 +38,21 @@ def timeline_chart(plan: Plan) -> str:
     """The text Gantt chart of the plan's pipeline, with few enough micro-batches that its shape can be seen."""
     from planner.schedule.gantt import text_gantt
     from planner.timeline import plan_timeline
+    from planner.views.words import close_seconds, seconds
 
     all_of_them = plan.chosen().num_microbatches
     shown = drawn_microbatches(plan)
     drawn = plan.model_copy(update={"strategy": {**plan.strategy, "num_microbatches": shown}})
-    chart = text_gantt(plan_timeline(drawn), GANTT_WIDTH)
+    timeline = plan_timeline(drawn)
+    chart = text_gantt(timeline, GANTT_WIDTH)
     if shown == all_of_them:
-        return chart
+        after_s, step = plan.step_time_s - timeline.makespan_s, close_seconds(plan.step_time_s)
+        # A plan of an older version has a step time of another model.
+        whole = f"\n{seconds(after_s)} follow for the optimizer and the rest: a step of {step}." if after_s > 0 else ""
+        return f"{chart}{whole}"
     return (
         f"{chart}\nShown with {shown:,} of {all_of_them:,} micro-batches; the middle repeats, "
-        "so the bubble is a smaller part of the whole step (see above)."
+        "so ranks are idle for a smaller part of the whole step."
     )
 
 

@@ -192,7 +192,7 @@ def write_trace(plan: Plan, path: Path | None) -> None:
     from planner.timeline import plan_timeline
 
     if path is not None:
-        write_file(path, trace_json(plan_timeline(plan)))
+        write_file(path, trace_json(plan_timeline(plan), plan.step_time_s))
 
 
 def write_documents(plan: Plan, wanted: Wanted, done: Afterwards) -> None:

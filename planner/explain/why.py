@@ -11,7 +11,7 @@ from planner.explain.neighbours import Neighbour, neighbours
 from planner.memory.fit_chance import chance_words
 from planner.physics.physics import TUNED
 from planner.plan import Plan
-from planner.recommendation import recommendation_sentence
+from planner.recommendation import UNSEARCHED, recommendation_sentence
 from planner.step_terms import term_words
 from planner.strategy import Strategy
 from profiles.document import Document
@@ -104,6 +104,8 @@ def _proof_sentence(plan: Plan) -> str:
             if over > 0
             else "This strategy breaks a limit of the problem."
         )
+    if not plan.is_searched:
+        return UNSEARCHED
     if plan.status == "optimal":
         were = "was" if plan.search.evaluated == 1 else "were"
         return (

@@ -2,7 +2,7 @@
 
 One row a rank, one column an equal part of the step.  A column shows what the rank does for most of that time:
 ``F`` forward, ``B`` backward, ``I`` input gradient, ``W`` weight gradient (lower case: not the rank's first chunk),
-``.`` nothing (the bubble).  No colour codes; plain ASCII.
+``.`` nothing (idle).  No colour codes; plain ASCII.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planner.schedule.dependencies import KIND_NAMES, IntArray
 from planner.schedule.timeline import FloatArray, RankTimeline, Timeline
 
 _SMALLEST_CHART = 10
-BUBBLE = "."
+IDLE = "."
 
 
 def text_gantt(timeline: Timeline, width: int = 100, max_rows: int = 32) -> str:
@@ -51,10 +51,10 @@ def _note(timeline: Timeline, rank: int) -> str:
 
 
 def _row(rank: RankTimeline, makespan_s: float, columns: int) -> str:
-    """One character a column: the action that takes most of it, or the bubble where idling takes more."""
+    """One character a column: the action that takes most of it, or a point where idling takes more."""
     edges = np.linspace(0.0, makespan_s, columns + 1)
     first_chunk = int(rank.chunk.min())
-    letters, shares = [BUBBLE], [np.zeros(columns)]
+    letters, shares = [IDLE], [np.zeros(columns)]
     for code, kind in enumerate(KINDS):
         for first in (True, False):
             mine = (rank.kind == code) & ((rank.chunk == first_chunk) == first)
@@ -93,7 +93,7 @@ def _legend(timeline: Timeline, width: int) -> str:
     parts = [f"{kind.value} {KIND_NAMES[kind]}" for code, kind in enumerate(KINDS) if code in present]
     if timeline.graph.num_chunks > timeline.num_ranks:
         parts.append("lower case: later chunks")
-    parts.append(f"{BUBBLE} bubble ({100 * timeline.bubble_fraction:.1f} % of the time shown)")
+    parts.append(f"{IDLE} idle ({100 * timeline.bubble_fraction:.1f} % of the time shown)")
     lines, line = [], ""
     for part in parts:
         grown = f"{line}   {part}" if line else part

@@ -28,10 +28,12 @@ _COLOURS: dict[Kind, str] = {
     Kind.WEIGHT_GRADIENT: "rail_animation",
 }
 _COMPUTE_THREAD = 1
+AFTER_PIPELINE = "optimizer and the rest"
+"""What follows the pipeline: the optimizer, and whatever of data parallelism nothing hides."""
 
 
-def chrome_trace(timeline: Timeline) -> dict[str, Any]:
-    """The trace as plain JSON data."""
+def chrome_trace(timeline: Timeline, step_time_s: float | None = None) -> dict[str, Any]:
+    """The trace as plain JSON data; as long as the whole step where its time is said."""
     events = [timeline.event(index) for index in range(len(timeline.start_s))]
     trace: list[TraceEvent] = []
     for rank in range(timeline.num_ranks):
@@ -42,12 +44,17 @@ def chrome_trace(timeline: Timeline) -> dict[str, Any]:
     trace.extend(_compute_slice(event) for event in events)
     trace.extend(_transfers(timeline, events))
     summary = {"makespan_s": timeline.makespan_s, "bubble_fraction": timeline.bubble_fraction}
+    if step_time_s is not None and step_time_s > timeline.makespan_s:
+        summary["step_time_s"] = step_time_s
+        ends = (timeline.makespan_s, step_time_s)
+        rest = (_slice(AFTER_PIPELINE, rank, _COMPUTE_THREAD, *ends) for rank in range(timeline.num_ranks))
+        trace.extend(each | {"cat": "after"} for each in rest)
     return {"traceEvents": trace, "displayTimeUnit": "ms", "otherData": summary}
 
 
-def trace_json(timeline: Timeline) -> str:
+def trace_json(timeline: Timeline, step_time_s: float | None = None) -> str:
     """The trace as one JSON text, ready to write to ``*.json``."""
-    return json.dumps(chrome_trace(timeline), separators=(",", ":"), allow_nan=False)
+    return json.dumps(chrome_trace(timeline, step_time_s), separators=(",", ":"), allow_nan=False)
 
 
 def _metadata(what: str, rank: int, thread: int, **values: str | int) -> TraceEvent:

@@ -16,7 +16,7 @@ import pytest
 from planner.schedule.orders import build_order
 from planner.schedule.simulate import simulate
 from planner.schedule.timeline import Timeline
-from planner.schedule.trace import chrome_trace, trace_json
+from planner.schedule.trace import AFTER_PIPELINE, chrome_trace, trace_json
 from planner.strategy import ScheduleName
 
 REQUIRED = {
@@ -101,6 +101,17 @@ def test_trace_repeats_the_timeline() -> None:
         counts = [e["args"]["chunks"] for e in trace["traceEvents"] if e["ph"] == "C" and e["pid"] == rank + 1]
         assert max(counts) == ran.peak_in_flight[rank]
         assert counts[-1] == 0
+
+
+def test_with_its_time_the_trace_is_as_long_as_the_step() -> None:
+    ran = run("interleaved", 2, 0.001)
+    trace = chrome_trace(ran, ran.makespan_s + 0.25)
+    assert trace["otherData"]["step_time_s"] == ran.makespan_s + 0.25
+    for (_, thread), mine in slices(trace).items():
+        if thread == 1:
+            assert (mine[-1]["name"], mine[-1]["dur"] / 1e6) == (AFTER_PIPELINE, pytest.approx(0.25, abs=2e-9))
+            assert (mine[-1]["ts"] + mine[-1]["dur"]) / 1e6 == pytest.approx(ran.makespan_s + 0.25, abs=2e-9)
+    assert chrome_trace(ran, 0.5 * ran.makespan_s) == chrome_trace(ran), "a time of an older plan says nothing"
 
 
 def test_without_hops_there_is_no_communication_thread() -> None:

@@ -10,7 +10,9 @@ from planner.diff import told_fields, value_words
 from planner.memory.fit_chance import chance_words
 from planner.physics.physics import Physics
 from planner.plan import ChunkPlan, Plan, StagePlan
-from planner.recommendation import is_another, proved_words
+from planner.plan_relief import asked_layers, relieves_every_layer
+from planner.recommendation import UNSEARCHED, is_another, proved_words
+from planner.relief_layers import ReliefLayers, relief_word
 from planner.step_terms import term_words
 from planner.strategy import Strategy
 from profiles.errors import ProfileMissing
@@ -46,7 +48,7 @@ def _what(plan: Plan, emission: Emission) -> str:
     rows = (
         ("back-end", _software_words(emission)),
         ("plan", f"`{plan.plan_id}`"),
-        ("strategy", strategy_words(strategy)),
+        ("strategy", plan_strategy_words(plan)),
         ("batch", f"{workload.global_batch_size} samples x {workload.sequence_length} tokens, {workload.precision}"),
         ("expected step time", f"{plan.step_time_s:.3f} s ({low_s:.3f} .. {high_s:.3f} s)"),
         ("expected rate", f"{plan.tokens_per_s_per_device:.0f} tokens/s a device"),
@@ -61,8 +63,13 @@ def _what(plan: Plan, emission: Emission) -> str:
     return f"{title}\n\n" + _table(("", ""), rows)
 
 
-def strategy_words(strategy: Strategy) -> str:
-    """The strategy on one line, defaults left out."""
+def plan_strategy_words(plan: Plan) -> str:
+    """The strategy of a plan on one line; where not every layer recomputes or offloads, with the word for those."""
+    return strategy_words(plan.chosen(), "every" if relieves_every_layer(plan) else asked_layers(plan))
+
+
+def strategy_words(strategy: Strategy, layers: ReliefLayers = "every") -> str:
+    """The strategy on one line, defaults left out; ``layers``: which of them recompute or offload."""
     words = [f"tp={strategy.tp}{'+sp' if strategy.sp else ''}", f"pp={strategy.pp}"]
     words += [f"vpp={strategy.vpp}"] if strategy.vpp > 1 else []
     words += [f"cp={strategy.cp} ({strategy.cp_kind})"] if strategy.cp > 1 else []
@@ -74,10 +81,11 @@ def strategy_words(strategy: Strategy) -> str:
         f" of {strategy.micro_batch_size}",
     ]
     words += [f"schedule {strategy.schedule}"] if strategy.pp > 1 else []
-    recompute = f"recompute {strategy.recompute}"
+    recompute = f"recompute {relief_word('recompute', strategy.recompute, layers)}"
     words += [recompute + (f" ({', '.join(strategy.recompute_modules)})" if strategy.recompute_modules else "")]
     words += ["optimizer offload"] if strategy.optimizer_offload else []
-    words += ["activation offload"] if strategy.activation_offload else []
+    where = relief_word("activation_offload", strategy.activation_offload, layers)
+    words += [f"activation offload{'' if where is True else f' {where}'}"] if strategy.activation_offload else []
     return ", ".join(words)
 
 
@@ -104,8 +112,8 @@ def _why(plan: Plan) -> str:
 
 def _proof(plan: Plan) -> str:
     """How good the plan is; an estimate of a given strategy, searched for by nobody, bounds nothing."""
-    if plan.search.bounded == 0:
-        return "The strategy was given and is estimated, not searched: no bound is known."
+    if not plan.is_searched:
+        return UNSEARCHED
     if plan.status == "infeasible":
         return "The plan does not fit."
     status = "proved best in the searched space" if plan.status == "optimal" else "feasible, not proved best"

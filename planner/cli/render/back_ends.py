@@ -10,6 +10,7 @@ from rich.text import Text
 from planner.cli.render.tables import heading, table
 from planner.diff import told_fields, value_words
 from planner.plan import BackEndAnswer, Plan
+from planner.recommendation import back_ends_words
 from planner.views.words import close_seconds, percent
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ def back_ends(plan: Plan) -> Iterator[RenderableType]:
     """The table of all back-ends that were asked, and the line below it; nothing for a plan of one back-end."""
     if plan.backends:
         searched = any(each.strategy is not None for each in plan.backends)
-        mine = "the plan" if plan.fastest is None else "the fastest plan"
-        what = f"{mine} of each, under its own physics; gap: how much faster a better one could be"
-        yield heading(f"Back-ends ({what if searched else 'the same strategy under the physics of each'})")
+        yield heading(f"Back-ends ({back_ends_words(plan)})")
         yield _table(plan.backends, searched)
     if plan.unrestricted is not None:
         yield Text(f"\nWhat no back-end can run yet: {unrestricted_line(plan)}")

@@ -45,16 +45,11 @@ def plan_report(plan: Plan, *, wall_s: float | None = None, timeline: str | None
     yield from _foot(plan, wall_s)
 
 
-def is_searched(plan: Plan) -> bool:
-    """Whether the plan is the answer of a search; an estimate of a given strategy bounds nothing."""
-    return plan.search.bounded > 0
-
-
 def verdict(plan: Plan) -> str:
     """What the plan's status means, and for which spaces."""
     if plan.status == "infeasible":
         return "it does not fit"
-    if not is_searched(plan):
+    if not plan.is_searched:
         return "an estimate: it fits"
     if plan.fastest is not None and is_another(plan):
         band = f"times within {100 * plan.fastest.band:.0f} % are not told apart"
@@ -67,9 +62,9 @@ def verdict(plan: Plan) -> str:
 
 def strategy_line(plan: Plan) -> str:
     """The strategy in one line."""
-    from planner.backends.emission.describe import strategy_words
+    from planner.backends.emission.describe import plan_strategy_words
 
-    return strategy_words(plan.chosen())
+    return plan_strategy_words(plan)
 
 
 def headline(plan: Plan) -> str:
@@ -177,7 +172,7 @@ def alternatives(others: tuple[Alternative, ...]) -> RenderableType:
 
 def _head(plan: Plan) -> Iterator[RenderableType]:
     low_s, high_s = plan.step_time_interval_s
-    searched = is_searched(plan)
+    searched = plan.is_searched
     margin = plan.memory_limit_bytes - plan.peak_memory_bytes
     spare = f"{gib(margin)} spare" if margin >= 0 else f"{gib(-margin)} too much"
     yield Text(headline(plan))
@@ -233,7 +228,7 @@ def _foot(plan: Plan, wall_s: float | None) -> Iterator[RenderableType]:
     pruned = sorted(search.pruned.items(), key=lambda item: (-item[1], item[0]))
     dot = symbol(" · ", " | ")
     took = f" in {seconds(wall_s)}" if wall_s is not None else ""
-    yield heading("Searched" if is_searched(plan) else "Estimated")
+    yield heading("Searched" if plan.is_searched else "Estimated")
     looked_at = f"{search.enumerated:,} enumerated, {search.bounded:,} bounded, {search.evaluated:,} solved exactly"
     rows = [("strategies", looked_at + took)]
     if pruned:

@@ -45,10 +45,11 @@ def pipeline(step: StepView) -> str:
         for first, end, kind in _runs(step, rank):
             width = (end - first) * (WIDTH - 40) / COLUMNS
             marks.append(_block(40 + first * (WIDTH - 40) / COLUMNS, top, width, height, kind, step.kinds[kind]))
+    after = f" {seconds(step.after_ns / 1e9)} follow for the optimizer and the rest." if step.after_ns else ""
     shown = "" if every == 1 else f" Every {every}. rank is shown."
     sentence = (
         f"{step.num_ranks} pipeline ranks over {seconds(step.makespan_ns / 1e9)};"
-        f" they are idle for {percent(step.bubble_fraction)} of it.{shown}"
+        f" they are idle for {percent(step.bubble_fraction)} of it.{after}{shown}"
     )
     used = sorted(set(step.actions.kind))
     return _figure(sentence, len(ranks) * (height + 3), marks, [step.kinds[kind] for kind in used], used)

@@ -15,7 +15,7 @@ from planner.diff import offload_words, told_fields, value_words
 from planner.explain.why import Explanation, explain
 from planner.memory.fit_chance import chance_words
 from planner.plan import Plan
-from planner.recommendation import is_another, recommendation_sentence
+from planner.recommendation import UNSEARCHED, back_ends_words, is_another, recommendation_sentence
 from planner.step_terms import term_words
 from planner.version import __version__
 from planner.views.report.drawings import memory_bars, pipeline, step_bar
@@ -63,6 +63,8 @@ def _verdict(plan: Plan) -> str:
         return "Proved best in the searched space."
     if plan.status == "infeasible":
         return "This strategy does not fit."
+    if not plan.is_searched:
+        return UNSEARCHED
     return f"Feasible: no plan is more than {percent(plan.gap)} faster."
 
 
@@ -75,7 +77,7 @@ def _facts(plan: Plan) -> str:
         ("Model FLOPs utilization", percent(plan.model_flops_utilization)),
         ("Peak memory", f"{gib(plan.peak_memory_bytes)} of {gib(plan.memory_limit_bytes)} usable"),
         *([] if plan.fits_probability is None else [("Chance to fit", chance_words(plan.fits_probability))]),
-        ("Lower bound", f"{seconds(plan.lower_bound_s)} (gap {percent(plan.gap)})"),
+        *([("Lower bound", f"{seconds(plan.lower_bound_s)} (gap {percent(plan.gap)})")] if plan.is_searched else []),
         ("Strategy", _strategy(plan)),
         ("Micro-batches", f"{strategy.num_microbatches:,} of {strategy.micro_batch_size:,}"),
         (
@@ -93,9 +95,9 @@ def _facts(plan: Plan) -> str:
 
 
 def _strategy(plan: Plan) -> str:
-    from planner.backends.emission.describe import strategy_words
+    from planner.backends.emission.describe import plan_strategy_words
 
-    return strategy_words(plan.chosen())
+    return plan_strategy_words(plan)
 
 
 def _inputs(plan: Plan) -> str:
@@ -157,7 +159,8 @@ def _back_ends(plan: Plan) -> Iterator[str]:
         for each in plan.backends
     ]
     columns = ("back-end", ">step", ">slower", ">gap", ">peak", "why not")
-    yield _table(_Table("The best plan of each in its own space, under its own physics", columns, rows))
+    words = back_ends_words(plan)
+    yield _table(_Table(f"{words[0].upper()}{words[1:]}", columns, rows))
     free = plan.unrestricted
     if free is not None:
         faster = f"No back-end can run yet: {seconds(free.step_time_s)}, {percent(free.faster_by)} faster. {free.why}."

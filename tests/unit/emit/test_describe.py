@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from planner.backends.emission.describe import plan_markdown, strategy_words
+from planner.backends.emission.describe import plan_markdown, plan_strategy_words, strategy_words
 from planner.backends.emission.emission import BackEndFiles, Emission
 from planner.physics.physics import TUNED
 from planner.plan import Plan
@@ -47,6 +47,16 @@ def test_the_back_end_and_its_release_are_named() -> None:
 def test_one_micro_batch_is_singular() -> None:
     assert "1 micro-batch of 2" in strategy_words(Strategy(micro_batch_size=2, num_microbatches=1))
     assert "2 micro-batches of 1" in strategy_words(Strategy(num_microbatches=2))
+
+
+def test_a_policy_is_told_with_the_layers_that_it_is_for() -> None:
+    strategy = Strategy(pp=2, num_microbatches=2, recompute="full", activation_offload=True)
+    some, every = (make_plan(strategy, recompute_layers_per_chunk=layers) for layers in ((1, 4), (4, 4)))
+    assert "recompute full-where-needed, activation offload where-needed" in plan_strategy_words(some)
+    assert plan_strategy_words(every).endswith("recompute full, activation offload")
+    constraints = some.problem.constraints.model_copy(update={"pins": {"recompute": "full-first-1"}})
+    pinned = some.model_copy(update={"problem": some.problem.model_copy(update={"constraints": constraints})})
+    assert "recompute full-first-1" in plan_strategy_words(pinned)
 
 
 def test_what_is_sent_is_told_for_the_busiest_stage() -> None:

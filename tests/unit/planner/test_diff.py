@@ -98,3 +98,14 @@ def test_plans_of_two_back_ends_are_compared_by_the_step_and_both_are_named() ->
     assert "a step" in diff.summary
     assert "Back-end: megatron 0.19.2 -> nanotron 0.5." in diff.summary
     assert "Back-end" not in diff_plans(here, make_plan(TENSOR, backend="megatron", release="0.19.2")).summary
+
+
+def test_the_recommended_plan_and_the_fastest_one_answer_the_same_question() -> None:
+    fastest, recommended = make_plan(PIPELINE), make_plan(TENSOR)
+    objective = recommended.problem.objective.model_copy(update={"prefer": "recommended"})
+    problem = recommended.problem.model_copy(update={"objective": objective})
+    diff = diff_plans(recommended.model_copy(update={"problem": problem}), fastest)
+    assert diff.same_problem
+    assert [each.field for each in diff.problem] == ["/objective/prefer"]
+    assert "a step" in diff.summary
+    assert "different problems" not in diff.summary

@@ -3844,7 +3844,7 @@ export interface components {
             problem: components["schemas"]["FieldChange"][];
             /**
              * Same Problem
-             * @description the same question, to whichever back-ends
+             * @description the same question, to whichever back-ends, whichever plan it prefers
              */
             same_problem: boolean;
             /**

@@ -1,6 +1,5 @@
 /** Where do the pieces of a bar lie?  One after the other, each as long as its share; gaps of 1 px between them. */
 
-import { scaleLinear } from "d3-scale";
 import type { Look } from "./terms";
 
 export interface Piece {
@@ -21,7 +20,9 @@ const GAP_PX = 1;
 export function stackPieces(pieces: readonly Piece[], width: number, total?: number): readonly Placed[] {
   const shown = pieces.filter((each) => each.value > 0);
   const sum = shown.reduce((before, each) => before + each.value, 0);
-  const scale = scaleLinear([0, total ?? sum], [0, width]);
+  const whole = total ?? sum;
+  // A share needs no library of scales, which screens with bars alone would load for it.
+  const scale = (value: number) => (value / whole) * width;
   let start = 0;
   return shown.map((piece) => {
     const x = scale(start);

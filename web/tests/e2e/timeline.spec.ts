@@ -38,10 +38,10 @@ async function token(page: Page, name: string): Promise<string> {
   }, name);
 }
 
-test("the rows say what the API says: bubbles in all and of each rank", async ({ page, request }) => {
+test("the rows say what the API says: idle time in all and of each rank", async ({ page, request }) => {
   const step = await stepOf(request, "pipelined");
   await open(page, "/plans/pipelined/timeline");
-  const all = `Bubbles take ${(step.bubble_fraction * 100).toFixed(1)} % of all device time`;
+  const all = `They are idle for ${(step.bubble_fraction * 100).toFixed(1)} % of all device time`;
   const sentence = await page
     .getByRole("img", { name: /The pipeline of one step takes/ })
     .getAttribute("aria-label");

@@ -14,7 +14,9 @@ export function TimeLegend({ step }: { step: StepColumns }) {
     look: lookOf(ACTION_KINDS, kind),
     value: at(step.before_ns[index] ?? [0], step.kind.length),
   }));
-  const idle = { name: "pp_bubble", look: lookOf(TIME_TERMS, "pp_bubble"), value: sum(step.bubble_ns) };
+  // Of all ranks, and with waits for what is sent: not the bubble of the step's terms, which is the busiest stage's.
+  const look = { ...lookOf(TIME_TERMS, "pp_bubble"), label: "Idle" };
+  const idle = { name: "idle", look, value: sum(step.bubble_ns) };
   const other: Piece[] = [];
   if (step.transfers.to_rank.length > 0)
     other.push({ name: "pp_send", look: lookOf(TIME_TERMS, "pp_send"), value: 1 });

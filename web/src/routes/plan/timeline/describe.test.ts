@@ -7,7 +7,7 @@ const plain = (text: string) => text.replaceAll("\u00a0", " ");
 
 test("the sentence says how long, how idle, and where", () => {
   expect(plain(stepSentence(gpipe(2, 4)))).toBe(
-    "The pipeline of one step takes 156.0 µs on 2 ranks. Bubbles take 23.1 % of all device time, most on rank 0: 36.00 µs (23.1 %). 1.000 µs follow for the optimizer and the rest.",
+    "The pipeline of one step takes 156.0 µs on 2 ranks. They are idle for 23.1 % of all device time, most on rank 0: 36.00 µs (23.1 %). 1.000 µs follow for the optimizer and the rest.",
   );
 });
 

@@ -16,7 +16,7 @@ export function stepSentence(step: StepColumns): string {
     return `One pipeline rank computes for ${length}; there is no pipeline and no bubble.${after}`;
   const worst = step.bubble_ns.indexOf(Math.max(...step.bubble_ns));
   const idle = at(step.bubble_ns, worst);
-  return `The pipeline of one step takes ${length} on ${plural(step.num_ranks, "rank")}. Bubbles take ${percent(step.bubble_fraction)} of all device time, most on rank ${worst}: ${seconds(s(idle))} (${percent(idle / step.makespan_ns)}).${after}`;
+  return `The pipeline of one step takes ${length} on ${plural(step.num_ranks, "rank")}. They are idle for ${percent(step.bubble_fraction)} of all device time, most on rank ${worst}: ${seconds(s(idle))} (${percent(idle / step.makespan_ns)}).${after}`;
 }
 
 /** "Forward of micro-batch 3, chunk 1". */
