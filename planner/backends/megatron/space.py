@@ -289,7 +289,12 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("B2b", f"{_CONFIG}:1338", _kv_heads, ("tp",)),
     SpaceRule("B8", f"{_LAYOUT}:86", _layout_count, ("pp", "vpp")),
     SpaceRule("B11", f"{_CONFIG}:2279", _expert_bias, ("etp",)),
-    SpaceRule("B13", f"{_CONFIG}:2669", _overlap_ep, ("overlap_ep", "ep", "vpp", "recompute")),
+    SpaceRule(
+        "B13",
+        f"{_CONFIG}:2669",
+        _overlap_ep,
+        ("overlap_ep", "ep", "vpp", "pp", "zero_stage", "recompute", "recompute_modules"),
+    ),
     SpaceRule("C1", f"{_GROUPS}:882", _expert_grid, ("etp", "ep", "tp", "cp", "dp")),
     SpaceRule("C2", f"{_GROUPS}:898", _axis_order, ("axis_order", "etp", "ep", "tp", "cp")),
     SpaceRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances, ("dp_replicate", "ep")),
