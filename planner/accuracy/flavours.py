@@ -143,6 +143,7 @@ AUTOMODEL = Flavour(
 NEUSIGHT = Flavour(
     "Hugging Face eager, one forward and backward pass",
     backend="hugging-face",
+    zero_stage=0,
     traits=hugging_face.HUGGING_FACE,
 )
 SIMUMAX = Flavour(
