@@ -20,8 +20,8 @@ from planner.model.flops import forward_flops
 from planner.model.operators import layer_operators
 from planner.pools.hops import hop_table_s
 from planner.pools.problem import PoolsProblem
-from planner.pools.stage_tables import MeshTable, SpanClass, mesh_table, plain_times_s, span_classes
-from planner.pools.step_objective import StepObjective, pace_shares
+from planner.pools.stage_tables import MeshTable, SpanClass, forward_shares, mesh_table, plain_times_s, span_classes
+from planner.pools.step_objective import StepObjective, pace_mix, pace_shares
 from planner.pools.sub_mesh import PoolHardware, SubMesh, sub_mesh, sub_mesh_sizes
 from solver.stage_assignment.tables import AssignmentTables
 
@@ -68,6 +68,7 @@ class MicrobatchSpace:
         self.layers = np.array([len(span.kinds) for span in self.classes])
         self.meshes: list[SubMesh] = []
         self.plain_s: list[Array] = []
+        self.forward_shares: list[Array] = []
         self._waiting = [(pool, size) for pool in pools for size in sub_mesh_sizes(pool, samples)]
         self._reach(None)
 
@@ -82,6 +83,7 @@ class MicrobatchSpace:
             if mesh is not None:
                 self.meshes.append(mesh)
                 self.plain_s.append(plain_times_s(mesh, self.classes))
+                self.forward_shares.append(forward_shares(mesh, self.classes))
 
     @cached_property
     def lowest_s(self) -> float:
@@ -121,7 +123,7 @@ class MicrobatchSpace:
         zero, rounds = np.zeros(1), self.num_microbatches
         # A stage does all its work; how much the others add depends on where the slowest one stands.
         most = self._stage_limits()[1]
-        pace_s = zero + peak * float(self._pace_shares(most)[-1])
+        pace_s = zero + peak * float(pace_shares(rounds, most, np.array(self.forward_share))[-1])
         chained_s = float(self.objective.least(pace_s, zero + max(fastest, peak), zero, zero, most)[0])
         return max(rounds * peak, chained_s)
 
@@ -161,13 +163,10 @@ class MicrobatchSpace:
         units = self.devices // self._unit(at)
         return min(self._stage_limits()[1], self.num_microbatches, int(units.sum()))
 
-    def _pace_shares(self, positions: int) -> Array:
-        return pace_shares(self.num_microbatches, positions, self.forward_share)
-
     @property
     def forward_share(self) -> float:
         """No part of a stage's time that is its forward is larger."""
-        return max(mesh.forward_share for mesh in self.meshes)
+        return max(float(shares.max()) for shares in self.forward_shares)
 
     def _useful(self, peak_limit_s: float) -> list[int]:
         """Sub-meshes that hold a layer below a peak."""
@@ -182,6 +181,7 @@ class MicrobatchSpace:
         meshes, unit = [self.meshes[index] for index in at], self._unit(at)
         finite = np.isfinite(time_s).any(axis=(0, 1, 2))
         fewest, most = self._stage_limits()
+        positions, shares = time_s.shape[2], np.stack([self.forward_shares[index] for index in at])
         return AssignmentTables(
             pool_units=self.devices // unit,
             option_pool=np.array([mesh.pool for mesh in meshes]),
@@ -192,7 +192,8 @@ class MicrobatchSpace:
             hop=hop_table_s(meshes),
             fewest_stages=fewest,
             most_stages=most,
-            pace_share=self._pace_shares(time_s.shape[2]),
+            pace_share=np.swapaxes(pace_shares(self.num_microbatches, positions, shares), 1, 2),
+            pace_mix=pace_mix(self.num_microbatches, positions),
         )
 
     def _stage_limits(self) -> tuple[int, int]:

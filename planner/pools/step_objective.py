@@ -45,10 +45,20 @@ class StepObjective:
         return self.value(peak, total, hops, late, np.full(1, float(max(most_stages, 1))))
 
 
-def pace_shares(num_microbatches: int, positions: int, forward_share: float) -> Array:
-    """``w_e`` of positions 1 .. ``positions`` from the end: [E]."""
+def pace_shares(num_microbatches: int, positions: int, forward_share: Array) -> Array:
+    """``w_e`` of positions 1 .. ``positions`` from the end, for every ``phi`` [...]: [..., E]."""
+    share = np.asarray(forward_share)[..., None]
     if num_microbatches < 2:
-        return np.ones(positions)
+        return np.ones((*share.shape[:-1], positions))
     warmup = np.minimum(np.arange(1, positions + 1), num_microbatches) - 1
-    shares: Array = 1.0 - forward_share * warmup / (num_microbatches - 1)
+    shares: Array = 1.0 - share * warmup / (num_microbatches - 1)
     return shares
+
+
+def pace_mix(num_microbatches: int, positions: int) -> Array:
+    """Parts of a stage's own time, of the times and of the hops behind it, of positions 1 .. ``positions``: [E, 3]."""
+    mix = np.zeros((positions, 3))
+    at = np.arange(1, positions + 1)
+    exists = at < num_microbatches
+    mix[exists] = np.stack([num_microbatches - at, np.ones(positions), np.full(positions, 2.0)], axis=1)[exists]
+    return mix / max(num_microbatches - 1, 1)

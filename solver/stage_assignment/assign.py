@@ -49,6 +49,7 @@ from solver.stage_assignment.tables import (
     AssignmentTables,
     AssignmentValue,
     Ints,
+    Searched,
     StageChoice,
 )
 
@@ -77,13 +78,15 @@ class _Search:
     deadline: float | None
     cutoff: float
     told: Told | None = None
+    grown_limit: float = math.inf
     found: tuple[tuple[StageChoice, ...], AssignmentValue] | None = None
+    grown: int = 0
     labels: int = 0
     windows: int = 0
     rests: dict[float, Rest] = field(default_factory=dict)
 
-    def late(self) -> bool:
-        return self.deadline is not None and time.monotonic() > self.deadline
+    def spent(self) -> bool:
+        return self.grown > self.grown_limit or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def rest(self, cap: float) -> Rest:
         if cap not in self.rests:
@@ -113,20 +116,40 @@ def assign(
     ``told`` hears of every assignment that was the best so far.
     Exact unless the time limit ends first: ``bound`` is then below ``value``, and None means that none was found.
     """
+    return search_below(
+        tables, objective, cutoff=cutoff, consecutive=consecutive, time_limit_s=time_limit_s, told=told
+    ).found
+
+
+def search_below(
+    tables: AssignmentTables,
+    objective: AssignmentObjective,
+    *,
+    cutoff: float = math.inf,
+    consecutive: bool = False,
+    time_limit_s: float | None = None,
+    grown_limit: float = math.inf,
+    told: Told | None = None,
+) -> Searched:
+    """``assign``, with the bound that holds where nothing was found.
+
+    ``grown_limit``: labels that may be grown before the search stops; unlike time it is the same on every machine.
+    """
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
     search = _search(tables, objective, consecutive, deadline, cutoff)
-    search.told = told
+    search.told, search.grown_limit = told, grown_limit
     opening = _opening(search)
     if opening is None:
-        return None
+        return Searched(None, math.inf, complete=True, grown=0, labels=0, windows=0)
     _dive(search, *opening)
     bound = _windows(search, *opening)
-    if search.found is None:
-        return None
-    stages, value = search.found
-    answer = Assignment(stages, value, min(bound, value.value), search.labels, search.windows)
-    check_assignment(tables, answer, objective)
-    return answer
+    counts = {"grown": search.grown, "labels": search.labels, "windows": search.windows}
+    answer = None
+    if search.found is not None:
+        stages, value = search.found
+        answer = Assignment(stages, value, min(bound, value.value), search.labels, search.windows)
+        check_assignment(tables, answer, objective)
+    return Searched(answer, min(bound, search.cutoff), complete=bound >= search.cutoff, **counts)
 
 
 def relaxed_value(tables: AssignmentTables, objective: AssignmentObjective) -> tuple[float, float]:
@@ -172,7 +195,7 @@ def _opening(search: _Search) -> tuple[float, float] | None:
 def _dive(search: _Search, lowest: float, highest: float) -> None:
     """Look for a good answer quickly: few labels a level, in wider and wider windows."""
     step, further = FIRST_STEP, DIVES_AFTER_FIRST
-    while further and not search.late():
+    while further and not search.spent():
         cap = min(lowest * step, highest)
         _ends(search, lowest, cap, most_labels=DIVE_LABELS)
         if cap >= highest:
@@ -201,10 +224,10 @@ def _windows(search: _Search, lowest: float, highest: float) -> float:
 
 
 def _close(search: _Search, floor: float, cap: float) -> float | None:
-    """Solve (floor, cap] from the top down until nothing of it is open; a floor when time ran out."""
+    """Solve (floor, cap] from the top down until nothing of it is open; a floor when the search had to stop."""
     _ends(search, floor, cap, most_labels=DIVE_LABELS)
     while cap >= floor:
-        if search.late():
+        if search.spent():
             return floor
         ends = _ends(search, floor, cap)
         if ends is None:
@@ -244,7 +267,7 @@ def _floor_value(search: _Search, peak: float, total: float) -> float:
 def _ends(search: _Search, floor: float, cap: float, most_labels: int | None = None) -> Array | None:
     """(total, hops, late, stages) of every complete label of a window that could win; improves the incumbent.
 
-    None when time ran out.  With ``most_labels`` only the most promising of each level are kept: not exact.
+    None when the search had to stop.  With ``most_labels`` only the most promising of each level are kept: not exact.
     """
     tables, rest = search.tables, search.rest(cap)
     most = tables.stage_limit()
@@ -252,6 +275,7 @@ def _ends(search: _Search, floor: float, cap: float, most_labels: int | None = N
     search.windows += 1
     for from_end in range(1, most + 1):
         labels = grow(tables, levels[-1], from_end, cap, search.objective, consecutive=search.consecutive)
+        search.grown += len(labels)
         labels, least = _promising(search, rest, labels, floor, from_end)
         if most_labels is not None and len(labels) > most_labels:
             labels = labels.take(np.sort(np.argsort(least, kind="stable")[:most_labels]))
@@ -267,7 +291,7 @@ def _ends(search: _Search, floor: float, cap: float, most_labels: int | None = N
             _improve(search, [*levels, labels], done, floor)
         # A complete label has no items left for another stage; it stays only as a row that others may point to.
         levels.append(labels)
-        if search.late():
+        if search.spent():
             return None
     return np.concatenate(ends)
 
