@@ -2,8 +2,8 @@
 
 For every number of samples b that divides the batch, ``MicrobatchSpace`` holds all stages and a bound.
 
-First look     In the order of the bounds, each is solved (``solver.stage_assignment``) as if every stage counted with all
-               its time: that is no bound, but what comes out is near to a fast step.  Every assignment that was the
+First look     In the order of the bounds, each is solved (``solver.stage_assignment``) as if every stage counted with
+               all its time: that is no bound, but what comes out is near to a fast step.  Every assignment that was the
                best one on the way is simulated (``step``): the fastest of them is the answer.  Tables reach a little
                above the lowest peak; once there is an answer, the bound says up to which peak a step could be faster.
 Proof          Each is solved again for the least bound of a step (``step_objective``), those that took most labels in
@@ -32,7 +32,7 @@ from solver.stage_assignment.tables import AssignmentTables, AssignmentValue, Se
 
 FIRST_PEAKS = 1.15
 """The first tables reach this many lowest peaks."""
-RUNGS = (0.9, 0.95, 0.98, 0.99)
+RUNGS = (0.95, 0.98)
 """Parts of the cutoff that a proof tries on the way up to it."""
 LOOK_LIMIT = 4_000_000
 """Labels that the first look at one number of samples may grow."""
@@ -129,7 +129,7 @@ def _look(choice: _Choice, answer: PoolsAnswer, deadline: float | None) -> None:
             answer.sub_meshes += len(stages.meshes)
             answer.policies += sum(len(mesh.rows) for mesh in stages.meshes)
             plain = replace(stages.tables, pace_share=None, pace_mix=None)
-            limits = _Limits(answer.step_time_s, LOOK_LIMIT, deadline)
+            limits = _Limits(answer.step_time_s, LOOK_LIMIT, deadline, dives=True)
             choice.grown += _searched(space, plain, limits, answer, _simulate(space, stages, answer)).grown
         if math.isfinite(answer.step_time_s):
             reach_s = space.peak_below_s(answer.step_time_s)
@@ -164,7 +164,7 @@ def _raise_bound(choice: _Choice, goal_s: float, answer: PoolsAnswer, deadline: 
         cutoff_s = part * goal_s
         if cutoff_s <= choice.bound_s:
             continue
-        searched = _searched(space, stages.tables, _Limits(cutoff_s, left, deadline), answer, simulate)
+        searched = _searched(space, stages.tables, _Limits(cutoff_s, left, deadline, dives=False), answer, simulate)
         left -= searched.grown
         choice.bound_s = max(choice.bound_s, min(searched.bound, cutoff_s))
         if searched.found is not None or not searched.complete:
@@ -179,6 +179,7 @@ class _Limits:
     cutoff_s: float
     grown: int
     deadline: float | None
+    dives: bool
 
 
 def _searched(
@@ -196,10 +197,12 @@ def _searched(
         consecutive=space.problem.consecutive,
         time_limit_s=None if limits.deadline is None else max(limits.deadline - time.monotonic(), 0.01),
         grown_limit=limits.grown,
+        dives=limits.dives,
         told=told,
     )
     answer.labels += searched.labels
     answer.windows += searched.windows
+    import sys; print("   ",space.num_microbatches,limits.cutoff_s/answer.step_time_s,limits.dives,"bound",searched.bound/answer.step_time_s,"grown",searched.grown,"labels",searched.labels,searched.windows,searched.complete,"cpu %.2f"%time.process_time(),file=sys.stderr)
     return searched
 
 

@@ -79,6 +79,7 @@ class _Search:
     cutoff: float
     told: Told | None = None
     grown_limit: float = math.inf
+    dives: bool = True
     found: tuple[tuple[StageChoice, ...], AssignmentValue] | None = None
     grown: int = 0
     labels: int = 0
@@ -129,19 +130,22 @@ def search_below(
     consecutive: bool = False,
     time_limit_s: float | None = None,
     grown_limit: float = math.inf,
+    dives: bool = True,
     told: Told | None = None,
 ) -> Searched:
     """``assign``, with the bound that holds where nothing was found.
 
     ``grown_limit``: labels that may be grown before the search stops; unlike time it is the same on every machine.
+    ``dives``: whether to look for a good answer first; not worth it where the cutoff is thought to leave none.
     """
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
     search = _search(tables, objective, consecutive, deadline, cutoff)
-    search.told, search.grown_limit = told, grown_limit
+    search.told, search.grown_limit, search.dives = told, grown_limit, dives
     opening = _opening(search)
     if opening is None:
         return Searched(None, math.inf, complete=True, grown=0, labels=0, windows=0)
-    _dive(search, *opening)
+    if dives:
+        _dive(search, *opening)
     bound = _windows(search, *opening)
     counts = {"grown": search.grown, "labels": search.labels, "windows": search.windows}
     answer = None
@@ -225,7 +229,8 @@ def _windows(search: _Search, lowest: float, highest: float) -> float:
 
 def _close(search: _Search, floor: float, cap: float) -> float | None:
     """Solve (floor, cap] from the top down until nothing of it is open; a floor when the search had to stop."""
-    _ends(search, floor, cap, most_labels=DIVE_LABELS)
+    if search.dives:
+        _ends(search, floor, cap, most_labels=DIVE_LABELS)
     while cap >= floor:
         if search.spent():
             return floor
