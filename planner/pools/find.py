@@ -32,11 +32,11 @@ from solver.stage_assignment.tables import AssignmentTables, AssignmentValue, Se
 
 FIRST_PEAKS = 1.15
 """The first tables reach this many lowest peaks."""
-RUNGS = (0.95, 0.98)
+RUNGS = (0.9, 0.925, 0.95, 0.965, 0.98)
 """Parts of the cutoff that a proof tries on the way up to it."""
 LOOK_LIMIT = 4_000_000
 """Labels that the first look at one number of samples may grow."""
-PROOF_LIMIT = 4_000_000
+PROOF_LIMIT = 8_000_000
 """Labels that the proof of one number of samples may grow."""
 
 
@@ -164,7 +164,7 @@ def _raise_bound(choice: _Choice, goal_s: float, answer: PoolsAnswer, deadline: 
         cutoff_s = part * goal_s
         if cutoff_s <= choice.bound_s:
             continue
-        searched = _searched(space, stages.tables, _Limits(cutoff_s, left, deadline, dives=False), answer, simulate)
+        searched = _searched(space, stages.tables, _Limits(cutoff_s, left, deadline, dives=part == 1.0), answer, simulate)
         left -= searched.grown
         choice.bound_s = max(choice.bound_s, min(searched.bound, cutoff_s))
         if searched.found is not None or not searched.complete:
@@ -202,7 +202,6 @@ def _searched(
     )
     answer.labels += searched.labels
     answer.windows += searched.windows
-    import sys; print("   ",space.num_microbatches,limits.cutoff_s/answer.step_time_s,limits.dives,"bound",searched.bound/answer.step_time_s,"grown",searched.grown,"labels",searched.labels,searched.windows,searched.complete,"cpu %.2f"%time.process_time(),file=sys.stderr)
     return searched
 
 

@@ -15,7 +15,7 @@ from planner.pools.find import find_assignment
 from planner.pools.microbatch_space import MicrobatchSpace
 from planner.pools.plan import PoolsPlan
 from planner.pools.problem import PoolsProblem
-from planner.pools.step_objective import StepObjective, pace_shares
+from planner.pools.step_objective import StepObjective, pace_mix, pace_shares
 from planner.pools.sub_mesh import pool_hardware
 from planner.problem import Constraints, Problem, Workload
 from planner.schedule.paths import ChunkTimes
@@ -24,8 +24,9 @@ from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from profiles.catalogue import load_cluster
 from solver.stage_assignment.assign import assign
+from solver.stage_assignment.evaluate import assignment_value
 from solver.stage_assignment.milp import assign_by_milp
-from solver.stage_assignment.tables import StableAndLate
+from solver.stage_assignment.tables import Array, AssignmentTables, StableAndLate, StageChoice
 
 Pins = dict[str, int | str | bool]
 PLAIN: Pins = {
@@ -114,8 +115,8 @@ def test_the_faster_pool_holds_more_layers_and_the_counts_add_up() -> None:
         assert stage.peak_memory_bytes.total <= stage.memory_limit_bytes + 2
     assert sum(plan.breakdown_s.values()) == pytest.approx(plan.step_time_s)
     assert plan.gap == pytest.approx(1 - plan.lower_bound_s / plan.step_time_s)
-    assert 0 < plan.gap < 0.03
-    assert plan.status == "feasible"
+    assert 0 <= plan.gap < 0.01
+    assert plan.status == ("feasible" if plan.gap > 1e-9 else "optimal")
 
 
 def test_the_bound_without_memory_holds_for_every_number_of_samples() -> None:
@@ -186,12 +187,39 @@ def test_no_simulated_step_is_shorter_than_the_bound() -> None:
         times = ChunkTimes(forward_s, backward_s, np.zeros(stages))
         step_s = run_pipeline("1f1b", (stages, 1, rounds, 0), times, hop_s).makespan_s
         whole_s = forward_s + backward_s
-        shares = pace_shares(rounds, stages, float((forward_s / whole_s).max()))
-        parts = (whole_s * shares[::-1]).max(), whole_s.sum(), hop_s.sum(), 0.0, float(stages)
-        bound_s = StepObjective(rounds, 0.0).value(*(np.array([part]) for part in parts))[0]
+        bound_s = _bound_of_stages(forward_s / whole_s, whole_s, hop_s, rounds)
         assert bound_s <= step_s * (1 + 1e-12)
         tight.append(bound_s / step_s)
-    assert np.median(tight) > 0.9
+    assert np.median(tight) > 0.95
+
+
+def _bound_of_stages(forward_part: Array, whole_s: Array, hop_s: Array, rounds: int) -> float:
+    """The bound of some stages, first one first, through the solver's tables: one option and one class a stage."""
+    stages = len(whole_s)
+    hop = np.zeros((stages, stages))
+    hop[np.arange(stages - 1), np.arange(1, stages)] = hop_s
+    tables = AssignmentTables(
+        pool_units=np.ones(stages, dtype=np.int64),
+        option_pool=np.arange(stages),
+        option_units=np.ones(stages, dtype=np.int64),
+        time=np.broadcast_to(whole_s[:, None, None, None], (stages, 1, stages, 1)),
+        late=np.zeros((stages, 1, stages, 1)),
+        span_class=np.zeros((stages + 1, 1), dtype=np.int64),
+        hop=hop,
+        pace_share=pace_shares(rounds, stages, forward_part)[:, :, None],
+        pace_mix=pace_mix(rounds, stages),
+    )
+    choices = [StageChoice(index, 1, index, 0) for index in range(stages)]
+    return assignment_value(tables, choices, StepObjective(rounds, 0.0)).value
+
+
+def test_the_bound_of_stages_that_slow_down_towards_the_front_is_near_their_step() -> None:
+    """Without the way of the last micro-batch, what stands in front could be slower for nothing."""
+    rounds, whole_s, hop_s = 40, np.linspace(1.4, 1.0, 16), np.full(15, 0.02)
+    times = ChunkTimes(whole_s / 3, whole_s * 2 / 3, np.zeros(16))
+    step_s = run_pipeline("1f1b", (16, 1, rounds, 0), times, hop_s).makespan_s
+    bound_s = _bound_of_stages(np.full(16, 1 / 3), whole_s, hop_s, rounds)
+    assert 0.99 * step_s < bound_s <= step_s * (1 + 1e-12)
 
 
 def test_the_least_step_is_never_above_the_step() -> None:
