@@ -86,6 +86,16 @@ class _Search:
     windows: int = 0
     rests: dict[float, Rest] = field(default_factory=dict)
 
+    @property
+    def mixed(self) -> bool:
+        """Whether the pace of a stage depends on what stands behind it: it is then none of ``peaks``."""
+        return self.tables.pace_mix is not None
+
+    def cap(self, floor: float, step: float) -> float:
+        """The end of a window from ``floor`` on that is ``step`` wide; the last one holds all that is left."""
+        cap, highest = floor * step, float(self.peaks[-1])
+        return cap if cap < highest else (math.inf if self.mixed else highest)
+
     def spent(self) -> bool:
         return self.grown > self.grown_limit or (self.deadline is not None and time.monotonic() > self.deadline)
 
@@ -145,8 +155,8 @@ def search_below(
     if opening is None:
         return Searched(None, math.inf, complete=True, grown=0, labels=0, windows=0)
     if dives:
-        _dive(search, *opening)
-    bound = _windows(search, *opening)
+        _dive(search, opening)
+    bound = _windows(search, opening)
     counts = {"grown": search.grown, "labels": search.labels, "windows": search.windows}
     answer = None
     if search.found is not None:
@@ -163,14 +173,14 @@ def relaxed_value(tables: AssignmentTables, objective: AssignmentObjective) -> t
     """
     search = _search(tables, objective, False, None, math.inf)
     peaks = search.peaks
-    opening = _opening(search)
-    if opening is None:
+    floor = _opening(search)
+    if floor is None:
         return math.inf, math.inf
-    floor, highest = opening
     fastest = search.rest(math.inf).whole()
+    # Each entry counts at least what it counts by itself: peaks of entries do for a bound.
     best, at = math.inf, floor
     while _floor_value(search, floor, fastest) < best:
-        cap = min(floor * RELAXED_STEP, highest)
+        cap = min(floor * RELAXED_STEP, float(peaks[-1]))
         value = _floor_value(search, floor, Rest(tables, search.best, search.best_pace, cap).whole())
         best, at = (value, cap) if value < best else (best, at)
         above = peaks[peaks > cap]
@@ -180,8 +190,8 @@ def relaxed_value(tables: AssignmentTables, objective: AssignmentObjective) -> t
     return best, at
 
 
-def _opening(search: _Search) -> tuple[float, float] | None:
-    """The smallest and the largest peak worth a look; None when no peak leaves room for all items."""
+def _opening(search: _Search) -> float | None:
+    """The smallest peak worth a look; None when no peak leaves room for all items."""
     peaks = search.peaks
     if not len(peaks) or search.tables.stage_limit() < search.tables.fewest_stages:
         return None
@@ -193,69 +203,94 @@ def _opening(search: _Search) -> tuple[float, float] | None:
         middle = (low + high) // 2
         enough = has_room(search.tables, search.best_pace, float(peaks[middle]))
         low, high = (low, middle) if enough else (middle + 1, high)
-    return float(peaks[low]), float(peaks[-1])
+    return float(peaks[low])
 
 
-def _dive(search: _Search, lowest: float, highest: float) -> None:
+def _dive(search: _Search, lowest: float) -> None:
     """Look for a good answer quickly: few labels a level, in wider and wider windows."""
     step, further = FIRST_STEP, DIVES_AFTER_FIRST
     while further and not search.spent():
-        cap = min(lowest * step, highest)
+        cap = search.cap(lowest, step)
         _ends(search, lowest, cap, most_labels=DIVE_LABELS)
-        if cap >= highest:
+        if cap >= search.peaks[-1]:
             return
         further -= search.found is not None
         step = 1.0 + 2.0 * (step - 1.0)
 
 
-def _windows(search: _Search, lowest: float, highest: float) -> float:
+def _windows(search: _Search, lowest: float) -> float:
     """Close every window from the smallest peak up; returns the bound that holds for what stayed open."""
     floor, step = lowest, FIRST_STEP
-    while floor <= highest:
+    while math.isfinite(floor):
         # The first stages of a search have no incumbent: narrow windows keep them small.
         total = search.rest(math.inf).whole()
         if _floor_value(search, floor, total) >= search.cutoff:
             return search.cutoff
-        cap = min(floor * step, highest)
-        open_floor = _close(search, floor, cap)
-        if open_floor is not None:
-            return _floor_value(search, min(open_floor, floor), total)
-        above = search.peaks[search.peaks > cap]
-        if not len(above):
-            return search.cutoff
-        floor, step = float(above[0]), 1.0 + 2.0 * (step - 1.0)
+        cap = search.cap(floor, step)
+        if not _close(search, floor, cap):
+            return _floor_value(search, floor, total)
+        floor, step = _next_peak(search, cap), 1.0 + 2.0 * (step - 1.0)
     return search.cutoff
 
 
-def _close(search: _Search, floor: float, cap: float) -> float | None:
-    """Solve (floor, cap] from the top down until nothing of it is open; a floor when the search had to stop."""
+def _next_peak(search: _Search, peak: float) -> float:
+    """The smallest peak above another one; infinite when there is none."""
+    if search.mixed:
+        return math.nextafter(peak, math.inf)
+    above = search.peaks[search.peaks > peak]
+    return float(above[0]) if len(above) else math.inf
+
+
+def _peak_before(search: _Search, peak: float) -> float:
+    """The largest peak below another one; below zero when there is none."""
+    if search.mixed:
+        return math.nextafter(peak, -math.inf)
+    below = search.peaks[search.peaks < peak]
+    return float(below[-1]) if len(below) else -1.0
+
+
+def _close(search: _Search, floor: float, cap: float) -> bool:
+    """Solve (floor, cap] from the top down until nothing of it is open; False when the search had to stop."""
     if search.dives:
         _ends(search, floor, cap, most_labels=DIVE_LABELS)
     while cap >= floor:
         if search.spent():
-            return floor
+            return False
         ends = _ends(search, floor, cap)
         if ends is None:
-            return floor
-        again = _reopened(search, ends, floor, cap)
-        below = search.peaks[(search.peaks < again) & (search.peaks >= floor)]
-        if not len(below):
-            return None
-        cap = float(below[-1])
-    return None
+            return False
+        cap = _peak_before(search, min(_reopened(search, ends, floor, cap), cap))
+    return True
 
 
 def _reopened(search: _Search, ends: Array, floor: float, cap: float) -> float:
-    """The smallest peak from which on the labels are no better than the incumbent; ``ends`` [n, 4]."""
-    if not len(ends):
+    """A peak from which on the labels are no better than the incumbent, the smallest one; ``ends`` [n, 4]."""
+
+    def closed(peak: float) -> bool:
+        return bool(_values(search, peak, ends).min() >= search.cutoff * (1 - ROUNDING))
+
+    if not len(ends) or closed(floor):
         return floor
+    if search.mixed:
+        return _closing_peak(closed, floor, min(cap, max(floor, float(search.peaks[-1]))))
     peaks = search.peaks[(search.peaks >= floor) & (search.peaks <= cap)]
     low, high = 0, len(peaks)
     while low < high:
         middle = (low + high) // 2
-        least = _values(search, float(peaks[middle]), ends).min()
-        low, high = (low, middle) if least >= search.cutoff * (1 - ROUNDING) else (middle + 1, high)
+        low, high = (low, middle) if closed(float(peaks[middle])) else (middle + 1, high)
     return float(peaks[low]) if low < len(peaks) else math.nextafter(cap, math.inf)
+
+
+def _closing_peak(closed: Callable[[float], bool], low: float, high: float) -> float:
+    """The smallest peak above ``low`` that is closed, looked for around ``high``; infinite when none is seen."""
+    while not closed(high):
+        low, high = high, 2.0 * high
+        if not math.isfinite(high):
+            return high
+    # To the last digit: the incumbent's own peak must be closed, or the next window would find it again.
+    while low < (middle := (low + high) / 2.0) < high:
+        low, high = (low, middle) if closed(middle) else (middle, high)
+    return high
 
 
 def _values(search: _Search, peak: float, ends: Array) -> Array:
