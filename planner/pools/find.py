@@ -22,9 +22,10 @@ from dataclasses import dataclass, replace
 
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.pools.microbatch_space import MicrobatchSpace, StageTables
+from planner.pools.neighbours import fastest_neighbour
 from planner.pools.problem import PoolsProblem
 from planner.pools.stage_tables import span_classes
-from planner.pools.step import CostedStage, costed_stages, pipeline_s
+from planner.pools.step import SimulatedStages, simulated_stages
 from planner.pools.sub_mesh import PoolHardware, pool_hardware
 from planner.search.space import divisors
 from solver.stage_assignment.assign import relaxed_value, search_below
@@ -32,28 +33,14 @@ from solver.stage_assignment.tables import AssignmentTables, AssignmentValue, Se
 
 FIRST_PEAKS = 1.15
 """The first tables reach this many lowest peaks."""
+NEAR = 1.02
+"""Assignments up to this much slower than the answer are looked around."""
 RUNGS = (0.9, 0.925, 0.95, 0.965, 0.98)
 """Parts of the cutoff that a proof tries on the way up to it."""
 LOOK_LIMIT = 4_000_000
 """Labels that the first look at one number of samples may grow."""
 PROOF_LIMIT = 8_000_000
 """Labels that the proof of one number of samples may grow."""
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedStages:
-    """An assignment, what its indices mean, and how long its step is."""
-
-    tables: StageTables
-    stages: tuple[StageChoice, ...]
-    costed: tuple[CostedStage, ...]
-    pipeline_s: float
-    late_s: float
-
-    @property
-    def step_s(self) -> float:
-        """Pipeline and the late work that shows."""
-        return self.pipeline_s + self.late_s
 
 
 @dataclass(slots=True)
@@ -88,6 +75,8 @@ class _Choice:
     """Stages up to this peak were looked at."""
     grown: int = 0
     """Labels of the first look."""
+    found: SimulatedStages | None = None
+    """Its fastest step so far."""
 
 
 def find_assignment(problem: PoolsProblem, time_limit_s: float | None = None) -> PoolsAnswer:
@@ -103,6 +92,8 @@ def find_assignment(problem: PoolsProblem, time_limit_s: float | None = None) ->
             _look(choice, answer, deadline)
     if answer.found is None:
         raise _nothing_found(problem, pools, answer, deadline)
+    for choice in choices:
+        _polish(choice, answer)
     _prove(choices, answer, deadline)
     return answer
 
@@ -130,7 +121,7 @@ def _look(choice: _Choice, answer: PoolsAnswer, deadline: float | None) -> None:
             answer.policies += sum(len(mesh.rows) for mesh in stages.meshes)
             plain = replace(stages.tables, pace_share=None, pace_mix=None)
             limits = _Limits(answer.step_time_s, LOOK_LIMIT, deadline, dives=True)
-            choice.grown += _searched(space, plain, limits, answer, _simulate(space, stages, answer)).grown
+            choice.grown += _searched(space, plain, limits, answer, _simulate(choice, stages, answer)).grown
         if math.isfinite(answer.step_time_s):
             reach_s = space.peak_below_s(answer.step_time_s)
         elif reach_s < space.largest_s:
@@ -156,7 +147,7 @@ def _raise_bound(choice: _Choice, goal_s: float, answer: PoolsAnswer, deadline: 
     if stages is None:
         answer.complete = answer.complete and not _late(deadline)
         return
-    simulate = _simulate(space, stages, answer)
+    simulate = _simulate(choice, stages, answer)
     # What is not in the tables is no faster than the answer.
     choice.bound_s = max(choice.bound_s, min(relaxed_value(stages.tables, space.objective)[0], goal_s))
     left = PROOF_LIMIT
@@ -164,10 +155,13 @@ def _raise_bound(choice: _Choice, goal_s: float, answer: PoolsAnswer, deadline: 
         cutoff_s = part * goal_s
         if cutoff_s <= choice.bound_s:
             continue
-        searched = _searched(space, stages.tables, _Limits(cutoff_s, left, deadline, dives=part == 1.0), answer, simulate)
+        searched = _searched(
+            space, stages.tables, _Limits(cutoff_s, left, deadline, dives=part == 1.0), answer, simulate
+        )
         left -= searched.grown
         choice.bound_s = max(choice.bound_s, min(searched.bound, cutoff_s))
         if searched.found is not None or not searched.complete:
+            _polish(choice, answer)
             answer.complete = answer.complete and searched.complete
             return
 
@@ -206,17 +200,29 @@ def _searched(
 
 
 def _simulate(
-    space: MicrobatchSpace, stages: StageTables, answer: PoolsAnswer
+    choice: _Choice, stages: StageTables, answer: PoolsAnswer
 ) -> Callable[[Sequence[StageChoice], AssignmentValue], None]:
-    """What runs an assignment of some tables, and keeps the fastest step."""
+    """What runs an assignment of some tables, and keeps the fastest step of its choice and of all."""
+    microbatches = choice.space.num_microbatches
 
-    def simulate(choices: Sequence[StageChoice], value: AssignmentValue) -> None:
-        costed = costed_stages(stages, choices)
-        found = SimulatedStages(stages, tuple(choices), costed, pipeline_s(costed, space.num_microbatches), value.late)
-        if found.step_s < answer.step_time_s:
-            answer.space, answer.found = space, found
+    def simulate(assigned: Sequence[StageChoice], value: AssignmentValue) -> None:
+        _keep(choice, simulated_stages(stages, tuple(assigned), microbatches, value.late), answer)
 
     return simulate
+
+
+def _keep(choice: _Choice, found: SimulatedStages, answer: PoolsAnswer) -> None:
+    if choice.found is None or found.step_s < choice.found.step_s:
+        choice.found = found
+    if found.step_s < answer.step_time_s:
+        answer.space, answer.found = choice.space, found
+
+
+def _polish(choice: _Choice, answer: PoolsAnswer) -> None:
+    """Look around the fastest assignment of a choice, where that could make it the answer."""
+    if choice.found is not None and choice.found.step_s <= NEAR * answer.step_time_s:
+        space = choice.space
+        _keep(choice, fastest_neighbour(choice.found, space.num_microbatches, space.objective), answer)
 
 
 def _nothing_found(

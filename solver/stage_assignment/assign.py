@@ -33,6 +33,7 @@ where even the relaxed total is too slow (``_opening``): the answer is then prov
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -94,7 +95,7 @@ class _Search:
     def cap(self, floor: float, step: float) -> float:
         """The end of a window from ``floor`` on that is ``step`` wide; the last one holds all that is left."""
         cap, highest = floor * step, float(self.peaks[-1])
-        return cap if cap < highest else (math.inf if self.mixed else highest)
+        return cap if cap < highest else (sys.float_info.max if self.mixed else highest)
 
     def spent(self) -> bool:
         return self.grown > self.grown_limit or (self.deadline is not None and time.monotonic() > self.deadline)

@@ -99,7 +99,7 @@ def _with_option(
     slow = tables.pace[option, :, position, :][:, entries] > cap
     front = labels.option[at]
     hop = np.where(front >= 0, tables.hop[option, np.maximum(front, 0)], 0.0)
-    if tables.pace_mix is not None and from_end > 1:
+    if tables.pace_mix is not None:
         own, behind, hops = tables.pace_mix[position]
         behind_s = behind * labels.total[at] + hops * (labels.hops[at] + hop)
         if own > 0:
