@@ -41,8 +41,14 @@ class StepObjective:
         return step_s
 
     def least(self, peak: Array, total: Array, hops: Array, late: Array, most_stages: int) -> Array:
-        """No more than ``value`` for any number of stages up to ``most_stages``."""
-        return self.value(peak, total, hops, late, np.full(1, float(max(most_stages, 1))))
+        """No more than ``value`` for any number of stages up to ``most_stages``.
+
+        Whatever the largest pace is, that of p < m stages is at least the mean of ``total`` over them (see above).
+        """
+        most = max(most_stages, 1)
+        if most < self.num_microbatches:
+            peak = np.maximum(peak, total / most)
+        return self.value(peak, total, hops, late, np.full(1, float(most)))
 
 
 def pace_shares(num_microbatches: int, positions: int, forward_share: Array) -> Array:

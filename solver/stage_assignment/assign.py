@@ -42,7 +42,8 @@ import numpy as np
 
 from solver.stage_assignment.evaluate import assignment_value, check_assignment
 from solver.stage_assignment.labels import Labels, grow, nothing, places, without_dominated
-from solver.stage_assignment.rest import Rest, has_room, least_by_count
+from solver.stage_assignment.rest import Rest, least_by_count, lowest_peak
+from solver.stage_assignment.stage_count import with_fewer_stages
 from solver.stage_assignment.tables import (
     Array,
     Assignment,
@@ -150,6 +151,11 @@ def search_below(
     ``dives``: whether to look for a good answer first; not worth it where the cutoff is thought to leave none.
     """
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
+    if math.isfinite(cutoff):
+        fewer = with_fewer_stages(tables, objective, cutoff)
+        if fewer is None:
+            return Searched(None, cutoff, complete=True, grown=0, labels=0, windows=0)
+        tables = fewer
     search = _search(tables, objective, consecutive, deadline, cutoff)
     search.told, search.grown_limit, search.dives = told, grown_limit, dives
     opening = _opening(search)
@@ -193,18 +199,11 @@ def relaxed_value(tables: AssignmentTables, objective: AssignmentObjective) -> t
 
 def _opening(search: _Search) -> float | None:
     """The smallest peak worth a look; None when no peak leaves room for all items."""
-    peaks = search.peaks
-    if not len(peaks) or search.tables.stage_limit() < search.tables.fewest_stages:
+    if not len(search.peaks) or search.tables.stage_limit() < search.tables.fewest_stages:
         return None
-    total = search.rest(math.inf).whole()
-    if not math.isfinite(total):
+    if not math.isfinite(search.rest(math.inf).whole()):
         return None
-    low, high = 0, len(peaks) - 1
-    while low < high:
-        middle = (low + high) // 2
-        enough = has_room(search.tables, search.best_pace, float(peaks[middle]))
-        low, high = (low, middle) if enough else (middle + 1, high)
-    return float(peaks[low])
+    return lowest_peak(search.tables, search.best_pace)
 
 
 def _dive(search: _Search, lowest: float) -> None:
