@@ -4,8 +4,10 @@ Given a line of L items, pools p with N_p units, options o (pool p_o, units n_o)
 
 Variables    the number of stages S; for each stage i = 0 .. S-1 its items [a_i, a_i + c_i), its option o_i and policy
              k_i.  e_i = S - i is its position from the end, z_i the class of its span.
-             t_i = time[o_i, k_i, e_i, z_i],  d_i = late[o_i, k_i, e_i, z_i],  w_i = pace_share[e_i].
-Objective    minimise  F( max_i w_i t_i,  sum_i t_i,  sum_i hop[o_i, o_(i+1)],  max_i (d_i - h sum_(j<i) t_j)+,  S )
+             t_i = time[o_i, k_i, e_i, z_i],  d_i = late[o_i, k_i, e_i, z_i],
+             v_i = max( w t_i,  u t_i + b sum_(j>i) t_j + q sum_(j>=i) hop[o_j, o_(j+1)] ),  its pace,
+             w = pace_share[o_i, e_i, z_i],  (u, b, q) = pace_mix[e_i].
+Objective    minimise  F( max_i v_i,  sum_i t_i,  sum_i hop[o_i, o_(i+1)],  max_i (d_i - h sum_(j<i) t_j)+,  S )
              for any F that never falls when one of the first four grows.  With h = 1 and
              F = (G - 1) peak + total + late this is the objective of Mist (arXiv 2503.19050): the last of G rounds
              leaves a stage the earlier, the later the stage, and what it then pays hides under the stages before it.
@@ -18,7 +20,8 @@ Constraints  (1) the spans follow each other and hold all items:  a_0 = 0, a_(i+
 
 Method.  The late term obeys a recursion from the end of the line: a stage put in front makes it
 ``max(d, (late - h t)+)``.  So dynamic programming from the end needs the labels (total, hops, late) per (start, units
-used, front option, stages), and dominated labels go (``labels.without_dominated``; F is monotone, the recursions are).
+used, front option, stages), and dominated labels go (``labels.without_dominated``; F is monotone, the recursions are,
+and less total and hops never make a stage in front slower in pace).
 The peak is enclosed instead of labelled.  In a window (floor, cap] stages of a pace above ``cap`` are forbidden and
 
              F( floor, total + rest, hops, late - h rest, S )  <  incumbent
@@ -28,6 +31,9 @@ program with few labels a level, those of the least such F (``_dive``).  The fin
 F(x, ...) of everything with a peak between x and ``cap``, for every x >= floor.  The window is closed down to the
 smallest x where that is not below the incumbent (``_reopened``); what is left is a smaller window.  No window is open
 where even the relaxed total is too slow (``_opening``): the answer is then proved (``assign``).
+
+With a cutoff the number of stages is limited first (``stage_count.with_fewer_stages``).  A search may stop early, after
+a number of labels or some time; what it returns is then F of the floor of the first window that is open.
 """
 
 from __future__ import annotations
