@@ -115,7 +115,7 @@ def _look(choice: _Choice, answer: PoolsAnswer, deadline: float | None) -> None:
     reach_s = space.peak_below_s(answer.step_time_s) if found else FIRST_PEAKS * space.lowest_s
     while reach_s > choice.reach_s and not _late(deadline):
         choice.reach_s = reach_s
-        stages = space.tables(reach_s)
+        stages = space.tables(reach_s, answer.step_time_s)
         if stages is not None:
             answer.sub_meshes += len(stages.meshes)
             answer.policies += sum(len(mesh.rows) for mesh in stages.meshes)
@@ -143,12 +143,15 @@ def _prove(choices: Sequence[_Choice], answer: PoolsAnswer, deadline: float | No
 def _raise_bound(choice: _Choice, goal_s: float, answer: PoolsAnswer, deadline: float | None) -> None:
     """Prove that no assignment of one number of samples has a step below ``goal_s``, or how far that goes."""
     space = choice.space
-    stages = None if _late(deadline) else space.tables(space.peak_below_s(answer.step_time_s))
+    if _late(deadline):
+        answer.complete = False
+        return
+    # What is not in the tables is no faster than the cutoff.
+    stages = space.tables(space.peak_below_s(goal_s), goal_s)
     if stages is None:
-        answer.complete = answer.complete and not _late(deadline)
+        choice.bound_s = goal_s
         return
     simulate = _simulate(choice, stages, answer)
-    # What is not in the tables is no faster than the answer.
     choice.bound_s = max(choice.bound_s, min(relaxed_value(stages.tables, space.objective)[0], goal_s))
     left = PROOF_LIMIT
     for part in (*RUNGS, 1.0):

@@ -23,6 +23,7 @@ from planner.pools.problem import PoolsProblem
 from planner.pools.stage_tables import MeshTable, SpanClass, forward_shares, mesh_table, plain_times_s, span_classes
 from planner.pools.step_objective import StepObjective, pace_mix, pace_shares
 from planner.pools.sub_mesh import PoolHardware, SubMesh, sub_mesh, sub_mesh_sizes
+from solver.stage_assignment.stage_count import with_fewer_stages
 from solver.stage_assignment.tables import AssignmentTables
 
 Array = NDArray[np.float64]
@@ -141,27 +142,34 @@ class MicrobatchSpace:
         at = self._useful(peak_limit_s)
         if not at:
             return None
+        most = self._stage_limits()[1]
         plain = [np.where(self.plain_s[index] <= peak_limit_s, self.plain_s[index], np.inf) for index in at]
-        times = np.broadcast_to(np.stack(plain)[:, None, None, :], (len(at), 1, self._positions(at), len(self.classes)))
-        return self._assignment_tables(at, times, np.zeros(times.shape))
+        times = np.broadcast_to(
+            np.stack(plain)[:, None, None, :], (len(at), 1, self._positions(at, most), len(self.classes))
+        )
+        return self._assignment_tables(at, times, np.zeros(times.shape), most)
 
-    def tables(self, peak_limit_s: float) -> StageTables | None:
-        """Costs of every stage up to a peak; None when no sub-mesh holds a layer below it."""
-        at = self._useful(peak_limit_s)
-        if not at:
+    def tables(self, peak_limit_s: float, cutoff_s: float = math.inf) -> StageTables | None:
+        """Costs of every stage up to a peak; None when no assignment of them has a step below the cutoff."""
+        relaxed = self.relaxed(peak_limit_s)
+        if relaxed is not None and math.isfinite(cutoff_s):
+            # Fewer stages mean fewer positions to tabulate.
+            relaxed = with_fewer_stages(relaxed, self.objective, cutoff_s)
+        if relaxed is None:
             return None
-        in_flight = np.minimum(np.arange(1, self._positions(at) + 1), self.num_microbatches).astype(float)
+        at, most = self._useful(peak_limit_s), relaxed.most_stages
+        in_flight = np.minimum(np.arange(1, self._positions(at, most) + 1), self.num_microbatches).astype(float)
         parts = tuple(
             mesh_table(self.meshes[index], self.classes, in_flight, self.plain_s[index] <= peak_limit_s) for index in at
         )
         time_s, late_s = _stacked([part.time for part in parts], np.inf), _stacked([part.late for part in parts], 0.0)
-        tables = self._assignment_tables(at, time_s, late_s)
+        tables = self._assignment_tables(at, time_s, late_s, most)
         return StageTables(tables, tuple(self.meshes[index] for index in at), parts, peak_limit_s)
 
-    def _positions(self, at: list[int]) -> int:
+    def _positions(self, at: list[int], most: int) -> int:
         """Positions from the end that differ in what they hold: the last one stands for all further ones."""
         units = self.devices // self._unit(at)
-        return min(self._stage_limits()[1], self.num_microbatches, int(units.sum()))
+        return min(most, self.num_microbatches, int(units.sum()))
 
     @property
     def forward_share(self) -> float:
@@ -177,10 +185,10 @@ class MicrobatchSpace:
         """Devices that pools are counted in."""
         return math.gcd(*(self.meshes[index].devices for index in at))
 
-    def _assignment_tables(self, at: list[int], time_s: Array, late_s: Array) -> AssignmentTables:
+    def _assignment_tables(self, at: list[int], time_s: Array, late_s: Array, most: int) -> AssignmentTables:
         meshes, unit = [self.meshes[index] for index in at], self._unit(at)
         finite = np.isfinite(time_s).any(axis=(0, 1, 2))
-        fewest, most = self._stage_limits()
+        fewest = self._stage_limits()[0]
         positions, shares = time_s.shape[2], np.stack([self.forward_shares[index] for index in at])
         return AssignmentTables(
             pool_units=self.devices // unit,
