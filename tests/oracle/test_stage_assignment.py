@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import solver.stage_assignment.assign as assign_module
 import solver.stage_assignment.labels as labels_module
 import solver.stage_assignment.milp as milp_module
 import solver.stage_assignment.rest as rest_module
+import solver.stage_assignment.stage_count as stage_count_module
 from solver.check import CheckFailed
 from solver.stage_assignment.assign import assign, relaxed_value, search_below
 from solver.stage_assignment.evaluate import check_assignment
 from solver.stage_assignment.milp import assign_by_milp
+from solver.stage_assignment.stage_count import with_fewer_stages
 from solver.stage_assignment.tables import AssignmentTables, StableAndLate
 from tests.assignment_tables import every_assignment, mist_value, paced, random_tables
 
@@ -102,6 +105,21 @@ def test_a_spent_number_of_labels_leaves_a_bound_below_the_optimum() -> None:
     assert stopped > 50
 
 
+def test_no_assignment_below_a_cutoff_has_more_stages_than_it_leaves() -> None:
+    fewer_than_before = 0
+    for seed in range(150):
+        tables, rounds = paced(random_tables(seed), seed), (2, 4, 32)[seed % 3]
+        values = [(mist_value(tables, stages, rounds, 1.0), len(stages)) for stages in every_assignment(tables)]
+        feasible = [value for value, _ in values if value < float("inf")]
+        for cutoff in (np.quantile(feasible, part) * 1.001 for part in (0.0, 0.02, 0.2) if feasible):
+            most = max(count for value, count in values if value < cutoff)
+            fewer = with_fewer_stages(tables, StableAndLate(rounds), cutoff)
+            assert fewer is not None, seed
+            assert fewer.most_stages >= most, seed
+            fewer_than_before += fewer.most_stages < tables.stage_limit()
+    assert fewer_than_before > 50
+
+
 def test_nothing_is_found_below_a_proved_cutoff() -> None:
     for seed in range(100):
         tables, objective = paced(random_tables(seed), seed), StableAndLate(4)
@@ -145,9 +163,14 @@ def _feasible() -> tuple[AssignmentTables, StableAndLate]:
 
 
 def test_the_mathematics_names_functions_that_exist() -> None:
-    modules = {"assign": assign_module, "labels": labels_module, "rest": rest_module}
+    modules = {
+        "assign": assign_module,
+        "labels": labels_module,
+        "rest": rest_module,
+        "stage_count": stage_count_module,
+    }
     text = assign_module.__doc__ or ""
-    names = re.findall(r"``((?:labels\.|rest\.|_)\w+|assign)``", text)
+    names = re.findall(r"``((?:labels\.|rest\.|stage_count\.|_)\w+|assign)``", text)
     assert {"labels.grow", "_ends", "_reopened"} <= set(names)
     for name in names:
         module, _, function = name.rpartition(".")

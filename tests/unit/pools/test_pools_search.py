@@ -184,7 +184,7 @@ def test_no_simulated_step_is_shorter_than_the_bound() -> None:
     draw = np.random.default_rng(11)
     tight = []
     for _ in range(400):
-        stages, rounds = int(draw.integers(1, 9)), int(draw.integers(1, 40))
+        stages, rounds = int(draw.integers(1, 9)), int(draw.integers(1, draw.choice([9, 40])))
         forward_s = draw.uniform(0.5, 1.5, stages)
         backward_s = forward_s * draw.uniform(1.0, 3.0, stages)
         hop_s = draw.uniform(0, 0.5, stages - 1)
@@ -193,6 +193,8 @@ def test_no_simulated_step_is_shorter_than_the_bound() -> None:
         whole_s = forward_s + backward_s
         bound_s = _bound_of_stages(forward_s / whole_s, whole_s, hop_s, rounds)
         assert bound_s <= step_s * (1 + 1e-12)
+        parts = (np.array([part]) for part in (0.0, whole_s.sum(), hop_s.sum(), 0.0))
+        assert StepObjective(rounds, 0.0).least(*parts, stages)[0] <= bound_s * (1 + 1e-12)
         tight.append(bound_s / step_s)
     assert np.median(tight) > 0.95
 
