@@ -193,8 +193,8 @@ def test_no_simulated_step_is_shorter_than_the_bound() -> None:
         whole_s = forward_s + backward_s
         bound_s = _bound_of_stages(forward_s / whole_s, whole_s, hop_s, rounds)
         assert bound_s <= step_s * (1 + 1e-12)
-        parts = (np.array([part]) for part in (0.0, whole_s.sum(), hop_s.sum(), 0.0))
-        assert StepObjective(rounds, 0.0).least(*parts, stages)[0] <= bound_s * (1 + 1e-12)
+        total_s, hops_s, zero = np.array([whole_s.sum()]), np.array([hop_s.sum()]), np.zeros(1)
+        assert StepObjective(rounds, 0.0).least(zero, total_s, hops_s, zero, stages)[0] <= bound_s * (1 + 1e-12)
         tight.append(bound_s / step_s)
     assert np.median(tight) > 0.95
 
