@@ -66,7 +66,8 @@ def _measured(types: int, devices: int, repeats: int) -> Measurement:
 
 def _answer(plan: PoolsPlan) -> str:
     stages = ", ".join(f"{stage.layers} on {stage.devices} {stage.device}" for stage in plan.stages)
-    return f"{plan.status}, {plan.step_time_s:.4g} s, {plan.num_microbatches} micro-batches, {stages}"
+    found = f"{plan.status}, {plan.step_time_s:.4g} s, gap {plan.gap:.2%}"
+    return f"{found}, {plan.num_microbatches} micro-batches, {stages}"
 
 
 HETEROGENEOUS_POOLS = Spec("heterogeneous-pools", pools)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,6 +49,16 @@ def random_tables(seed: int, most_pools: int = 3, most_items: int = 5) -> Assign
     )
 
 
+def paced(tables: AssignmentTables, seed: int) -> AssignmentTables:
+    """The same tables, where a part of a stage's time counts in the peak, and what stands behind it counts too."""
+    draw = np.random.default_rng(seed)
+    options, _, positions, classes = tables.time.shape
+    share = np.sort(draw.uniform(0.3, 1.0, (options, positions, classes)), axis=1)[:, ::-1]
+    mix = np.stack([np.linspace(1.0, draw.uniform(0.1, 0.9), positions), *draw.uniform(0, 0.5, (2, positions))], axis=1)
+    mix[draw.random(positions) < 0.2] = 0.0
+    return replace(tables, pace_share=share, pace_mix=mix)
+
+
 def every_assignment(tables: AssignmentTables, *, consecutive: bool = False) -> Iterator[tuple[StageChoice, ...]]:
     """All assignments that keep the rules, by plain recursion over lists of stages."""
     items, counts = tables.num_items, tables.span_class.shape[1]
@@ -72,15 +83,22 @@ def every_assignment(tables: AssignmentTables, *, consecutive: bool = False) -> 
 
 def mist_value(tables: AssignmentTables, stages: tuple[StageChoice, ...], rounds: int, hides: float) -> float:
     """The objective written out a second time; infinite where a stage does not fit."""
-    times, lates, hops = [], [], 0.0
+    times, paces, lates, hops, each_hop = [], [], [], 0.0, []
     for index, stage in enumerate(stages):
         position = min(len(stages) - index, tables.time.shape[2]) - 1
         at = (stage.option, stage.policy, position, tables.span_class[stage.start, stage.count - 1])
         times.append(float(tables.time[at]))
+        share = 1.0 if tables.pace_share is None else float(tables.pace_share[stage.option, position, at[3]])
+        paces.append(share * times[-1])
         lates.append(float(tables.late[at]))
         if index:
-            hops += float(tables.hop[stages[index - 1].option, stage.option])
+            each_hop.append(float(tables.hop[stages[index - 1].option, stage.option]))
+            hops += each_hop[-1]
     if float("inf") in times:
         return float("inf")
     late = max(max(0.0, late - hides * sum(times[:index])) for index, late in enumerate(lates))
-    return (rounds - 1) * max(times) + sum(times) + hops + late
+    if tables.pace_mix is not None:
+        for index, time in enumerate(times):
+            own, behind, crossed = tables.pace_mix[min(len(stages) - index, tables.time.shape[2]) - 1]
+            paces.append(float(own * time + behind * sum(times[index + 1 :]) + crossed * sum(each_hop[index:])))
+    return (rounds - 1) * max(paces) + sum(times) + hops + late

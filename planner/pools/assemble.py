@@ -40,11 +40,11 @@ def assemble_pools_plan(problem: PoolsProblem, answer: PoolsAnswer) -> PoolsPlan
     )
     slowest_s = space.num_microbatches * max(stage.microbatch_s for stage in stages)
     straight_s = pipeline_s(found.costed, space.num_microbatches, hops=False)
-    bound_s = min(answer.lower_bound_s, step_s)
-    gap = max(0.0, 1.0 - bound_s / step_s)
+    proved = answer.lower_bound_s >= step_s * (1 - TOLERANCE)
+    bound_s = step_s if proved else answer.lower_bound_s
+    gap = 1.0 - bound_s / step_s
     pools = _uses(problem, stages)
     fullest = max(stages, key=lambda stage: stage.peak_memory_bytes.total / stage.memory_limit_bytes)
-    proved = gap <= TOLERANCE
     return PoolsPlan(
         problem=problem,
         status="optimal" if proved else "feasible",
@@ -187,11 +187,11 @@ def _report(answer: PoolsAnswer) -> PoolsSearch:
         proof = "no assignment has a shorter step: the bound of every number of samples at a time meets this plan's"
     elif answer.complete:
         proof = (
-            "every number of samples at a time was solved exactly for the bound, which looks at chains of actions;"
-            " the step is simulated, and the gap is what no chain explains"
+            "no number of samples at a time has an assignment with a smaller bound; the bound looks at chains of"
+            " actions, the step is simulated, and the gap is what no chain explains"
         )
     else:
-        proof = "stopped early: the bound is the smallest one of what was not examined"
+        proof = "stopped when its labels or its time were spent: the bound is what was proved until then"
     return PoolsSearch(
         microbatch_choices=answer.choices,
         solved=answer.solved,

@@ -1,52 +1,46 @@
 """What is the best pipeline over several pools?  The door of the search.
 
-For every number of samples b that divides the batch, ``MicrobatchSpace`` holds all stages and a bound.  In the order
-of the bounds, each is first solved without memory (``_relaxed``), which gives a sharper bound, and in the order of
-those solved exactly (``solver.stage_assignment``) for the least bound of a step (``step_objective``), with the best
-step so far as cutoff.  Every assignment that was the best one on the way is simulated (``step``): the fastest of them
-is the answer, and the least bound is what it is proved against.  Tables reach a little above the peak that memory
-allows at best; the bound then says up to which peak a step could still be faster, and if that is further, they are made
-again up to there.  What remains has a bound that is not below the answer.
+For every number of samples b that divides the batch, ``MicrobatchSpace`` holds all stages and a bound.
+
+First look     In the order of the bounds, each is solved (``solver.stage_assignment``) as if every stage counted with
+               all its time: that is no bound, but what comes out is near to a fast step.  Every assignment that was the
+               best one on the way is simulated (``step``): the fastest of them is the answer.  Tables reach a little
+               above the lowest peak; once there is an answer, the bound says up to which peak a step could be faster.
+Proof          Each is solved again for the least bound of a step (``step_objective``), those that took most labels in
+               the first look first.  Nothing is below a cutoff when no assignment has a bound below it, and that is the
+               quicker to see the lower the cutoff: it climbs in steps (``RUNGS``) towards the fastest step, or towards
+               what another number of samples could not be proved above.  The labels of the proof are limited, not its
+               time, so that every machine gives the same answer.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.pools.microbatch_space import MicrobatchSpace, StageTables
+from planner.pools.neighbours import fastest_neighbour
 from planner.pools.problem import PoolsProblem
 from planner.pools.stage_tables import span_classes
-from planner.pools.step import CostedStage, costed_stages, pipeline_s
+from planner.pools.step import SimulatedStages, simulated_stages
 from planner.pools.sub_mesh import PoolHardware, pool_hardware
 from planner.search.space import divisors
-from solver.stage_assignment.assign import assign, relaxed_value
-from solver.stage_assignment.tables import Assignment, AssignmentTables, AssignmentValue, StageChoice
+from solver.stage_assignment.assign import relaxed_value, search_below
+from solver.stage_assignment.tables import AssignmentTables, AssignmentValue, Searched, StageChoice
 
 FIRST_PEAKS = 1.15
-"""The first tables reach this many peaks of the best assignment without memory."""
-RELAXED_PEAKS = 1.5
-"""The bound without memory looks at stages up to this many lowest peaks; beyond, a simpler bound holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedStages:
-    """An assignment, what its indices mean, and how long its step is."""
-
-    tables: StageTables
-    stages: tuple[StageChoice, ...]
-    costed: tuple[CostedStage, ...]
-    pipeline_s: float
-    late_s: float
-
-    @property
-    def step_s(self) -> float:
-        """Pipeline and the late work that shows."""
-        return self.pipeline_s + self.late_s
+"""The first tables reach this many lowest peaks."""
+NEAR = 1.02
+"""Assignments up to this much slower than the answer are looked around."""
+RUNGS = (0.9, 0.925, 0.95, 0.965, 0.98)
+"""Parts of the cutoff that a proof tries on the way up to it."""
+LOOK_LIMIT = 4_000_000
+"""Labels that the first look at one number of samples may grow."""
+PROOF_LIMIT = 8_000_000
+"""Labels that the proof of one number of samples may grow."""
 
 
 @dataclass(slots=True)
@@ -56,7 +50,7 @@ class PoolsAnswer:
     space: MicrobatchSpace | None = None
     found: SimulatedStages | None = None
     complete: bool = True
-    """Whether time sufficed to look at everything."""
+    """Whether time and labels sufficed to look at everything."""
     lower_bound_s: float = math.inf
     choices: int = 0
     solved: int = 0
@@ -71,6 +65,20 @@ class PoolsAnswer:
         return math.inf if self.found is None else self.found.step_s
 
 
+@dataclass(slots=True)
+class _Choice:
+    """One number of samples at a time: what is known of it."""
+
+    space: MicrobatchSpace
+    bound_s: float
+    reach_s: float = 0.0
+    """Stages up to this peak were looked at."""
+    grown: int = 0
+    """Labels of the first look."""
+    found: SimulatedStages | None = None
+    """Its fastest step so far."""
+
+
 def find_assignment(problem: PoolsProblem, time_limit_s: float | None = None) -> PoolsAnswer:
     """Search all pools.  Raises NoFeasiblePlan or BudgetSpent when there is no answer, DocumentInvalid for pins."""
     deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
@@ -78,21 +86,15 @@ def find_assignment(problem: PoolsProblem, time_limit_s: float | None = None) ->
     spans = span_classes(problem.model, problem.model.num_layers)
     spaces = [MicrobatchSpace(problem, pools, samples, spans) for samples in _microbatches(problem)]
     answer = PoolsAnswer(choices=len(spaces))
-    queue = [(space.bound_s(), False, space.samples, 0.0, space) for space in spaces if math.isfinite(space.bound_s())]
-    heapq.heapify(queue)
-    while queue and queue[0][0] < answer.step_time_s:
-        bound_s, sharpened, samples, peak_s, space = heapq.heappop(queue)
-        if deadline is not None and time.monotonic() > deadline:
-            answer.lower_bound_s, answer.complete = min(answer.lower_bound_s, bound_s), False
-            break
-        if sharpened:
-            _solve(space, FIRST_PEAKS * peak_s, bound_s, answer, deadline)
-            continue
-        sharper_s, peak_s = _relaxed(space)
-        heapq.heappush(queue, (max(bound_s, sharper_s), True, samples, peak_s, space))
-    answer.lower_bound_s = min(answer.lower_bound_s, answer.step_time_s)
+    choices = [_Choice(space, space.bound_s()) for space in spaces if math.isfinite(space.bound_s())]
+    for choice in sorted(choices, key=lambda each: (each.bound_s, each.space.samples)):
+        if choice.bound_s < answer.step_time_s and not _late(deadline):
+            _look(choice, answer, deadline)
     if answer.found is None:
         raise _nothing_found(problem, pools, answer, deadline)
+    for choice in choices:
+        _polish(choice, answer)
+    _prove(choices, answer, deadline)
     return answer
 
 
@@ -102,69 +104,128 @@ def _microbatches(problem: PoolsProblem) -> list[int]:
     return [samples for samples in divisors(batch) if pinned is None or batch // samples == pinned]
 
 
-def _relaxed(space: MicrobatchSpace) -> tuple[float, float]:
-    """A bound on every step of a space without memory, and the peak where it lies."""
-    reach_s = RELAXED_PEAKS * space.lowest_s
-    beyond_s = space.bound_s(math.nextafter(reach_s, math.inf))
-    tables = space.relaxed(reach_s)
-    value_s, peak_s = (math.inf, math.inf) if tables is None else relaxed_value(tables, space.objective)
-    return min(value_s, beyond_s), min(peak_s, reach_s)
+def _late(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() > deadline
 
 
-def _solve(space: MicrobatchSpace, reach_s: float, bound_s: float, answer: PoolsAnswer, deadline: float | None) -> None:
-    """Improve the answer with one number of samples, or prove that it cannot."""
+def _look(choice: _Choice, answer: PoolsAnswer, deadline: float | None) -> None:
+    """Improve the answer with one number of samples: stages count with all their time."""
     answer.solved += 1
-    if math.isfinite(answer.step_time_s):
-        reach_s = space.peak_below_s(answer.step_time_s)
-    looked_at_s = 0.0
-    while reach_s > looked_at_s:
-        _assign(space, reach_s, answer, deadline)
-        looked_at_s = reach_s
-        if deadline is not None and time.monotonic() > deadline:
-            answer.lower_bound_s, answer.complete = min(answer.lower_bound_s, bound_s), False
-            return
+    space, found = choice.space, math.isfinite(answer.step_time_s)
+    reach_s = space.peak_below_s(answer.step_time_s) if found else FIRST_PEAKS * space.lowest_s
+    while reach_s > choice.reach_s and not _late(deadline):
+        choice.reach_s = reach_s
+        stages = space.tables(reach_s, answer.step_time_s)
+        if stages is not None:
+            answer.sub_meshes += len(stages.meshes)
+            answer.policies += sum(len(mesh.rows) for mesh in stages.meshes)
+            plain = replace(stages.tables, pace_share=None, pace_mix=None)
+            limits = _Limits(answer.step_time_s, LOOK_LIMIT, deadline, dives=True)
+            choice.grown += _searched(space, plain, limits, answer, _simulate(choice, stages, answer)).grown
         if math.isfinite(answer.step_time_s):
-            reach_s = max(looked_at_s, space.peak_below_s(answer.step_time_s))
-        elif looked_at_s < space.largest_s:
+            reach_s = space.peak_below_s(answer.step_time_s)
+        elif reach_s < space.largest_s:
             # Nothing fits yet: memory may need stages that are much slower.
-            reach_s = 2.0 * looked_at_s
+            reach_s = 2.0 * reach_s
 
 
-def _assign(space: MicrobatchSpace, reach_s: float, answer: PoolsAnswer, deadline: float | None) -> None:
-    """Solve the stages up to one peak."""
-    stages = space.tables(reach_s)
-    if stages is None:
+def _prove(choices: Sequence[_Choice], answer: PoolsAnswer, deadline: float | None) -> None:
+    """Raise the bounds of all numbers of samples towards the answer, and improve it where that finds a faster step."""
+    goal_s = math.inf
+    for choice in sorted(choices, key=lambda each: (-each.grown, each.bound_s, each.space.samples)):
+        goal_s = min(goal_s, answer.step_time_s)
+        if choice.bound_s < goal_s:
+            _raise_bound(choice, goal_s, answer, deadline)
+        goal_s = min(goal_s, choice.bound_s)
+    answer.lower_bound_s = min(goal_s, answer.step_time_s)
+
+
+def _raise_bound(choice: _Choice, goal_s: float, answer: PoolsAnswer, deadline: float | None) -> None:
+    """Prove that no assignment of one number of samples has a step below ``goal_s``, or how far that goes."""
+    space = choice.space
+    if _late(deadline):
+        answer.complete = False
         return
-    answer.sub_meshes += len(stages.meshes)
-    answer.policies += sum(len(mesh.rows) for mesh in stages.meshes)
-    microbatches = space.num_microbatches
-
-    def simulate(choices: Sequence[StageChoice], value: AssignmentValue) -> None:
-        costed = costed_stages(stages, choices)
-        found = SimulatedStages(stages, tuple(choices), costed, pipeline_s(costed, microbatches), value.late)
-        if found.step_s < answer.step_time_s:
-            answer.space, answer.found = space, found
-
-    def solved(tables: AssignmentTables) -> Assignment | None:
-        found = assign(
-            tables,
-            space.objective,
-            cutoff=answer.step_time_s,
-            consecutive=space.problem.consecutive,
-            time_limit_s=None if deadline is None else max(deadline - time.monotonic(), 0.01),
-            told=simulate,
+    # What is not in the tables is no faster than the cutoff.
+    stages = space.tables(space.peak_below_s(goal_s), goal_s)
+    if stages is None:
+        choice.bound_s = goal_s
+        return
+    simulate = _simulate(choice, stages, answer)
+    choice.bound_s = max(choice.bound_s, min(relaxed_value(stages.tables, space.objective)[0], goal_s))
+    left = PROOF_LIMIT
+    for part in (*RUNGS, 1.0):
+        cutoff_s = part * goal_s
+        if cutoff_s <= choice.bound_s:
+            continue
+        searched = _searched(
+            space, stages.tables, _Limits(cutoff_s, left, deadline, dives=part == 1.0), answer, simulate
         )
-        if found is not None:
-            answer.labels += found.labels
-            answer.windows += found.windows
-        return found
+        left -= searched.grown
+        choice.bound_s = max(choice.bound_s, min(searched.bound, cutoff_s))
+        if searched.found is not None or not searched.complete:
+            _polish(choice, answer)
+            answer.complete = answer.complete and searched.complete
+            return
 
-    # Where stages count with all their time, what comes out is nearer to a fast step; where they count as the bound
-    # lets them, it is the bound.
-    solved(replace(stages.tables, pace_share=None))
-    bounded = solved(stages.tables)
-    if bounded is not None:
-        answer.lower_bound_s = min(answer.lower_bound_s, bounded.bound)
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Where a search below a cutoff stops."""
+
+    cutoff_s: float
+    grown: int
+    deadline: float | None
+    dives: bool
+
+
+def _searched(
+    space: MicrobatchSpace,
+    tables: AssignmentTables,
+    limits: _Limits,
+    answer: PoolsAnswer,
+    told: Callable[[Sequence[StageChoice], AssignmentValue], None],
+) -> Searched:
+    """One search of the solver, counted."""
+    searched = search_below(
+        tables,
+        space.objective,
+        cutoff=limits.cutoff_s,
+        consecutive=space.problem.consecutive,
+        time_limit_s=None if limits.deadline is None else max(limits.deadline - time.monotonic(), 0.01),
+        grown_limit=limits.grown,
+        dives=limits.dives,
+        told=told,
+    )
+    answer.labels += searched.labels
+    answer.windows += searched.windows
+    return searched
+
+
+def _simulate(
+    choice: _Choice, stages: StageTables, answer: PoolsAnswer
+) -> Callable[[Sequence[StageChoice], AssignmentValue], None]:
+    """What runs an assignment of some tables, and keeps the fastest step of its choice and of all."""
+    microbatches = choice.space.num_microbatches
+
+    def simulate(assigned: Sequence[StageChoice], value: AssignmentValue) -> None:
+        _keep(choice, simulated_stages(stages, tuple(assigned), microbatches, value.late), answer)
+
+    return simulate
+
+
+def _keep(choice: _Choice, found: SimulatedStages, answer: PoolsAnswer) -> None:
+    if choice.found is None or found.step_s < choice.found.step_s:
+        choice.found = found
+    if found.step_s < answer.step_time_s:
+        answer.space, answer.found = choice.space, found
+
+
+def _polish(choice: _Choice, answer: PoolsAnswer) -> None:
+    """Look around the fastest assignment of a choice, where that could make it the answer."""
+    if choice.found is not None and choice.found.step_s <= NEAR * answer.step_time_s:
+        space = choice.space
+        _keep(choice, fastest_neighbour(choice.found, space.num_microbatches, space.objective), answer)
 
 
 def _nothing_found(

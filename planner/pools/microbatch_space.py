@@ -20,9 +20,10 @@ from planner.model.flops import forward_flops
 from planner.model.operators import layer_operators
 from planner.pools.hops import hop_table_s
 from planner.pools.problem import PoolsProblem
-from planner.pools.stage_tables import MeshTable, SpanClass, mesh_table, plain_times_s, span_classes
-from planner.pools.step_objective import StepObjective, pace_shares
+from planner.pools.stage_tables import MeshTable, SpanClass, forward_shares, mesh_table, plain_times_s, span_classes
+from planner.pools.step_objective import StepObjective, pace_mix, pace_shares
 from planner.pools.sub_mesh import PoolHardware, SubMesh, sub_mesh, sub_mesh_sizes
+from solver.stage_assignment.stage_count import with_fewer_stages
 from solver.stage_assignment.tables import AssignmentTables
 
 Array = NDArray[np.float64]
@@ -68,6 +69,7 @@ class MicrobatchSpace:
         self.layers = np.array([len(span.kinds) for span in self.classes])
         self.meshes: list[SubMesh] = []
         self.plain_s: list[Array] = []
+        self.forward_shares: list[Array] = []
         self._waiting = [(pool, size) for pool in pools for size in sub_mesh_sizes(pool, samples)]
         self._reach(None)
 
@@ -82,6 +84,7 @@ class MicrobatchSpace:
             if mesh is not None:
                 self.meshes.append(mesh)
                 self.plain_s.append(plain_times_s(mesh, self.classes))
+                self.forward_shares.append(forward_shares(mesh, self.classes))
 
     @cached_property
     def lowest_s(self) -> float:
@@ -121,7 +124,7 @@ class MicrobatchSpace:
         zero, rounds = np.zeros(1), self.num_microbatches
         # A stage does all its work; how much the others add depends on where the slowest one stands.
         most = self._stage_limits()[1]
-        pace_s = zero + peak * float(self._pace_shares(most)[-1])
+        pace_s = zero + peak * float(pace_shares(rounds, most, np.array(self.forward_share))[-1])
         chained_s = float(self.objective.least(pace_s, zero + max(fastest, peak), zero, zero, most)[0])
         return max(rounds * peak, chained_s)
 
@@ -139,35 +142,39 @@ class MicrobatchSpace:
         at = self._useful(peak_limit_s)
         if not at:
             return None
+        most = self._stage_limits()[1]
         plain = [np.where(self.plain_s[index] <= peak_limit_s, self.plain_s[index], np.inf) for index in at]
-        times = np.broadcast_to(np.stack(plain)[:, None, None, :], (len(at), 1, self._positions(at), len(self.classes)))
-        return self._assignment_tables(at, times, np.zeros(times.shape))
+        times = np.broadcast_to(
+            np.stack(plain)[:, None, None, :], (len(at), 1, self._positions(at, most), len(self.classes))
+        )
+        return self._assignment_tables(at, times, np.zeros(times.shape), most)
 
-    def tables(self, peak_limit_s: float) -> StageTables | None:
-        """Costs of every stage up to a peak; None when no sub-mesh holds a layer below it."""
-        at = self._useful(peak_limit_s)
-        if not at:
+    def tables(self, peak_limit_s: float, cutoff_s: float = math.inf) -> StageTables | None:
+        """Costs of every stage up to a peak; None when no assignment of them has a step below the cutoff."""
+        relaxed = self.relaxed(peak_limit_s)
+        if relaxed is not None and math.isfinite(cutoff_s):
+            # Fewer stages mean fewer positions to tabulate.
+            relaxed = with_fewer_stages(relaxed, self.objective, cutoff_s)
+        if relaxed is None:
             return None
-        in_flight = np.minimum(np.arange(1, self._positions(at) + 1), self.num_microbatches).astype(float)
+        at, most = self._useful(peak_limit_s), relaxed.most_stages
+        in_flight = np.minimum(np.arange(1, self._positions(at, most) + 1), self.num_microbatches).astype(float)
         parts = tuple(
             mesh_table(self.meshes[index], self.classes, in_flight, self.plain_s[index] <= peak_limit_s) for index in at
         )
         time_s, late_s = _stacked([part.time for part in parts], np.inf), _stacked([part.late for part in parts], 0.0)
-        tables = self._assignment_tables(at, time_s, late_s)
+        tables = self._assignment_tables(at, time_s, late_s, most)
         return StageTables(tables, tuple(self.meshes[index] for index in at), parts, peak_limit_s)
 
-    def _positions(self, at: list[int]) -> int:
+    def _positions(self, at: list[int], most: int) -> int:
         """Positions from the end that differ in what they hold: the last one stands for all further ones."""
         units = self.devices // self._unit(at)
-        return min(self._stage_limits()[1], self.num_microbatches, int(units.sum()))
-
-    def _pace_shares(self, positions: int) -> Array:
-        return pace_shares(self.num_microbatches, positions, self.forward_share)
+        return min(most, self.num_microbatches, int(units.sum()))
 
     @property
     def forward_share(self) -> float:
         """No part of a stage's time that is its forward is larger."""
-        return max(mesh.forward_share for mesh in self.meshes)
+        return max(float(shares.max()) for shares in self.forward_shares)
 
     def _useful(self, peak_limit_s: float) -> list[int]:
         """Sub-meshes that hold a layer below a peak."""
@@ -178,10 +185,11 @@ class MicrobatchSpace:
         """Devices that pools are counted in."""
         return math.gcd(*(self.meshes[index].devices for index in at))
 
-    def _assignment_tables(self, at: list[int], time_s: Array, late_s: Array) -> AssignmentTables:
+    def _assignment_tables(self, at: list[int], time_s: Array, late_s: Array, most: int) -> AssignmentTables:
         meshes, unit = [self.meshes[index] for index in at], self._unit(at)
         finite = np.isfinite(time_s).any(axis=(0, 1, 2))
-        fewest, most = self._stage_limits()
+        fewest = self._stage_limits()[0]
+        positions, shares = time_s.shape[2], np.stack([self.forward_shares[index] for index in at])
         return AssignmentTables(
             pool_units=self.devices // unit,
             option_pool=np.array([mesh.pool for mesh in meshes]),
@@ -192,7 +200,8 @@ class MicrobatchSpace:
             hop=hop_table_s(meshes),
             fewest_stages=fewest,
             most_stages=most,
-            pace_share=self._pace_shares(time_s.shape[2]),
+            pace_share=np.swapaxes(pace_shares(self.num_microbatches, positions, shares), 1, 2),
+            pace_mix=pace_mix(self.num_microbatches, positions),
         )
 
     def _stage_limits(self) -> tuple[int, int]:

@@ -53,7 +53,9 @@ class PoolsSearch(Document):
     """What the search looked at."""
 
     microbatch_choices: int = Field(description="numbers of samples at a time that divide the batch")
-    solved: int = Field(description="those solved exactly; the others have a bound that is not below the plan")
+    solved: int = Field(
+        description="those whose stages were assigned; the others have a bound that is not below the plan"
+    )
     sub_meshes: int
     policies: int
     labels: int

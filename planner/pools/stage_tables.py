@@ -20,8 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.row_cost import RowCost
 from planner.model.spec import ModelSpec
 from planner.pools.sub_mesh import SubMesh
+from planner.search.chunk_times import HOST_FORWARD_SHARE
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK
 from planner.strategy_rows import distinct_rows
@@ -83,12 +85,33 @@ def plain_times_s(mesh: SubMesh, classes: tuple[SpanClass, ...]) -> Array:
     found = np.empty(len(classes))
     alone = np.array([span.first and span.last for span in classes])
     for cost, at in ((mesh.cost, np.flatnonzero(~alone)), (mesh.cost_alone, np.flatnonzero(alone))):
-        spans = [classes[index] for index in at.tolist()]
-        kinds = cost.layer_dense.shape[1]
-        counts = np.array([np.bincount(span.kinds, minlength=kinds) for span in spans], dtype=float).reshape(-1, kinds)
-        ends = np.array([[span.first, span.last] for span in spans], dtype=float).reshape(-1, 2)
-        times = cost.layer_s @ counts.T + np.stack([cost.embedding_s, cost.head_s], axis=1) @ ends.T
-        found[at] = (times + cost.stage_host_s[:, None]).min(axis=0)
+        counts, ends = _contents([classes[index] for index in at.tolist()], cost.layer_dense.shape[1])
+        found[at] = _plain_s(cost, counts, ends).min(axis=0)
+    return found
+
+
+def _contents(spans: Sequence[SpanClass], kinds: int) -> tuple[Array, Array]:
+    """Layers of each kind, and the ends, of some spans: [n, kinds] and [n, 2]."""
+    counts = np.array([np.bincount(span.kinds, minlength=kinds) for span in spans], dtype=float).reshape(-1, kinds)
+    return counts, np.array([[span.first, span.last] for span in spans], dtype=float).reshape(-1, 2)
+
+
+def _plain_s(cost: RowCost, counts: Array, ends: Array) -> Array:
+    """Time of some spans without relief on every policy: [R, n]."""
+    times: Array = cost.layer_s @ counts.T + np.stack([cost.embedding_s, cost.head_s], axis=1) @ ends.T
+    return times + cost.stage_host_s[:, None]
+
+
+def forward_shares(mesh: SubMesh, classes: tuple[SpanClass, ...]) -> Array:
+    """The largest part of a stage's time that is its forward, over the policies, for every class: [Z]."""
+    found = np.empty(len(classes))
+    alone = np.array([span.first and span.last for span in classes])
+    for cost, at in ((mesh.cost, np.flatnonzero(~alone)), (mesh.cost_alone, np.flatnonzero(alone))):
+        counts, ends = _contents([classes[index] for index in at.tolist()], cost.layer_dense.shape[1])
+        whole_s = _plain_s(cost, counts, ends)
+        forward_s = cost.layer_forward_s @ counts.T + HOST_FORWARD_SHARE * cost.stage_host_s[:, None]
+        forward_s += np.stack([cost.embedding_forward_s, cost.head_forward_s], axis=1) @ ends.T
+        found[at] = np.divide(forward_s, whole_s, out=np.ones(whole_s.shape), where=whole_s > 0).max(axis=0)
     return found
 
 

@@ -32,6 +32,30 @@ class CostedStage:
     hop_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class SimulatedStages:
+    """An assignment, what its indices mean, and how long its step is."""
+
+    tables: StageTables
+    stages: tuple[StageChoice, ...]
+    costed: tuple[CostedStage, ...]
+    pipeline_s: float
+    late_s: float
+
+    @property
+    def step_s(self) -> float:
+        """Pipeline and the late work that shows."""
+        return self.pipeline_s + self.late_s
+
+
+def simulated_stages(
+    tables: StageTables, stages: tuple[StageChoice, ...], num_microbatches: int, late_s: float
+) -> SimulatedStages:
+    """Run an assignment; ``late_s`` is the late work that shows."""
+    costed = costed_stages(tables, stages)
+    return SimulatedStages(tables, stages, costed, pipeline_s(costed, num_microbatches), late_s)
+
+
 def costed_stages(tables: StageTables, stages: Sequence[StageChoice]) -> tuple[CostedStage, ...]:
     """Every stage as the engine of plans on one pool sees it."""
     found = []

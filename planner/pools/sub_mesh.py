@@ -18,7 +18,6 @@ from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel, RowCost
 from planner.pools.problem import PoolsProblem
 from planner.problem import Problem
-from planner.search.chunk_times import HOST_FORWARD_SHARE
 from planner.search.reliefs import relief_choices
 from planner.search.space import Space, divisors
 from planner.search.split_limits import split_rules
@@ -38,21 +37,6 @@ class SubMesh:
     rows: StrategyRows
     cost: RowCost
     cost_alone: RowCost
-
-    @property
-    def forward_share(self) -> float:
-        """The largest part of a stage's time that is its forward, over policies and what a stage holds."""
-        shares = [HOST_FORWARD_SHARE]
-        for cost in (self.cost, self.cost_alone):
-            # The embedding, which is nearly all forward, never stands without a layer.
-            for forward_s, whole_s in (
-                (cost.layer_forward_s, cost.layer_s),
-                (cost.layer_forward_s + cost.embedding_forward_s[:, None], cost.layer_s + cost.embedding_s[:, None]),
-                (cost.head_forward_s, cost.head_s),
-            ):
-                part = np.divide(forward_s, whole_s, out=np.zeros(whole_s.shape), where=whole_s > 0)
-                shares.append(float(part.max()))
-        return max(shares)
 
 
 @dataclass(frozen=True, slots=True)

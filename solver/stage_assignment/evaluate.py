@@ -22,7 +22,7 @@ def assignment_value(
 ) -> AssignmentValue:
     """Peak, total, hops, late and F of a complete assignment.  Raises CheckFailed where it breaks a constraint."""
     used = np.zeros(len(tables.pool_units), dtype=np.int64)
-    times, paces, lates, hops, start = [], [], [], 0.0, 0
+    times, paces, lates, each_hop, start = [], [], [], [], 0
     for index, stage in enumerate(stages):
         if stage.start != start or stage.count < 1:
             raise CheckFailed(f"stage {index} starts at item {stage.start}, expected {start}")
@@ -34,7 +34,7 @@ def assignment_value(
             raise CheckFailed(f"stage {index} cannot hold {stage.count} items from {stage.start}")
         used[tables.option_pool[stage.option]] += tables.option_units[stage.option]
         if index:
-            hops += float(tables.hop[stages[index - 1].option, stage.option])
+            each_hop.append(float(tables.hop[stages[index - 1].option, stage.option]))
         start += stage.count
     if start != tables.num_items:
         raise CheckFailed(f"{start} of {tables.num_items} items are assigned")
@@ -44,9 +44,21 @@ def assignment_value(
         raise CheckFailed(f"{len(stages)} stages are not between {tables.fewest_stages} and {tables.most_stages}")
     before = np.concatenate([[0.0], np.cumsum(times)[:-1]])
     late = float(np.maximum(np.array(lates) - objective.hides * before, 0.0).max())
-    parts = (max(paces), float(sum(times)), hops, late)
+    peak = max(*paces, *_mixed_paces(tables, times, each_hop))
+    parts = (peak, float(sum(times)), float(sum(each_hop)), late)
     value = objective.value(*(np.array([part]) for part in (*parts, float(len(stages)))))
     return AssignmentValue(*parts, value=float(value[0]))
+
+
+def _mixed_paces(tables: AssignmentTables, times: Sequence[float], hops: Sequence[float]) -> list[float]:
+    """What each stage counts for in the peak together with what stands behind it."""
+    if tables.pace_mix is None:
+        return [0.0]
+    found = []
+    for index, time in enumerate(times):
+        own, of_times, of_hops = tables.pace_mix[tables.position(len(times) - index)].tolist()
+        found.append(own * time + of_times * sum(times[index + 1 :]) + of_hops * sum(hops[index:]))
+    return found
 
 
 def check_assignment(

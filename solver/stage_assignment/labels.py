@@ -95,12 +95,19 @@ def _with_option(
     start = labels.start[at][:, None] - counts[None, :]
     classes = np.where(start >= 0, tables.span_class[np.maximum(start, 0), counts - 1], -1)
     position = tables.position(from_end)
-    paces = tables.pace[option, :, position, :][:, np.maximum(classes, 0)]
-    policy, row, column = np.nonzero((paces <= cap) & (classes >= 0)[None])
+    entries = np.maximum(classes, 0)
+    slow = tables.pace[option, :, position, :][:, entries] > cap
+    front = labels.option[at]
+    hop = np.where(front >= 0, tables.hop[option, np.maximum(front, 0)], 0.0)
+    if tables.pace_mix is not None:
+        own, behind, hops = tables.pace_mix[position]
+        behind_s = behind * labels.total[at] + hops * (labels.hops[at] + hop)
+        if own > 0:
+            slow |= own * tables.time[option, :, position, :][:, entries] > (cap - behind_s)[None, :, None]
+    policy, row, column = np.nonzero(~slow & (classes >= 0)[None])
     parent, time = at[row], tables.time[option, policy, position, classes[row, column]]
     late = tables.late[option, policy, position, classes[row, column]]
-    front = labels.option[parent]
-    hop = np.where(front >= 0, tables.hop[option, np.maximum(front, 0)], 0.0)
+    front, hop = front[row], hop[row]
     used = labels.used[parent]
     if consecutive:
         left = tables.option_pool[np.maximum(front, 0)]

@@ -9,6 +9,8 @@ Constraints  (1) one stage ends the line; a stage starts where the next one in f
              (4) no start at the first item before position ``fewest`` or after ``most``         ``_entries``
              (5) A >= sum w t x of each position;  B >= sum d x - h sum t x of those in front    ``_add_peak_and_late``
              (6) y[e, o, o'] >= sum x[e + 1, o] + sum x[e, o'] - 1                                ``_add_hops``
+             (7) A >= u sum t x of each position + v sum t x and q sum hop y of those behind,
+                 where a stage has the position                                                   ``_add_mixed_paces``
 
 HiGHS solves it to a gap of zero.  Only ``StableAndLate`` is linear in these variables.
 """
@@ -49,8 +51,9 @@ def assign_by_milp(tables: AssignmentTables, objective: StableAndLate) -> tuple[
         return None
     _add_path(solver, tables, entries)
     _add_units(solver, tables, entries)
-    _add_peak_and_late(solver, entries, objective)
-    _add_hops(solver, tables, entries)
+    peak = _add_peak_and_late(solver, entries, objective)
+    hops = _add_hops(solver, tables, entries)
+    _add_mixed_paces(solver, tables, entries, peak, hops)
     solver.minimize()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
@@ -109,7 +112,8 @@ def _add_units(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> 
             solver.addConstr(solver.qsum(here) <= units)
 
 
-def _add_peak_and_late(solver: Any, entries: list[_Entry], objective: StableAndLate) -> None:
+def _add_peak_and_late(solver: Any, entries: list[_Entry], objective: StableAndLate) -> Any:
+    """Returns the peak's variable."""
     peak = solver.addVariable(lb=0, obj=float(objective.rounds - 1))
     late = solver.addVariable(lb=0, obj=1.0)
     for position in {entry.position for entry in entries}:
@@ -119,9 +123,32 @@ def _add_peak_and_late(solver: Any, entries: list[_Entry], objective: StableAndL
         own = solver.qsum([entry.late * entry.variable for entry in here])
         hidden = solver.qsum([objective.hides * entry.time * entry.variable for entry in front])
         solver.addConstr(late - own + hidden >= 0)
+    return peak
 
 
-def _add_hops(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> None:
+def _add_mixed_paces(
+    solver: Any, tables: AssignmentTables, entries: list[_Entry], peak: Any, hops: dict[int, list[tuple[float, Any]]]
+) -> None:
+    if tables.pace_mix is None:
+        return
+    # No peak is above this: it switches a constraint off where no stage has the position.
+    enough = float(tables.pace_mix.sum(axis=1).max()) * (
+        sum(max(entry.time for entry in entries) for _ in range(tables.num_items))
+        + tables.num_items * float(tables.hop.max(initial=0.0))
+    )
+    for position in {entry.position for entry in entries}:
+        own, of_times, of_hops = tables.pace_mix[tables.position(position)].tolist()
+        here = [entry for entry in entries if entry.position == position]
+        behind = [entry for entry in entries if entry.position < position]
+        terms = [(own * entry.time + enough) * entry.variable for entry in here]
+        terms += [of_times * entry.time * entry.variable for entry in behind]
+        terms += [of_hops * hop * variable for at, pairs in hops.items() if at < position for hop, variable in pairs]
+        solver.addConstr(peak + enough - solver.qsum(terms) >= 0)
+
+
+def _add_hops(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> dict[int, list[tuple[float, Any]]]:
+    """Returns the hops in front of each position: what each takes, and its variable."""
+    found: dict[int, list[tuple[float, Any]]] = defaultdict(list)
     on = defaultdict(list)
     for entry in entries:
         on[entry.position, entry.stage.option].append(entry.variable)
@@ -132,3 +159,5 @@ def _add_hops(solver: Any, tables: AssignmentTables, entries: list[_Entry]) -> N
             if front and behind:
                 hop = solver.addVariable(lb=0, obj=float(tables.hop[first, second]))
                 solver.addConstr(hop - solver.qsum(front) - solver.qsum(behind) >= -1)
+                found[position].append((float(tables.hop[first, second]), hop))
+    return found

@@ -49,6 +49,17 @@ def has_room(tables: AssignmentTables, best_pace: Array, cap: float) -> bool:
     return room >= tables.num_items
 
 
+def lowest_peak(tables: AssignmentTables, best_pace: Array) -> float | None:
+    """The smallest peak of an entry that leaves room for all items; None when none does."""
+    peaks = np.unique(tables.pace[np.isfinite(tables.pace)])
+    low, high = 0, len(peaks)
+    while low < high:
+        middle = (low + high) // 2
+        enough = has_room(tables, best_pace, float(peaks[middle]))
+        low, high = (low, middle) if enough else (middle + 1, high)
+    return float(peaks[low]) if low < len(peaks) else None
+
+
 class Rest:
     """Lower bounds of completions under one cap on the pace of stages."""
 

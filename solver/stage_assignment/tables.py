@@ -26,7 +26,9 @@ class AssignmentTables:
     the entry (it does not fit).  The last position stands for all further ones.
     ``span_class`` int[A, C]: class of the ``c + 1`` items from ``a`` on; -1 = not allowed.
     ``hop`` float[O, O]: cost between a stage of the first option and the next stage, of the second.
-    ``pace_share`` float[E]: what part of an entry's time counts in the peak at each position; None = all of it.
+    ``pace_share`` float[O, E, Z]: what part of an entry's time counts in the peak; None = all of it.
+    ``pace_mix`` float[E, 3]: how much of its own time, of the times behind it and of the hops behind it counts in the
+    peak too (the larger of both counts); None = nothing.
     """
 
     pool_units: Ints
@@ -39,13 +41,14 @@ class AssignmentTables:
     fewest_stages: int = 1
     most_stages: int = 1_000_000
     pace_share: Array | None = None
+    pace_mix: Array | None = None
 
     @cached_property
     def pace(self) -> Array:
-        """What each entry counts for in the peak: the shape of ``time``."""
+        """What each entry counts for in the peak whatever stands behind it: the shape of ``time``."""
         if self.pace_share is None:
             return self.time
-        paced: Array = self.time * self.pace_share[None, None, :, None]
+        paced: Array = self.time * self.pace_share[:, None]
         return paced
 
     @property
@@ -145,3 +148,18 @@ class Assignment:
     def optimal(self) -> bool:
         """Whether the bound meets the value."""
         return self.bound >= self.value.value * (1 - 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search below a cutoff came to."""
+
+    found: Assignment | None
+    bound: float
+    """No assignment has an F below it; no more than the cutoff unless there is no assignment at all."""
+    complete: bool
+    """Whether it did not have to stop early: the bound is then the least F, or the cutoff."""
+    grown: int
+    """Labels before those without hope or dominated were dropped."""
+    labels: int
+    windows: int

@@ -40,7 +40,7 @@ def pools_report(plan: PoolsPlan, wall_s: float) -> Iterator[RenderableType]:
                 f"{search.sub_meshes:,} sub-meshes with {search.policies:,} policies, {search.labels:,} labels in"
                 f" {search.windows} windows, in {seconds(wall_s)}",
             ),
-            ("samples", f"{search.solved} of {search.microbatch_choices} numbers of samples at a time solved exactly"),
+            ("samples", f"{search.solved} of {search.microbatch_choices} numbers of samples at a time looked at"),
             ("proof", search.proof),
         ]
     )

@@ -26,7 +26,7 @@ def test_the_answer_is_json_and_table(tmp_path: Path) -> None:
     assert kept.exists()
     table = run_here(*PLAN, *POOLS, "--pin", "num_microbatches=8")
     assert table.exit_code == 0, table.stderr
-    for word in ("of the bound", "Stages", "Pools", "Why", "dgx-h100"):
+    for word in ("proved best", "Stages", "Pools", "Why", "dgx-h100"):
         assert word in table.stdout
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import planner.pools.find as find_module
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.model.load import load_model
 from planner.model.spec import LayerRun
@@ -15,7 +17,8 @@ from planner.pools.find import find_assignment
 from planner.pools.microbatch_space import MicrobatchSpace
 from planner.pools.plan import PoolsPlan
 from planner.pools.problem import PoolsProblem
-from planner.pools.step_objective import StepObjective, pace_shares
+from planner.pools.step import simulated_stages
+from planner.pools.step_objective import StepObjective, pace_mix, pace_shares
 from planner.pools.sub_mesh import pool_hardware
 from planner.problem import Constraints, Problem, Workload
 from planner.schedule.paths import ChunkTimes
@@ -23,9 +26,11 @@ from planner.schedule.run import run_pipeline
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from profiles.catalogue import load_cluster
+from solver.check import CheckFailed
 from solver.stage_assignment.assign import assign
+from solver.stage_assignment.evaluate import assignment_value
 from solver.stage_assignment.milp import assign_by_milp
-from solver.stage_assignment.tables import StableAndLate
+from solver.stage_assignment.tables import Array, AssignmentTables, StableAndLate, StageChoice
 
 Pins = dict[str, int | str | bool]
 PLAIN: Pins = {
@@ -114,8 +119,8 @@ def test_the_faster_pool_holds_more_layers_and_the_counts_add_up() -> None:
         assert stage.peak_memory_bytes.total <= stage.memory_limit_bytes + 2
     assert sum(plan.breakdown_s.values()) == pytest.approx(plan.step_time_s)
     assert plan.gap == pytest.approx(1 - plan.lower_bound_s / plan.step_time_s)
-    assert 0 < plan.gap < 0.03
-    assert plan.status == "feasible"
+    assert 0 <= plan.gap < 0.01
+    assert plan.status == ("feasible" if plan.gap > 1e-9 else "optimal")
 
 
 def test_the_bound_without_memory_holds_for_every_number_of_samples() -> None:
@@ -179,19 +184,123 @@ def test_no_simulated_step_is_shorter_than_the_bound() -> None:
     draw = np.random.default_rng(11)
     tight = []
     for _ in range(400):
-        stages, rounds = int(draw.integers(1, 9)), int(draw.integers(1, 40))
+        stages, rounds = int(draw.integers(1, 9)), int(draw.integers(1, draw.choice([9, 40])))
         forward_s = draw.uniform(0.5, 1.5, stages)
         backward_s = forward_s * draw.uniform(1.0, 3.0, stages)
         hop_s = draw.uniform(0, 0.5, stages - 1)
         times = ChunkTimes(forward_s, backward_s, np.zeros(stages))
         step_s = run_pipeline("1f1b", (stages, 1, rounds, 0), times, hop_s).makespan_s
         whole_s = forward_s + backward_s
-        shares = pace_shares(rounds, stages, float((forward_s / whole_s).max()))
-        parts = (whole_s * shares[::-1]).max(), whole_s.sum(), hop_s.sum(), 0.0, float(stages)
-        bound_s = StepObjective(rounds, 0.0).value(*(np.array([part]) for part in parts))[0]
+        bound_s = _bound_of_stages(forward_s / whole_s, whole_s, hop_s, rounds)
         assert bound_s <= step_s * (1 + 1e-12)
+        total_s, hops_s, zero = np.array([whole_s.sum()]), np.array([hop_s.sum()]), np.zeros(1)
+        assert StepObjective(rounds, 0.0).least(zero, total_s, hops_s, zero, stages)[0] <= bound_s * (1 + 1e-12)
         tight.append(bound_s / step_s)
-    assert np.median(tight) > 0.9
+    assert np.median(tight) > 0.95
+
+
+def _bound_of_stages(forward_part: Array, whole_s: Array, hop_s: Array, rounds: int) -> float:
+    """The bound of some stages, first one first, through the solver's tables: one option and one class a stage."""
+    stages = len(whole_s)
+    hop = np.zeros((stages, stages))
+    hop[np.arange(stages - 1), np.arange(1, stages)] = hop_s
+    tables = AssignmentTables(
+        pool_units=np.ones(stages, dtype=np.int64),
+        option_pool=np.arange(stages),
+        option_units=np.ones(stages, dtype=np.int64),
+        time=np.broadcast_to(whole_s[:, None, None, None], (stages, 1, stages, 1)),
+        late=np.zeros((stages, 1, stages, 1)),
+        span_class=np.zeros((stages + 1, 1), dtype=np.int64),
+        hop=hop,
+        pace_share=pace_shares(rounds, stages, forward_part)[:, :, None],
+        pace_mix=pace_mix(rounds, stages),
+    )
+    choices = [StageChoice(index, 1, index, 0) for index in range(stages)]
+    return assignment_value(tables, choices, StepObjective(rounds, 0.0)).value
+
+
+def test_the_bound_of_stages_that_slow_down_towards_the_front_is_near_their_step() -> None:
+    """Without the way of the last micro-batch, what stands in front could be slower for nothing."""
+    rounds, whole_s, hop_s = 40, np.linspace(1.4, 1.0, 16), np.full(15, 0.02)
+    times = ChunkTimes(whole_s / 3, whole_s * 2 / 3, np.zeros(16))
+    step_s = run_pipeline("1f1b", (16, 1, rounds, 0), times, hop_s).makespan_s
+    bound_s = _bound_of_stages(np.full(16, 1 / 3), whole_s, hop_s, rounds)
+    assert 0.99 * step_s < bound_s <= step_s * (1 + 1e-12)
+
+
+def test_no_assignment_of_real_stages_is_faster_than_its_bound_or_than_the_bound_of_the_plan() -> None:
+    problem = pools_problem(("dgx-a100-40g", 8), ("dgx-h100", 8), batch=16)
+    short = problem.model.model_copy(update={"layer_runs": (LayerRun(kind=0, count=8),)})
+    problem = problem.model_copy(update={"model": short})
+    plan, draw, tight = plan_of(problem), np.random.default_rng(5), []
+    for samples in (1, 2, 4):
+        space = MicrobatchSpace(problem, pool_hardware(problem), samples)
+        stages = space.tables(8 * space.lowest_s)
+        assert stages is not None
+        for _ in range(60):
+            assigned = _random_assignment(stages.tables, draw)
+            if assigned is None:
+                continue
+            value = assignment_value(stages.tables, assigned, space.objective)
+            step_s = simulated_stages(stages, assigned, space.num_microbatches, value.late).step_s
+            assert value.value <= step_s * (1 + 1e-12)
+            assert plan.lower_bound_s <= step_s * (1 + 1e-12)
+            assert plan.step_time_s <= step_s * (1 + 1e-12)
+            tight.append(value.value / step_s)
+    assert len(tight) > 30
+    assert np.median(tight) > 0.95
+
+
+def _random_assignment(tables: AssignmentTables, draw: np.random.Generator) -> tuple[StageChoice, ...] | None:
+    """Some stages on some sub-meshes with some policies that fit; None where the drawn ones do not."""
+    items, left = tables.num_items, tables.pool_units.copy()
+    cuts = np.sort(draw.choice(np.arange(1, items), int(draw.integers(0, 5)), replace=False))
+    edges, chosen = [0, *cuts.tolist(), items], []
+    for index, (start, stop) in enumerate(itertools.pairwise(edges)):
+        options = np.flatnonzero(tables.option_units <= left[tables.option_pool])
+        if not len(options) or stop - start > tables.span_class.shape[1]:
+            return None
+        option = int(draw.choice(options))
+        left[tables.option_pool[option]] -= tables.option_units[option]
+        span = tables.span_class[start, stop - start - 1]
+        fits = np.flatnonzero(np.isfinite(tables.time[option, :, tables.position(len(edges) - 1 - index), span]))
+        if not len(fits):
+            return None
+        chosen.append(StageChoice(start, stop - start, option, int(draw.choice(fits))))
+    return tuple(chosen)
+
+
+def test_moves_of_layers_find_the_fastest_of_equal_bounds() -> None:
+    problem = pools_problem(("dgx-h100", 8), pins={"pp": 4, "tp": 2, "micro_batch_size": 1})
+    answer = find_assignment(problem)
+    assert answer.found is not None
+    assert answer.space is not None
+    counts, space = [stage.count for stage in answer.found.stages], answer.space
+    tables = answer.found.tables
+    for giver, taker in itertools.permutations(range(len(counts)), 2):
+        moved = [count + (index == taker) - (index == giver) for index, count in enumerate(counts)]
+        starts = np.concatenate([[0], np.cumsum(moved)[:-1]]).tolist()
+        stages = tuple(
+            replace(stage, start=start, count=count)
+            for stage, start, count in zip(answer.found.stages, starts, moved, strict=True)
+        )
+        try:
+            late_s = assignment_value(tables.tables, stages, space.objective).late
+        except CheckFailed:
+            continue
+        assert answer.step_time_s <= simulated_stages(tables, stages, space.num_microbatches, late_s).step_s
+
+
+def test_the_same_answer_comes_again_where_the_labels_of_the_proof_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find_module, "PROOF_LIMIT", 200)
+    problem = pools_problem(("dgx-a100-40g", 8), ("dgx-h100", 8))
+    first, again = plan_of(problem), plan_of(problem)
+    assert first == again
+    assert first.status == "feasible"
+    assert "labels" in first.search.proof
+    monkeypatch.undo()
+    proved = plan_of(problem)
+    assert 0 < first.lower_bound_s <= proved.lower_bound_s <= proved.step_time_s <= first.step_time_s
 
 
 def test_the_least_step_is_never_above_the_step() -> None:
