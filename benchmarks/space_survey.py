@@ -58,7 +58,7 @@ class _Found:
 
 
 def survey(paths: Sequence[Path]) -> dict[str, Any]:
-    """Runs and distinct strategies by back-end: points of its space, covered ones, and those outside with the reason."""
+    """Runs and distinct strategies by back-end: points of its space, covered ones, those outside with the reason."""
     rows = [row for path in paths for row in read_truth(path.read_text(encoding="utf-8"), str(path))]
     runs, _ = map_rows(rows)
     found: dict[str, _Found] = {}

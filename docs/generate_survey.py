@@ -19,7 +19,9 @@ def survey_page() -> str:
         (f"`{name}`" if each["strategies"] else name, *map(str, _counts(each))) for name, each in backends.items()
     ]
     covered = [
-        (f"`{name}`", str(runs), switches) for name, each in backends.items() for switches, runs in each["covered"].items()
+        (f"`{name}`", str(runs), switches)
+        for name, each in backends.items()
+        for switches, runs in each["covered"].items()
     ]
     outside = [
         (f"`{name}`", str(one["runs"]), one["reason"], f"`{one['first']}`")
@@ -28,8 +30,8 @@ def survey_page() -> str:
     ]
     return page(
         "Measured runs and the declared spaces",
-        f"Of {found['rows']:,} rows of published runs {found['runs']:,} name a strategy. Each was looked for in the space of"
-        " the back-end that ran it, on its devices, with its batch: whether the search enumerates that very strategy"
+        f"Of {found['rows']:,} rows of published runs {found['runs']:,} name a strategy. Each was looked for in the space"
+        " of the back-end that ran it, on its devices, with its batch: whether the search enumerates that very strategy"
         " (*point*), or one that differs only in switches which the search sets by itself because its cost model never"
         " finds them slower (*covered*). How layers are dealt is not compared."
         " `python -m benchmarks.space_survey` repeats it where the tables lie.",
@@ -37,8 +39,8 @@ def survey_page() -> str:
         "## Covered by a point with other switches",
         table(("back-end", ">runs", "switches that differ"), covered),
         "## Outside, and why",
-        "The reason is the first that applies, as the back-end's rules or columns tell it; the last column names the first"
-        " such run. Reasons about the model are about the model as it was rebuilt from the columns of its row.",
+        "The reason is the first that applies, as the back-end's rules or columns tell it; the last column names the"
+        " first such run. Reasons about the model are about the model as it was rebuilt from the columns of its row.",
         table(("back-end", ">runs", "reason", "first run"), outside),
     )
 

@@ -89,9 +89,7 @@ def _with_pins(problem: Problem, strategy: Strategy) -> Problem:
     return problem.model_copy(update={"constraints": constraints})
 
 
-def _why_not(
-    problem: Problem, strategy: Strategy, rules: BackEndRules, points: list[Strategy]
-) -> tuple[str, ...]:
+def _why_not(problem: Problem, strategy: Strategy, rules: BackEndRules, points: list[Strategy]) -> tuple[str, ...]:
     """What keeps a legal strategy out: rules of the back-end, its relief, or a value that its columns do not have."""
     nearest = points[0] if points else strategy
     refused = tuple(rules.messages(nearest))
