@@ -32,8 +32,8 @@ def survey_page() -> str:
         "Measured runs and the declared spaces",
         f"Of {found['rows']:,} rows of published runs {found['runs']:,} name a strategy. Each was looked for in the"
         " space of the back-end that ran it, on its devices, with its batch: whether the search enumerates that very"
-        " strategy (*point*), or one that differs only in switches which the search sets by itself because its cost model"
-        " never finds them slower (*covered*). How layers are dealt is not compared."
+        " strategy (*point*), or one that differs only in switches which the search sets by itself because its cost"
+        " model never finds them slower (*covered*). How layers are dealt is not compared."
         " `python -m benchmarks.space_survey` repeats it where the tables lie.",
         table(("back-end", ">runs", ">strategies", ">points", ">covered", ">outside"), counts),
         "## Covered by a point with other switches",
