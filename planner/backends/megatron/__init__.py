@@ -44,8 +44,8 @@ BACKEND = BackEnd(
     summary="Megatron-LM on megatron-core: fused kernels, a host that is never late",
     releases=(
         Release(MEGATRON_CORE_VERSION, SPACE, MEGATRON_CORE),
-        Release("23.04", SPACE_2023, MEGATRON_2021, predicts_only=True),
         Release("2.5", SPACE_2021, MEGATRON_2021, predicts_only=True),
+        Release("23.04", SPACE_2023, MEGATRON_2021, predicts_only=True),
     ),
     vendors=frozenset({"NVIDIA"}),
     files=_files,
