@@ -228,6 +228,7 @@ def pages() -> dict[str, Callable[[], str]]:
     from docs.generate_constants import constants_page
     from docs.generate_documents import documents_page, strategy_page
     from docs.generate_profiles import accuracy_page, formats_page, observations_page
+    from docs.generate_survey import survey_page
 
     return {
         "commands.md": commands_page,
@@ -243,6 +244,7 @@ def pages() -> dict[str, Callable[[], str]]:
         "profile-formats.md": formats_page,
         "observations.md": observations_page,
         "profile-accuracy.md": accuracy_page,
+        "space-survey.md": survey_page,
     }
 
 

@@ -140,20 +140,20 @@ def _space_tables() -> str:
     from planner.backends.registry import backend
     from planner.backends.rules.legality import RULES
     from planner.problem import UNRESTRICTED
-    from planner.search.choices import MOST_VIRTUAL_STAGES, RELIEFS, VIRTUAL_STAGES
+    from planner.search.choices import MOST_VIRTUAL_STAGES, VIRTUAL_STAGES
     from planner.search.chunk_family import END_RELIEF
 
     widest = backend(UNRESTRICTED).releases[0].space.columns
     groups = " or ".join(map(str, widest.group_factors))
-    reliefs = ", ".join(_relief_words(each) for each in RELIEFS)
     rules = [(f"`{rule.reason}`", rule.message) for rule in RULES]
     lines = (
         "## The declared space",
         "Degrees: all divisors, not only powers of two. Micro-batch sizes: all divisors of the batch of a replica."
         f" Chunks a device under interleaving: {_numbers(VIRTUAL_STAGES)}, and the divisors up to"
         f" {MOST_VIRTUAL_STAGES} of the layers of a device (of layers / pp, rounded up);"
-        f" micro-batch groups: {groups} times pp. Memory relief, one a strategy: {reliefs}."
-        " Layers: with one chunk a device every way to deal"
+        f" micro-batch groups: {groups} times pp. Memory relief, one a strategy: none; full recompute;"
+        " offload of activations; selective recompute of every set of modules that the back-end recomputes and that"
+        " frees something which no smaller set frees. Layers: with one chunk a device every way to deal"
         " consecutive layers; with several, near-even layouts whose first and last chunk are"
         f" up to {END_RELIEF} layers shorter. Every chunk holds a layer; in some back-ends (Megatron-LM,"
         " Megatron-Bridge) the first may hold the embedding alone and the last the head alone.",
@@ -165,11 +165,6 @@ def _space_tables() -> str:
         table(("rule", "meaning"), rules),
     )
     return "\n\n".join(lines)
-
-
-def _relief_words(relief: Any) -> str:
-    """``selective norm+mlp``, ``activation offload``."""
-    return "activation offload" if relief.offload else f"{relief.recompute} {'+'.join(relief.modules)}".strip()
 
 
 def _numbers(values: tuple[int, ...]) -> str:

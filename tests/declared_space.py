@@ -13,7 +13,8 @@ from planner.backends.rules.columns import Columns
 from planner.model.spec import ModelSpec
 from planner.problem import Problem
 from planner.relief_layers import policies
-from planner.search.choices import RELIEFS, VIRTUAL_STAGES
+from planner.search.choices import VIRTUAL_STAGES
+from planner.search.reliefs import relief_choices
 from planner.strategy_rows import SCHEDULES, StrategyRows
 
 COLUMNS = (
@@ -169,13 +170,11 @@ def _states(problem: Problem, grid: dict[str, int]) -> list[tuple[int, int, int,
     moe = any(kind.moe is not None for kind in problem.model.layer_kinds)
     found = []
     for zero, replicate, (code, relief), offload in itertools.product(
-        stages, _divisors(dp), enumerate(RELIEFS), (False, True)
+        stages, _divisors(dp), enumerate(relief_choices(problem)), (False, True)
     ):
         if (zero == 0 and (replicate > 1 or offload)) or (offload and not space.optimizer_offload):
             continue
         if moe and replicate > 1 and ways % replicate:
-            continue
-        if ("moe" in relief.modules and not moe) or ("mlp" in relief.modules and not _has_dense(problem.model)):
             continue
         if (relief.offload and not space.activation_offload) or relief.recompute not in space.recompute:
             continue

@@ -19,6 +19,7 @@ from planner.backends.asked import problem_hardware, the_software
 from planner.candidate import Split
 from planner.cost.hardware import Hardware
 from planner.cost.row_cost import CostModel, RowCost
+from planner.memory.activations import Relief
 from planner.memory.fit_chance import usable_bytes
 from planner.memory.stage import stage_memory
 from planner.problem import Problem
@@ -27,8 +28,8 @@ from planner.schedule.in_flight import in_flight_chunks
 from planner.schedule.paths import ChunkTimes
 from planner.schedule.run import run_pipeline
 from planner.search.backend_rules import BackEndRules
-from planner.search.choices import RELIEFS
 from planner.search.chunk_family import chunk_family
+from planner.search.reliefs import relief_choices
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 from tests.declared_space import all_rows
@@ -71,7 +72,7 @@ def exhaustive_best(
     """
     hardware = hardware or problem_hardware(problem)
     rows = all_rows(problem, num_devices or problem.cluster.num_devices)
-    costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
+    costs = CostModel(problem.model, problem.workload, hardware, relief_choices(problem))
     oracle = _Oracle(problem, costs, Limits.of(problem, hardware))
     for part in _alike(rows):
         oracle.try_rows(part)
@@ -91,7 +92,7 @@ class Outcomes:
 def all_outcomes(problem: Problem, hardware: Hardware | None = None) -> Outcomes:
     """Every strategy of a problem with its best dealing, whatever its back-end's rules say."""
     hardware = hardware or problem_hardware(problem)
-    costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
+    costs = CostModel(problem.model, problem.workload, hardware, relief_choices(problem))
     oracle = _Oracle(problem, costs, Limits.of(problem, hardware))
     parts, times, sizes = [], [np.zeros(0)], [np.zeros(0)]
     rows = all_rows(problem, problem.cluster.num_devices)
@@ -143,7 +144,7 @@ class _Oracle:
         self._refused = {}
         self.least_bytes, self.fastest_s = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
         cost = self.costs.rows(rows)
-        sample = rows.strategy(0, RELIEFS)
+        sample = rows.strategy(0, self.costs.reliefs)
         layers = self.problem.model.num_layers
         dealings: Iterator[Dealing] | tuple[Dealing, ...] | list[Dealing]
         if sample.vpp == 1:
@@ -173,7 +174,7 @@ class _Oracle:
         for index in np.argsort(step_s, kind="stable").tolist():
             if not step_s[index] < limit:
                 return
-            candidate = rows.strategy(index, RELIEFS)
+            candidate = rows.strategy(index, self.costs.reliefs)
             if index not in self._refused:
                 self._refused[index] = self.rules.refuses(candidate)
             if not self._refused[index] and not self.rules.refuses(candidate, dealing):
@@ -184,7 +185,7 @@ class _Oracle:
         self, rows: StrategyRows, cost: RowCost, dealing: Dealing, relieved: tuple[int, ...]
     ) -> tuple[Array, Array]:
         """Step time of every row dealt like this (infinite where it does not fit), and its peak of device memory."""
-        strategy = rows.strategy(0, RELIEFS)
+        strategy = rows.strategy(0, self.costs.reliefs)
         stages = [_Stage(self, rows, cost, strategy, dealing, relieved, stage) for stage in range(strategy.pp)]
         peak_bytes = np.max([stage.device_bytes for stage in stages], axis=0)
         fits = peak_bytes <= self.limits.device_bytes
@@ -202,7 +203,7 @@ class _Oracle:
         self, rows: StrategyRows, cost: RowCost, dealing: Dealing, relieved: tuple[int, ...], fits: NDArray[np.bool_]
     ) -> Array:
         """Length of the pipeline of every row that fits, run action by action."""
-        strategy, columns = rows.strategy(0, RELIEFS), []
+        strategy, columns = rows.strategy(0, self.costs.reliefs), []
         first, last = 0, len(dealing) - 1
         host_s = (cost.stage_host_s + cost.regather_s) / strategy.vpp
         for chunk, count in enumerate(dealing):
@@ -233,8 +234,9 @@ class _Oracle:
         self, rows: StrategyRows, dealing: Dealing, relieved: tuple[int, ...], strategy: Strategy
     ) -> NDArray[np.bool_]:
         """Rows whose back-end can recompute exactly so: the same number in every chunk, or everything."""
-        whole = np.array([RELIEFS[code].offload or RELIEFS[code].recompute == "selective" for code in rows.relief])
-        full = np.array([RELIEFS[code].recompute == "full" for code in rows.relief])
+        reliefs = [self.costs.reliefs[code] for code in rows.relief]
+        whole = np.array([relief.offload or relief.recompute == "selective" for relief in reliefs])
+        full = np.array([relief.recompute == "full" for relief in reliefs])
         chunks = [(count, relieved[strategy.chunk_stage(chunk)]) for chunk, count in enumerate(dealing)]
         everything = all(wanted >= count for count, wanted in chunks)
         # One number serves all chunks: those that are shorter than it are relieved whole.
@@ -271,12 +273,12 @@ class _Stage:
         self.dense = cost.layer_dense @ held + front * cost.embedding_dense + back * cost.head_dense
         self.expert = cost.layer_expert @ held + back * cost.head_expert
         states, experts = cost.dense_state, cost.expert_state
-        offloads = np.array([RELIEFS[code].offload for code in rows.relief])
+        offloads = np.array([oracle.costs.reliefs[code].offload for code in rows.relief])
         self.host_bytes = (
             self.dense * states.host + self.expert * experts.host + np.where(offloads, flight * (saving @ eased), 0.0)
         )
         if cost.apart is not None:
-            self.device_bytes = self._fullest(rows, cost, (held, eased), stage)
+            self.device_bytes = self._fullest(rows, cost, oracle.costs.reliefs, (held, eased), stage)
             return
         waiting = rows.num_microbatches if strategy.schedule in ("gpipe", "looped_bfs") else 1
         self.device_bytes = (
@@ -292,11 +294,13 @@ class _Stage:
         )
 
     @staticmethod
-    def _fullest(rows: StrategyRows, cost: RowCost, layers: tuple[Array, Array], stage: int) -> Array:
+    def _fullest(
+        rows: StrategyRows, cost: RowCost, reliefs: tuple[Relief, ...], layers: tuple[Array, Array], stage: int
+    ) -> Array:
         """Largest of the moments of a step, each summed up over the layers of this stage."""
         held, eased = layers
         saving, sizes = cost.saved_bytes - cost.relieved_bytes, []
-        for moment in stage_memory(rows, cost, RELIEFS, int(rows.pp[0])).moments:
+        for moment in stage_memory(rows, cost, reliefs, int(rows.pp[0])).moments:
             kept = cost.saved_bytes @ held - saving @ eased
             sizes.append(
                 moment.fixed_bytes[:, stage]

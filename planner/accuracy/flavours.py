@@ -83,6 +83,8 @@ MEGATRON_2021 = Flavour(
     traits=megatron.MEGATRON_2021,
 )  # fmt: skip
 """No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
+MEGATRON_2022 = replace(MEGATRON_2021, name="Megatron-LM of 2022", backend="megatron==23.04")
+"""The same with sequence parallelism and selective recompute, where a row says so (arXiv 2205.05198, section 6)."""
 MEGATRON_DEEPSPEED = replace(
     MEGATRON_2021, name="Megatron-DeepSpeed", backend="megatron-deepspeed", traits=megatron_deepspeed.MEGATRON_DEEPSPEED
 )
@@ -141,6 +143,7 @@ AUTOMODEL = Flavour(
 NEUSIGHT = Flavour(
     "Hugging Face eager, one forward and backward pass",
     backend="hugging-face",
+    zero_stage=0,
     traits=hugging_face.HUGGING_FACE,
 )
 SIMUMAX = Flavour(
@@ -175,7 +178,8 @@ FLAVOURS: tuple[tuple[str, Flavour], ...] = (
     (r"vTrain", VTRAIN),
     (r"NVIDIA/Megatron-LM:tests", MEGATRON_CI),
     (r"2201\.11990|bigscience", MEGATRON_DEEPSPEED),
-    (r"2104\.04473|2205\.05198", MEGATRON_2021),
+    (r"2104\.04473", MEGATRON_2021),
+    (r"2205\.05198", MEGATRON_2022),
     (r"llm-foundry", LLM_FOUNDRY),
     (r"fms-fsdp|foundation-model-stack", FSDP),
     (r"torchtitan|awsome-distributed-training", TORCHTITAN),

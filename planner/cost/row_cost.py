@@ -101,11 +101,6 @@ class RowCost:
         """Seconds of one layer and one micro-batch without relief: [R, N]."""
         return self.layer_forward_s + self.layer_backward_s
 
-    def weight_gradients_s(self, kind_counts: Array) -> Array:
-        """Weight gradients of one micro-batch in ``kind_counts`` [N] layers and both ends, where split off: [R]."""
-        ends_s = self.embedding_weight_gradient_s + self.head_weight_gradient_s
-        return np.asarray(self.layer_weight_gradient_s @ kind_counts + ends_s)
-
     @property
     def embedding_s(self) -> Array:
         """Seconds of the model's front end and one micro-batch: [R]."""

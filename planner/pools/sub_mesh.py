@@ -18,7 +18,7 @@ from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel, RowCost
 from planner.pools.problem import PoolsProblem
 from planner.problem import Problem
-from planner.search.choices import RELIEFS
+from planner.search.reliefs import relief_choices
 from planner.search.space import Space, divisors
 from planner.search.split_limits import split_rules
 from planner.search.split_terms import SplitRules
@@ -56,7 +56,7 @@ def pool_hardware(problem: PoolsProblem) -> tuple[PoolHardware, ...]:
     for index in range(len(problem.clusters)):
         single = problem.of_pool(index, problem.workload.global_batch_size)
         hardware = problem_hardware(single)
-        costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
+        costs = CostModel(problem.model, problem.workload, hardware, relief_choices(single))
         found.append(PoolHardware(index, single, hardware, costs, split_rules(single, hardware)))
     return tuple(found)
 

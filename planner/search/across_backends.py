@@ -26,9 +26,9 @@ from planner.cost.hardware import Hardware, problem_hardware
 from planner.memory.fit_chance import ratio_name
 from planner.problem import UNRESTRICTED, Problem
 from planner.search.backend_rules import BackEndRules
-from planner.search.branch import BACKEND_RULES, NO_FAST_FIT, NO_ROOM, Search
+from planner.search.branch import Search
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
-from planner.search.search_result import SearchResult
+from planner.search.search_result import Pruned, SearchResult
 
 NEAR = 0.01
 """How near to its own optimum the answer of a back-end is that is not the fastest."""
@@ -189,8 +189,8 @@ def _why_none(entry: Entry) -> str:
         return "slower than the fastest"
     if not len(search.space.cores):
         return "no strategy of its space is legal on these devices under these pins"
-    if result.pruned[BACKEND_RULES] and not result.evaluated:
+    if result.pruned[Pruned.BACKEND_RULES] and not result.evaluated:
         return "its rules refuse every strategy that was promising"
-    if result.pruned[NO_ROOM] + result.pruned[NO_FAST_FIT]:
+    if result.pruned[Pruned.NO_ROOM] + result.pruned[Pruned.NO_FAST_FIT]:
         return "no strategy of its space fits in memory"
     return "no strategy of its space fits"

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from planner.backends.asked import the_software
 from planner.backends.emission.emission import Finding
-from planner.backends.rules.rule import RuleInput, scale_up_devices
+from planner.backends.rules.rule import RuleInput, SpaceRule, scale_up_devices
 from planner.problem import Problem
 from planner.strategy import Strategy
 
@@ -23,7 +23,7 @@ class BackEndRules:
 
     def refuses(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> bool:
         """Whether the back-end cannot run the strategy (with this split, once there is one)."""
-        return self._refuses_all or self._space.rules.refuses(self._given(strategy, chunk_layers))
+        return self._refuses_all or self._space.rules.refuses(self.given(strategy, chunk_layers))
 
     @cached_property
     def _refuses_all(self) -> bool:
@@ -31,7 +31,7 @@ class BackEndRules:
 
     def always(self) -> list[str]:
         """Every rule that the problem breaks whatever the strategy: its model, its devices, its workload."""
-        given = self._given(Strategy(), None)
+        given = self.given(Strategy(), None)
         found = (rule.check(given) for rule in self._space.rules.model_rules)
         return [
             f"{self.software.name}.{rule.id}: {message}"
@@ -41,7 +41,12 @@ class BackEndRules:
 
     def broken(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> list[Finding]:
         """Every rule of the back-end that the strategy breaks, with the fields that it is about."""
-        return self._space.rules.violations(self._given(strategy, chunk_layers))
+        return self._space.rules.violations(self.given(strategy, chunk_layers))
+
+    def breaking(self, strategy: Strategy) -> list[SpaceRule]:
+        """The rules themselves that a strategy breaks, beside those about the model alone."""
+        given = self.given(strategy)
+        return [rule for rule in self._space.rules.strategy_rules if rule.check(given) is not None]
 
     def messages(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> list[str]:
         """The same in its words."""
@@ -49,9 +54,10 @@ class BackEndRules:
 
     def spelled(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> Strategy:
         """The strategy as the back-end's files say it: one spelling for switches that mean nothing."""
-        return self._space.spelled(strategy, self._given(strategy, chunk_layers))
+        return self._space.spelled(strategy, self.given(strategy, chunk_layers))
 
-    def _given(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None) -> RuleInput:
+    def given(self, strategy: Strategy, chunk_layers: tuple[int, ...] | None = None) -> RuleInput:
+        """What a rule looks at."""
         architecture, scale_up, memory_bytes = self._facts
         return RuleInput(
             strategy=strategy,

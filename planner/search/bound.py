@@ -29,6 +29,7 @@ from planner.cost.step_payload import DataParallelism
 from planner.memory.states import state_bytes
 from planner.schedule.least_makespan import least_makespan_s
 from planner.search.chunk_family import fullest_holds
+from planner.search.chunk_times import weight_gradients_s
 from planner.search.row_context import take
 from planner.strategy import SPLIT_SCHEDULES, V_SCHEDULES
 from planner.strategy_rows import SCHEDULES, StrategyRows, first_of_each
@@ -94,7 +95,7 @@ class BoundTerms:
         counts = costs.kind_counts
         stages = rows.pp.astype(float)
         self.total_s = cost.layer_s @ counts + cost.embedding_s + cost.head_s + stages * cost.stage_host_s
-        self.gradient_s = cost.weight_gradients_s(counts)
+        self.gradient_s = weight_gradients_s(cost, counts)
         self.major = int(np.argmax(counts))
         self.major_count = float(counts[self.major])
         self.mean_dense = (cost.layer_dense @ counts + cost.embedding_dense + cost.head_dense) / stages

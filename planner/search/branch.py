@@ -27,6 +27,7 @@ from planner.search.backend_rules import BackEndRules
 from planner.search.core_waves import CoreWaves, Wave
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.dealt_later import DealtLater
+from planner.search.early_rules import OF_CORES, OF_LAYOUTS, OF_SHARDINGS, EarlyRules
 from planner.search.leaves import Leaves
 from planner.search.line_split import LeftOpen
 from planner.search.look_ahead import JUST_ABOVE, plain_part, promising_cores, promising_layouts
@@ -34,12 +35,13 @@ from planner.search.mechanisms import Plain
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context
-from planner.search.search_result import SearchResult, degrees
+from planner.search.search_result import Pruned, SearchResult, degrees
 from planner.search.setups import SharedSetups, layouts_by_setup, shardings_by_setup
 from planner.search.space import Space
 from planner.search.split import SplitSolver, best_split, even_split, near_even_split
 from planner.search.split_limits import split_rules
 from planner.search.stage_capacity import MemoryLimits
+from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 
 Array = NDArray[np.float64]
@@ -48,12 +50,6 @@ Ints = NDArray[np.int64]
 FIRST_BATCH = 200_000
 NEXT_BATCH = 4_000_000
 """Declared leaves under the cores written out at a time: the first batch finds an incumbent."""
-NO_ROOM = "too little memory for any of its kind"
-NO_FAST_FIT = "no split both fits and is fast enough"
-OWN_BOUND = "slower by its own bound"
-SHARED_BOUND = "slower by the bound of its kind"
-NOT_EXAMINED = "not examined before the time ran out"
-BACKEND_RULES = "refused by the back-end's rules"
 FIRST_LAYOUTS = 48
 MANY_LAYOUTS = 500
 MOST_LAYOUTS = 2_000
@@ -75,6 +71,7 @@ class Search:
         self.rules = split_rules(problem, hardware)
         self.limits = MemoryLimits(self.rules.limit_bytes, self.rules.host_limit_bytes)
         self.backend_rules = BackEndRules(problem)
+        self.early_rules = EarlyRules(self.backend_rules, self._strategy)
         self.result = SearchResult()
         self.deadline = None if options.time_limit_s is None else time.monotonic() + options.time_limit_s
         self.fastest_s = float("inf")
@@ -109,7 +106,7 @@ class Search:
         result.enumerated = result.bounded
         result.pruned += self.space.illegal
         # Most strategies fall with a core, layout or sharding whose bound is too slow, and are never written out.
-        rest = SHARED_BOUND if result.complete else NOT_EXAMINED
+        rest = Pruned.SHARED_BOUND if result.complete else Pruned.NOT_EXAMINED
         result.pruned[rest] = result.enumerated - result.evaluated - sum(result.pruned.values())
         surely, best = self._surely, result.best
         if surely is not None and (best is None or surely.step_time_s < best.step_time_s):
@@ -131,7 +128,7 @@ class Search:
         number = 0
         while (wave := self.waves.wave(number)) is not None:
             here = counts[wave.index]
-            self.result.pruned[NO_ROOM] += int(here[np.isinf(wave.cores.bounds)].sum())
+            self.result.pruned[Pruned.NO_ROOM] += int(here[np.isinf(wave.cores.bounds)].sum())
             if not self._descend(wave, here, cutoff_s):
                 return
             if wave.rest_s >= self.wanted_s(cutoff_s):
@@ -163,7 +160,11 @@ class Search:
             picked = order[position:stop]
             picked = picked[bounds[picked] < best]
             written[picked] = True
-            if not self._layouts(wave.cores.take(picked), cutoff_s):
+            refused = self.early_rules.refused(wave.cores.rows.take(picked), OF_CORES)
+            self.result.pruned[Pruned.BACKEND_RULES] += int(counts[picked[refused]].sum())
+            picked = picked[~refused]
+            layouts = self.bounded_layouts(wave.cores.take(picked), cutoff_s)
+            if not self._layouts_in_order(layouts, cutoff_s):
                 self._not_examined(bounds[order[stop:]], wave.rest_s)
                 return False
             position, batch = stop, NEXT_BATCH
@@ -176,6 +177,10 @@ class Search:
         if self.plain is not None:
             kept = self.plain.keeps(layouts)
             layouts, key = layouts.take(kept), key[kept]
+        refused = self.early_rules.refused(layouts, OF_LAYOUTS)
+        if refused.any():
+            self.result.pruned[Pruned.BACKEND_RULES] += self.space.leaves_of_layouts(layouts.take(refused))
+            layouts, key = layouts.take(~refused), key[~refused]
         if len(layouts) == 0:
             return Postponed(layouts, key, np.zeros(0), cores.table)
         shared, worth_s = layouts_by_setup(self.costs, layouts, (cores.table, key)), self.wanted_s(cutoff_s)
@@ -183,10 +188,6 @@ class Search:
         for here, reliefs in self._parts(layouts.take(at), at):
             bounds[here] = layout_bounds_s(shared.bound_terms(here), cores.table.layers, reliefs, self.limits, worth_s)
         return Postponed(layouts, key, bounds, cores.table)
-
-    def _layouts(self, cores: Postponed, cutoff_s: float) -> bool:
-        """Bound the layouts of some cores, then their leaves, a batch at a time; False when out of time."""
-        return self._layouts_in_order(self.bounded_layouts(cores, cutoff_s), cutoff_s)
 
     def _layouts_in_order(self, layouts: Postponed, cutoff_s: float) -> bool:
         """Bound the leaves of some layouts, a batch at a time; False when out of time."""
@@ -246,28 +247,38 @@ class Search:
 
     def _bounded_part(self, shared: SharedSetups, at: Ints, reliefs: list[int], cutoff_s: float) -> bool:
         """The same of some rows under some reliefs."""
+        refused = self.early_rules.refused(shared.rows(at), OF_SHARDINGS)
+        self.result.pruned[Pruned.BACKEND_RULES] += int(refused.sum()) * len(reliefs)
+        at = at[~refused]
         terms, worth_s = shared.bound_terms(at), self.wanted_s(cutoff_s)
         bounds = relief_bounds_s(terms, shared.table.layers, reliefs, self.limits, worth_s)
-        self.result.pruned[NO_FAST_FIT] += int(np.isinf(bounds).sum())
+        self.result.pruned[Pruned.NO_FAST_FIT] += int(np.isinf(bounds).sum())
         return self._solve_in_order(Leaves(terms, reliefs, shared.table, bounds, at), cutoff_s)
 
     def _solve_in_order(self, leaves: Leaves, cutoff_s: float) -> bool:
         """Solve leaves from the lowest bound up until no bound is below the incumbent; False when out of time."""
         dealt = DealtBounds(leaves, self.rules, lambda: self.wanted_s(cutoff_s))
         left = np.ones(len(leaves.order), dtype=np.bool_)
+        rest: Leaves | None = None
         for count, index in enumerate(leaves.order.tolist()):
             bound = float(leaves.bounds[index])
             if bound >= self._cutoff(cutoff_s):
-                self.result.pruned[OWN_BOUND] += len(leaves.order) - count
+                self.result.pruned[Pruned.OWN_BOUND] += len(leaves.order) - count
                 break
             if self.late():
                 self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
                 return False
             if dealt.step_s(count) >= self._cutoff(cutoff_s):
-                self.result.pruned[OWN_BOUND] += 1
+                self.result.pruned[Pruned.OWN_BOUND] += 1
                 continue
             left[count] = False
-            if self._refused(leaves.rows(np.array([index]))):
+            row = leaves.rows(np.array([index]))
+            if self._refused(row):
+                if self.early_rules.learn(self._strategy(row, 0)):
+                    rest = self._not_refused(leaves, count + 1)
+                    dealt.forget_from(count + 1)
+                    left = left[: count + 1]
+                    break
                 continue
             row, cost = leaves.leaf(index)
             context, split = row_context(self.costs, leaves.table, row, cost), best_split
@@ -278,7 +289,15 @@ class Search:
             if candidate is not None:
                 self._record(candidate)
         self.alternatives.remember(leaves, dealt, left, self._cannot_run, self.wanted_s(cutoff_s))
-        return True
+        return rest is None or self._solve_in_order(rest, cutoff_s)
+
+    def _not_refused(self, leaves: Leaves, start: int) -> Leaves:
+        """Cut the leaves from a position on; those of them that no rule is known to refuse."""
+        rest = leaves.cut(start)
+        refused = self.early_rules.refused(leaves.terms.rows, OF_SHARDINGS)[rest.order % len(leaves.terms.rows)]
+        self.result.pruned[Pruned.BACKEND_RULES] += int(refused.sum())
+        rest.order = rest.order[~refused]
+        return rest
 
     def _parts(self, rows: StrategyRows, at: Ints) -> list[tuple[Ints, list[int]]]:
         """Rows at places ``at``, in parts, each with the reliefs that may be chosen for it."""
@@ -300,11 +319,14 @@ class Search:
     def _refused(self, row: StrategyRows) -> bool:
         """Whether the back-end cannot run a strategy, whatever its split; counted if so."""
         refused = self._cannot_run(row)
-        self.result.pruned[BACKEND_RULES] += refused
+        self.result.pruned[Pruned.BACKEND_RULES] += refused
         return refused
 
     def _cannot_run(self, rows: StrategyRows, at: int = 0) -> bool:
-        return self.backend_rules.refuses(rows.strategy(at, self.costs.reliefs))
+        return self.backend_rules.refuses(self._strategy(rows, at))
+
+    def _strategy(self, rows: StrategyRows, at: int) -> Strategy:
+        return rows.strategy(at, self.costs.reliefs)
 
     def _deal_later(self, cutoff_s: float) -> None:
         """Deal the layers exactly where only the near-even dealing was looked at."""
@@ -327,7 +349,7 @@ class Search:
             # Where a back-end takes equal chunks only (with some schedules and offloads), that dealing may still do.
             candidate = even_split(context, self.rules, cutoff_s)
         if candidate is not None and self.backend_rules.refuses(candidate.strategy, candidate.split.chunk_layers):
-            self.result.pruned[BACKEND_RULES] += 1
+            self.result.pruned[Pruned.BACKEND_RULES] += 1
             self.result.evaluated -= 1
             return None
         return candidate

@@ -12,7 +12,6 @@ from functools import cache
 from typing import get_args
 
 from planner.backends.rules.legality import EMPTY_ENDS
-from planner.memory.activations import Relief
 from planner.problem import Constraints
 from planner.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED, is_recompute_word, policies
 from planner.strategy import ScheduleName
@@ -36,16 +35,6 @@ def virtual_stages(num_layers: int, pp: int, *, empty_ends: bool = False) -> tup
     divisors = (number for number in range(2, min(each, MOST_VIRTUAL_STAGES) + 1) if each % number == 0)
     return tuple(sorted(vpp for vpp in {*VIRTUAL_STAGES, *divisors} if vpp * pp <= most))
 
-
-RELIEFS: tuple[Relief, ...] = (
-    Relief(),
-    Relief("selective", ("norm", "activation")),
-    Relief("selective", ("norm", "mlp")),
-    Relief("selective", ("norm", "moe")),
-    Relief("full"),
-    Relief(offload=True),
-)
-"""Ways to keep less for the backward pass, ordered from cheap to thorough; the first is none."""
 
 OF_RELIEF = ("recompute", "activation_offload")
 """Fields whose words also say which layers they mean (``planner.relief_layers``)."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cost.row_cost import RowCost
 from planner.schedule.paths import ChunkTimes
 from planner.search.row_context import RowContext
 
@@ -52,3 +53,9 @@ def end_times(context: RowContext, chunks: int) -> tuple[Array, Array, Array]:
         backward_s[chunk] += seconds[1][0]
         gradient_s[chunk] += part.weight_gradient_s[context.key]
     return forward_s, backward_s, gradient_s
+
+
+def weight_gradients_s(cost: RowCost, kind_counts: Array) -> Array:
+    """Weight gradients of one micro-batch in ``kind_counts`` [N] layers and both ends, where split off: [R]."""
+    ends_s = cost.embedding_weight_gradient_s + cost.head_weight_gradient_s
+    return np.asarray(cost.layer_weight_gradient_s @ kind_counts + ends_s)

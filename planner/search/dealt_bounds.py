@@ -53,6 +53,10 @@ class DealtBounds:
         """The bounds found so far, in order."""
         return self._known
 
+    def forget_from(self, position: int) -> None:
+        """Drop the bounds of the leaves from a position on."""
+        self._known = self._known[:position]
+
     def _look_at(self, block: Ints) -> None:
         worth_s = self._worth_s()
         block = block[self._leaves.bounds[block] < worth_s]

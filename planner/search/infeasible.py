@@ -15,13 +15,13 @@ from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.problem import Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.bound import BoundTerms
-from planner.search.branch import BACKEND_RULES, Search
+from planner.search.branch import Search
 from planner.search.memory_bound import lower_bounds_s
 from planner.search.options import SearchOptions, SearchProgress
 from planner.search.pin_cause import PinCause, nearest, pin_cause
 from planner.search.pin_conflict import PinConflict, pin_conflict, repinned, value_word
 from planner.search.room_notes import room_words
-from planner.search.search_result import SearchResult
+from planner.search.search_result import Pruned, SearchResult
 from planner.search.space import Space
 from planner.search.split_limits import memory_limit_bytes
 from planner.strategy_rows import StrategyRows
@@ -80,7 +80,7 @@ def _diagnosis(problem: Problem, result: SearchResult) -> tuple[str, str, str]:
         reason, count = _binding_rule(space)
         what = f"no strategy is legal on {devices} devices; {count} choices fail the rule '{reason}'"
         return what, reason, "change the number of devices, the global batch size or the pins"
-    if result.pruned[BACKEND_RULES] and _feasible(problem):
+    if result.pruned[Pruned.BACKEND_RULES] and _feasible(problem):
         what = f"every strategy that fits is refused by the rules of {name}"
         return what, f"rules of {name}", "choose another --backend"
     if _has_plan(_roomy_host(problem)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -34,6 +35,12 @@ class Leaves:
         finite = np.flatnonzero(np.isfinite(self.bounds))
         relief, at = np.divmod(finite, len(place))
         self.order = finite[np.lexsort((place[at], relief, self.bounds[finite]))]
+
+    def cut(self, start: int) -> Leaves:
+        """Take the leaves from a position on out of the order; the same leaves with these alone."""
+        rest = copy(self)
+        rest.order, self.order = self.order[start:], self.order[:start]
+        return rest
 
     def leaf(self, index: int) -> tuple[StrategyRows, RowCost]:
         """One strategy as a row of its own, with its costs."""

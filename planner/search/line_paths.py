@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from planner.cost.row_cost import RowCost
 from planner.memory.stage import head_stage
-from planner.search.chunk_times import HOST_FORWARD_SHARE
+from planner.search.chunk_times import HOST_FORWARD_SHARE, weight_gradients_s
 from planner.strategy_rows import SCHEDULES, StrategyRows
 
 Array = NDArray[np.float64]
@@ -42,7 +42,7 @@ class LinePaths:
         self.ends_forward_s[:, 0] += cost.embedding_forward_s
         self.ends_forward_s[every, head_stage(rows, stages)] += cost.head_forward_s
         self._forward_s = cost.layer_forward_s @ kind_counts + self.ends_forward_s.sum(axis=1)
-        self.gradient_s = cost.weight_gradients_s(kind_counts)
+        self.gradient_s = weight_gradients_s(cost, kind_counts)
         self._hops_s = np.where(split, 1, 2) * (stages - 1) * cost.hop_s
 
     def longest_s(self, total_s: Array, rest_s: Array) -> Array:

@@ -16,7 +16,6 @@ from planner.cost.row_cost import CostModel, RowCost
 from planner.memory.activations import Relief
 from planner.memory.stage import StageMemory, end_seconds, head_stage, stage_memory
 from planner.problem import Problem
-from planner.search.choices import RELIEFS
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows, relief_of
 
@@ -152,6 +151,5 @@ def strategy_context(problem: Problem, hardware: Hardware, strategy: Strategy) -
 
 def strategy_row(strategy: Strategy) -> tuple[StrategyRows, tuple[Relief, ...]]:
     """The strategy as one row, and the reliefs that the row counts."""
-    relief = relief_of(strategy)
-    reliefs = RELIEFS if relief in RELIEFS else (*RELIEFS, relief)
+    reliefs = tuple(dict.fromkeys([Relief(), relief_of(strategy)]))
     return StrategyRows.of([strategy], reliefs), reliefs

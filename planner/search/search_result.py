@@ -11,6 +11,17 @@ DEGREES = ("tp", "cp", "pp", "ep", "etp", "dp")
 Degrees = tuple[int, ...]
 
 
+class Pruned:
+    """Why strategies were not solved."""
+
+    NO_ROOM = "too little memory for any of its kind"
+    NO_FAST_FIT = "no split both fits and is fast enough"
+    OWN_BOUND = "slower by its own bound"
+    SHARED_BOUND = "slower by the bound of its kind"
+    NOT_EXAMINED = "not examined before the time ran out"
+    BACKEND_RULES = "refused by the back-end's rules"
+
+
 def degrees(candidate: Candidate) -> Degrees:
     """What makes two plans different in kind: their degrees."""
     return tuple(int(getattr(candidate.strategy, name)) for name in DEGREES)

@@ -21,9 +21,10 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.problem import Problem
 from planner.relief_layers import WHERE_NEEDED, relief_layers
-from planner.search.choices import OF_RELIEF, RELIEFS, checked_pins
+from planner.search.choices import OF_RELIEF, checked_pins
 from planner.search.chunk_choices import chunk_choices
 from planner.search.core_rows import CORE_COLUMNS, core_rows
+from planner.search.reliefs import relief_choices
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
 
 Ints = NDArray[np.int64]
@@ -54,7 +55,7 @@ class Space:
         self.shape: ModelShape = model_shape(
             problem.model, problem.workload, num_devices, empty_ends=self.columns.empty_ends
         )
-        self.reliefs = RELIEFS
+        self.reliefs = relief_choices(problem)
         self.pruned: Counter[str] = Counter()
         """Combinations of degrees refused before anything was enumerated under them, by reason."""
         self.illegal: Counter[str] = Counter()
@@ -80,7 +81,7 @@ class Space:
     def layouts(self, cores: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
         """Write out the legal layouts of some cores, each with the ``key`` of its core."""
         grown = self._expand(cores, key, ("pp", "num_microbatches", "dp"), self._schedule_table, SCHEDULE_COLUMNS)
-        return self._legal(*grown, LAYOUT_RULES, lambda rows, _key: self._leaves_of_layouts(rows))
+        return self._legal(*grown, LAYOUT_RULES, lambda rows, _key: self.leaves_of_layouts(rows))
 
     def shardings(
         self,
@@ -142,7 +143,7 @@ class Space:
         filled = dict(zip(names, np.concatenate(tables)[chosen].T.copy(), strict=True))
         return replace(rows.take(at), **filled), key[at]
 
-    def _leaves_of_layouts(self, layouts: StrategyRows) -> int:
+    def leaves_of_layouts(self, layouts: StrategyRows) -> int:
         """Declared strategies under some layouts."""
         distinct, index = distinct_rows([layouts.dp, layouts.pp])
         sizes = np.array([len(self._sharding_table(dp, pp)) for dp, pp in distinct.tolist()], dtype=np.int64)
@@ -316,18 +317,11 @@ class Space:
         for code, relief in enumerate(self.reliefs):
             if code in codes:
                 continue
-            if "moe" in relief.modules and not self.shape.is_moe:
-                continue
-            if "mlp" in relief.modules and not self.shape.intermediate_sizes:
-                continue
             if relief.offload and (not self.columns.activation_offload or self.pins.get("activation_offload") is False):
                 continue
             if self.pins.get("activation_offload") is True and not relief.offload:
                 continue
             if relief.recompute not in self.columns.recompute or (numbered and relief.recompute == "full"):
-                continue
-            wanted = self.columns.selective_modules
-            if relief.recompute == "selective" and wanted and relief.modules != wanted:
                 continue
             if self.pins.get("recompute", relief.recompute) == relief.recompute:
                 codes.append(code)

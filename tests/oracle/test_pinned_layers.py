@@ -12,9 +12,9 @@ from planner.errors import NoFeasiblePlan
 from planner.problem import Constraints, Problem
 from planner.relief_layers import first_layers
 from planner.search.backend_rules import BackEndRules
-from planner.search.choices import RELIEFS
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
+from planner.search.reliefs import relief_choices
 from planner.search.row_context import strategy_context
 from planner.search.split import best_split
 from planner.search.split_limits import split_rules
@@ -36,7 +36,7 @@ def _best_s(problem: Problem) -> float:
     rows, rules = all_rows(problem, problem.cluster.num_devices), split_rules(problem, hardware)
     best_s, refuser = math.inf, BackEndRules(problem)
     for index in range(len(rows)):
-        strategy = rows.strategy(index, RELIEFS)
+        strategy = rows.strategy(index, relief_choices(problem))
         if strategy.recompute != "full" or strategy.optimizer_offload or refuser.refuses(strategy):
             continue
         found = best_split(strategy_context(problem, hardware, strategy), rules)

@@ -8,7 +8,6 @@ import pytest
 from planner.errors import NoFeasiblePlan
 from planner.plan import Plan
 from planner.problem import UNRESTRICTED, Objective, Problem
-from planner.search.choices import RELIEFS
 from planner.search.find import find_plan
 from planner.search.mechanisms import number_of_mechanisms
 from planner.search.options import SearchOptions
@@ -76,7 +75,7 @@ def test_nothing_near_the_fastest_is_surer_or_has_fewer_mechanisms(seed: int) ->
     if not near.any():
         return
     rows = found.rows.take(near)
-    fewest = number_of_mechanisms(rows, RELIEFS, problem.model.num_layers)
+    fewest = number_of_mechanisms(rows, found.costs.reliefs, problem.model.num_layers)
     # The fastest dealing of a strategy may be an unequal one, which is a mechanism more.
     may_be_uneven = (rows.pp * rows.vpp > 1) & (problem.model.num_layers % (rows.pp * rows.vpp) == 0)
     # A relief that no stage needs is not switched on.

@@ -1,4 +1,4 @@
-"""Megatron-LM: megatron-core 0.19.2, and the generation of 2021, which predicts only.
+"""Megatron-LM: megatron-core 0.19.2, and the generations of 2021 and of 2022 to early 2023, which predict only.
 
 Devices: NVIDIA ("Megatron requires CUDA", training/initialize.py:66); AMD has a fork of its own, Ascend ``mindspeed``.
 """
@@ -11,6 +11,7 @@ from planner.backends.backend import BackEnd, Files, Release
 from planner.backends.megatron.physics import MEGATRON_2021, MEGATRON_CORE
 from planner.backends.megatron.space import SPACE
 from planner.backends.megatron.space_2021 import SPACE_2021
+from planner.backends.megatron.space_2023 import SPACE_2023
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ BACKEND = BackEnd(
     releases=(
         Release(MEGATRON_CORE_VERSION, SPACE, MEGATRON_CORE),
         Release("2.5", SPACE_2021, MEGATRON_2021, predicts_only=True),
+        Release("23.04", SPACE_2023, MEGATRON_2021, predicts_only=True),
     ),
     vendors=frozenset({"NVIDIA"}),
     files=_files,

@@ -20,6 +20,8 @@ class Builds:
     positions: frozenset[str] = frozenset({"learned"})
     gated: bool = False
     embedding_norm: bool = False
+    own_head: bool = False
+    without_bias: bool = False
 
 
 def _attention(model: ModelSpec) -> str | None:
@@ -43,24 +45,27 @@ def _experts(model: ModelSpec) -> str | None:
     return "experts" if any(kind.moe for kind in used_kinds(model)) else None
 
 
-def _norms(model: ModelSpec) -> str | None:
+def _norms(model: ModelSpec, builds: Builds) -> str | None:
     kinds = used_kinds(model)
     plain = all(kind.norm == "layer" and kind.num_norms == 2 and kind.norm_placement == "pre" for kind in kinds)
     if not plain or not model.final_norm:
         return "norms other than LayerNorm with bias before attention and MLP"
     if any(kind.parallel_residual for kind in kinds):
         return "attention and MLP side by side on the residual stream"
-    if any(linear_biases(kind) != {True} or not kind.attention.qkv_bias for kind in kinds):
+    biases = {bias for kind in kinds for bias in (*linear_biases(kind), kind.attention.qkv_bias)}
+    if biases != {True} and not (builds.without_bias and biases == {False}):
         return "linear layers without bias"
     return "different layers" if len(kinds) > 1 else None
 
 
-def _table(model: ModelSpec) -> str | None:
+def _table(model: ModelSpec, builds: Builds) -> str | None:
     if model.vision is not None:
         return "a vision tower"
     if model.embedding_size not in (None, model.hidden_size):
         return "an embedding of another width than the layers"
-    return None if model.tie_embeddings and not model.head_bias else "an output head of its own, or with bias"
+    if model.head_bias:
+        return "an output head with bias"
+    return None if model.tie_embeddings or builds.own_head else "an output head of its own"
 
 
 def model_rules(source: str, builds: Builds) -> tuple[SpaceRule, ...]:
@@ -79,7 +84,13 @@ def model_rules(source: str, builds: Builds) -> tuple[SpaceRule, ...]:
         name = model.activation_function
         return None if name in GELU_NAMES else f"the activation {name!r}"
 
-    checks = {"M1": _attention, "M2": positions, "M3": mlp, "M4": _experts, "M5": _norms, "M6": _table}
+    def norms(model: ModelSpec) -> str | None:
+        return _norms(model, builds)
+
+    def table(model: ModelSpec) -> str | None:
+        return _table(model, builds)
+
+    checks = {"M1": _attention, "M2": positions, "M3": mlp, "M4": _experts, "M5": norms, "M6": table}
     return tuple(SpaceRule(rule_id, source, _refusing(inner)) for rule_id, inner in checks.items())
 
 

@@ -125,17 +125,24 @@ def _overlap_ep(given: RuleInput) -> str | None:
     if not s.overlap_ep:
         return None
     mtp = given.model.mtp
-    reasons = (
-        ("ep > 1", s.ep > 1),
-        ("vpp > 1 when pp > 1", s.pp == 1 or s.vpp > 1),
+    # Axes come first: a search knows them before it knows the recompute, and then falls the whole layout.
+    for reasons in (
+        lambda: (
+            ("ep > 1", s.ep > 1),
+            ("vpp > 1 when pp > 1", s.pp == 1 or s.vpp > 1),
+            ("at most one MTP layer", mtp is None or mtp.num_layers <= 1),
+        ),
         # combined_1f1b.py:208: the interleaved schedule takes no chunk that Megatron-FSDP wraps.
-        ("zero_stage 0 or 1 when pp > 1", s.pp == 1 or s.zero_stage < 2),
-        ("no full recompute", s.recompute != "full"),
-        ("no recompute of the whole 'moe' module", s.recompute != "selective" or "moe" not in s.recompute_modules),
-        ("at most one MTP layer", mtp is None or mtp.num_layers <= 1),
-    )
-    missing = [reason for reason, holds in reasons if not holds]
-    return f"overlap_ep needs {', '.join(missing)}" if missing else None
+        lambda: (("zero_stage 0 or 1 when pp > 1", s.pp == 1 or s.zero_stage < 2),),
+        lambda: (
+            ("no full recompute", s.recompute != "full"),
+            ("no recompute of the whole 'moe' module", s.recompute != "selective" or "moe" not in s.recompute_modules),
+        ),
+    ):
+        missing = [reason for reason, holds in reasons() if not holds]
+        if missing:
+            return f"overlap_ep needs {', '.join(missing)}"
+    return None
 
 
 def _expert_grid(given: RuleInput) -> str | None:
@@ -282,7 +289,12 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("B2b", f"{_CONFIG}:1338", _kv_heads, ("tp",)),
     SpaceRule("B8", f"{_LAYOUT}:86", _layout_count, ("pp", "vpp")),
     SpaceRule("B11", f"{_CONFIG}:2279", _expert_bias, ("etp",)),
-    SpaceRule("B13", f"{_CONFIG}:2669", _overlap_ep, ("overlap_ep", "ep", "vpp", "recompute")),
+    SpaceRule(
+        "B13",
+        f"{_CONFIG}:2669",
+        _overlap_ep,
+        ("overlap_ep", "ep", "vpp", "pp", "zero_stage", "recompute", "recompute_modules"),
+    ),
     SpaceRule("C1", f"{_GROUPS}:882", _expert_grid, ("etp", "ep", "tp", "cp", "dp")),
     SpaceRule("C2", f"{_GROUPS}:898", _axis_order, ("axis_order", "etp", "ep", "tp", "cp")),
     SpaceRule("C4", f"{_GROUPS}:922 and 1447", _optimizer_instances, ("dp_replicate", "ep")),

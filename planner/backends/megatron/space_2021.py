@@ -120,7 +120,8 @@ def chunks_in_place(given: RuleInput) -> str | None:
     return placement_problem(given, of_chunk=end_problem)
 
 
-def _schedule(given: RuleInput) -> str | None:
+def schedule(given: RuleInput) -> str | None:
+    """Is the schedule 1F1B, or interleaved with several chunks a rank?"""
     s = given.strategy
     if s.schedule not in ("1f1b", "interleaved"):
         return f"there is no schedule {s.schedule}: 1f1b and interleaved"
@@ -129,12 +130,14 @@ def _schedule(given: RuleInput) -> str | None:
     return None
 
 
-def _interleaved_stages(given: RuleInput) -> str | None:
+def interleaved_stages(given: RuleInput) -> str | None:
+    """Has the interleaved schedule more than two stages?"""
     s = given.strategy
     return f"the interleaved schedule needs pp > 2, not {s.pp}" if s.vpp > 1 and s.pp <= 2 else None
 
 
-def _interleaved_micro_batches(given: RuleInput) -> str | None:
+def interleaved_micro_batches(given: RuleInput) -> str | None:
+    """Do the micro-batches fill whole groups of pp?"""
     s = given.strategy
     if s.vpp == 1:
         return None
@@ -145,7 +148,8 @@ def _interleaved_micro_batches(given: RuleInput) -> str | None:
     return None
 
 
-def _equal_chunks(given: RuleInput) -> str | None:
+def equal_chunks(given: RuleInput) -> str | None:
+    """Does every chunk hold equally many layers?"""
     s, layers = given.strategy, given.model.num_layers
     if layers % s.num_chunks:
         return f"{layers} layers do not divide into pp x vpp = {s.num_chunks} equal chunks"
@@ -154,7 +158,8 @@ def _equal_chunks(given: RuleInput) -> str | None:
     return None
 
 
-def _torch_ddp(given: RuleInput) -> str | None:
+def torch_ddp(given: RuleInput) -> str | None:
+    """Does torch's DDP, the one that overlaps, run this?"""
     s = given.strategy
     if not s.overlap_grad_reduce:
         return None
@@ -165,7 +170,8 @@ def _torch_ddp(given: RuleInput) -> str | None:
     return None
 
 
-def _precision(given: RuleInput) -> str | None:
+def precision(given: RuleInput) -> str | None:
+    """Does the release train in these numbers?"""
     workload = given.workload
     if workload.precision == "fp8":
         return "there is no fp8 training; use precision fp16 or bf16"
@@ -182,26 +188,26 @@ def optimizer(given: RuleInput) -> str | None:
 
 PROBLEM_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A3", f"{_TAG}/arguments.py:217", positions),
-    SpaceRule("W1", f"{_TAG}/arguments.py:133-145, 528", _precision),
+    SpaceRule("W1", f"{_TAG}/arguments.py:133-145, 528", precision),
     SpaceRule("W2", f"{_TAG}/arguments.py:430", optimizer),
 )
 """Those that no strategy mends, as the model's."""
 STRATEGY_RULES: tuple[SpaceRule, ...] = (
     SpaceRule("A1", f"{_TAG}/microbatches.py", exact_batch(), ("micro_batch_size", "num_microbatches", "dp")),
-    SpaceRule("A2", f"{_TAG}/arguments.py:119", _interleaved_stages, ("vpp", "pp")),
-    SpaceRule("S1", f"{_TAG}/schedules.py:28-42", _schedule, ("schedule", "vpp")),
+    SpaceRule("A2", f"{_TAG}/arguments.py:119", interleaved_stages, ("vpp", "pp")),
+    SpaceRule("S1", f"{_TAG}/schedules.py:28-42", schedule, ("schedule", "vpp")),
     SpaceRule(
         "S2",
         f"{_TAG}/schedules.py:33-36, 148-175",
-        _interleaved_micro_batches,
+        interleaved_micro_batches,
         ("num_microbatches", "pp", "microbatch_group_size", "micro_batch_size", "vpp"),
     ),
-    SpaceRule("T1", f"{_TAG}/model/transformer.py:551, 564-569", _equal_chunks, ("pp", "vpp")),
+    SpaceRule("T1", f"{_TAG}/model/transformer.py:551, 564-569", equal_chunks, ("pp", "vpp")),
     SpaceRule("T2", f"{_TAG}/model/transformer.py:133-138", heads, ("tp",)),
     SpaceRule("T3", f"{_TAG}/mpu/layers.py:237, 337", widths, ("tp",)),
     SpaceRule("T4", f"{_TAG}/mpu/initialize.py:110-117, 153-156", stages_outermost, ("axis_order",)),
     SpaceRule("T5", f"{_TAG}/model/transformer.py:573-587", chunks_in_place, ("pp", "vpp")),
-    SpaceRule("A4", f"{_TAG}/arguments.py:152-154, schedules.py:118", _torch_ddp, ("overlap_grad_reduce", "pp")),
+    SpaceRule("A4", f"{_TAG}/arguments.py:152-154, schedules.py:118", torch_ddp, ("overlap_grad_reduce", "pp")),
     SpaceRule("A5", f"{_TAG}/arguments.py:393-405", whole_recompute, ("recompute",)),
     *no_flag(f"{_TAG}/arguments.py: no flag says it"),
 )

@@ -253,7 +253,10 @@ STRATEGY_RULES: tuple[SpaceRule, ...] = (
         "E1",
         f"{_FEATURES}/moe/fb_overlap.py and docs of the layout",
         _overlap_ep,
-        ("overlap_ep", "ep", "etp", "overlap_grad_reduce", "vpp", "num_microbatches", "activation_offload"),
+        (
+            *("overlap_ep", "ep", "etp", "overlap_grad_reduce", "vpp", "pp", "schedule"),
+            *("num_microbatches", "microbatch_group_size", "activation_offload"),
+        ),
     ),
     SpaceRule(
         "T1", f"{_FEATURES}/tensor_parallel/mc2.py and docs/features/mc2.md", _overlap_tp, ("overlap_tp", "sp", "tp")

@@ -16,10 +16,10 @@ from planner.model.operators import layer_operators
 from planner.model.parameters import total_parameters, weight_tensors
 from planner.physics.physics import TUNED, Physics
 from planner.problem import Workload
-from planner.search.choices import RELIEFS
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
+from tests.reliefs import RELIEFS
 
 LLAMA = builtin_model("llama-3.1-8b")
 PARAMETERS = 1e9

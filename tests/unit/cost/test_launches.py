@@ -28,10 +28,10 @@ from planner.model.operators import head_operators, layer_operators, mtp_operato
 from planner.model.spec import ModelSpec
 from planner.physics.physics import TUNED, Physics
 from planner.problem import Workload
-from planner.search.choices import RELIEFS
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
+from tests.reliefs import RELIEFS
 
 LAUNCH_S, CALL_S = 10e-6, 100e-6
 EAGER = Physics("eager", launch_s=LAUNCH_S, call_s=CALL_S, collective_launches=2.0, parameter_hooks=3.0)

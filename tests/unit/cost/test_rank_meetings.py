@@ -16,10 +16,10 @@ from planner.model.builtin import builtin_model
 from planner.model.operators import embedding_operators, head_operators, layer_operators
 from planner.physics.physics import Physics
 from planner.problem import Workload
-from planner.search.choices import RELIEFS
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
+from tests.reliefs import RELIEFS
 
 MEETING = Physics("meeting", launch_s=10e-6, meeting_s=1e-3)
 LLAMA = builtin_model("llama-3.1-8b")

@@ -9,10 +9,10 @@ from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.stage_hop import stage_hop_s
 from planner.schedule.orders import build_order
 from planner.schedule.simulate import simulate
-from planner.search.choices import RELIEFS
 from planner.strategy import ScheduleName, Strategy
 from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
+from tests.reliefs import RELIEFS
 
 SIZE = np.array([64e6])
 

@@ -8,10 +8,10 @@ from planner.cost.hardware import hardware_of
 from planner.cost.row_cost import CostModel, RowCost
 from planner.model.builtin import builtin_model
 from planner.problem import Workload
-from planner.search.choices import RELIEFS
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
+from tests.reliefs import RELIEFS
 
 
 def cost_of(model: str, strategy: Strategy, devices: int = 64) -> RowCost:

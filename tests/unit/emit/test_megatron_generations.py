@@ -1,4 +1,4 @@
-"""What do Megatron-LM 2.5 and Megatron-DeepSpeed of 2022 run, and what do they refuse with which rule?"""
+"""What do Megatron-LM 2.5 and 23.04 and Megatron-DeepSpeed of 2022 run, and what do they refuse with which rule?"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from planner.backends.backend import Space
 from planner.backends.megatron.space_2021 import SPACE_2021
+from planner.backends.megatron.space_2023 import SPACE_2023
 from planner.backends.megatron_deepspeed.space import SPACE as SPACE_2022
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.errors import NoFeasiblePlan
@@ -16,9 +17,11 @@ from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec, MtpSpec
 from planner.plan import Plan
 from planner.problem import Constraints, Problem, Workload
+from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.strategy import Strategy
+from profiles.catalogue import load_cluster
 from tests.plan_factory import make_gpt, make_model, make_moe_model, make_plan
 from tests.round_trip import plans_of_the_space, question
 
@@ -115,7 +118,20 @@ BROKEN_2022: dict[str, list[RuleInput]] = {
     "M3": [given(model=GPT3.model_copy(update={"activation_function": "relu2"}))],
     **{rule: [given(model=model)] for rule, model in MODELS.items()},
 }
-SPACES = ((SPACE_2021, BROKEN_2021), (SPACE_2022, BROKEN_2022))
+BROKEN_2023: dict[str, list[RuleInput]] = {
+    **{rule: cases for rule, cases in BROKEN_2021.items() if rule not in ("N1", "N5", "M2", "M6")},
+    "A5": [given(replace(PLAIN, recompute="selective", recompute_modules=("mlp",)))],
+    "A6": [
+        given(replace(PLAIN, zero_stage=2), precision="fp16"),
+        given(replace(PLAIN, zero_stage=1, dp_replicate=2, dp_shard=1)),
+    ],
+    "A7": [given(replace(PLAIN, zero_stage=1, overlap_grad_reduce=True), precision="fp16", gradient_dtype="bf16")],
+    "M2": [given(model=GPT3.model_copy(update={"position": "alibi"}))],
+    "M3": [given(model=GPT3.model_copy(update={"activation_function": "relu2"}))],
+    "M5": [given(model=make_model())],
+    "M6": [given(model=GPT3.model_copy(update={"head_bias": True}))],
+}
+SPACES = ((SPACE_2021, BROKEN_2021), (SPACE_2022, BROKEN_2022), (SPACE_2023, BROKEN_2023))
 
 
 @pytest.mark.parametrize(("space", "broken"), SPACES)
@@ -147,6 +163,33 @@ def test_what_the_paper_ran_breaks_nothing() -> None:
 def asked(model: str, backend: str, devices: int) -> Problem:
     problem = question(model, "dgx-a100-80g", devices, global_batch_size=1536)
     return problem.model_copy(update={"constraints": Constraints(backends=(backend,))})
+
+
+def test_what_korthikanti_ran_is_planned_as_they_ran_it() -> None:
+    """arXiv 2205.05198, section 6: 530B on 280 A100, tp 8, pp 35, 3 chunks a rank, sequence parallel, selective."""
+    workload = Workload(global_batch_size=280, sequence_length=2048, precision="fp16")
+    cluster = load_cluster("dgx-a100-80g", 280)
+    constraints = Constraints(backends=("megatron==23.04",))
+    problem = Problem(model=builtin_model("gpt-530b"), cluster=cluster, workload=workload, constraints=constraints)
+    plan = find_plan(problem, SearchOptions(compare=False))
+    published = Strategy(
+        tp=8,
+        sp=True,
+        pp=35,
+        vpp=3,
+        num_microbatches=280,
+        schedule="interleaved",
+        microbatch_group_size=35,
+        zero_stage=0,
+        recompute="selective",
+        recompute_modules=("attention_core",),
+        overlap_grad_reduce=False,
+        overlap_param_gather=False,
+    )
+    ran = estimate(problem, published)
+    assert ran.status != "infeasible"
+    assert plan.step_time_s <= ran.step_time_s, "nothing that was run is faster than what is proved"
+    assert ran.step_time_s == pytest.approx(37.83, rel=0.05), "as measured"
 
 
 def test_gpt_3_is_planned_as_in_2021() -> None:

@@ -34,14 +34,15 @@ from planner.model.parameters import mtp_parameters, total_parameters
 from planner.model.spec import ModelSpec
 from planner.physics.kernels import AttentionChoice
 from planner.problem import Problem, Workload
-from planner.search.choices import RELIEFS
 from planner.search.evaluate import evaluate_split
+from planner.search.reliefs import relief_choices
 from planner.search.row_context import strategy_context
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
 from planner.strategy import Strategy
 from tests.declared_space import all_rows
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model
+from tests.reliefs import RELIEFS
 from tests.search_problems import random_model, random_problem
 
 Array = NDArray[np.float64]
@@ -196,7 +197,7 @@ def test_the_devices_hold_the_model_once(seed: int) -> None:
     assert model.mtp is None or not model.mtp.count_in_parameters
     draw = random.Random(seed)
     for index in draw.sample(range(len(rows)), min(8, len(rows))):
-        strategy = rows.strategy(index, RELIEFS)
+        strategy = rows.strategy(index, relief_choices(problem))
         # A tied head is a second copy of the table once the two ends are on different stages.
         copy = model.hidden_size * model.vocab_size if model.tie_embeddings and strategy.pp > 1 else 0
         assert _parameters_of_one_replica(problem, strategy) == pytest.approx(whole + copy, rel=1e-12), strategy
@@ -256,7 +257,7 @@ def test_overlap_hides_some_and_never_costs_more_than_none(
 def test_a_row_costs_the_same_alone_and_in_a_batch(seed: int) -> None:
     problem = random_problem(seed, backend="unrestricted")
     hardware = hardware_of(problem.cluster, problem.workload.precision)
-    costs = CostModel(problem.model, problem.workload, hardware, RELIEFS)
+    costs = CostModel(problem.model, problem.workload, hardware, relief_choices(problem))
     rows = all_rows(problem, problem.cluster.num_devices)
     together = costs.rows(rows)
     for index in random.Random(seed).sample(range(len(rows)), min(20, len(rows))):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from planner.memory.activations import Relief
-from planner.search.choices import RELIEFS
 from planner.search.mechanisms import MECHANISMS, Plain, is_common, mechanisms_of, number_of_mechanisms
 from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
+from tests.reliefs import RELIEFS
 
 PLAIN = Strategy(tp=4, sp=True, pp=4, dp_shard=4, num_microbatches=16)
 EVEN = (8, 8, 8, 8)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from planner.backends.registry import backend
-from planner.search.choices import RELIEFS, virtual_stages
+from planner.search.choices import virtual_stages
 from planner.search.chunk_choices import chunk_choices
+from planner.search.reliefs import relief_choices
 from planner.strategy_rows import TABLE_A_ROW, StrategyRows, distinct_rows, first_of_each
 from tests.declared_space import all_rows
 from tests.search_problems import random_problem
@@ -18,11 +19,11 @@ from tests.search_problems import random_problem
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_and_strategies_are_the_same(seed: int) -> None:
     problem = random_problem(seed, backend="unrestricted")
-    rows = all_rows(problem, problem.cluster.num_devices)
+    rows, reliefs = all_rows(problem, problem.cluster.num_devices), relief_choices(problem)
     for index in random.Random(seed).sample(range(len(rows)), min(50, len(rows))):
-        strategy = rows.strategy(index, RELIEFS)
-        again = StrategyRows.of([strategy], RELIEFS)
-        assert again.strategy(0, RELIEFS) == strategy
+        strategy = rows.strategy(index, reliefs)
+        again = StrategyRows.of([strategy], reliefs)
+        assert again.strategy(0, reliefs) == strategy
 
 
 @pytest.mark.parametrize("largest", [3, 2**20, 2**40])

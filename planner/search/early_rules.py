@@ -1,0 +1,116 @@
+"""Which strategies would the back-end refuse, known before the strategies are complete?
+
+A rule of a back-end (``planner.backends.rules.rule``) reads some fields of a strategy.  Where it reads only fields that
+are already decided, its verdict holds for everything under them, so that a core, a layout or a sharding falls with all
+its leaves.  What a rule reads is watched while it runs: a field that is not decided yet stops it without a verdict.
+
+Rules are asked early from the first strategy on that they refuse (``learn``): most rules refuse nothing in a search,
+because the columns of the space already keep them.
+Shape letter: R rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from planner.backends.rules.rule import SpaceRule
+from planner.search.backend_rules import BackEndRules
+from planner.strategy import Strategy
+from planner.strategy_rows import Mask, StrategyRows, first_of_each
+
+FIELDS = frozenset(field.name for field in fields(Strategy))
+OF_CORES = frozenset(
+    {"tp", "sp", "cp", "cp_kind", "ep", "etp", "pp", "dp", "micro_batch_size", "num_microbatches"}
+    | {"overlap_tp", "overlap_ep"}
+)
+OF_LAYOUTS = OF_CORES | {"schedule", "vpp", "microbatch_group_size", "axis_order"}
+OF_SHARDINGS = OF_LAYOUTS | {
+    *("dp_replicate", "dp_shard", "zero_stage", "optimizer_offload", "overlap_grad_reduce", "overlap_param_gather")
+}
+"""Fields that are decided at each level of the space; the rest, of memory relief, is decided by the leaf."""
+_COLUMNS: dict[str, tuple[str, ...]] = {
+    "cp_kind": ("cp", "ring"),
+    "microbatch_group_size": ("group",),
+    "axis_order": ("pp_inner",),
+    "dp_shard": ("dp", "dp_replicate"),
+    "zero_stage": ("zero",),
+    "overlap_grad_reduce": ("overlap_grad",),
+    "overlap_param_gather": ("overlap_param",),
+}
+"""Columns that hold a field under another name."""
+
+
+class _NotDecided(Exception):
+    """A rule reads a field that is not decided yet."""
+
+
+class _Watched(Strategy):
+    """A strategy that tells what is read of it, and refuses to be read where it is not decided."""
+
+    __slots__ = ("decided", "read")
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "dp" or name in FIELDS:
+            if name not in object.__getattribute__(self, "decided"):
+                raise _NotDecided(name)
+            object.__getattribute__(self, "read").add(name)
+        return object.__getattribute__(self, name)
+
+
+class EarlyRules:
+    """The rules of a search's back-end that refused something so far."""
+
+    def __init__(self, rules: BackEndRules, strategy: Callable[[StrategyRows, int], Strategy]) -> None:
+        """``strategy`` gives the strategy in a row."""
+        self._rules, self._strategy = rules, strategy
+        self._active: list[SpaceRule] = []
+        self._reads: dict[tuple[str, frozenset[str]], set[str]] = {}
+
+    def learn(self, strategy: Strategy) -> bool:
+        """Ask early from now on what refuses this strategy; whether there is something new."""
+        new = [rule for rule in self._rules.breaking(strategy) if rule not in self._active]
+        self._active += new
+        return bool(new)
+
+    def refused(self, rows: StrategyRows, decided: frozenset[str]) -> Mask:
+        """Rows of which everything under the ``decided`` fields is refused: [R]."""
+        refused = np.zeros(len(rows), dtype=np.bool_)
+        for rule in self._active if len(rows) else ():
+            refused |= self._refused_by(rule, rows, decided)
+        return refused
+
+    def _refused_by(self, rule: SpaceRule, rows: StrategyRows, decided: frozenset[str]) -> Mask:
+        """The same of one rule, asked once for all rows that agree in what it reads."""
+        reads = self._reads.setdefault((rule.id, decided), set())
+        while True:
+            known = set(reads)
+            first, group = first_of_each([getattr(rows, name) for name in _columns(known)] or [rows.tp * 0])
+            verdicts = [self._verdict(rule, self._strategy(rows, int(at)), decided, reads) for at in first]
+            # A verdict holds for all that agree in the fields that it read.
+            if reads <= known:
+                return np.array(verdicts, dtype=np.bool_)[group]
+
+    def _verdict(self, rule: SpaceRule, strategy: Strategy, decided: frozenset[str], reads: set[str]) -> bool:
+        watched = _watched(strategy, decided, reads)
+        try:
+            return rule.check(self._rules.given(watched)) is not None
+        except _NotDecided:
+            return False
+
+
+def _watched(strategy: Strategy, decided: frozenset[str], reads: set[str]) -> Strategy:
+    watched = object.__new__(_Watched)
+    for name, value in (("decided", decided), ("read", reads)):
+        object.__setattr__(watched, name, value)
+    for name in FIELDS:
+        object.__setattr__(watched, name, getattr(strategy, name))
+    return watched
+
+
+def _columns(names: Collection[str]) -> list[str]:
+    """The columns that hold some fields."""
+    return sorted({column for name in names for column in _COLUMNS.get(name, (name,))})

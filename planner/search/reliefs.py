@@ -1,0 +1,82 @@
+"""Which ways to keep less for the backward pass are worth a look?  Memory reliefs of a model in a back-end.
+
+Full recompute, offload of activations, and selective recompute of every set of modules that
+
+* the back-end recomputes: none of its rules about recompute alone refuses the set, and
+* frees something that no smaller such set frees: recomputing attention behind a fused kernel, say, frees nothing, and
+  recomputing an MLP frees its activation's input anyway.
+
+A set that is left out keeps as much as one that is tried, and runs at least as much again.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+from typing import get_args
+
+from planner.backends.asked import the_software
+from planner.backends.backend import Software
+from planner.backends.rules.rule import RuleInput
+from planner.memory.activations import Relief
+from planner.model.operators import layer_operators
+from planner.model.recompute import freed_operators
+from planner.physics.physics import Physics
+from planner.problem import Problem
+from planner.strategy import RecomputeModule, Strategy
+
+MODULES: tuple[RecomputeModule, ...] = get_args(RecomputeModule)
+SETS: tuple[tuple[RecomputeModule, ...], ...] = tuple(
+    chain.from_iterable(combinations(MODULES, size) for size in range(1, len(MODULES) + 1))
+)
+"""Every set of modules, the small ones first."""
+OF_RECOMPUTE = frozenset({"recompute", "recompute_modules"})
+_OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
+"""What PyTorch's operator-level checkpointing is called: matmuls and attention stay, the rest runs again."""
+
+
+def relief_choices(problem: Problem) -> tuple[Relief, ...]:
+    """Memory reliefs of a problem of one back-end, from cheap to thorough; the first is none."""
+    selective = (Relief("selective", modules) for modules in selective_sets(problem))
+    return (Relief(), *selective, Relief("full"), Relief(offload=True))
+
+
+def selective_sets(problem: Problem) -> list[tuple[RecomputeModule, ...]]:
+    """Sets of modules of selective recompute that the back-end runs and that free something of their own."""
+    wanted = the_software(problem)
+    physics = wanted.release.physics
+    if physics.operator_checkpointing:
+        return [_OPERATOR_MODULES]
+    if wanted.release.space.columns.selective_modules:
+        return [wanted.release.space.columns.selective_modules]
+    kept: list[tuple[RecomputeModule, ...]] = []
+    freed = list[frozenset[tuple[int, str]]]()
+    for modules in SETS:
+        frees = _freed(problem, modules, physics)
+        smaller = any(set(one) < set(modules) and what == frees for one, what in zip(kept, freed, strict=True))
+        if frees and not smaller and not _refused(problem, wanted, modules):
+            kept.append(modules)
+            freed.append(frees)
+    return kept
+
+
+def _freed(problem: Problem, modules: tuple[RecomputeModule, ...], physics: Physics) -> frozenset[tuple[int, str]]:
+    """What recomputing these modules frees: names of operators, by layer kind, and what only this back-end keeps."""
+    beyond = "attention_core" in modules and _keeps_more_of_attention(physics)
+    freed = {
+        (kind, name)
+        for kind in {run.kind for run in problem.model.layer_runs}
+        for name in freed_operators(layer_operators(problem.model, kind), modules)
+    }
+    return frozenset(freed | ({(-1, "attention_core")} if beyond else set()))
+
+
+def _keeps_more_of_attention(physics: Physics) -> bool:
+    """Whether the back-end keeps scores, or copies of the output, that recomputing the attention core frees."""
+    return physics.attention == "unfused" or physics.attention_output_copies > 0.0 or physics.gathered_context
+
+
+def _refused(problem: Problem, wanted: Software, modules: tuple[RecomputeModule, ...]) -> bool:
+    """Whether a rule that is about recompute alone refuses the set for this model."""
+    given = RuleInput(Strategy(recompute="selective", recompute_modules=modules), problem.model, problem.workload)
+    rules = wanted.release.space.rules.strategy_rules
+    return any(rule.check(given) is not None for rule in rules if rule.fields and OF_RECOMPUTE.issuperset(rule.fields))

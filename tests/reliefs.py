@@ -1,0 +1,14 @@
+"""A table of memory reliefs for tests of rows and costs that need one."""
+
+from __future__ import annotations
+
+from planner.memory.activations import Relief
+
+RELIEFS = (
+    Relief(),
+    Relief("selective", ("norm", "activation")),
+    Relief("selective", ("norm", "mlp")),
+    Relief("selective", ("norm", "moe")),
+    Relief("full"),
+    Relief(offload=True),
+)
