@@ -88,7 +88,9 @@ class Search:
         self._ahead: Postponed | None = None
         self._surely: Candidate | None = None
         self._left, self._later = LeftOpen(), DealtLater()
-        self.alternatives = Alternatives(options.top_k, self.result)
+        # Where the recommended plan is preferred it may take the place of one of them.
+        beside = problem.objective.prefer == "recommended"
+        self.alternatives = Alternatives(options.top_k + beside if options.top_k else 0, self.result)
 
     def start_again(self, incumbent: Incumbent) -> None:
         """Forget what was found; only a plan that is faster than ``incumbent`` counts."""

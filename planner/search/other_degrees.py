@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from planner.candidate import Candidate
 from planner.search.alternatives import Postponed
 from planner.search.branch import MANY_LAYOUTS, Search
 from planner.search.row_context import row_context
 from planner.search.search_result import degrees
 
 
-def find_alternatives(search: Search) -> None:
-    """Solve the most promising strategies of other degrees than the best plan's.
+def find_alternatives(search: Search, shown: tuple[Candidate, ...], count: int) -> list[Candidate]:
+    """``count`` plans of other degrees than those that are ``shown``: the most promising strategies, solved.
 
     They are not proved best of their kind, and the counts of the proof do not include them.
     """
     evaluated, pruned, kept = search.result.evaluated, search.result.pruned.copy(), search.alternatives
+    kept.stand_beside(shown, count)
     _solve(search)
     for cores in [_still_wanted(search, each) for each in kept.cores]:
         if len(cores.bounds) and not search.late():
@@ -28,6 +30,7 @@ def find_alternatives(search: Search) -> None:
     for layouts in sorted(kept.layouts, key=lambda each: float(each.bounds.min())):
         _expand(search, layouts)
     search.result.evaluated, search.result.pruned = evaluated, pruned
+    return search.result.others(shown)[:count]
 
 
 def _still_wanted(search: Search, what: Postponed) -> Postponed:
@@ -48,13 +51,13 @@ def _expand(search: Search, layouts: Postponed) -> None:
 
 def _solve(search: Search) -> None:
     found = search.result.by_degrees
-    taken = degrees(search.result.best) if search.result.best else ()
+    taken = {degrees(each) for each in search.alternatives.shown}
     while not search.late():
         waiting = search.alternatives.next_unsolved(search.wanted_s(np.inf), search.costs, search.rules)
         if waiting is None:
             return
         key, unsolved = waiting
-        if key == taken:
+        if key in taken:
             continue
         known = found.get(key)
         cutoff_s = search.alternatives.last_s() if known is None else known.step_time_s
