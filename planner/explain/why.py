@@ -12,7 +12,7 @@ from planner.memory.fit_chance import chance_words
 from planner.physics.physics import TUNED
 from planner.plan import Plan
 from planner.recommendation import UNSEARCHED, recommendation_sentence
-from planner.step_terms import term_words
+from planner.step_terms import term_words, told_terms
 from planner.strategy import Strategy
 from profiles.document import Document
 
@@ -121,10 +121,9 @@ def _causes(plan: Plan) -> tuple[Cause, ...]:
     strategy = plan.chosen()
     total = sum(plan.breakdown_s.values()) or 1.0
     causes = []
-    for term, value in sorted(plan.breakdown_s.items(), key=lambda item: -item[1]):
-        if value > 0:
-            choice, because = _reason(term, strategy, plan)
-            causes.append(Cause(term=term, seconds=value, share=value / total, choice=choice, because=because))
+    for term, value in told_terms(plan.breakdown_s):
+        choice, because = _reason(term, strategy, plan)
+        causes.append(Cause(term=term, seconds=value, share=value / total, choice=choice, because=because))
     return tuple(causes)
 
 

@@ -13,7 +13,7 @@ from planner.plan import ChunkPlan, Plan, StagePlan
 from planner.plan_relief import asked_layers, relieves_every_layer
 from planner.recommendation import UNSEARCHED, is_another, proved_words
 from planner.relief_layers import ReliefLayers, relief_word
-from planner.step_terms import term_words
+from planner.step_terms import term_words, told_terms
 from planner.strategy import Strategy
 from profiles.errors import ProfileMissing
 
@@ -94,8 +94,7 @@ def _why(plan: Plan) -> str:
     total = sum(plan.breakdown_s.values())
     shares = [
         (term_words(name), f"{seconds:.4f}", f"{100 * seconds / total:.1f} %" if total else "")
-        for name, seconds in sorted(plan.breakdown_s.items(), key=lambda item: -item[1])
-        if seconds > 0
+        for name, seconds in told_terms(plan.breakdown_s)
     ]
     lines += [_table(("where the step goes", "s", "share"), shares)] if shares else []
     others = [

@@ -15,7 +15,7 @@ from planner.diff import offload_words, told_fields, value_words
 from planner.memory.fit_chance import chance_words
 from planner.plan import Alternative, ChunkPlan, FastestPlan, Origins, Plan, StagePlan
 from planner.recommendation import is_another, proved_words, same_words
-from planner.step_terms import term_words
+from planner.step_terms import term_words, told_terms
 from planner.strategy import Strategy
 from planner.views.words import GIB, close_seconds, count, gib, money, percent, seconds, short_id
 
@@ -92,14 +92,12 @@ def inputs_line(plan: Plan) -> str:
 def breakdown(plan: Plan) -> RenderableType:
     """Seconds of each term, with bars."""
     total = sum(plan.breakdown_s.values()) or 1.0
-    terms = sorted(plan.breakdown_s.items(), key=lambda item: -item[1])
     return table(
         "",
         ("", ">time", ">share", "|"),
         [
             (term_words(term), seconds(value), percent(value / total), bar(value / total, BAR_WIDTH))
-            for term, value in terms
-            if value > 0
+            for term, value in told_terms(plan.breakdown_s)
         ],
     )
 

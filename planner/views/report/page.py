@@ -16,7 +16,7 @@ from planner.explain.why import Explanation, explain
 from planner.memory.fit_chance import chance_words
 from planner.plan import Plan
 from planner.recommendation import UNSEARCHED, back_ends_words, is_another, recommendation_sentence
-from planner.step_terms import term_words
+from planner.step_terms import term_words, told_terms
 from planner.version import __version__
 from planner.views.report.drawings import memory_bars, pipeline, step_bar
 from planner.views.report.sheet import SHEET
@@ -107,7 +107,7 @@ def _inputs(plan: Plan) -> str:
 
 
 def _time(plan: Plan) -> Iterator[str]:
-    terms = sorted(((term, value) for term, value in plan.breakdown_s.items() if value > 0), key=lambda item: -item[1])
+    terms = told_terms(plan.breakdown_s)
     total = sum(value for _, value in terms) or 1.0
     yield "<h2>Where the step goes</h2>"
     yield step_bar([(term_words(term), value) for term, value in terms])
