@@ -104,7 +104,7 @@ def _proof_sentence(plan: Plan) -> str:
             if over > 0
             else "This strategy breaks a limit of the problem."
         )
-    if not plan.is_searched:
+    if plan.bound is None:
         return UNSEARCHED
     if plan.status == "optimal":
         were = "was" if plan.search.evaluated == 1 else "were"
@@ -112,9 +112,10 @@ def _proof_sentence(plan: Plan) -> str:
             f"It is proved best: of {plan.search.enumerated:,} strategies, {plan.search.evaluated:,} {were} solved "
             f"exactly, and for the rest a lower bound or a rule shows that they cannot be faster."
         )
+    gap = f"{plan.bound.gap:.1%}"
     if plan.outcome == "recommended":
-        return f"No plan of the searched spaces is predicted to be more than {plan.gap:.1%} faster, which is proved."
-    return f"It is not proved best: a plan that is up to {plan.gap:.1%} faster is not excluded."
+        return f"No plan of the searched spaces is predicted to be more than {gap} faster, which is proved."
+    return f"It is not proved best: a plan that is up to {gap} faster is not excluded."
 
 
 def _causes(plan: Plan) -> tuple[Cause, ...]:

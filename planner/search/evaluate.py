@@ -167,7 +167,7 @@ def _busiest_terms(context: RowContext, stage: int, spans: tuple[list[Span], lis
     terms["offload"] = microbatches * relief if offload else 0.0
     host_s = float(context.cost.stage_host_s[0]) + _over(prefix.host_s, held)
     host_s += sum(float(end.host_s[key]) for end in ends)
-    # What is left of the stage's time is ZeRO-2/3 traffic, which data parallelism causes; else it is what rounding left.
+    # What is left of the stage's time is ZeRO-2/3 traffic, which data parallelism causes; without it, it is rounding.
     alone = context.strategy.dp * context.strategy.cp == 1
     terms["dp"] = 0.0 if alone else max(0.0, microbatches * (total - host_s - sum(parts.values())))
     if host_s > 0:

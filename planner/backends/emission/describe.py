@@ -111,14 +111,14 @@ def _why(plan: Plan) -> str:
 
 def _proof(plan: Plan) -> str:
     """How good the plan is; an estimate of a given strategy, searched for by nobody, bounds nothing."""
-    if not plan.is_searched:
+    if plan.bound is None:
         return UNSEARCHED
     if plan.status == "infeasible":
         return "The plan does not fit."
     status = "proved best in the searched space" if plan.status == "optimal" else "feasible, not proved best"
     if plan.fastest is not None and is_another(plan):
         status = f"recommended beside the fastest one, {proved_words(plan.fastest)} ({plan.fastest.price})"
-    bound = f"lower bound {plan.lower_bound_s:.3f} s, gap {100 * plan.gap:.2f} %"
+    bound = f"lower bound {plan.bound.step_time_s:.3f} s, gap {100 * plan.bound.gap:.2f} %"
     return f"The plan is {status}: {bound}. {_sentence(plan.search.proof)}".rstrip()
 
 

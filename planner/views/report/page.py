@@ -63,21 +63,21 @@ def _verdict(plan: Plan) -> str:
         return "Proved best in the searched space."
     if plan.status == "infeasible":
         return "This strategy does not fit."
-    if not plan.is_searched:
+    if plan.bound is None:
         return UNSEARCHED
-    return f"Feasible: no plan is more than {percent(plan.gap)} faster."
+    return f"Feasible: no plan is more than {percent(plan.bound.gap)} faster."
 
 
 def _facts(plan: Plan) -> str:
     low_s, high_s = plan.step_time_interval_s
-    workload, strategy = plan.problem.workload, plan.chosen()
+    workload, strategy, bound = plan.problem.workload, plan.chosen(), plan.bound
     facts = [
         ("Step time", f"{seconds(plan.step_time_s)} (80 % interval {seconds(low_s)} to {seconds(high_s)})"),
         ("Tokens a second", f"{count(plan.tokens_per_s)}, {count(plan.tokens_per_s_per_device)} a device"),
         ("Model FLOPs utilization", percent(plan.model_flops_utilization)),
         ("Peak memory", f"{gib(plan.peak_memory_bytes)} of {gib(plan.memory_limit_bytes)} usable"),
         *([] if plan.fits_probability is None else [("Chance to fit", chance_words(plan.fits_probability))]),
-        *([("Lower bound", f"{seconds(plan.lower_bound_s)} (gap {percent(plan.gap)})")] if plan.is_searched else []),
+        *([("Lower bound", f"{seconds(bound.step_time_s)} (gap {percent(bound.gap)})")] if bound else []),
         ("Strategy", _strategy(plan)),
         ("Micro-batches", f"{strategy.num_microbatches:,} of {strategy.micro_batch_size:,}"),
         (

@@ -53,7 +53,7 @@ export function Side({ name, plan, against }: Props) {
         </dd>
         <dt>Proof</dt>
         <dd>
-          {plan.status === "optimal" ? "Proved best" : `Gap ${percent(plan.gap, 2)}`}
+          {proved(plan)}
           {plan.fastest && !plan.fastest.is_recommended && ", recommended"}
         </dd>
       </dl>
@@ -66,4 +66,9 @@ export function Side({ name, plan, against }: Props) {
       </ul>
     </section>
   );
+}
+
+function proved(plan: Pick<PlanAnswer, "status" | "gap">): string {
+  if (plan.gap == null) return "Not searched";
+  return plan.status === "optimal" ? "Proved best" : `Gap ${percent(plan.gap, 2)}`;
 }
