@@ -27,7 +27,7 @@ PlanAnswer: Any = create_model(
         int | None,
         Field(
             default=None,
-            description="schema_version as which it is stored, where it is of an earlier form: its ids are of that text",
+            description="schema_version of the stored text, where that is of an earlier form: its ids are of that text",
         ),
     ),
     **_plan_fields,

@@ -3059,6 +3059,11 @@ export interface components {
             /** Axis */
             axis: string;
             /**
+             * Bytes Per Step
+             * @description payload of one rank, all operations, of the stage that sends most
+             */
+            bytes_per_step: number;
+            /**
              * Factors
              * @description innermost first; the group of rank 0, others are shifted
              */
@@ -3275,7 +3280,7 @@ export interface components {
             schema_version: number;
             /**
              * Traffic
-             * @description payload of one rank and step, of the stage that sends most
+             * @description payload of one rank and step, each of the stage that sends most of it
              */
             traffic: components["schemas"]["Traffic"][];
             /** World Size */
@@ -3827,7 +3832,7 @@ export interface components {
             unrestricted?: components["schemas"]["UnrestrictedAnswer"] | null;
             /**
              * Upgraded From
-             * @description schema_version as which it is stored, where it is of an earlier form: its ids are of that text
+             * @description schema_version of the stored text, where that is of an earlier form: its ids are of that text
              */
             upgraded_from?: number | null;
         };

@@ -3,6 +3,7 @@ import type { PlanAnswer } from "../../api/queries/plans";
 import { Provenance } from "../../components/Provenance";
 import { backendWords } from "../../lib/backends";
 import { change, count, gibibytes, percent, seconds, shortId, tokensPerSecond } from "../../lib/format";
+import { toldStrategy } from "../../lib/relief";
 import { strategyParts } from "../plan/strategy";
 import styles from "./Diff.module.css";
 
@@ -58,7 +59,7 @@ export function Side({ name, plan, against }: Props) {
         </dd>
       </dl>
       <ul className={styles.strategy} aria-label={`Strategy of plan ${name}`}>
-        {strategyParts(plan.strategy).map((part) => (
+        {strategyParts(toldStrategy(plan)).map((part) => (
           <li key={part.name}>
             {part.name} <b>{part.value}</b>
           </li>
