@@ -19,7 +19,11 @@ export function proofOf(plan: Proved): { name: string; value: string; small: str
     return { name: "Proof", value: "Recommended", small };
   }
   if (plan.lower_bound_s == null || plan.gap == null) {
-    return { name: "Proof", value: "Not searched", small: "the strategy was given and is estimated: no bound is known" };
+    return {
+      name: "Proof",
+      value: "Not searched",
+      small: "the strategy was given and is estimated: no bound is known",
+    };
   }
   if (plan.status !== "optimal") {
     const small = `no plan is faster than ${seconds(plan.lower_bound_s)}`;
