@@ -355,7 +355,9 @@ def test_the_fastest_plan_is_told_beside_the_recommended_one_as_it_is(
 def test_a_row_of_the_throughput_curve_is_its_plan(folder: Path) -> None:
     database = ("--database", str(folder / "plans.db"))
     question = ("throughput", *QUESTIONS["sharded"], *database, "--quiet", "--price", "3")
-    row = ran_json(*question)["points"][0]
+    curve = ran_json(*question)
+    row = curve["points"][0]
+    assert curve["prefer"] == "fastest"
     plan = ran_json("plans", "show", row["plan_id"], *database)
     same = {key: value for key, value in row.items() if key in plan}
     assert len(same) >= 12
@@ -365,8 +367,11 @@ def test_a_row_of_the_throughput_curve_is_its_plan(folder: Path) -> None:
         "step_time_s": ("s", "^step$"), "tokens_per_s": ("", "tokens/s"), "gap": ("%", "^gap$"),
         "model_flops_utilization": ("%", "mfu"), "cost_per_million_tokens": ("", "cost"),
     }  # fmt: skip
+    assert "prefer" not in plan["problem"]["objective"], "absent = the fastest"
     labels = [Labelled(key, unit, said, row[key]) for key, (unit, said) in keys.items()]
-    wrong, found = read("throughput", text_cells(ran(*question)), lambda cell: ("row", labels, None))
+    cells = text_cells(ran(*question))
+    assert any("fastest plan found for each" in cell.text for cell in cells)
+    wrong, found = read("throughput", cells, lambda cell: ("row", labels, None))
     assert not wrong, "\n".join(wrong)
     assert found.total() >= 5, found
 
