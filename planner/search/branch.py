@@ -30,7 +30,7 @@ from planner.search.dealt_later import DealtLater
 from planner.search.leaves import Leaves
 from planner.search.line_split import LeftOpen
 from planner.search.look_ahead import JUST_ABOVE, plain_part, promising_cores, promising_layouts
-from planner.search.mechanisms import Plain
+from planner.search.mechanisms import Part
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context
@@ -82,8 +82,8 @@ class Search:
         self.incumbent, self.near = Incumbent(), 0.0
         """The fastest plan of all searches that share it, and how near to its own optimum this search must come where
         it is not the one that finds that plan (``planner.search.across_backends``)."""
-        self.plain: Plain | None = None
-        """The part of the space that is searched; None = all of it (``planner.search.recommend``)."""
+        self.plain: Part | None = None
+        """The part of the space that is searched; None = all of it."""
         self._reached_s: float | None = None
         self._ahead: Postponed | None = None
         self._surely: Candidate | None = None
