@@ -5447,6 +5447,13 @@ export interface components {
             /** Points */
             points: components["schemas"]["ThroughputPoint"][];
             /**
+             * Prefer
+             * @description rows are fastest plans, proved or the best of a narrow search; a recommended one may be slower
+             * @default fastest
+             * @constant
+             */
+            prefer: "fastest";
+            /**
              * Undecided
              * @description rows with fits: null
              */
