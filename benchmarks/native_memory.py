@@ -135,14 +135,13 @@ def predicted_plan(spec: ModelSpec, strategy: Strategy, sequence_length: int = 4
     even = (spec.num_layers // strategy.num_chunks,) * strategy.num_chunks
     candidate = evaluate_split(context, Split(even, (relieved,) * strategy.pp))
     report = SearchReport(enumerated=1, pruned={}, bounded=0, evaluated=1, proof="given")
-    step_s = candidate.step_time_s
     return assemble_plan(
         problem,
         hardware,
         candidate,
         software=the_software(problem),
         status="feasible",
-        lower_bound_s=step_s,
+        lower_bound_s=None,
         report=report,
     )
 

@@ -148,7 +148,7 @@ def predicted(case: Case, cluster: str, backend: str) -> Plan:
         candidate,
         software=the_software(problem),
         status="feasible",
-        lower_bound_s=candidate.step_time_s,
+        lower_bound_s=None,
         report=report,
     )
 

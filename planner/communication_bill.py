@@ -17,7 +17,8 @@ each of them, an all_reduce twice that.  Ring context parallelism is billed as g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -86,6 +87,15 @@ def busiest_stages(bill: Sequence[Traffic]) -> tuple[Traffic, ...]:
         if key not in most or line.bytes_per_step > most[key].bytes_per_step:
             most[key] = line
     return tuple(most.values())
+
+
+def most_of_a_rank(bill: Sequence[Traffic], axes: Collection[TrafficAxis]) -> float:
+    """Payload bytes that a rank sends in one step for some axes, all its operations, on the stage that sends most."""
+    sums = defaultdict[int, float](float)
+    for line in bill:
+        if line.axis in axes:
+            sums[line.stage] += line.bytes_per_step
+    return max(sums.values(), default=0.0)
 
 
 TRAFFIC_COLUMNS = ("axis", "collective", "ranks", "busiest stage", "payload a rank and step", "calls", "each")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
@@ -180,6 +180,13 @@ class Origins(Document):
     chosen: dict[str, int | str | bool] = Field(description="left out, and searched by the planner")
 
 
+class Bound(NamedTuple):
+    """No plan of the searched spaces is faster, and how much faster another plan could be at most."""
+
+    step_time_s: float
+    gap: float
+
+
 class Plan(Document):
     """The chosen strategy of one back-end with its stages, numbers, bound, alternatives, assumptions and provenance."""
 
@@ -214,8 +221,8 @@ class Plan(Document):
     )
     breakdown_s: dict[str, float]
     pipeline_hop_s: float = Field(default=0.0, ge=0, description="one transfer between neighbouring stages")
-    lower_bound_s: float
-    gap: float
+    lower_bound_s: float | None = Field(description="no plan of the searched spaces is faster; null: nobody searched")
+    gap: float | None = Field(description="how much faster another plan could be, at most; null without a bound")
     search: SearchReport
     alternatives: tuple[Alternative, ...] = ()
     assumptions: tuple[str, ...] = ()
@@ -244,6 +251,11 @@ class Plan(Document):
             return self._stored_as
         return self.content_hash() if self._older is None else _hash(self._older)
 
+    @property
+    def is_upgraded(self) -> bool:
+        """Whether it was read from a document of an earlier form."""
+        return self._older is not None
+
     def stored_as(self, plan_id: str) -> Plan:
         """The same plan under the id of a store that upgraded it for us."""
         kept = self.model_copy()
@@ -265,7 +277,7 @@ class Plan(Document):
     def outcome(self) -> PlanOutcome:
         """``status``; *recommended* where another plan, beside it, is proved to be the fastest."""
         other = self.fastest
-        if other is None or other.is_recommended or other.status != "optimal":
+        if self.status == "optimal" or other is None or other.is_recommended or other.status != "optimal":
             return self.status
         return "recommended"
 
@@ -275,13 +287,25 @@ class Plan(Document):
         return self.outcome in FINAL
 
     @property
+    def bound(self) -> Bound | None:
+        """What the search proved; None of an estimate: a given strategy bounds nothing."""
+        if self.lower_bound_s is None or self.gap is None:
+            return None
+        return Bound(self.lower_bound_s, self.gap)
+
+    @property
     def is_searched(self) -> bool:
-        """Whether it is the answer of a search; an estimate of a given strategy bounds nothing."""
-        return self.search.bounded > 0
+        """Whether it is the answer of a search, and not an estimate."""
+        return self.bound is not None
 
     def chosen(self) -> Strategy:
         """The strategy as a working object."""
         return Strategy.from_dict(self.strategy)
+
+
+def status_of(outcome: PlanOutcome) -> PlanStatus:
+    """The status of a plan that has this outcome."""
+    return "feasible" if outcome == "recommended" else outcome
 
 
 def _hash(document: Mapping[str, Any]) -> str:

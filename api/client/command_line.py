@@ -218,7 +218,7 @@ def _record(summary: PlanSummary) -> PlanRecord:
     return PlanRecord(
         plan_id=summary.plan_id,
         problem_id=summary.problem_id,
-        status=summary.status,
+        outcome=summary.outcome,
         step_time_s=summary.step_time_s,
         gap=summary.gap,
         num_devices=summary.num_devices,

@@ -18,6 +18,7 @@ from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from api.solving.pool import SolverPool, TooLong
 from api.telemetry.metrics import Metrics
+from planner.older_documents import has_older_words
 from planner.plan import Plan
 from planner.store.records import PlanText
 from planner.store.repository import Store
@@ -127,9 +128,11 @@ async def make_job(board: JobBoard, request: PlanRequest, key: str | None, owner
 def plan_json(text: PlanText) -> bytes:
     """A stored plan as the wire shows it: its ids, then the document; one of an earlier version as it is read today."""
     head, body = f'{{"plan_id":"{text.plan_id}","problem_id":"{text.problem_id}",', text.body
-    if text.schema_version != PLAN_VERSION:
-        head += f'"upgraded_from":{text.schema_version},'
-        body = Plan.model_validate_json(body).canonical_json()
+    if text.schema_version != PLAN_VERSION or has_older_words(body):
+        plan = Plan.model_validate_json(body)
+        if plan.is_upgraded:
+            head += f'"upgraded_from":{text.schema_version},'
+            body = plan.canonical_json()
     return (head + body[1:]).encode()
 
 

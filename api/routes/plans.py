@@ -164,6 +164,7 @@ def _summary(record: PlanRecord) -> PlanSummary:
         plan_id=record.plan_id,
         problem_id=record.problem_id,
         status=record.status,
+        outcome=record.outcome,
         step_time_s=record.step_time_s,
         gap=record.gap,
         num_devices=record.num_devices,

@@ -11,7 +11,7 @@ from api.http.problem_details import Finding, ProblemDetails
 from api.jobs.board import JobRecord
 from planner.diff import PlanDiff
 from planner.model.spec import ModelSpec
-from planner.plan import Plan
+from planner.plan import Plan, PlanOutcome, PlanStatus
 from planner.problem import Problem
 from profiles.document import Document
 
@@ -27,7 +27,7 @@ PlanAnswer: Any = create_model(
         int | None,
         Field(
             default=None,
-            description="schema_version as which it is stored, where that is an earlier one: its ids are of that text",
+            description="schema_version of the stored text, where that is of an earlier form: its ids are of that text",
         ),
     ),
     **_plan_fields,
@@ -45,9 +45,12 @@ class PlanSummary(Document):
 
     plan_id: str
     problem_id: str
-    status: str
+    status: PlanStatus = Field(description="as in the plan")
+    outcome: PlanOutcome = Field(
+        description="recommended: a plan beside which another one is proved to be the fastest; else the status"
+    )
     step_time_s: float
-    gap: float
+    gap: float | None = Field(description="null: an estimate, for which no bound is known")
     num_devices: int
     model: str
     cluster: str

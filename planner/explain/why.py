@@ -12,7 +12,7 @@ from planner.memory.fit_chance import chance_words
 from planner.physics.physics import TUNED
 from planner.plan import Plan
 from planner.recommendation import UNSEARCHED, recommendation_sentence
-from planner.step_terms import term_words
+from planner.step_terms import term_words, told_terms
 from planner.strategy import Strategy
 from profiles.document import Document
 
@@ -104,7 +104,7 @@ def _proof_sentence(plan: Plan) -> str:
             if over > 0
             else "This strategy breaks a limit of the problem."
         )
-    if not plan.is_searched:
+    if plan.bound is None:
         return UNSEARCHED
     if plan.status == "optimal":
         were = "was" if plan.search.evaluated == 1 else "were"
@@ -112,19 +112,19 @@ def _proof_sentence(plan: Plan) -> str:
             f"It is proved best: of {plan.search.enumerated:,} strategies, {plan.search.evaluated:,} {were} solved "
             f"exactly, and for the rest a lower bound or a rule shows that they cannot be faster."
         )
+    gap = f"{plan.bound.gap:.1%}"
     if plan.outcome == "recommended":
-        return f"No plan of the searched spaces is predicted to be more than {plan.gap:.1%} faster, which is proved."
-    return f"It is not proved best: a plan that is up to {plan.gap:.1%} faster is not excluded."
+        return f"No plan of the searched spaces is predicted to be more than {gap} faster, which is proved."
+    return f"It is not proved best: a plan that is up to {gap} faster is not excluded."
 
 
 def _causes(plan: Plan) -> tuple[Cause, ...]:
     strategy = plan.chosen()
     total = sum(plan.breakdown_s.values()) or 1.0
     causes = []
-    for term, value in sorted(plan.breakdown_s.items(), key=lambda item: -item[1]):
-        if value > 0:
-            choice, because = _reason(term, strategy, plan)
-            causes.append(Cause(term=term, seconds=value, share=value / total, choice=choice, because=because))
+    for term, value in told_terms(plan.breakdown_s):
+        choice, because = _reason(term, strategy, plan)
+        causes.append(Cause(term=term, seconds=value, share=value / total, choice=choice, because=because))
     return tuple(causes)
 
 

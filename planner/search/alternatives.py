@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.candidate import Candidate
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel, RowCost
 from planner.search.bound import BoundTerms
@@ -62,10 +63,11 @@ class Unsolved:
 
 
 class Alternatives:
-    """``count`` alternatives are wanted beside the best plan of ``result``."""
+    """``count`` alternatives are wanted beside the best plan of ``result``, or beside the plans that are ``shown``."""
 
     def __init__(self, count: int, result: SearchResult) -> None:
         self.count, self.result = count, result
+        self._shown: tuple[Candidate, ...] | None = None
         self.cores: list[Postponed] = []
         self.layouts: list[Postponed] = []
         self._waiting: dict[Degrees, list[Unsolved]] = {}
@@ -78,8 +80,19 @@ class Alternatives:
 
     def last_s(self) -> float:
         """Step time that a plan of other degrees must beat; infinity while fewer than asked for are known."""
-        times = self.result.times_of_others_s()
-        return times[self.count - 1] if len(times) >= self.count else float("inf")
+        others = self.result.others(self.shown)
+        return others[self.count - 1].step_time_s if len(others) >= self.count else float("inf")
+
+    @property
+    def shown(self) -> tuple[Candidate, ...]:
+        """The plans beside which the alternatives stand."""
+        if self._shown is not None:
+            return self._shown
+        return () if self.result.best is None else (self.result.best,)
+
+    def stand_beside(self, shown: tuple[Candidate, ...], count: int) -> None:
+        """``count`` alternatives are wanted beside these plans, when it is known which ones are shown."""
+        self._shown, self.count = shown, count
 
     def postpone(self, to: list[Postponed], what: Postponed, left_out: NDArray[np.bool_], cutoff_s: float) -> None:
         """Keep those of the rows that were left out and may hold alternatives; ``to``: ``cores`` or ``layouts``."""

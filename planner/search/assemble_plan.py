@@ -51,13 +51,16 @@ def assemble_plan(
     *,
     software: Software,
     status: PlanStatus,
-    lower_bound_s: float,
+    lower_bound_s: float | None,
     report: SearchReport,
     others: Sequence[Candidate] = (),
     backends: tuple[BackEndAnswer, ...] = (),
     unrestricted: UnrestrictedAnswer | None = None,
 ) -> Plan:
-    """Write a candidate of one back-end down as an immutable plan; ``problem`` is the question as it was asked."""
+    """Write a candidate of one back-end down as an immutable plan; ``problem`` is the question as it was asked.
+
+    ``lower_bound_s``: no plan of the spaces that were searched is faster; None where nobody searched.
+    """
     workload, step_s = problem.workload, candidate.step_time_s
     tokens = workload.global_batch_size * workload.sequence_length
     flops = model_flops_per_token(problem.model, workload.sequence_length) * tokens
@@ -97,7 +100,7 @@ def assemble_plan(
         breakdown_s=candidate.breakdown_s,
         pipeline_hop_s=candidate.hop_s,
         lower_bound_s=lower_bound_s,
-        gap=max(0.0, 1.0 - lower_bound_s / step_s),
+        gap=None if lower_bound_s is None else max(0.0, 1.0 - lower_bound_s / step_s),
         search=report,
         alternatives=tuple(_alternative(candidate, other, hardware, own_name) for other in others),
         assumptions=_assumptions(problem, software, hardware, candidate),

@@ -31,7 +31,7 @@ from planner.search.early_rules import OF_CORES, OF_LAYOUTS, OF_SHARDINGS, Early
 from planner.search.leaves import Leaves
 from planner.search.line_split import LeftOpen
 from planner.search.look_ahead import JUST_ABOVE, plain_part, promising_cores, promising_layouts
-from planner.search.mechanisms import Plain
+from planner.search.mechanisms import Part
 from planner.search.memory_bound import layout_bounds_s, relief_bounds_s
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress
 from planner.search.row_context import RowContext, row_context
@@ -79,13 +79,15 @@ class Search:
         self.incumbent, self.near = Incumbent(), 0.0
         """The fastest plan of all searches that share it, and how near to its own optimum this search must come where
         it is not the one that finds that plan (``planner.search.across_backends``)."""
-        self.plain: Plain | None = None
-        """The part of the space that is searched; None = all of it (``planner.search.recommend``)."""
+        self.plain: Part | None = None
+        """The part of the space that is searched; None = all of it."""
         self._reached_s: float | None = None
         self._ahead: Postponed | None = None
         self._surely: Candidate | None = None
         self._left, self._later = LeftOpen(), DealtLater()
-        self.alternatives = Alternatives(options.top_k, self.result)
+        # Where the recommended plan is preferred it may take the place of one of them.
+        beside = problem.objective.prefer == "recommended"
+        self.alternatives = Alternatives(options.top_k + beside if options.top_k else 0, self.result)
 
     def start_again(self, incumbent: Incumbent) -> None:
         """Forget what was found; only a plan that is faster than ``incumbent`` counts."""

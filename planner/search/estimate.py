@@ -160,7 +160,7 @@ def _plan(problem: Problem, wanted: Software, hardware: Hardware, candidate: Can
         candidate,
         software=wanted,
         status="feasible" if fits else "infeasible",
-        lower_bound_s=candidate.step_time_s,
+        lower_bound_s=None,
         report=report,
     )
 

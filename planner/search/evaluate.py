@@ -50,7 +50,9 @@ def evaluate_with_run(context: RowContext, split: Split) -> tuple[Candidate, Pip
     breakdown = _busiest_terms(context, busiest, spans[busiest])
     no_hop = simulated(context, times, 0.0).makespan_s
     optimizer = _optimizer_s(context, dense, expert)
-    breakdown["pp_bubble"] = no_hop - strategy.num_microbatches * bills[busiest].total_s
+    # Without a pipeline there is nothing to fill; the difference would be what rounding left.
+    straight_s = strategy.num_microbatches * bills[busiest].total_s
+    breakdown["pp_bubble"] = no_hop - straight_s if strategy.pp > 1 else 0.0
     breakdown["pp_send"] = makespan - no_hop
     breakdown["dp"] += tail_s - optimizer
     breakdown["optimizer"] = optimizer
@@ -163,10 +165,11 @@ def _busiest_terms(context: RowContext, stage: int, spans: tuple[list[Span], lis
     offload = context.strategy.activation_offload
     terms["recompute"] = 0.0 if offload else microbatches * relief
     terms["offload"] = microbatches * relief if offload else 0.0
-    # What is left of the stage's time is ZeRO-2/3 traffic, which data parallelism causes.
     host_s = float(context.cost.stage_host_s[0]) + _over(prefix.host_s, held)
     host_s += sum(float(end.host_s[key]) for end in ends)
-    terms["dp"] = max(0.0, microbatches * (total - host_s - sum(parts.values())))
+    # What is left of the stage's time is ZeRO-2/3 traffic, which data parallelism causes; without it, it is rounding.
+    alone = context.strategy.dp * context.strategy.cp == 1
+    terms["dp"] = 0.0 if alone else max(0.0, microbatches * (total - host_s - sum(parts.values())))
     if host_s > 0:
         terms["host"] = microbatches * host_s
     return terms

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.backends.asked import asked_software
+from planner.candidate import Candidate
 from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan, PlanStatus, SearchReport
 from planner.problem import ANY, Preference, Problem
@@ -29,7 +30,6 @@ from planner.search.infeasible import needed_share, no_feasible_plan
 from planner.search.options import Progress, SearchOptions
 from planner.search.other_degrees import find_alternatives
 from planner.search.recommend import recommended
-from planner.search.search_result import degrees
 from planner.search.spelled import as_spelled
 
 OPTIMAL_GAP = 1e-9
@@ -63,19 +63,12 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
     if compared.fastest is None:
         raise _nothing(problem, compared, options)
     fastest = compared.fastest
-    best, search = fastest.best, fastest.search
+    best = fastest.best
     assert best is not None
-    assert search is not None
-    if options.top_k and not fastest.copied:
-        find_alternatives(search)
     chosen = best
     if problem.objective.prefer == "recommended":
         chosen = recommended(fastest, slowest_allowed_s(problem), progress)
-    shown = {degrees(best), degrees(chosen)}
-    others = sorted(
-        (candidate for key, candidate in fastest.result.by_degrees.items() if key not in shown),
-        key=lambda candidate: candidate.step_time_s,
-    )
+    others = _others(fastest, (best, chosen), options.top_k)
     proved = compared.complete or compared.lower_bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)
     answers = (
         backend_answers(compared.entries, best.step_time_s) if len(compared.entries) > 1 and options.compare else ()
@@ -95,13 +88,21 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
         status=status if as_fast else "feasible",
         lower_bound_s=min(best.step_time_s if proved else compared.lower_bound_s, best.step_time_s, chosen.step_time_s),
         report=_report(compared.entries, proved, "this" if as_fast else "the fastest"),
-        others=others[: options.top_k],
+        others=others,
         backends=answers,
         unrestricted=free,
     )
     if problem.objective.prefer == "fastest":
         return plan
     return plan.model_copy(update={"fastest": fastest_plan(fastest, chosen, status)})
+
+
+def _others(fastest: Entry, shown: tuple[Candidate, ...], count: int) -> list[Candidate]:
+    """The runners-up: plans of other degrees than those that are shown."""
+    assert fastest.search is not None
+    if count and not fastest.copied:
+        return find_alternatives(fastest.search, shown, count)
+    return fastest.result.others(shown)[:count]
 
 
 def preferring(prefer: Preference, problem: Problem) -> Problem:

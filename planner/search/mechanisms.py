@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +142,19 @@ def has_common_shape(candidate: Candidate, num_layers: int, devices_per_node: in
 
 def _power_of_two(column: Ints) -> Mask:
     return np.asarray((column & (column - 1)) == 0)
+
+
+class Part(Protocol):
+    """A part of a space that is searched alone."""
+
+    def keeps(self, rows: StrategyRows) -> Mask:
+        """Rows of this part, or under which it is."""
+
+    def parts(self, rows: StrategyRows, at: Ints, reliefs: list[int]) -> list[tuple[Ints, list[int]]]:
+        """Which of the ``rows`` at places ``at`` are in it under which reliefs."""
+
+    def may_be_uneven(self, row: StrategyRows) -> bool:
+        """Whether the layers of a row may be dealt unequally."""
 
 
 @dataclass(frozen=True, slots=True)

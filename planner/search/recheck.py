@@ -124,6 +124,9 @@ def _room(problem: Problem, hardware: Hardware, candidate: Candidate) -> Iterato
 
 def _bound(plan: Plan) -> Iterator[str]:
     bound, step_s = plan.lower_bound_s, plan.step_time_s
+    if bound is None or plan.gap is None:
+        yield "it has no lower bound, and a search gives one"
+        return
     if not 0 <= bound <= step_s * (1 + TOLERANCE):
         yield f"its lower bound of {bound} s is not one of {step_s} s"
     gap = max(0.0, 1.0 - bound / step_s)
@@ -149,7 +152,7 @@ def _fastest(plan: Plan) -> Iterator[str]:
     same = plan.strategy == other.strategy and abs(slower_by) <= TOLERANCE
     if other.is_recommended and not same:
         yield "it is called the fastest plan and differs from it"
-    if plan.lower_bound_s > other.step_time_s * (1 + TOLERANCE):
+    if (plan.lower_bound_s or 0.0) > other.step_time_s * (1 + TOLERANCE):
         yield f"its lower bound of {plan.lower_bound_s} s is above the fastest plan of {other.step_time_s} s"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from planner.candidate import Candidate
@@ -51,7 +52,8 @@ class SearchResult:
         """Nothing that was not looked at can be faster."""
         return self.complete and not self.left_open
 
-    def times_of_others_s(self) -> list[float]:
-        """Step times of the candidates of other degrees than the best, the fastest first."""
-        taken = () if self.best is None else degrees(self.best)
-        return sorted(each.step_time_s for key, each in self.by_degrees.items() if key != taken)
+    def others(self, shown: Collection[Candidate]) -> list[Candidate]:
+        """The candidates of other degrees than those of the plans that are ``shown``, the fastest first."""
+        taken = {degrees(each) for each in shown}
+        left = (each for key, each in self.by_degrees.items() if key not in taken)
+        return sorted(left, key=lambda each: each.step_time_s)

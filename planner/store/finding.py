@@ -10,6 +10,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, Select, func, select, tuple_
@@ -107,6 +108,14 @@ def longest_search_s(connection: Connection, problem_id: str, software_signature
     return float(connection.execute(query).scalar() or 0.0)
 
 
+def _gap(row: Any) -> float | None:
+    """The gap of a stored plan; None of an estimate, which is feasible and has none above zero.
+
+    A searched plan whose gap is zero is proved.
+    """
+    return None if row.status == "feasible" and row.gap == 0.0 else float(row.gap)
+
+
 def list_plans(
     connection: Connection,
     model: str | None = None,
@@ -136,9 +145,9 @@ def list_plans(
         PlanRecord(
             plan_id=row.plan_id,
             problem_id=row.problem_id,
-            status=row.status,
+            outcome=row.status,
             step_time_s=row.step_time_s,
-            gap=row.gap,
+            gap=_gap(row),
             num_devices=row.num_devices,
             model_name=row.model_name,
             cluster_name=row.cluster_name,

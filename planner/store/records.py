@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from planner.plan import FINAL
+from planner.plan import FINAL, PlanOutcome, PlanStatus, status_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +16,9 @@ class PlanRecord:
 
     plan_id: str
     problem_id: str
-    status: str
-    """``Plan.outcome``."""
+    outcome: PlanOutcome
     step_time_s: float
-    gap: float
+    gap: float | None
     num_devices: int
     model_name: str
     cluster_name: str
@@ -28,6 +27,11 @@ class PlanRecord:
     backend: str = ""
     release: str = ""
 
+    @property
+    def status(self) -> PlanStatus:
+        """As in the plan's document."""
+        return status_of(self.outcome)
+
 
 @dataclass(frozen=True, slots=True)
 class PlanText:
@@ -35,15 +39,14 @@ class PlanText:
 
     plan_id: str
     problem_id: str
-    status: str
-    """``Plan.outcome``."""
+    outcome: PlanOutcome
     body: str
     schema_version: int
 
     @property
     def is_final(self) -> bool:
         """Whether a new search of the same question could not better it."""
-        return self.status in FINAL
+        return self.outcome in FINAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def insert_plan(connection: Connection, plan: Plan, now: datetime) -> str:
                 "problem_id": problem_id,
                 "status": plan.outcome,
                 "step_time_s": plan.step_time_s,
-                "gap": plan.gap,
+                "gap": plan.gap or 0.0,
                 "num_devices": plan.chosen().world_size,
                 "model_name": problem.model.name,
                 "cluster_name": problem.cluster.name,

@@ -118,8 +118,10 @@ class PlanRow(Base):
 
     plan_id: Mapped[str] = mapped_column(Sha, ForeignKey("documents.sha"), primary_key=True)
     problem_id: Mapped[str] = mapped_column(Sha, ForeignKey("problems.problem_id"), index=True)
+    # ``Plan.outcome``; the column is older than that word.
     status: Mapped[str] = mapped_column(String(16))
     step_time_s: Mapped[float]
+    # 0 where no bound is known: of a feasible plan that is nothing else.
     gap: Mapped[float]
     num_devices: Mapped[int]
     model_name: Mapped[str] = mapped_column(Text)

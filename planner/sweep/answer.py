@@ -34,8 +34,8 @@ class Figures:
     peak_memory_bytes: int
     memory_limit_bytes: int
     fits_probability: float | None
-    lower_bound_s: float
-    gap: float
+    lower_bound_s: float | None
+    gap: float | None
     price_per_device_hour: float | None
     strategy: dict[str, Any]
 

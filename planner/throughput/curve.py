@@ -1,5 +1,7 @@
 """How fast is a job on each of these numbers of devices?  One row each, within one budget of time.
 
+Rows are of the fastest plans (docs/decisions/0038): a curve compares device counts, and each count's recommended plan
+is slower than its fastest by another amount.
 A stored proof answers first; else a narrow search does, with the bound of the whole space (``quick_plan``).
 """
 
@@ -7,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -52,6 +54,10 @@ class Throughput(Document):
 
     points: tuple[ThroughputPoint, ...]
     undecided: int = Field(description="rows with fits: null")
+    prefer: Literal["fastest"] = Field(
+        default="fastest",
+        description="rows are fastest plans, proved or the best of a narrow search; a recommended one may be slower",
+    )
 
 
 def untargeted(problem: Problem) -> Problem:

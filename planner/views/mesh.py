@@ -6,10 +6,13 @@ Ranks are mixed-radix numbers (``planner.grid``), so the whole map is a few size
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from planner.backends.asked import physics_of
-from planner.communication_bill import Traffic, busiest_stages, communication_bill
+from planner.communication_bill import Traffic, busiest_stages, communication_bill, most_of_a_rank
+from planner.cost.payload import TrafficAxis
 from planner.grid import RankGrid
 from planner.mesh import Axis, Mesh, build_mesh
 from planner.plan import Plan
@@ -19,6 +22,17 @@ _SHOWN: tuple[Axis, ...] = ("tp", "cp", "dp_cp", "pp", "etp", "ep", "edp")
 """Axes whose groups communicate in a step."""
 _TERM_OF: dict[Axis, str] = {"tp": "tp", "cp": "cp", "dp_cp": "dp", "pp": "pp_send", "ep": "ep"}
 """Term of the step time that an axis causes; the others are part of one of these."""
+
+_SENT_AS: dict[Axis, tuple[TrafficAxis, ...]] = {
+    "tp": ("tp",),
+    "cp": ("cp",),
+    "dp_cp": ("dp_shard", "dp_replicate"),
+    "pp": ("pp",),
+    "etp": ("etp",),
+    "ep": ("ep",),
+    "edp": ("edp_shard", "edp_replicate"),
+}
+"""Data parallel groups send as their two factors."""
 
 
 class GridAxis(Document):
@@ -57,6 +71,7 @@ class MapAxis(Document):
     members_per_domain: int = Field(description="members of one group inside one scale-up domain")
     groups_per_nic: float = Field(description="groups that share one NIC when all of them send; 0 = none is needed")
     seconds: float | None = Field(description="of the step that this axis costs and nothing hides")
+    bytes_per_step: float = Field(description="payload of one rank, all operations, of the stage that sends most")
     sentence: str
 
 
@@ -75,12 +90,15 @@ class MeshView(Document):
     dense: tuple[GridAxis, ...] = Field(description="digits of a rank's number, innermost first")
     expert: tuple[GridAxis, ...] = Field(description="the same ranks as experts see them; empty without experts")
     axes: tuple[MapAxis, ...]
-    traffic: tuple[Traffic, ...] = Field(description="payload of one rank and step, of the stage that sends most")
+    traffic: tuple[Traffic, ...] = Field(
+        description="payload of one rank and step, each of the stage that sends most of it"
+    )
 
 
 def mesh_view(plan: Plan) -> MeshView:
     """The map of a plan.  Raises DocumentInvalid for a cluster of several pools."""
     mesh = build_mesh(plan.chosen(), plan.problem.cluster)
+    bill = communication_bill(plan, physics_of(plan))
     pool = mesh.pool
     experts = plan.problem.model.has_experts
     shown = [axis for axis in _SHOWN if experts or axis not in ("etp", "ep", "edp")]
@@ -105,8 +123,8 @@ def mesh_view(plan: Plan) -> MeshView:
         ),
         dense=_digits(mesh.dense),
         expert=_digits(mesh.expert) if experts else (),
-        axes=tuple(_axis(plan, mesh, axis) for axis in shown),
-        traffic=busiest_stages(communication_bill(plan, physics_of(plan))),
+        axes=tuple(_axis(plan, mesh, axis, bill) for axis in shown),
+        traffic=busiest_stages(bill),
     )
 
 
@@ -117,7 +135,7 @@ def _digits(grid: RankGrid) -> tuple[GridAxis, ...]:
     )
 
 
-def _axis(plan: Plan, mesh: Mesh, axis: Axis) -> MapAxis:
+def _axis(plan: Plan, mesh: Mesh, axis: Axis, bill: Sequence[Traffic]) -> MapAxis:
     pattern, level = mesh.pattern(axis), mesh.level(axis)
     term = _TERM_OF.get(axis)
     found = MapAxis(
@@ -129,6 +147,7 @@ def _axis(plan: Plan, mesh: Mesh, axis: Axis) -> MapAxis:
         members_per_domain=mesh.members_per_domain(axis),
         groups_per_nic=mesh.groups_per_nic(axis),
         seconds=None if term is None else plan.breakdown_s.get(term, 0.0),
+        bytes_per_step=most_of_a_rank(bill, _SENT_AS[axis]),
         sentence="",
     )
     return found.model_copy(update={"sentence": _sentence(found)})

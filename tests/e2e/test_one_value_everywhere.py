@@ -32,6 +32,7 @@ from tests.told_plans import (
     MONEY,
     POOLS,
     QUESTIONS,
+    SAME,
     Asked,
     asked,
     estimated,
@@ -180,8 +181,9 @@ def test_every_machine_readable_copy_of_a_plan_is_the_plan(name: str, ask: Calla
         assert not wrong, (title, wrong)
     for title in ("plans list", "GET plans"):
         row = next(each for each in data[title] if each["plan_id"] == it.plan.plan_id)
-        told = {"step_time_s": plan["step_time_s"], "gap": plan["gap"], "status": it.plan.outcome}
+        told = {"step_time_s": plan["step_time_s"], "gap": plan["gap"], "status": plan["status"]}
         assert not list(unequal({**row, **told}, row)), title
+        assert row["outcome"] == it.plan.outcome, title
         assert row["num_devices"] == it.plan.problem.cluster.num_devices
     assert data["manifest.json"]["plan_id"] == it.plan.plan_id == data["GET /emissions"]["plan_id"]
     assert near(data["GET /emissions"]["step_time_s"], plan["step_time_s"])
@@ -295,6 +297,7 @@ def test_an_estimate_of_the_plans_own_strategy_is_the_plan(
     plan = {key: value for key, value in it.document.items() if key not in own}
     for title, made in (("estimate", it.data["estimate"]), ("POST /v1/estimates", answer.json()["plan"])):
         assert not list(unequal(plan, {key: value for key, value in made.items() if key not in own})), title
+        assert (made["lower_bound_s"], made["gap"]) == (None, None), title
 
 
 def test_a_strategy_that_does_not_fit_is_told_with_one_lack(folder: Path) -> None:
@@ -353,8 +356,13 @@ def test_the_fastest_plan_is_told_beside_the_recommended_one_as_it_is(
 def test_a_row_of_the_throughput_curve_is_its_plan(folder: Path) -> None:
     database = ("--database", str(folder / "plans.db"))
     question = ("throughput", *QUESTIONS["sharded"], *database, "--quiet", "--price", "3")
-    row = ran_json(*question)["points"][0]
+    curve = ran_json(*question)
+    row = curve["points"][0]
+    assert curve["prefer"] == "fastest"
     plan = ran_json("plans", "show", row["plan_id"], *database)
+    fastest = ran_json("plan", *QUESTIONS["sharded"], "--prefer", "fastest", "--quiet", "--no-store")
+    assert fastest["problem_id"] == plan["problem_id"], "it answers the question of the fastest plan"
+    assert row["lower_bound_s"] <= fastest["step_time_s"] <= row["step_time_s"] * (1 + SAME)
     same = {key: value for key, value in row.items() if key in plan}
     assert len(same) >= 12
     assert not list(unequal(same, {key: plan[key] for key in same}))
@@ -364,7 +372,9 @@ def test_a_row_of_the_throughput_curve_is_its_plan(folder: Path) -> None:
         "model_flops_utilization": ("%", "mfu"), "cost_per_million_tokens": ("", "cost"),
     }  # fmt: skip
     labels = [Labelled(key, unit, said, row[key]) for key, (unit, said) in keys.items()]
-    wrong, found = read("throughput", text_cells(ran(*question)), lambda cell: ("row", labels, None))
+    cells = text_cells(ran(*question))
+    assert any("fastest plan found for each" in cell.text for cell in cells)
+    wrong, found = read("throughput", cells, lambda cell: ("row", labels, None))
     assert not wrong, "\n".join(wrong)
     assert found.total() >= 5, found
 

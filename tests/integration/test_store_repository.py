@@ -168,7 +168,7 @@ def test_find_search_gives_the_best_plan_and_the_longest_search(store: Store) ->
     store.save_plan(proved, 99.0, signature="0.0.9+0123456789abcdef")
     found = store.find_search(key)
     assert found is not None
-    assert (found[0].plan_id, found[0].status, found[1]) == (proved.plan_id, "optimal", 7.5)
+    assert (found[0].plan_id, found[0].outcome, found[1]) == (proved.plan_id, "optimal", 7.5)
 
 
 def test_prefixes_and_labels_resolve(store: Store) -> None:

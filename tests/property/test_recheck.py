@@ -151,5 +151,6 @@ def test_a_search_that_is_told_to_stop_keeps_its_best_plan(question: Problem) ->
     options = SearchOptions(top_k=0, stop=lambda: bool(incumbents))
     plan = find_plan(asked, options, lambda state: incumbents.append(state.incumbent_s) if state.incumbent_s else None)
     assert plan.status == "feasible"
-    assert plan.lower_bound_s < plan.step_time_s
+    assert plan.bound is not None
+    assert plan.bound.step_time_s < plan.step_time_s
     recheck_plan(plan, asked)

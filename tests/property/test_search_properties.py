@@ -242,10 +242,11 @@ def test_a_time_limit_gives_a_plan_with_its_gap_or_says_that_it_was_too_short(se
     except (BudgetSpent, NoFeasiblePlan):
         return
     assert proved is not None
-    assert plan.lower_bound_s <= proved.step_time_s * (1 + 1e-9)
+    assert plan.bound is not None
+    assert plan.bound.step_time_s <= proved.step_time_s * (1 + 1e-9)
     assert plan.step_time_s >= proved.step_time_s * (1 - 1e-9)
-    assert plan.status == ("optimal" if plan.gap < 1e-9 else "feasible")
-    assert plan.gap == pytest.approx(1 - plan.lower_bound_s / plan.step_time_s, abs=1e-9)
+    assert plan.status == ("optimal" if plan.bound.gap < 1e-9 else "feasible")
+    assert plan.gap == pytest.approx(1 - plan.bound.step_time_s / plan.step_time_s, abs=1e-9)
 
 
 @settings(max_examples=16)

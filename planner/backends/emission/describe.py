@@ -13,7 +13,7 @@ from planner.plan import ChunkPlan, Plan, StagePlan
 from planner.plan_relief import asked_layers, relieves_every_layer
 from planner.recommendation import UNSEARCHED, is_another, proved_words
 from planner.relief_layers import ReliefLayers, relief_word
-from planner.step_terms import term_words
+from planner.step_terms import term_words, told_terms
 from planner.strategy import Strategy
 from profiles.errors import ProfileMissing
 
@@ -94,8 +94,7 @@ def _why(plan: Plan) -> str:
     total = sum(plan.breakdown_s.values())
     shares = [
         (term_words(name), f"{seconds:.4f}", f"{100 * seconds / total:.1f} %" if total else "")
-        for name, seconds in sorted(plan.breakdown_s.items(), key=lambda item: -item[1])
-        if seconds > 0
+        for name, seconds in told_terms(plan.breakdown_s)
     ]
     lines += [_table(("where the step goes", "s", "share"), shares)] if shares else []
     others = [
@@ -112,14 +111,14 @@ def _why(plan: Plan) -> str:
 
 def _proof(plan: Plan) -> str:
     """How good the plan is; an estimate of a given strategy, searched for by nobody, bounds nothing."""
-    if not plan.is_searched:
+    if plan.bound is None:
         return UNSEARCHED
     if plan.status == "infeasible":
         return "The plan does not fit."
     status = "proved best in the searched space" if plan.status == "optimal" else "feasible, not proved best"
     if plan.fastest is not None and is_another(plan):
         status = f"recommended beside the fastest one, {proved_words(plan.fastest)} ({plan.fastest.price})"
-    bound = f"lower bound {plan.lower_bound_s:.3f} s, gap {100 * plan.gap:.2f} %"
+    bound = f"lower bound {plan.bound.step_time_s:.3f} s, gap {100 * plan.bound.gap:.2f} %"
     return f"The plan is {status}: {bound}. {_sentence(plan.search.proof)}".rstrip()
 
 

@@ -113,6 +113,7 @@ def _row(record: PlanRecord) -> dict[str, Any]:
         "plan_id": record.plan_id,
         "problem_id": record.problem_id,
         "status": record.status,
+        "outcome": record.outcome,
         "step_time_s": record.step_time_s,
         "gap": record.gap,
         "num_devices": record.num_devices,
@@ -138,8 +139,8 @@ def _list_table(records: Iterable[PlanRecord]) -> list[RenderableType]:
             software_name(record.backend, record.release),
             f"{record.num_devices:,}",
             seconds(record.step_time_s),
-            record.status,
-            percent(record.gap),
+            record.outcome,
+            "" if record.gap is None else percent(record.gap),
             record.created_at.strftime("%Y-%m-%d %H:%M"),
             ", ".join(record.labels),
         )
@@ -147,5 +148,6 @@ def _list_table(records: Iterable[PlanRecord]) -> list[RenderableType]:
     ]
     if not rows:
         return ["No stored plan fits. `meshwright plan` stores one."]
-    columns = ("plan", "model", "cluster", "back-end", ">devices", ">step", "status", ">gap", "created (UTC)", "labels")
+    question = ("plan", "model", "cluster", "back-end", ">devices")
+    columns = (*question, ">step", "outcome", ">gap", "created (UTC)", "labels")
     return [table("", columns, rows)]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from planner.problem import Problem
     from planner.throughput.curve import Throughput, ThroughputPoint
 
+TITLE = "The fastest plan found for each (as plan --prefer fastest; the recommended one may be a little slower)"
 MOST_COUNTS = 64
 LONGEST_S = 60.0
 
@@ -65,7 +66,7 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
-    """Fits or not, step time, tokens a second and cost for each: a proved plan's numbers, or those of a good one."""
+    """Fits or not, step time, tokens a second and cost of the fastest plan for each that is proved or quickly found."""
     counts = parse_counts(devices)
     positive(price, "--price")
     if not 0 < budget <= LONGEST_S:
@@ -125,7 +126,7 @@ def _table(found: Throughput) -> Iterator[RenderableType]:
     from planner.cli.render.tables import table
 
     head = (">devices", "fits", ">step", ">tokens/s", ">MFU", ">gap", ">cost of 1 M tokens", "plan", "why not")
-    yield table("", head, [_row(point) for point in found.points])
+    yield table(TITLE, head, [_row(point) for point in found.points])
 
 
 def _row(point: ThroughputPoint) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from planner.cli.render.tables import heading, table
 from planner.cli.render.words import symbol
 from planner.diff import FieldChange, PlanDiff, StageChange, TermChange, told_fields, value_words
 from planner.sensitivity import LeverSummary, Sensitivity, SensitivityPoint
-from planner.step_terms import term_words
+from planner.step_terms import NOTHING, term_words
 from planner.views.words import gib, percent, seconds, short_id
 
 if TYPE_CHECKING:
@@ -64,11 +64,12 @@ def _problem_rows(changes: Sequence[FieldChange]) -> list[tuple[str, str, str]]:
 
 
 def seconds_table(terms: Sequence[TermChange], names: tuple[str, str]) -> RenderableType:
-    """Terms in seconds, both sides and the change."""
+    """Terms in seconds, both sides and the change; without those that take no time on either."""
+    least_s = NOTHING * max((max(each.a, each.b) for each in terms), default=0.0)
     rows = [
         (_time_words(each.term), seconds(each.a), seconds(each.b), _signed(seconds(each.change), each.change))
         for each in terms
-        if each.a or each.b
+        if max(each.a, each.b) > least_s
     ]
     return table("", ("term", f">{names[0]}", f">{names[1]}", ">change"), rows)
 

@@ -15,7 +15,7 @@ from planner.diff import offload_words, told_fields, value_words
 from planner.memory.fit_chance import chance_words
 from planner.plan import Alternative, ChunkPlan, FastestPlan, Origins, Plan, StagePlan
 from planner.recommendation import is_another, proved_words, same_words
-from planner.step_terms import term_words
+from planner.step_terms import term_words, told_terms
 from planner.strategy import Strategy
 from planner.views.words import GIB, close_seconds, count, gib, money, percent, seconds, short_id
 
@@ -49,7 +49,7 @@ def verdict(plan: Plan) -> str:
     """What the plan's status means, and for which spaces."""
     if plan.status == "infeasible":
         return "it does not fit"
-    if not plan.is_searched:
+    if plan.bound is None:
         return "an estimate: it fits"
     if plan.fastest is not None and is_another(plan):
         band = f"times within {100 * plan.fastest.band:.0f} % are not told apart"
@@ -57,7 +57,7 @@ def verdict(plan: Plan) -> str:
     if plan.status == "optimal":
         spaces = "the spaces of all back-ends that were asked" if plan.backends else "its space"
         return f"optimal: no plan of {spaces} is predicted to be faster"
-    return f"feasible: within {percent(plan.gap)} of the bound"
+    return f"feasible: within {percent(plan.bound.gap)} of the bound"
 
 
 def strategy_line(plan: Plan) -> str:
@@ -92,14 +92,12 @@ def inputs_line(plan: Plan) -> str:
 def breakdown(plan: Plan) -> RenderableType:
     """Seconds of each term, with bars."""
     total = sum(plan.breakdown_s.values()) or 1.0
-    terms = sorted(plan.breakdown_s.items(), key=lambda item: -item[1])
     return table(
         "",
         ("", ">time", ">share", "|"),
         [
             (term_words(term), seconds(value), percent(value / total), bar(value / total, BAR_WIDTH))
-            for term, value in terms
-            if value > 0
+            for term, value in told_terms(plan.breakdown_s)
         ],
     )
 
@@ -172,7 +170,6 @@ def alternatives(others: tuple[Alternative, ...]) -> RenderableType:
 
 def _head(plan: Plan) -> Iterator[RenderableType]:
     low_s, high_s = plan.step_time_interval_s
-    searched = plan.is_searched
     margin = plan.memory_limit_bytes - plan.peak_memory_bytes
     spare = f"{gib(margin)} spare" if margin >= 0 else f"{gib(-margin)} too much"
     yield Text(headline(plan))
@@ -196,10 +193,10 @@ def _head(plan: Plan) -> Iterator[RenderableType]:
     if plan.fits_probability is not None:
         rows.append(("fits", f"with a chance of {chance_words(plan.fits_probability)}"))
     rows += _fastest(plan.fastest)
-    if searched:
+    if plan.bound is not None:
         spaces = "these spaces" if plan.backends else "this space"
-        below = f"no plan of {spaces} is predicted below {close_seconds(plan.lower_bound_s)}"
-        rows.append(("bound", f"{below} (gap {percent(plan.gap)})"))
+        below = f"no plan of {spaces} is predicted below {close_seconds(plan.bound.step_time_s)}"
+        rows.append(("bound", f"{below} (gap {percent(plan.bound.gap)})"))
     if plan.problem.profile is not None:
         rows.append(("inputs", inputs_line(plan)))
     if plan.cost_per_step is not None:

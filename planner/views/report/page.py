@@ -16,7 +16,7 @@ from planner.explain.why import Explanation, explain
 from planner.memory.fit_chance import chance_words
 from planner.plan import Plan
 from planner.recommendation import UNSEARCHED, back_ends_words, is_another, recommendation_sentence
-from planner.step_terms import term_words
+from planner.step_terms import term_words, told_terms
 from planner.version import __version__
 from planner.views.report.drawings import memory_bars, pipeline, step_bar
 from planner.views.report.sheet import SHEET
@@ -63,21 +63,21 @@ def _verdict(plan: Plan) -> str:
         return "Proved best in the searched space."
     if plan.status == "infeasible":
         return "This strategy does not fit."
-    if not plan.is_searched:
+    if plan.bound is None:
         return UNSEARCHED
-    return f"Feasible: no plan is more than {percent(plan.gap)} faster."
+    return f"Feasible: no plan is more than {percent(plan.bound.gap)} faster."
 
 
 def _facts(plan: Plan) -> str:
     low_s, high_s = plan.step_time_interval_s
-    workload, strategy = plan.problem.workload, plan.chosen()
+    workload, strategy, bound = plan.problem.workload, plan.chosen(), plan.bound
     facts = [
         ("Step time", f"{seconds(plan.step_time_s)} (80 % interval {seconds(low_s)} to {seconds(high_s)})"),
         ("Tokens a second", f"{count(plan.tokens_per_s)}, {count(plan.tokens_per_s_per_device)} a device"),
         ("Model FLOPs utilization", percent(plan.model_flops_utilization)),
         ("Peak memory", f"{gib(plan.peak_memory_bytes)} of {gib(plan.memory_limit_bytes)} usable"),
         *([] if plan.fits_probability is None else [("Chance to fit", chance_words(plan.fits_probability))]),
-        *([("Lower bound", f"{seconds(plan.lower_bound_s)} (gap {percent(plan.gap)})")] if plan.is_searched else []),
+        *([("Lower bound", f"{seconds(bound.step_time_s)} (gap {percent(bound.gap)})")] if bound else []),
         ("Strategy", _strategy(plan)),
         ("Micro-batches", f"{strategy.num_microbatches:,} of {strategy.micro_batch_size:,}"),
         (
@@ -107,7 +107,7 @@ def _inputs(plan: Plan) -> str:
 
 
 def _time(plan: Plan) -> Iterator[str]:
-    terms = sorted(((term, value) for term, value in plan.breakdown_s.items() if value > 0), key=lambda item: -item[1])
+    terms = told_terms(plan.breakdown_s)
     total = sum(value for _, value in terms) or 1.0
     yield "<h2>Where the step goes</h2>"
     yield step_bar([(term_words(term), value) for term, value in terms])

@@ -2179,10 +2179,16 @@ export interface components {
              * @description chance that the fullest device holds its predicted peak; absent in plans of earlier versions
              */
             fits_probability?: number | null;
-            /** Gap */
-            gap: number;
-            /** Lower Bound S */
-            lower_bound_s: number;
+            /**
+             * Gap
+             * @description how much faster another plan could be, at most; null without a bound
+             */
+            gap: number | null;
+            /**
+             * Lower Bound S
+             * @description no plan of the searched spaces is faster; null: nobody searched
+             */
+            lower_bound_s: number | null;
             /**
              * Memory Limit Bytes
              * @description peak that was allowed: constraints.fits, and a margin that was given
@@ -3053,6 +3059,11 @@ export interface components {
             /** Axis */
             axis: string;
             /**
+             * Bytes Per Step
+             * @description payload of one rank, all operations, of the stage that sends most
+             */
+            bytes_per_step: number;
+            /**
              * Factors
              * @description innermost first; the group of rank 0, others are shifted
              */
@@ -3269,7 +3280,7 @@ export interface components {
             schema_version: number;
             /**
              * Traffic
-             * @description payload of one rank and step, of the stage that sends most
+             * @description payload of one rank and step, each of the stage that sends most of it
              */
             traffic: components["schemas"]["Traffic"][];
             /** World Size */
@@ -3625,10 +3636,16 @@ export interface components {
              * @description chance that the fullest device holds its predicted peak; absent in plans of earlier versions
              */
             fits_probability?: number | null;
-            /** Gap */
-            gap: number;
-            /** Lower Bound S */
-            lower_bound_s: number;
+            /**
+             * Gap
+             * @description how much faster another plan could be, at most; null without a bound
+             */
+            gap: number | null;
+            /**
+             * Lower Bound S
+             * @description no plan of the searched spaces is faster; null: nobody searched
+             */
+            lower_bound_s: number | null;
             /**
              * Memory Limit Bytes
              * @description peak that was allowed: constraints.fits, and a margin that was given
@@ -3731,10 +3748,16 @@ export interface components {
              * @description chance that the fullest device holds its predicted peak; absent in plans of earlier versions
              */
             fits_probability?: number | null;
-            /** Gap */
-            gap: number;
-            /** Lower Bound S */
-            lower_bound_s: number;
+            /**
+             * Gap
+             * @description how much faster another plan could be, at most; null without a bound
+             */
+            gap: number | null;
+            /**
+             * Lower Bound S
+             * @description no plan of the searched spaces is faster; null: nobody searched
+             */
+            lower_bound_s: number | null;
             /**
              * Memory Limit Bytes
              * @description peak that was allowed: constraints.fits, and a margin that was given
@@ -3809,7 +3832,7 @@ export interface components {
             unrestricted?: components["schemas"]["UnrestrictedAnswer"] | null;
             /**
              * Upgraded From
-             * @description schema_version as which it is stored, where that is an earlier one: its ids are of that text
+             * @description schema_version of the stored text, where that is of an earlier form: its ids are of that text
              */
             upgraded_from?: number | null;
         };
@@ -3983,8 +4006,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Gap */
-            gap: number;
+            /**
+             * Gap
+             * @description null: an estimate, for which no bound is known
+             */
+            gap: number | null;
             /**
              * Labels
              * @default []
@@ -3994,6 +4020,12 @@ export interface components {
             model: string;
             /** Num Devices */
             num_devices: number;
+            /**
+             * Outcome
+             * @description recommended: a plan beside which another one is proved to be the fastest; else the status
+             * @enum {string}
+             */
+            outcome: "optimal" | "recommended" | "feasible" | "infeasible";
             /** Plan Id */
             plan_id: string;
             /** Problem Id */
@@ -4003,8 +4035,12 @@ export interface components {
              * @description its release; empty = the default one
              */
             release: string;
-            /** Status */
-            status: string;
+            /**
+             * Status
+             * @description as in the plan
+             * @enum {string}
+             */
+            status: "optimal" | "feasible" | "infeasible";
             /** Step Time S */
             step_time_s: number;
         };
@@ -5410,6 +5446,13 @@ export interface components {
         Throughput: {
             /** Points */
             points: components["schemas"]["ThroughputPoint"][];
+            /**
+             * Prefer
+             * @description rows are fastest plans, proved or the best of a narrow search; a recommended one may be slower
+             * @default fastest
+             * @constant
+             */
+            prefer: "fastest";
             /**
              * Undecided
              * @description rows with fits: null

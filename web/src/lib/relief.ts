@@ -27,6 +27,38 @@ export function reliefWord(plan: Pick<PlanAnswer, "problem">, name: ReliefField,
   return value === "none" ? value : `${value}-${WHERE_NEEDED}`;
 }
 
+/**
+ * The strategy of a plan with the words for its layers, as the command line prints it: `full` where every layer is
+ * computed again, else what the question asked for.
+ */
+export function toldStrategy(
+  plan: Pick<PlanAnswer, "strategy" | "stages" | "problem" | "origins">,
+): Readonly<Record<string, unknown>> {
+  if (plan.stages.every(isWhole)) return plan.strategy;
+  const told: Record<string, unknown> = { ...plan.strategy };
+  for (const name of RELIEF_FIELDS) {
+    if (told[name] !== undefined)
+      told[name] = plan.origins?.given[name] ?? reliefWord(plan, name, told[name] as Value);
+  }
+  return told;
+}
+
+/** Whether every layer of a stage is computed again or kept by the host. */
+function isWhole({ layers, recompute, offload }: PlanAnswer["stages"][number]): boolean {
+  const again = recompute.num_layers_per_chunk.reduce((sum, each) => sum + each, 0);
+  return Math.max(again, offload.activation_layers) >= layers;
+}
+
+/** `none`, `full 3/10` (layers computed again of layers held) or `selective norm+mlp 4/4`. */
+export function stageRecompute({
+  layers,
+  recompute,
+}: Pick<PlanAnswer["stages"][number], "layers" | "recompute">) {
+  if (recompute.policy === "none") return "none";
+  const again = recompute.num_layers_per_chunk.reduce((sum, each) => sum + each, 0);
+  return [recompute.policy, recompute.modules.join("+"), `${again}/${layers}`].filter(Boolean).join(" ");
+}
+
 /** A move of the ledger with policies alone, as a comparison of two plans writes it. */
 export function plainMove(move: string): string {
   return move.replace(`-> ${WHERE_NEEDED}`, "-> true").replace(`-${WHERE_NEEDED}`, "");

@@ -43,7 +43,7 @@ const COLUMNS: readonly Column<PlanSummary>[] = [
   {
     name: "proof",
     title: "Proof",
-    cell: (row) => PROOFS[row.status] ?? `gap ${percent(row.gap)}`,
+    cell: (row) => PROOFS[row.outcome] ?? (row.gap == null ? "not searched" : `gap ${percent(row.gap)}`),
   },
   { name: "made", title: "Made", cell: (row) => moment(row.created_at) },
 ];

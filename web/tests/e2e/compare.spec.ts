@@ -14,7 +14,7 @@ const PRICES = 'prices=["dgx-h100=2.5","dgx-a100-80g=1.2"]';
 
 test("points are the API's own numbers, and each opens its plan", async ({ page, request }) => {
   await page.goto(`/compare?${QUICK}&${PRICES}`);
-  const table = page.getByRole("table", { name: /^What was found/ });
+  const table = page.getByRole("table", { name: /^The fastest plan found/ });
   await expect(table.getByRole("row")).toHaveCount(5);
   const row = table.getByRole("row").filter({ hasText: "dgx-h100 × 8" });
   const link = row.getByRole("link");
@@ -28,7 +28,7 @@ test("points are the API's own numbers, and each opens its plan", async ({ page,
 
 test("counts that cannot be, and what does not fit, say why", async ({ page }) => {
   await page.goto("/compare?model=llama-3.1-405b&batch=64&seq=4096&counts=8,12&clusters=dgx-a100-80g");
-  const table = page.getByRole("table", { name: /^What was found/ });
+  const table = page.getByRole("table", { name: /^The fastest plan found/ });
   await expect(table.getByRole("row").filter({ hasText: "× 12" })).toContainText("cannot have 12 devices");
   await expect(table.getByRole("row").filter({ hasText: "× 8" })).toContainText(/Does not fit|Undecided/);
 });

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
+
+from planner.backends.asked import physics_of
+from planner.communication_bill import busiest_stages, communication_bill
 from planner.mesh import build_mesh
+from planner.model.load import load_model
 from planner.plan import Plan
+from planner.problem import Constraints, Problem, Workload
+from planner.search.estimate import estimate
 from planner.strategy import AxisOrder, Strategy
 from planner.views.mesh import MapAxis, MeshView, mesh_view
+from profiles.catalogue import load_cluster
 from tests.plan_factory import make_cluster, make_moe_model, make_plan
 
 
@@ -57,3 +65,26 @@ def test_a_group_of_one_talks_to_nobody() -> None:
     assert alone
     assert all(axis.level is None and "nobody" in axis.sentence for axis in alone)
     assert all(axis.level in {level.name for level in view.levels} for axis in view.axes if axis.group_size > 1)
+
+
+def test_what_a_rank_sends_is_of_one_stage() -> None:
+    """Its tables are tied to the last stage's multi-token prediction, so the first stage also reduces; others send."""
+    problem = Problem(
+        model=load_model("deepseek-v3"),
+        cluster=load_cluster("dgx-h100", 256),
+        workload=Workload(global_batch_size=128, sequence_length=4096),
+        constraints=Constraints(backends=("megatron",)),
+    )
+    strategy = Strategy(pp=8, dp_shard=32, ep=8, zero_stage=1, num_microbatches=4)
+    plan = estimate(problem, strategy, (6, 8, 8, 8, 8, 8, 8, 7))
+    sent = {axis.axis: axis.bytes_per_step for axis in mesh_view(plan).axes}
+    bill = communication_bill(plan, physics_of(plan))
+
+    def of_stage(stage: int, *axes: str) -> float:
+        return sum(line.bytes_per_step for line in bill if line.stage == stage and line.axis in axes)
+
+    for axis, parts in {"pp": ("pp",), "ep": ("ep",), "edp": ("edp_shard", "edp_replicate")}.items():
+        assert sent[axis] == pytest.approx(max(of_stage(stage, *parts) for stage in range(8)))
+    lines = busiest_stages(bill)
+    assert sent["pp"] < sum(line.bytes_per_step for line in lines if line.axis == "pp")
+    assert sent["tp"] == 0.0

@@ -62,7 +62,7 @@ export function CompareTable({ rows, selected, onSelect }: Props) {
   ];
   return (
     <DataTable
-      caption="What was found on each cluster and device count"
+      caption="The fastest plan found on each cluster and device count"
       columns={columns}
       rows={rows}
       rowKey={(row) => row.id}

@@ -3,6 +3,7 @@ import type { PlanAnswer } from "../../api/queries/plans";
 import { Provenance } from "../../components/Provenance";
 import { backendWords } from "../../lib/backends";
 import { change, count, gibibytes, percent, seconds, shortId, tokensPerSecond } from "../../lib/format";
+import { toldStrategy } from "../../lib/relief";
 import { strategyParts } from "../plan/strategy";
 import styles from "./Diff.module.css";
 
@@ -53,12 +54,12 @@ export function Side({ name, plan, against }: Props) {
         </dd>
         <dt>Proof</dt>
         <dd>
-          {plan.status === "optimal" ? "Proved best" : `Gap ${percent(plan.gap, 2)}`}
+          {proved(plan)}
           {plan.fastest && !plan.fastest.is_recommended && ", recommended"}
         </dd>
       </dl>
       <ul className={styles.strategy} aria-label={`Strategy of plan ${name}`}>
-        {strategyParts(plan.strategy).map((part) => (
+        {strategyParts(toldStrategy(plan)).map((part) => (
           <li key={part.name}>
             {part.name} <b>{part.value}</b>
           </li>
@@ -66,4 +67,9 @@ export function Side({ name, plan, against }: Props) {
       </ul>
     </section>
   );
+}
+
+function proved(plan: Pick<PlanAnswer, "status" | "gap">): string {
+  if (plan.gap == null) return "Not searched";
+  return plan.status === "optimal" ? "Proved best" : `Gap ${percent(plan.gap, 2)}`;
 }

@@ -13,6 +13,7 @@ import {
   shortId,
   tokensPerSecond,
 } from "../../lib/format";
+import { toldStrategy } from "../../lib/relief";
 import styles from "./Plan.module.css";
 import { PlanActions } from "./PlanActions";
 import { proofOf } from "./proof";
@@ -74,7 +75,7 @@ export function Headline({ plan }: { plan: PlanAnswer }) {
         <Figure {...proofOf(plan)} wide />
       </dl>
       <ul className={styles.strategy} aria-label="Strategy">
-        {strategyParts(plan.strategy).map((part) => (
+        {strategyParts(toldStrategy(plan)).map((part) => (
           <li key={part.name}>
             {part.name} <b>{part.value}</b>
           </li>

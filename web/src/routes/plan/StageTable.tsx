@@ -1,6 +1,7 @@
 import type { PlanAnswer } from "../../api/queries/plans";
 import { DataTable } from "../../components/DataTable";
 import { compact, count, gibibytes, plural, seconds } from "../../lib/format";
+import { stageRecompute } from "../../lib/relief";
 
 /** What each pipeline stage holds and takes. */
 export function StageTable({ plan }: { plan: PlanAnswer }) {
@@ -20,7 +21,7 @@ export function StageTable({ plan }: { plan: PlanAnswer }) {
           },
           { name: "forward", title: "Forward", number: true, cell: (row) => seconds(row.forward_s) },
           { name: "backward", title: "Backward", number: true, cell: (row) => seconds(row.backward_s) },
-          { name: "recompute", title: "Recompute", cell: (row) => row.recompute.policy },
+          { name: "recompute", title: "Recompute", cell: stageRecompute },
           {
             name: "parameters",
             title: "Parameters a device",

@@ -33,3 +33,12 @@ test("a gap is said, also of what counts as proved", () => {
     small: "no plan is faster than 2.000\u00a0s",
   });
 });
+
+test("an estimate that is stored is not called proved or near a bound", () => {
+  const said = proofOf(plan({ status: "feasible", gap: null, lower_bound_s: null }));
+  expect(said).toEqual({
+    name: "Proof",
+    value: "Not searched",
+    small: "the strategy was given and is estimated: no bound is known",
+  });
+});

@@ -18,6 +18,13 @@ export function proofOf(plan: Proved): { name: string; value: string; small: str
     const small = `${percent(fastest.slower_by, 1)} from the fastest plan of ${seconds(fastest.step_time_s)}, which is proved`;
     return { name: "Proof", value: "Recommended", small };
   }
+  if (plan.lower_bound_s == null || plan.gap == null) {
+    return {
+      name: "Proof",
+      value: "Not searched",
+      small: "the strategy was given and is estimated: no bound is known",
+    };
+  }
   if (plan.status !== "optimal") {
     const small = `no plan is faster than ${seconds(plan.lower_bound_s)}`;
     return { name: "Gap to the bound", value: percent(plan.gap, 2), small };

@@ -25,6 +25,14 @@ test("what is off is left out", () => {
   ]);
 });
 
+test("offload says of which layers", () => {
+  const offload = (said: object) => strategyParts({ ...plain, recompute: "none", ...said }).at(-1);
+  expect(offload({ activation_offload: true })).toEqual({ name: "offload", value: "activations" });
+  const needed = { activation_offload: "where-needed", optimizer_offload: true };
+  expect(offload(needed)).toEqual({ name: "offload", value: "activations where-needed, optimizer" });
+  expect(offload({ activation_offload: false })?.name).toBe("micro-batch");
+});
+
 test("what is on is named", () => {
   const strategy = {
     ...plain,

@@ -22,7 +22,9 @@ export function strategyParts(strategy: Readonly<Record<string, unknown>>): read
   add("micro-batch", `${strategy.micro_batch_size} × ${strategy.num_microbatches}`);
   if (strategy.sp === true) add("sequence parallel", "on");
   if (strategy.recompute !== "none") add("recompute", strategy.recompute);
-  const offloaded = [strategy.activation_offload && "activations", strategy.optimizer_offload && "optimizer"];
+  const kept = strategy.activation_offload;
+  const which = typeof kept === "string" ? ` ${kept}` : "";
+  const offloaded = [kept && `activations${which}`, strategy.optimizer_offload && "optimizer"];
   if (offloaded.some(Boolean)) add("offload", offloaded.filter(Boolean).join(", "));
   return parts;
 }

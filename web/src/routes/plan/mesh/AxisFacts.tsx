@@ -8,6 +8,7 @@ export function AxisFacts({ view, axis }: { view: MeshView; axis: MapAxis }) {
   const level = view.levels.find((each) => each.name === axis.level);
   const traffic = trafficOf(view, axis.axis);
   if (!level) return null;
+  const stages = new Set(traffic.map((each) => each.stage));
   return (
     <section className={styles.facts} aria-label={`Axis ${axis.axis}`}>
       <dl>
@@ -33,6 +34,7 @@ export function AxisFacts({ view, axis }: { view: MeshView; axis: MapAxis }) {
             {bytes(each.bytes_per_step)} by {each.operation.replaceAll("_", "-")}{" "}
             <span className={styles.soft}>
               in {count(each.calls_per_step)} {each.calls_per_step === 1 ? "call" : "calls"} a step
+              {stages.size > 1 && `, on stage ${each.stage}`}
             </span>
           </dd>
         ))}
