@@ -34,9 +34,11 @@ QUESTIONS = 12
 """Measured questions that are looked at, drawn by one seed."""
 
 
-def _proved(problem: Problem) -> Plan:
-    constraints = problem.constraints.model_copy(update={"prefer": "fastest"})
-    return find_plan(problem.model_copy(update={"constraints": constraints}), FASTEST)
+def _bound_s(problem: Problem) -> float:
+    """What no plan of the problem's back-end is faster than, as the search proves it."""
+    bound_s = find_plan(problem, FASTEST).lower_bound_s
+    assert bound_s is not None
+    return bound_s
 
 
 RUN_BOTH = ("megatron", "megatron-bridge", "native", "torchtitan", "maxtext", "mindspeed", "unrestricted")
@@ -57,11 +59,11 @@ def test_no_random_point_is_faster(backend: str, model: str) -> None:
         workload=Workload(global_batch_size=48, sequence_length=2048),
         constraints=Constraints(backends=(backend,)),
     )
-    plan = _proved(problem)
+    bound_s = _bound_s(problem)
     drawn = list(random_plans(problem, seed=5, tries=40))
     assert len(drawn) >= 5, "too few points were drawn to mean anything"
     for point in drawn:
-        assert plan.lower_bound_s <= point.step_time_s * (1 + TOLERANCE), point.strategy
+        assert bound_s <= point.step_time_s * (1 + TOLERANCE), point.strategy
 
 
 @pytest.mark.parametrize("name", [*FULL, *OTHERS])
@@ -74,7 +76,7 @@ def test_no_published_strategy_is_faster(name: str, tmp_path: Path) -> None:
     assert membership(problem, ran.chosen()).inside
     # What is judged not to fit may be faster than any plan.
     if ran.status != "infeasible":
-        assert _proved(problem).lower_bound_s <= ran.step_time_s * (1 + TOLERANCE)
+        assert _bound_s(problem) <= ran.step_time_s * (1 + TOLERANCE)
 
 
 @pytest.mark.slow
@@ -107,9 +109,9 @@ def _compared(runs: list[MappedRun]) -> int:
     estimates = [each for each in (_estimated(problem, run) for run in runs if run.strategy in points) if each]
     fitting = [each for each in estimates if each.status != "infeasible"]
     if fitting:
-        plan = _proved(problem)
+        bound_s = _bound_s(problem)
         for ran in fitting:
-            assert plan.lower_bound_s <= ran.step_time_s * (1 + TOLERANCE), (first.row.id, ran.strategy)
+            assert bound_s <= ran.step_time_s * (1 + TOLERANCE), (first.row.id, ran.strategy)
     return len(fitting)
 
 
