@@ -4,7 +4,7 @@ Variables    c_r   items on stage r (r = 0 .. S-1), consecutive; a_r = c_0 + .. 
 Objective    minimise  F( sum_r add[r, a_r, c_r],  max_r peak[r, a_r, c_r],  max_r tail1[..],  max_r tail2[..],
                           sum_r more_1[r, a_r, c_r], sum_r more_2[..], ... )
              for any F that never falls when an argument grows; ``more`` may be empty.
-Constraints  (1) sum_r c_r = L                                          ``_finish_sum``
+Constraints  (1) sum_r c_r = L                                          ``_finish_sums``
              (2) low <= c_r <= high                                     shape of the tables
              (3) feasible[r, a_r, c_r]: an infinite ``add`` forbids it  ``_extend``
 
@@ -19,22 +19,23 @@ Shape letters: S stages, L items, A = L + 1 starts, C = high - low + 1 counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from operator import add as add_up
-from operator import le as no_more
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Objective = Callable[..., Array]
 """F of the module docstring, element by element over arrays of one length."""
-Label = tuple[float, float, float, float, tuple[float, ...], tuple[int, ...]]
 
 GRID = 64
 MANY_LABELS = 64
-"""Labels from which comparing them as one table pays for making it."""
+"""Labels that are compared at a time, each with each."""
+EARLIER = np.tri(MANY_LABELS, k=-1, dtype=np.bool_).T
+"""Whether one of them comes before another one."""
 ROUNDING = 1e-12
 """Relative slack of the limits: the same stages summed in another order must not exceed them."""
 REFINEMENTS = 2
@@ -83,49 +84,62 @@ def partition(
 
     Exact.  Raises ``TooManyLabels`` once the undominated labels of all stages are more than ``most_labels``.
     """
-    finish = _finish_sum(tables.add, tables.low)
-    if not np.isfinite(finish[0, 0]):
+    least_sum, *least_more = _finish_sums(tables, tables.add)[:, 0, 0].tolist()
+    if not np.isfinite(least_sum):
         return None
-    peak_limit, sum_limit = _limits(tables, objective, cutoff, float(finish[0, 0]))
+    peak_limit, sum_limit = _limits(tables, objective, cutoff, (least_sum, *least_more))
     if peak_limit < 0:
         return None
     add = np.where(tables.peak <= peak_limit, tables.add, np.inf)
-    finish = _finish_sum(add, tables.low)
-    rest = _Rest(tables, add, finish, objective, cutoff) if np.isfinite(cutoff) else None
-    labels: dict[int, list[Label]] = {0: [(0.0, 0.0, 0.0, 0.0, (0.0,) * len(tables.more), ())]}
-    count = 0
+    sums = _finish_sums(tables, add)
+    rest = _Rest(tables, add, sums, objective, cutoff) if np.isfinite(cutoff) else None
+    none = np.zeros(1, dtype=np.int64)
+    labels = _Labels(none, np.zeros((4 + len(tables.more), 1)), none, none, none)
+    stages, count = list[_Labels](), 0
     for stage in range(tables.num_stages):
-        grown = _extend(tables, add, stage, labels, finish, sum_limit)
+        labels = _extend(tables, add, stage, labels, sums[0], sum_limit)
         if rest is not None:
-            grown = rest.hopeful(stage + 1, grown)
-        labels = {stop: _pareto(found) for stop, found in grown.items()}
-        if not labels:
+            labels = rest.hopeful(stage + 1, labels)
+        if len(labels.stop) == 0:
             return None
-        count += sum(map(len, labels.values()))
+        labels = _pareto(labels)
+        stages.append(labels)
+        count += len(labels.stop)
         if count > most_labels:
             raise TooManyLabels
-    final = labels.get(tables.num_items, [])
-    if not final:
-        return None
-    *four, sums, counts = zip(*final, strict=True)
-    values = objective(*(np.array(column) for column in four), *np.array(sums).reshape(len(final), -1).T)
+    # Whoever could not give every item away had no completion.
+    values = objective(*labels.values)
     best = int(np.argmin(values))
-    return Partition(counts=counts[best], objective=float(values[best])) if values[best] < cutoff else None
+    if not values[best] < cutoff:
+        return None
+    return Partition(counts=_counts(stages, best, tables.low), objective=float(values[best]))
 
 
-def _limits(tables: PartitionTables, objective: Objective, cutoff: float, least_sum: float) -> tuple[float, float]:
-    """Largest peak and largest sum that can still beat ``cutoff``; peak -1 when nothing can."""
+def _counts(stages: list[_Labels], position: int, low: int) -> tuple[int, ...]:
+    """Items of each stage on the way to one label of the last stage."""
+    counts = []
+    for labels in reversed(stages):
+        counts.append(low + int(labels.column[position]))
+        position = int(labels.parent[position])
+    return tuple(reversed(counts))
+
+
+def _limits(
+    tables: PartitionTables, objective: Objective, cutoff: float, least_sums: tuple[float, ...]
+) -> tuple[float, float]:
+    """Largest peak and largest sum that can still beat ``cutoff``; peak -1 when nothing can.
+
+    ``least_sums``: what each sum comes to at least.
+    """
     if not np.isfinite(cutoff):
         return float("inf"), float("inf")
     finite = np.isfinite(tables.add)
-    least_peak, *tails = (
-        float(_finish_largest(np.where(finite, each, np.inf), tables.low)[0, 0])
-        for each in (tables.peak, tables.tail1, tables.tail2)
-    )
+    least_sum, *further = least_sums
+    least_peak, *tails = _finish_largest(tables, tables.add)[:, 0, 0].tolist()
     most_peak = float(tables.peak[finite].max())
     most_sum = float(np.where(finite, tables.add, -np.inf).max(axis=(1, 2)).sum())
     zero = np.zeros(GRID)
-    more = [zero + float(_finish_sum(np.where(finite, each, np.inf), tables.low)[0, 0]) for each in tables.more]
+    more = [zero + each for each in further]
 
     def by_peak(peaks: Array) -> Array:
         return objective(zero + least_sum, peaks, zero + tails[0], zero + tails[1], *more)
@@ -153,108 +167,130 @@ def _largest(value: Callable[[Array], Array], cutoff: float, low: float, high: f
     return high
 
 
-def _extend(
-    tables: PartitionTables, add: Array, stage: int, labels: dict[int, list[Label]], finish: Array, sum_limit: float
-) -> dict[int, list[Label]]:
-    """All labels after ``stage``, by where the next stage starts."""
-    grown: dict[int, list[Label]] = {}
-    for start, here in labels.items():
-        row = add[stage, start]
-        for column in np.flatnonzero(np.isfinite(row)).tolist():
-            stop = start + tables.low + column
-            if stop > tables.num_items or not np.isfinite(finish[stage + 1, stop]):
-                continue
-            a, p = float(row[column]), float(tables.peak[stage, start, column])
-            t1, t2 = float(tables.tail1[stage, start, column]), float(tables.tail2[stage, start, column])
-            most = sum_limit - float(finish[stage + 1, stop])
-            further = [float(each[stage, start, column]) for each in tables.more]
-            found = [
-                (
-                    *(total + a, max(top, p), max(end1, t1), max(end2, t2)),
-                    tuple(map(add_up, sums, further)) if sums else (),
-                    (*counts, stop - start),
-                )
-                for total, top, end1, end2, sums, counts in here
-                if total + a <= most
-            ]
-            if found:
-                grown.setdefault(stop, []).extend(found)
-    return grown
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """Labels of one stage: where the next one starts [R], the values [4 + M, R], and where each came from."""
+
+    stop: Ints
+    values: Array
+    """Sum, largest peak and tails, further sums."""
+    parent: Ints
+    """Position among the labels of the stage before."""
+    column: Ints
+    """Items of the stage, less ``low``."""
+    rank: Ints
+    """Place of the items of all stages so far in lexicographic order."""
+
+    def take(self, at: Ints) -> _Labels:
+        """Some of them."""
+        return _Labels(self.stop[at], self.values[:, at], self.parent[at], self.column[at], self.rank[at])
+
+
+def _extend(tables: PartitionTables, add: Array, stage: int, labels: _Labels, finish: Array, limit: float) -> _Labels:
+    """All labels after ``stage``; ``limit``: largest sum."""
+    row = add[stage, labels.stop]
+    stops = labels.stop[:, None] + (tables.low + np.arange(row.shape[1]))
+    rest = finish[stage + 1, np.minimum(stops, tables.num_items)]
+    ends = np.isfinite(rest)
+    possible = np.isfinite(row) & (stops <= tables.num_items) & ends
+    total = labels.values[0][:, None] + row
+    parent, column = np.nonzero(possible & (total <= limit - np.where(ends, rest, 0.0)))
+    before, cell = labels.values[:, parent], (stage, labels.stop[parent], column)
+    values = np.empty_like(before)
+    values[0] = total[parent, column]
+    for place, table in enumerate((tables.peak, tables.tail1, tables.tail2), start=1):
+        np.maximum(before[place], table[cell], out=values[place])
+    for place, table in enumerate(tables.more, start=4):
+        np.add(before[place], table[cell], out=values[place])
+    # The items of two labels differ, so that their order has no ties.
+    rank = labels.rank[parent] * row.shape[1] + column
+    return _Labels(stops[parent, column], values, parent, column, rank)
 
 
 class _Rest:
     """What every value still grows by or to at least, after each (stage, start)."""
 
-    def __init__(self, tables: PartitionTables, add: Array, finish: Array, objective: Objective, cutoff: float) -> None:
+    def __init__(self, tables: PartitionTables, add: Array, sums: Array, objective: Objective, cutoff: float) -> None:
         self._objective, self._cutoff = objective, cutoff
-        possible = np.isfinite(add)
-        self._sums = [finish, *(_finish_sum(np.where(possible, each, np.inf), tables.low) for each in tables.more)]
-        self._largest = [
-            _finish_largest(np.where(possible, each, np.inf), tables.low)
-            for each in (tables.peak, tables.tail1, tables.tail2)
-        ]
+        self._sums, self._largest = sums, _finish_largest(tables, add)
 
-    def hopeful(self, stage: int, grown: dict[int, list[Label]]) -> dict[int, list[Label]]:
+    def hopeful(self, stage: int, labels: _Labels) -> _Labels:
         """The labels in front of ``stage`` that some completion could bring below the cutoff."""
-        every = [(stop, label) for stop, found in grown.items() for label in found]
-        if not every:
-            return grown
-        stops = np.array([stop for stop, _ in every])
-        totals, *largest = (np.array([label[at] for _, label in every]) for at in range(4))
-        more = np.array([label[4] for _, label in every]).reshape(len(every), -1).T
-        sums = [each + rest[stage, stops] for each, rest in zip((totals, *more), self._sums, strict=True)]
-        tops = [np.maximum(each, rest[stage, stops]) for each, rest in zip(largest, self._largest, strict=True)]
-        least = self._objective(sums[0], *tops, *sums[1:])
-        kept: dict[int, list[Label]] = {}
-        for at in np.flatnonzero(least * (1 - ROUNDING) < self._cutoff).tolist():
-            stop, label = every[at]
-            kept.setdefault(stop, []).append(label)
-        return kept
+        sums, tops = self._sums[:, stage, labels.stop], self._largest[:, stage, labels.stop]
+        total, *more = sums + np.concatenate([labels.values[:1], labels.values[4:]])
+        least = self._objective(total, *np.maximum(labels.values[1:4], tops), *more)
+        return labels.take(np.flatnonzero(least * (1 - ROUNDING) < self._cutoff))
 
 
-def _pareto(labels: list[Label]) -> list[Label]:
-    """Labels that no other one beats or equals in all values; ties keep the first in sorted order."""
-    if len(labels) == 1:
-        return labels
-    ordered, kept = sorted(labels), list[Label]()
-    if len(ordered) > MANY_LABELS:
-        values = np.array([(*label[1:4], *label[4]) for label in ordered])
-        best, number = np.empty_like(values), 0
-        for label, value in zip(ordered, values, strict=True):
-            if not (best[:number] <= value).all(axis=1).any():
-                best[number] = value
-                number += 1
-                kept.append(label)
-        return kept
-    for label in ordered:
-        if not any(
-            k[1] <= label[1] and k[2] <= label[2] and k[3] <= label[3] and all(map(no_more, k[4], label[4]))
-            for k in kept
-        ):
-            kept.append(label)
-    return kept
+def _pareto(labels: _Labels) -> _Labels:
+    """Labels that no other one of their start beats or equals in all values; of equals the first by their items.
+
+    Ascending in start, then in the values, then in the items.
+    """
+    labels = labels.take(np.lexsort((labels.rank, *labels.values[::-1], labels.stop)))
+    count = len(labels.stop)
+    if count <= MANY_LABELS:
+        beaten = _beaten(labels.values[1:], labels.stop)
+    else:
+        begins = np.flatnonzero(np.diff(labels.stop, prepend=-1)).tolist()
+        groups = zip(begins, [*begins[1:], count], strict=True)
+        values, start = labels.values[1:], labels.stop
+        beaten = np.concatenate([_beaten_in_group(values[:, begin:end], start[begin:end]) for begin, end in groups])
+    kept = labels.take(np.flatnonzero(~beaten))
+    rank = np.empty_like(kept.rank)
+    rank[np.argsort(kept.rank)] = np.arange(len(rank))
+    return replace(kept, rank=rank)
 
 
-def _finish_sum(add: Array, low: int) -> Array:
-    """Smallest ``add`` still to come after each (stage, start): [S + 1, A]; inf = cannot be finished."""
-    return _finish(add, low, np.add)
+def _beaten(values: Array, start: Ints) -> NDArray[np.bool_]:
+    """Columns of ``values`` to which an earlier one of the same ``start`` is nowhere above: [R]."""
+    no_more = (start[:, None] == start) & EARLIER[: len(start), : len(start)]
+    for each in values:
+        no_more &= each[:, None] <= each
+    beaten: NDArray[np.bool_] = no_more.any(axis=0)
+    return beaten
 
 
-def _finish_largest(values: Array, low: int) -> Array:
-    """Least maximum of ``values`` still to come after each (stage, start): [S + 1, A]; 0 at the end."""
-    return _finish(values, low, np.maximum)
+def _beaten_in_group(values: Array, start: Ints) -> NDArray[np.bool_]:
+    """``_beaten`` where all starts are one: a block at a time, against what is left of the earlier blocks."""
+    beaten = _beaten(values[:, :MANY_LABELS], start[:MANY_LABELS])
+    best = values[:, :MANY_LABELS][:, ~beaten]
+    for begin in range(MANY_LABELS, values.shape[1], MANY_LABELS):
+        block = values[:, begin : begin + MANY_LABELS]
+        here = best[0][:, None] <= block[0]
+        for known, each in zip(best[1:], block[1:], strict=True):
+            here &= known[:, None] <= each
+        out = here.any(axis=0) | _beaten(block, start[begin : begin + MANY_LABELS])
+        beaten = np.concatenate([beaten, out])
+        best = np.concatenate([best, block[:, ~out]], axis=1)
+    return beaten
 
 
-def _finish(values: Array, low: int, joined: np.ufunc) -> Array:
-    """Least of what the stages still to come make, joined with one another, after each (stage, start): [S + 1, A]."""
-    stages, items, width = values.shape[0], values.shape[1] - 1, values.shape[2]
-    rest = np.full((stages + 1, items + 1), np.inf)
-    rest[stages, items] = 0.0
+def _finish_sums(tables: PartitionTables, add: Array) -> Array:
+    """Smallest sums still to come after each (stage, start), each for itself: [1 + M, S + 1, A].
+
+    Infinite where it cannot be finished.  Where ``add`` is infinite, nothing can be given.
+    """
+    possible = np.isfinite(add)
+    return _finish([add, *(np.where(possible, each, np.inf) for each in tables.more)], tables.low, np.add)
+
+
+def _finish_largest(tables: PartitionTables, add: Array) -> Array:
+    """Least maxima of the peak and the tails still to come after each (stage, start): [3, S + 1, A]; 0 at the end."""
+    possible, each_one = np.isfinite(add), (tables.peak, tables.tail1, tables.tail2)
+    return _finish([np.where(possible, each, np.inf) for each in each_one], tables.low, np.maximum)
+
+
+def _finish(values: Sequence[Array], low: int, joined: np.ufunc) -> Array:
+    """Least of what the stages still to come make, joined with one another: [K, S + 1, A] for K tables."""
+    count, (stages, starts, width) = len(values), values[0].shape
+    # Beyond the last item nothing can be finished.
+    rest = np.full((count, stages + 1, low + width - 1 + starts), np.inf)
+    rest[:, stages, starts - 1] = 0.0
+    after = sliding_window_view(rest[:, :, low:], starts, axis=2)
+    by_count = np.empty((stages, count, width, starts))
+    for place, each in enumerate(values):
+        by_count[:, place] = each.transpose(0, 2, 1)
     for stage in range(stages - 1, -1, -1):
-        for column in range(width):
-            step = low + column
-            if step > items:
-                break
-            via = joined(values[stage, : items + 1 - step, column], rest[stage + 1, step:])
-            rest[stage, : items + 1 - step] = np.minimum(rest[stage, : items + 1 - step], via)
-    return rest
+        joined(by_count[stage], after[:, stage + 1]).min(axis=1, out=rest[:, stage, :starts])
+    return rest[:, :, :starts]

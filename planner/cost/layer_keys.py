@@ -6,7 +6,7 @@ Shape letter: K keys.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +34,10 @@ class LayerKeys:
     overlap_tp: Array
     overlap_ep: Array
     sequence_length: int
+
+    def slice(self, start: int, stop: int) -> LayerKeys:
+        """Keys ``start`` to ``stop``."""
+        return replace(self, **{name: getattr(self, name)[start:stop] for name in KEY_COLUMNS})
 
     @cached_property
     def tokens(self) -> Array:

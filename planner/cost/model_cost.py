@@ -41,6 +41,9 @@ from planner.problem import Workload
 
 Array = NDArray[np.float64]
 
+KEYS_AT_A_TIME = 16_384
+"""Keys whose layers are timed at a time: their columns stay in the processor's cache."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayerTable:
@@ -137,9 +140,14 @@ def model_cost(
 
 def layer_seconds(model: ModelSpec, hardware: Hardware, keys: LayerKeys) -> Array:
     """``LayerTable.total_s`` alone: [K, N]."""
-    keys = keys_as_run(keys, model, hardware)
-    costed = [layer_kind(operators, keys, hardware) for operators in _kinds(model, hardware)]
-    return np.stack([kind.forward_s + kind.backward_s for kind in costed], axis=1)
+    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, hardware)
+    seconds = np.empty((len(keys.tp), len(kinds)))
+    for start in range(0, len(seconds), KEYS_AT_A_TIME):
+        some = keys.slice(start, start + KEYS_AT_A_TIME)
+        for number, operators in enumerate(kinds):
+            kind = layer_kind(operators, some, hardware)
+            seconds[start : start + KEYS_AT_A_TIME, number] = kind.forward_s + kind.backward_s
+    return seconds
 
 
 def _kinds(model: ModelSpec, hardware: Hardware) -> list[Sequence[Operator]]:

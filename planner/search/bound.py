@@ -80,7 +80,12 @@ def makespan_s(rows: Schedules | StrategyRows, seconds: tuple[Array, Array, Arra
 def least_chunk_s(schedules: Schedules | StrategyRows, cost: RowCost, num_layers: int, at: Rows = ALL) -> Array:
     """What a chunk of one of the devices 1 .. p-1 takes at least in the declared family: [R]; ``cost`` by ``at``."""
     whole = BACK_WHOLE[schedules.schedule]
-    forward_s, backward_s = cost.layer_forward_s[at].min(axis=1), cost.layer_backward_s[at].min(axis=1)
+    # Whichever are fewer: the rows picked, or those that they are picked from.
+    first = not isinstance(at, slice) and len(at) > len(cost.layer_forward_s)
+    forward_s, backward_s = (
+        least_of_row(each)[at] if first else least_of_row(each[at])
+        for each in (cost.layer_forward_s, cost.layer_backward_s)
+    )
     layers = num_layers // (schedules.pp * schedules.vpp)
     return np.asarray(layers * (forward_s + whole * backward_s))
 

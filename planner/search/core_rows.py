@@ -26,17 +26,17 @@ CORE_COLUMNS = (
 def core_rows(columns: NDArray[np.int64]) -> StrategyRows:
     """``CORE_COLUMNS`` [C, R] as strategies on the plainest schedule."""
     named = dict(zip(CORE_COLUMNS, columns, strict=True))
-    zeros = np.zeros(columns.shape[1], dtype=np.int64)
+    zeros, ones = (np.full(columns.shape[1], value, dtype=np.int64) for value in (0, 1))
     return StrategyRows(
         **named,
-        vpp=zeros + 1,
+        vpp=ones,
         group=zeros,
         schedule=zeros,
         pp_inner=zeros,
-        dp_replicate=zeros + 1,
+        dp_replicate=ones,
         zero=zeros,
         relief=zeros,
         optimizer_offload=zeros,
-        overlap_grad=zeros + 1,
-        overlap_param=zeros + 1,
+        overlap_grad=ones,
+        overlap_param=ones,
     )

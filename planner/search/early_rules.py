@@ -69,6 +69,8 @@ class EarlyRules:
         self._rules, self._strategy = rules, strategy
         self._active: list[SpaceRule] = []
         self._reads: dict[tuple[str, frozenset[str]], set[str]] = {}
+        self._verdicts: dict[tuple[str, frozenset[str]], dict[tuple[int, ...], bool]] = {}
+        """What each rule said of the values that it reads."""
 
     def learn(self, strategy: Strategy) -> bool:
         """Ask early from now on what refuses this strategy; whether there is something new."""
@@ -86,13 +88,19 @@ class EarlyRules:
     def _refused_by(self, rule: SpaceRule, rows: StrategyRows, decided: frozenset[str]) -> Mask:
         """The same of one rule, asked once for all rows that agree in what it reads."""
         reads = self._reads.setdefault((rule.id, decided), set())
+        said = self._verdicts.setdefault((rule.id, decided), {})
         while True:
             known = set(reads)
-            first, group = first_of_each([getattr(rows, name) for name in _columns(known)] or [rows.tp * 0])
-            verdicts = [self._verdict(rule, self._strategy(rows, int(at)), decided, reads) for at in first]
+            columns = [getattr(rows, name) for name in _columns(known)] or [rows.tp * 0]
+            first, group = first_of_each(columns)
+            values = list(zip(*(column[first].tolist() for column in columns), strict=True))
+            for at, value in zip(first.tolist(), values, strict=True):
+                if value not in said:
+                    said[value] = self._verdict(rule, self._strategy(rows, at), decided, reads)
             # A verdict holds for all that agree in the fields that it read.
             if reads <= known:
-                return np.array(verdicts, dtype=np.bool_)[group]
+                return np.array([said[value] for value in values], dtype=np.bool_)[group]
+            said.clear()
 
     def _verdict(self, rule: SpaceRule, strategy: Strategy, decided: frozenset[str], reads: set[str]) -> bool:
         watched = _watched(strategy, decided, reads)

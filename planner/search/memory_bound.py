@@ -6,8 +6,8 @@ The bottleneck of ``planner.search.bound`` is the smallest tau in which the stag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,18 @@ from planner.memory.stage import end_seconds, in_flight, leanest_fixed_bytes, pa
 from planner.search.bound import BoundTerms, Rows, Schedules
 from planner.search.row_context import take
 from planner.search.stage_capacity import Capacity, MemoryLimits, ReliefOffer, StageRoom
+from planner.strategy_rows import first_of_each
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 BISECTIONS = 14
 """Halvings of the bottleneck interval: the bound is within 2**-14 of the interval of its limit."""
+ALIKE = 0.75
+"""Reliefs that keep at least this part of what another one keeps are first tested together."""
+LOOSER = 1e-9
+"""Relative slack of a first test, so that rounding never lets it fail where the exact one does not."""
 
 
 def lower_bounds_s(terms: BoundTerms, limit_bytes: float, cutoff_s: float = np.inf) -> Array:
@@ -42,11 +48,13 @@ def relief_bounds_s(
 
     Only what a layer keeps and what relieving it costs differ between reliefs; all else is shared.
     """
-
-    def offers(room: StageRoom, at: Rows) -> list[ReliefOffer]:
-        return [_relief_of(room, terms, at, layers, code, limits) for code in reliefs]
-
-    return _bounds_of_offers(terms, partial(_room, terms, limits.device_bytes), offers, len(reliefs), cutoff_s)
+    every = _Reliefs(terms, layers, reliefs, limits)
+    result = np.full((len(reliefs), len(terms.rows)), np.inf)
+    for stages, at in _by_stages(terms.rows.pp) if result.size else ():
+        room, window = _room(terms, limits.device_bytes, at, stages), _window_s(terms, at, cutoff_s)
+        fits = list(every.that_hold(room, at, window[1], terms.loose_s[at] < cutoff_s))
+        _note_bounds(result, terms, at, room, window, fits)
+    return result[every.stands_for]
 
 
 def layout_bounds_s(
@@ -57,11 +65,11 @@ def layout_bounds_s(
     The states as ``leanest_bytes`` takes them and the terms with the leanest tail; of the reliefs that move bytes
     to the host, and of the others, the least that any of them keeps and the least that any of them asks for a byte.
     """
-    moves = [terms.costs.reliefs[code].offload for code in reliefs]
-    kinds = [[code for code, moved in zip(reliefs, moves, strict=True) if moved == kind] for kind in sorted(set(moves))]
+    every = _Reliefs(terms, layers, reliefs, limits)
+    kinds = [kind for kind in (every.distinct(moves=False), every.distinct(moves=True)) if kind]
 
     def offers(room: StageRoom, at: Rows) -> list[ReliefOffer]:
-        found = ([_relief_of(room, terms, at, layers, code, limits) for code in kind] for kind in kinds)
+        found = ([every.offer(room, at, number) for number in kind] for kind in kinds)
         return [reduce(ReliefOffer.cheapest, kind) for kind in found]
 
     room = partial(_room, terms, limits.device_bytes, leanest=terms.leanest_state_bytes())
@@ -94,13 +102,83 @@ def _room(
     )
 
 
-def _relief_of(
-    room: StageRoom, terms: BoundTerms, at: Rows, layers: LayerTable, code: int, limits: MemoryLimits
-) -> ReliefOffer:
-    """One relief on the rows ``at``."""
-    key = terms.cost.key[at]
-    relieved, seconds = layers.saved_bytes[code, key, terms.major], layers.relief_s[code, key, terms.major]
-    return room.relief(relieved, seconds, limits.host_bytes if terms.costs.reliefs[code].offload else np.inf)
+class _Reliefs:
+    """What some memory reliefs offer to rows of ``terms``.
+
+    Several may offer the same (recomputing what no layer of the most frequent kind has): one stands for all of them.
+    """
+
+    def __init__(self, terms: BoundTerms, layers: LayerTable, reliefs: Sequence[int], limits: MemoryLimits) -> None:
+        self._terms, self._host_bytes = terms, limits.host_bytes
+        self._moves = [terms.costs.reliefs[code].offload for code in reliefs]
+        codes = np.array(reliefs, dtype=np.int64)[:, None]
+        first, self._place = first_of_each([terms.cost.key])
+        key = terms.cost.key[first]
+        self._kept = terms.cost.saved_bytes[first, terms.major]
+        self._relieved, self._seconds = (
+            each[codes, key, terms.major] for each in (layers.saved_bytes, layers.relief_s)
+        )
+        offers = [
+            (moves, relieved.tobytes(), seconds.tobytes())
+            for moves, relieved, seconds in zip(self._moves, self._relieved, self._seconds, strict=True)
+        ]
+        self.stands_for = np.array([offers.index(offer) for offer in offers], dtype=np.int64)
+        """For each relief the first one that offers the same."""
+
+    def distinct(self, *, moves: bool) -> list[int]:
+        """Those that offer something else than the ones before, and move bytes to the host or do not."""
+        return [number for number in np.unique(self.stands_for).tolist() if self._moves[number] == moves]
+
+    def offer(self, room: StageRoom, at: Rows, number: int) -> ReliefOffer:
+        """One relief, on the rows ``at``, which have the ``room``."""
+        place = self._place[at]
+        moved_bytes = self._host_bytes if self._moves[number] else np.inf
+        return room.relief(self._relieved[number][place], self._seconds[number][place], moved_bytes)
+
+    def that_hold(
+        self, room: StageRoom, at: Rows, tau: Array, hopeful: Mask
+    ) -> Iterator[tuple[int, Ints, ReliefOffer]]:
+        """Every distinct relief, the ``hopeful`` rows that hold every layer with it, and its offer on these.
+
+        Within ``tau`` seconds a stage.  Reliefs that keep nearly the same are tested together first.
+        """
+        for numbers, kept, price in self._alike:
+            index, rows, here = np.arange(len(tau)), at, room
+            if len(numbers) > 1:
+                place = self._place[at]
+                moved = np.full((1, len(tau)), self._host_bytes if self._moves[numbers[0]] else np.inf)
+                together = ReliefOffer(kept[place][None], room.price(price[place]), moved)
+                index = np.flatnonzero(Capacity(room, together).holds_all(tau * (1 + LOOSER)) & hopeful)
+                if len(index) == 0:
+                    continue
+                rows, here = _places(at, index), room.take(index)
+            for number in numbers:
+                offer = self.offer(here, rows, number)
+                fits = np.flatnonzero(Capacity(here, offer).holds_all(tau[index]) & hopeful[index])
+                yield number, index[fits], offer.take(fits)
+
+    @cached_property
+    def _alike(self) -> list[tuple[list[int], Array, Array]]:
+        """Groups of distinct reliefs, with the least that one keeps and the least price that one asks for: by place.
+
+        A stage never holds fewer layers where either is less.  The price is that of a byte freed with one micro-batch
+        in flight; infinite where nothing is freed.
+        """
+        groups = list[list[int]]()
+        share = (self._relieved / np.maximum(self._kept, 1.0)).max(axis=1, initial=0.0)
+        for moves in (False, True):
+            before = np.inf
+            for number in sorted(self.distinct(moves=moves), key=lambda each: -share[each]):
+                if share[number] < ALIKE * before:
+                    groups.append([])
+                    before = share[number]
+                groups[-1].append(number)
+        found = []
+        for numbers in groups:
+            freed = self._kept - self._relieved[numbers]
+            price = np.divide(self._seconds[numbers], freed, out=np.full(freed.shape, np.inf), where=freed > 0)
+            found.append((numbers, self._relieved[numbers].min(axis=0), price.min(axis=0) * (1 - LOOSER)))
+        return found
 
 
 def _by_stages(pp: NDArray[np.int64]) -> list[tuple[int, Rows]]:
@@ -121,37 +199,53 @@ def _bounds_of_offers(
 ) -> Array:
     """Bound of every row under each of ``count`` offers; infinity where it does not fit or is too slow: [count, R]."""
     result = np.full((count, len(terms.rows)), np.inf)
-    if result.size == 0:
-        return result
-    found = []
-    for stages, at in _by_stages(terms.rows.pp):
-        room = room_of(at, stages)
-        found.append(_bottlenecks_s(terms, at, room, offers_of(room, at), cutoff_s))
-    which, position, bottleneck_s = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    result[which, position] = np.maximum(terms.step_s(bottleneck_s, position), terms.loose_s[position])
+    for stages, at in _by_stages(terms.rows.pp) if result.size else ():
+        room, window = room_of(at, stages), _window_s(terms, at, cutoff_s)
+        hopeful = terms.loose_s[at] < cutoff_s
+        fits = []
+        for number, offer in enumerate(offers_of(room, at)):
+            # One test at the cutoff's own bottleneck discards most rows.
+            index = np.flatnonzero(Capacity(room, offer).holds_all(window[1]) & hopeful)
+            fits.append((number, index, offer.take(index)))
+        _note_bounds(result, terms, at, room, window, fits)
     return result
 
 
-def _bottlenecks_s(
-    terms: BoundTerms, at: Rows, room: StageRoom, offers: Sequence[ReliefOffer], cutoff_s: float
-) -> tuple[Ints, Ints, Array]:
-    """Least bottlenecks of those rows ``at`` that fit and may be fast enough: offer, position in ``terms``, seconds."""
+def _window_s(terms: BoundTerms, at: Rows, cutoff_s: float) -> tuple[Array, Array]:
+    """What the bottleneck of each row is at least without memory, and at most below the cutoff: two [R]."""
     low = terms.least_peak_s(Schedules.of(terms.rows, at), at)
-    most = np.full(len(low), np.inf)
-    # One test at the cutoff's own bottleneck discards most rows: makespan >= microbatches * bottleneck.
-    if np.isfinite(cutoff_s):
-        most = np.maximum((cutoff_s - terms.tail_s[at]) / terms.rows.num_microbatches[at], low)
-    hopeful = terms.loose_s[at] < cutoff_s
-    fits = [np.flatnonzero(Capacity(room, offer).holds_all(most) & hopeful) for offer in offers]
-    index, which = np.concatenate(fits), np.repeat(np.arange(len(fits)), [len(each) for each in fits])
+    if not np.isfinite(cutoff_s):
+        return low, np.full(len(low), np.inf)
+    # makespan >= microbatches * bottleneck
+    return low, np.maximum((cutoff_s - terms.tail_s[at]) / terms.rows.num_microbatches[at], low)
+
+
+def _places(at: Rows, index: Ints) -> Ints:
+    """Positions in all rows of some of the rows ``at``."""
+    return index + at.start if isinstance(at, slice) else at[index]
+
+
+def _note_bounds(
+    result: Array,
+    terms: BoundTerms,
+    at: Rows,
+    room: StageRoom,
+    window: tuple[Array, Array],
+    fits: Sequence[tuple[int, Ints, ReliefOffer]],
+) -> None:
+    """Write down the bounds of offers on those of the rows ``at`` that they ``fit``: number, rows, offer."""
+    index = np.concatenate([np.zeros(0, dtype=np.int64), *(rows for _, rows, _ in fits)])
+    if len(index) == 0:
+        return
+    which = np.repeat([number for number, _, _ in fits], [len(rows) for _, rows, _ in fits])
     # What is left is little: all offers go on together.
-    offer = ReliefOffer.concatenate([offer.take(each) for offer, each in zip(offers, fits, strict=True)])
-    capacity = Capacity(room.take(index), offer)
-    high = np.minimum(np.maximum(low[index], capacity.everything_s()), most[index])
+    capacity = Capacity(room.take(index), ReliefOffer.concatenate([offer for _, _, offer in fits]))
+    low, most = (each[index] for each in window)
+    high = np.minimum(np.maximum(low, capacity.everything_s()), most)
     enough = np.flatnonzero(capacity.holds_all(high))
-    index, capacity = index[enough], capacity.take(enough)
-    position = index + at.start if isinstance(at, slice) else at[index]
-    return which[enough], position, _bottleneck_s(capacity, low[index], high[enough])
+    which, position = which[enough], _places(at, index[enough])
+    bottleneck_s = _bottleneck_s(capacity.take(enough), low[enough], high[enough])
+    result[which, position] = np.maximum(terms.step_s(bottleneck_s, position), terms.loose_s[position])
 
 
 def _bottleneck_s(capacity: Capacity, low: Array, high: Array) -> Array:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,7 +28,7 @@ Columns = TypeVar("Columns")
 def take(columns: Columns, at: Ints | slice) -> Columns:
     """Rows ``at`` of a dataclass of arrays, nested dataclasses included."""
     kind: Any = type(columns)
-    picked: Columns = kind(*(_taken(getattr(columns, name), at) for name in _names(kind)))
+    picked: Columns = kind(*[_taken(value, at) for value in _values_of(kind)(columns)])
     return picked
 
 
@@ -35,6 +36,12 @@ def _taken(value: Any, at: Ints | slice) -> Any:
     if isinstance(value, np.ndarray):
         return value[at]
     return None if value is None else take(value, at)
+
+
+@cache
+def _values_of(kind: type) -> Callable[[Any], tuple[Any, ...]]:
+    """All columns of a dataclass, which has several."""
+    return attrgetter(*_names(kind))
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
@@ -120,25 +127,25 @@ def without_relief(context: RowContext) -> RowContext:
 def _prefix(costs: CostModel, table: ModelCost, cost: RowCost) -> Prefix:
     kinds = np.array(costs.model.layer_kind_sequence())
     layers, key = table.layers, int(cost.key[0])
-
-    def running(by_kind: Array) -> Array:
-        return np.concatenate([[0.0], np.cumsum(by_kind[kinds])])
-
-    return Prefix(
-        forward_s=running(cost.layer_forward_s[0]),
-        backward_s=running(cost.layer_backward_s[0]),
-        weight_gradient_s=running(cost.layer_weight_gradient_s[0]),
-        tp_s=running(layers.tp_s[key]),
-        cp_s=running(layers.cp_s[key]),
-        ep_s=running(layers.ep_s[key]),
-        compute_s=running(layers.compute_s[key]),
-        host_s=running(layers.host_s[key]),
-        relief_s=running(cost.relief_s[0]),
-        saved_bytes=running(cost.saved_bytes[0]),
-        saving_bytes=running(cost.saved_bytes[0] - cost.relieved_bytes[0]),
-        dense=running(cost.layer_dense[0]),
-        expert=running(cost.layer_expert[0]),
+    by_kind = Prefix(
+        forward_s=cost.layer_forward_s[0],
+        backward_s=cost.layer_backward_s[0],
+        weight_gradient_s=cost.layer_weight_gradient_s[0],
+        tp_s=layers.tp_s[key],
+        cp_s=layers.cp_s[key],
+        ep_s=layers.ep_s[key],
+        compute_s=layers.compute_s[key],
+        host_s=layers.host_s[key],
+        relief_s=cost.relief_s[0],
+        saved_bytes=cost.saved_bytes[0],
+        saving_bytes=cost.saved_bytes[0] - cost.relieved_bytes[0],
+        dense=cost.layer_dense[0],
+        expert=cost.layer_expert[0],
     )
+    columns = np.array(_values_of(Prefix)(by_kind))
+    running = np.zeros((len(columns), len(kinds) + 1))
+    np.cumsum(columns[:, kinds], axis=1, out=running[:, 1:])
+    return Prefix(*running)
 
 
 def strategy_context(problem: Problem, hardware: Hardware, strategy: Strategy) -> RowContext:

@@ -76,7 +76,7 @@ class Space:
                 self.pruned[rule.reason] += int(broken.sum())
                 legal &= ~broken
         # Only what a core fixes is picked; the other columns are one and the same for all.
-        return rows if legal.all() else core_rows(columns[:, legal])
+        return rows if legal.all() else core_rows(columns.take(np.flatnonzero(legal), axis=1))
 
     def layouts(self, cores: StrategyRows, key: Ints) -> tuple[StrategyRows, Ints]:
         """Write out the legal layouts of some cores, each with the ``key`` of its core."""

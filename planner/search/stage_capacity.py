@@ -96,6 +96,10 @@ class StageRoom:
         self.begins_s: Array = ends_s * (1 + ROUNDING) - ROUNDING * self.layer_s
         self.layers_a_s: Array = 1.0 / self.layer_s
 
+    def price(self, a_flight_s: Array) -> Array:
+        """Seconds a byte freed, where it takes ``a_flight_s`` [R] with one micro-batch in flight: [P, R]."""
+        return _quotient(a_flight_s[None], self.in_flight)
+
     def relief(self, relieved_bytes: Array, relief_s: Array, moved_bytes: float = np.inf) -> ReliefOffer:
         """Relief under which a layer keeps ``relieved_bytes`` and costs ``relief_s`` more: [R] each."""
         saving = self.in_flight * (self.kept_bytes - relieved_bytes)
