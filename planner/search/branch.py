@@ -229,9 +229,8 @@ class Search:
 
     def leaves(self, layouts: StrategyRows, key: Ints, table: ModelCost, cutoff_s: float) -> bool:
         """Bound shardings and then leaves of some layouts, and solve the promising ones; False when out of time."""
-        # An offloaded twin differs in the optimizer's place only: in large batches it is costed only where that still
-        # looks fast enough.
-        # Where another library shards offloaded states they differ in more.
+        # An offloaded twin differs in the optimizer's place alone, where no other library shards offloaded states: in
+        # large batches it is costed only where that still looks fast enough.
         alike = not self.costs.hardware.physics.deepspeed_where_needed
         twins = alike and self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
         shared = shardings_by_setup(self.costs, self.space, layouts, (table, key), (0,) if twins else None)
@@ -277,9 +276,8 @@ class Search:
             row = leaves.rows(np.array([index]))
             if self._refused(row):
                 if self.early_rules.learn(self._strategy(row, 0)):
-                    rest = self._not_refused(leaves, count + 1)
+                    rest, left = self._not_refused(leaves, count + 1), left[: count + 1]
                     dealt.forget_from(count + 1)
-                    left = left[: count + 1]
                     break
                 continue
             row, cost = leaves.leaf(index)
