@@ -77,7 +77,7 @@ def test_calibrate_then_estimate_changes_the_step_time_by_the_factor(slow_runs: 
 
 def test_a_plan_uses_it_and_says_so(slow_runs: str) -> None:
     (found,) = ok(calibrate(slow_runs))["calibrations"]
-    words = ("plan", *SMALL, *WORK, *TUNED, "--no-store", "-q", "-o", "json")
+    words = ("plan", *SMALL, *WORK, *TUNED, "--prefer", "fastest", "--no-store", "-q", "-o", "json")
     plain, corrected = (
         ok(run_here(*words)),
         ok(run_here(*words, "--calibration", found["calibration_id"])),
