@@ -125,6 +125,16 @@ class StrategyRows:
 COLUMNS = tuple(field.name for field in fields(StrategyRows))
 """Names of the columns, in order."""
 
+COLUMN_OF_FIELD: dict[str, str] = {
+    "cp_kind": "ring",
+    "axis_order": "pp_inner",
+    "zero_stage": "zero",
+    "microbatch_group_size": "group",
+    "overlap_grad_reduce": "overlap_grad",
+    "overlap_param_gather": "overlap_param",
+}
+"""Columns that are not called as their field of a strategy is."""
+
 
 def scheduled_as(rows: StrategyRows, names: Collection[str]) -> Mask:
     """Rows whose schedule is one of ``names``."""

@@ -20,7 +20,7 @@ import numpy as np
 from planner.backends.rules.rule import SpaceRule
 from planner.search.backend_rules import BackEndRules
 from planner.strategy import Strategy
-from planner.strategy_rows import Mask, StrategyRows, first_of_each
+from planner.strategy_rows import COLUMN_OF_FIELD, COLUMNS, Mask, StrategyRows, first_of_each
 
 FIELDS = frozenset(field.name for field in fields(Strategy))
 OF_CORES = frozenset(
@@ -32,16 +32,8 @@ OF_SHARDINGS = OF_LAYOUTS | {
     *("dp_replicate", "dp_shard", "zero_stage", "optimizer_offload", "overlap_grad_reduce", "overlap_param_gather")
 }
 """Fields that are decided at each level of the space; the rest, of memory relief, is decided by the leaf."""
-_COLUMNS: dict[str, tuple[str, ...]] = {
-    "cp_kind": ("cp", "ring"),
-    "microbatch_group_size": ("group",),
-    "axis_order": ("pp_inner",),
-    "dp_shard": ("dp", "dp_replicate"),
-    "zero_stage": ("zero",),
-    "overlap_grad_reduce": ("overlap_grad",),
-    "overlap_param_gather": ("overlap_param",),
-}
-"""Columns that hold a field under another name."""
+_MORE: dict[str, tuple[str, ...]] = {"cp_kind": ("cp",), "dp_shard": ("dp", "dp_replicate")}
+"""Columns that say a field together with its own, or where it has none."""
 
 
 class _NotDecided(Exception):
@@ -121,4 +113,5 @@ def _watched(strategy: Strategy, decided: frozenset[str], reads: set[str]) -> St
 
 def _columns(names: Collection[str]) -> list[str]:
     """The columns that hold some fields."""
-    return sorted({column for name in names for column in _COLUMNS.get(name, (name,))})
+    own = {COLUMN_OF_FIELD.get(name, name) for name in names}
+    return sorted((own & set(COLUMNS)).union(*(_MORE.get(name, ()) for name in names)))

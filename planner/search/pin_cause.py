@@ -18,20 +18,11 @@ from planner.search.choices import ALIASES, NAMES, SWITCHES
 from planner.search.core_rows import CORE_COLUMNS
 from planner.search.pin_conflict import under, value_word
 from planner.search.space import Space
-from planner.strategy_rows import SCHEDULES, StrategyRows
+from planner.strategy_rows import COLUMN_OF_FIELD, SCHEDULES, StrategyRows
 
 MOST_CORES = 2_000
 """Cores whose layouts and shardings are written out to see which values are left."""
 _CODES = {"schedule": SCHEDULES, "axis_order": NAMES["axis_order"]}
-_COLUMNS = {
-    "cp_kind": "ring",
-    "axis_order": "pp_inner",
-    "zero_stage": "zero",
-    "microbatch_group_size": "group",
-    "overlap_grad_reduce": "overlap_grad",
-    "overlap_param_gather": "overlap_param",
-}
-"""Columns that are not called as their field is."""
 WHY: dict[str, Callable[[ModelShape], str]] = {
     "tp": lambda s: f"tp divides the devices ({s.num_devices}), the attention heads and the widths of the layers",
     "cp": lambda s: (
@@ -152,7 +143,7 @@ def _allowed(problem: Problem, name: str) -> tuple[int | str | bool, ...]:
         return ()
     if field == "dp_shard":
         return tuple(int(value) for value in np.unique(rows.dp // rows.dp_replicate))
-    column = _COLUMNS.get(field, field)
+    column = COLUMN_OF_FIELD.get(field, field)
     everywhere = space.cores if column in CORE_COLUMNS and len(space.cores) <= MOST_CORES else rows
     values = np.unique(getattr(everywhere, column)).tolist()
     if field == "cp_kind":
