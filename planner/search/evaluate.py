@@ -168,7 +168,9 @@ def _busiest_terms(context: RowContext, stage: int, spans: tuple[list[Span], lis
     host_s = float(context.cost.stage_host_s[0]) + _over(prefix.host_s, held)
     host_s += sum(float(end.host_s[key]) for end in ends)
     # What is left of the stage's time is ZeRO-2/3 traffic, which data parallelism causes; without it, it is rounding.
-    alone = context.strategy.dp * context.strategy.cp == 1
+    # Experts that tensor parallelism does not split are sharded over its ranks, too.
+    has_experts = float(prefix.expert[-1]) > 0
+    alone = context.strategy.dp * context.strategy.cp == 1 and not (has_experts and context.strategy.edp > 1)
     terms["dp"] = 0.0 if alone else max(0.0, microbatches * (total - host_s - sum(parts.values())))
     if host_s > 0:
         terms["host"] = microbatches * host_s

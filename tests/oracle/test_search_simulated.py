@@ -45,7 +45,8 @@ def _check(plan: Plan) -> None:
 
 
 def test_the_headline_is_the_simulated_step() -> None:
-    plans = [plan for seed in range(40) if (plan := _plan(seed)) is not None]
+    # The last one shards its experts over the tensor-parallel ranks and has no other data parallelism.
+    plans = [plan for seed in (*range(40), 1035) if (plan := _plan(seed)) is not None]
     assert len(plans) >= 15
     assert sum(plan.strategy["pp"] > 1 for plan in plans) >= 10
     for plan in plans:
