@@ -20,6 +20,9 @@ TARGETS := .targets
 EXTENSIONS := $(abspath .cache/torch-extensions)
 DEEPSPEED_VERSION := 0.19.8
 WORKERS ?= 2
+
+# Every start of Python reads what an earlier one compiled, also where the surroundings say not to keep it.
+unexport PYTHONDONTWRITEBYTECODE
 OUT ?= out
 GROUND_TRUTH ?= ../shared/ground_truth
 TRUTH ?= $(GROUND_TRUTH)/training_dev.csv $(GROUND_TRUTH)/oom_dev.csv benchmarks/published/training_runs.csv
@@ -38,6 +41,7 @@ $(VENV)/.light: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet -c constraints.txt -e .
 	@# Compiled once here, not in front of the first `meshwright plan`.
+	$(BIN)/python -m compileall -q planner profiles solver api
 	$(BIN)/python -m planner.schedule.compile_kernels
 	touch $@
 
