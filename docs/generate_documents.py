@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -12,35 +11,6 @@ from pydantic_core import PydanticUndefined
 
 from docs.generate import first_sentence, page, table
 from docs.generate_backends import columns_table
-
-STRATEGY_WORDS: dict[str, str] = {
-    "tp": "tensor parallelism: ways in which each matmul is split",
-    "sp": "sequence parallelism of norms and routing inside a tp group",
-    "cp": "context parallelism: ways in which the sequence is split",
-    "cp_kind": "how keys and values travel under cp: passed around a ring, or exchanged (Ulysses)",
-    "ep": "expert parallelism: ways in which the experts are dealt",
-    "etp": "tensor parallelism inside an expert",
-    "pp": "pipeline stages",
-    "vpp": "model chunks (virtual stages) a device",
-    "dp_replicate": "data-parallel replicas of the sharded group (HSDP)",
-    "dp_shard": "ranks over which ZeRO shards, besides cp",
-    "micro_batch_size": "samples of a micro-batch",
-    "num_microbatches": "micro-batches a step",
-    "schedule": "order of forward and backward work in the pipeline",
-    "microbatch_group_size": "interleaved only: micro-batches that a chunk runs before the next one; 0 = none",
-    "zero_stage": "0 replicated states, 1 optimizer sharded, 2 + gradients, 3 + parameters (FSDP)",
-    "recompute": "what the backward pass computes again, and in which layers (below)",
-    "recompute_modules": "selective only: which modules",
-    "optimizer_offload": "optimizer states in host memory",
-    "activation_offload": "kept activations in host memory; of which layers: below",
-    "overlap_grad_reduce": "gradient reduction beside the backward pass",
-    "overlap_param_gather": "parameter gathering beside the forward pass",
-    "overlap_tp": "tp communication beside the matmul next to it",
-    "overlap_ep": "expert exchange beside another micro-batch's compute",
-    "axis_order": "order of the axes over the ranks, innermost first",
-    "dp": "data parallelism, dp_replicate x dp_shard; derived",
-}
-
 
 RELIEF_WORDS = (
     ("`recompute=full`", "every layer is computed again in the backward pass"),
@@ -101,27 +71,19 @@ def documents_page() -> str:
 def strategy_page() -> str:
     """Fields of a strategy: values, whether they can be pinned, what forbidding them means."""
     from planner.relief_layers import WHERE_NEEDED
-    from planner.search.choices import ALIASES, NAMES, NEUTRAL, NEVER_FORBIDDEN, PINNABLE, SWITCHES
-    from planner.strategy import Strategy
+    from planner.strategy_fields import FIELDS
 
-    short: dict[str, list[str]] = {}
-    for alias, name in ALIASES.items():
-        short.setdefault(name, []).append(f"`{alias}`")
     rows = []
-    for name in (*(field.name for field in fields(Strategy)), "dp"):
-        values = ", ".join(NAMES[name]) if name in NAMES else "true, false" if name in SWITCHES else "whole number"
-        neutral = NEUTRAL.get(name, False if name in SWITCHES else 1)
-        forbidden = f"`{str(neutral).lower() if isinstance(neutral, bool) else neutral}`" if name in PINNABLE else ""
-        if name in NEVER_FORBIDDEN:
-            forbidden = "cannot be forbidden"
-        if name == "recompute":
-            values += ", full-first-N"
-        if name == "activation_offload":
-            values += f", {WHERE_NEEDED}"
-        if name == "recompute_modules":
-            values = "attention_core, norm, activation, mlp, moe, joined by +"
-        alias = f" ({', '.join(short[name])})" if name in short else ""
-        rows.append((f"`{name}`{alias}", values, forbidden or "cannot be pinned", STRATEGY_WORDS[name]))
+    for each in FIELDS:
+        values = {"count": "whole number", "switch": "true, false"}.get(each.kind, ", ".join(each.words))
+        values += {"recompute": ", full-first-N", "activation_offload": f", {WHERE_NEEDED}"}.get(each.name, "")
+        values += ", joined by +" if each.kind == "words" else ""
+        neutral = str(each.neutral).lower() if isinstance(each.neutral, bool) else each.neutral
+        forbidden = "cannot be forbidden" if neutral is None else f"`{neutral}`"
+        alias = f" ({', '.join(f'`{word}`' for word in each.aliases)})" if each.aliases else ""
+        rows.append(
+            (f"`{each.name}`{alias}", values, forbidden if each.is_pinnable else "cannot be pinned", each.meaning)
+        )
     return page(
         "Strategy",
         "The words of `--pin`, `--forbid`, `--strategy` and `--why-not`. `--forbid X` holds X at the value in the third"

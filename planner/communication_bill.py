@@ -50,13 +50,13 @@ from planner.cost.step_payload import (
     step_exchanges,
     table_bytes,
 )
-from planner.memory.activations import Relief, replayed_shares
+from planner.memory.activations import replayed_shares
 from planner.model.operator import Operator
 from planner.model.operators import head_operators, layer_operators, mtp_operators
 from planner.model.spec import ModelSpec
 from planner.physics.physics import Physics
 from planner.plan import Plan, StagePlan
-from planner.strategy import V_SCHEDULES, Strategy
+from planner.strategy import V_SCHEDULES, Relief, Strategy
 from planner.strategy_rows import StrategyRows, relief_of
 
 Array = NDArray[np.float64]

@@ -28,6 +28,15 @@ GROUPED_SCHEDULES: frozenset[str] = frozenset({"interleaved", "interleaved_zb"})
 
 
 @dataclass(frozen=True, slots=True)
+class Relief:
+    """A way to keep less: a recompute policy with its modules, or offload of kept tensors to the host."""
+
+    recompute: RecomputePolicy = "none"
+    modules: tuple[RecomputeModule, ...] = ()
+    offload: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Strategy:
     """Degrees and switches of one training configuration.
 

@@ -13,8 +13,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.memory.activations import Relief
-from planner.strategy import BREADTH_FIRST_SCHEDULES, V_SCHEDULES, ScheduleName, Strategy
+from planner.strategy import BREADTH_FIRST_SCHEDULES, V_SCHEDULES, Relief, ScheduleName, Strategy
 
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]

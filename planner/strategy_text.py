@@ -9,33 +9,17 @@ offload.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import fields
-from functools import cache
-from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn
 
 from planner.backends.rules.strategy_findings import STRATEGY_FLAG, strategy_finding
-from planner.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED, is_recompute_word, policies
+from planner.relief_layers import WHERE_NEEDED, first_layers, is_recompute_word, policies
 from planner.spelling import did_you_mean
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, RecomputeModule, Strategy
+from planner.strategy_fields import ALIASES, FIELD, KEYS, Value, full_name
 from profiles.validation import Finding, FindingsInvalid, pointer_to, require
-
-Value = int | str | bool
 
 TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
 FALSE_WORDS = frozenset({"false", "no", "off", "0"})
-SMALLEST = {"microbatch_group_size": 0, "zero_stage": 0}
-LARGEST = {"zero_stage": 3}
-LARGEST_DEGREE = 10_000_000
-
-
-def strategy_keys() -> tuple[str, ...]:
-    """Every field that can be pinned, the derived ``dp`` included."""
-    return (*(each.name for each in fields(Strategy)), "dp")
-
-
-def pinnable_keys() -> tuple[str, ...]:
-    """Every field that the search can hold fast or leave out."""
-    return tuple(key for key in strategy_keys() if key != "recompute_modules")
 
 
 def parse_assignments(texts: Iterable[str], where: str, known: tuple[str, ...] = ()) -> dict[str, Value]:
@@ -45,7 +29,7 @@ def parse_assignments(texts: Iterable[str], where: str, known: tuple[str, ...] =
     for text in texts:
         for part in text.split(","):
             try:
-                key, value = _parse_assignment(part.strip(), known or strategy_keys())
+                key, value = _parse_assignment(part.strip(), known or KEYS)
             except _BadAssignmentError as error:
                 findings.append(Finding(pointer_to(error.field) if error.field else "", error.what, error.hint or ""))
                 continue
@@ -64,7 +48,7 @@ def checked_fields(values: Mapping[str, Any], where: str, known: tuple[str, ...]
     for name, value in values.items():
         words = ("true" if value else "false") if isinstance(value, bool) else str(value)
         try:
-            key, read = _parse_assignment(f"{name}={words}", known or strategy_keys())
+            key, read = _parse_assignment(f"{name}={words}", known or KEYS)
         except _BadAssignmentError as error:
             findings.append(Finding(pointer_to(name), error.what, error.hint or ""))
             continue
@@ -172,12 +156,10 @@ class _BadAssignmentError(Exception):
 
 
 def _parse_assignment(text: str, known: tuple[str, ...]) -> tuple[str, Value]:
-    from planner.search.choices import ALIASES
-
     name, equals, word = (part.strip() for part in text.partition("="))
     if not equals or not name or not word:
         raise _BadAssignmentError(f"{text!r} is not FIELD=VALUE", "write it as tp=8")
-    key = ALIASES.get(name, name)
+    key = full_name(name)
     if key not in known:
         raise _BadAssignmentError(f"unknown strategy field {name!r}", did_you_mean(name, (*known, *ALIASES)), name)
     try:
@@ -187,26 +169,18 @@ def _parse_assignment(text: str, known: tuple[str, ...]) -> tuple[str, Value]:
 
 
 def _parse_value(key: str, word: str) -> Value:
-    kind = int if key == "dp" else _field_kinds()[key]
+    field = FIELD[key]
     if key == "recompute":
-        return word if is_recompute_word(word) else _parse_choice(key, word, (*RECOMPUTE_WORDS, "full-first-4"))
+        return word if is_recompute_word(word) else _parse_choice(key, word, (*field.words, first_layers(4)))
     if key == "activation_offload" and word == WHERE_NEEDED:
         return word
-    if kind is bool:
+    if field.kind == "switch":
         return _parse_bool(key, word)
-    if kind is int:
+    if field.kind == "count":
         return _parse_int(key, word)
-    if get_origin(kind) is Literal:
-        return _parse_choice(key, word, get_args(kind))
-    for module in word.split("+"):
-        _parse_choice(key, module, get_args(RecomputeModule))
+    for each in word.split("+") if field.kind == "words" else (word,):
+        _parse_choice(key, each, field.words)
     return word
-
-
-@cache
-def _field_kinds() -> dict[str, Any]:
-    """The type of every field; looked up once, because annotations are texts that Python compiles each time."""
-    return get_type_hints(Strategy)
 
 
 def _parse_bool(key: str, word: str) -> bool:
@@ -218,7 +192,7 @@ def _parse_bool(key: str, word: str) -> bool:
 
 
 def _parse_int(key: str, word: str) -> int:
-    low, high = SMALLEST.get(key, 1), LARGEST.get(key, LARGEST_DEGREE)
+    low, high = FIELD[key].smallest, FIELD[key].largest
     digits = word.lstrip("+-")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 12:
         raise _BadAssignmentError(f"{key} is a whole number, not {word!r}", f"write {key}={max(low, 1)} or more")

@@ -19,7 +19,6 @@ from planner.backends.asked import problem_hardware, the_software
 from planner.candidate import Split
 from planner.cost.hardware import Hardware
 from planner.cost.row_cost import CostModel, RowCost
-from planner.memory.activations import Relief
 from planner.memory.fit_chance import usable_bytes
 from planner.memory.stage import stage_memory
 from planner.problem import Problem
@@ -30,7 +29,7 @@ from planner.schedule.run import run_pipeline
 from planner.search.backend_rules import BackEndRules
 from planner.search.chunk_family import chunk_family
 from planner.search.reliefs import relief_choices
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows
 from tests.declared_space import all_rows
 

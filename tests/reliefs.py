@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.memory.activations import Relief
+from planner.strategy import Relief
 
 RELIEFS = (
     Relief(),

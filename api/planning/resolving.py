@@ -24,7 +24,8 @@ from planner.problem import ANY, Constraints, Objective, Problem, Workload
 from planner.sensitivity import LEVERS
 from planner.spelling import did_you_mean
 from planner.store.service import ServiceStore
-from planner.strategy_text import checked_fields, pinnable_keys
+from planner.strategy_fields import FORBIDDABLE, PINNABLE, full_name
+from planner.strategy_text import checked_fields
 from profiles.catalogue import builtin_clusters, load_cluster, read_cluster
 from profiles.cluster import Cluster
 from profiles.device import Device
@@ -169,16 +170,15 @@ def checked_workload(workload: Workload) -> Workload:
 
 def checked_constraints(constraints: Constraints) -> Constraints:
     """Pins and forbids in the planner's own words, back-ends that there are.  Raises FindingsInvalid."""
-    from planner.search.choices import ALIASES, NEVER_FORBIDDEN, checked_pins
+    from planner.search.choices import checked_pins
 
-    pins = checked_fields(constraints.pins, "/constraints/pins", pinnable_keys())
-    known = tuple(key for key in pinnable_keys() if key not in NEVER_FORBIDDEN)
-    forbids = [ALIASES.get(word, word) for word in constraints.forbids]
+    pins = checked_fields(constraints.pins, "/constraints/pins", PINNABLE)
+    forbids = [full_name(word) for word in constraints.forbids]
     require(
         [
-            Finding(f"/{index}", "cannot be forbidden", did_you_mean(name[:64], known))
+            Finding(f"/{index}", "cannot be forbidden", did_you_mean(name[:64], FORBIDDABLE))
             for index, name in enumerate(forbids[:100])
-            if name not in known
+            if name not in FORBIDDABLE
         ],
         "/constraints/forbids",
     )

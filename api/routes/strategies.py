@@ -13,7 +13,8 @@ from api.wire.questions import StrategyText
 from api.wire.views import ReadStrategy
 from planner.model.megatron_args import megatron_job
 from planner.model.megatron_strategy import with_what_is_off
-from planner.strategy_text import parse_assignments, pinnable_keys, strategy_keys
+from planner.strategy_fields import KEYS, PINNABLE
+from planner.strategy_text import parse_assignments
 
 router = APIRouter(prefix="/v1", tags=["questions"])
 FLAG = "--"
@@ -37,7 +38,7 @@ async def read_strategy(request: Request, caller: Reader) -> ReadStrategy:
 def _read(text: str) -> ReadStrategy:
     if FLAG not in text:
         words = [line.strip().strip(",") for line in text.splitlines() if line.strip()]
-        strategy = parse_assignments(words, "/text", strategy_keys())
+        strategy = parse_assignments(words, "/text", KEYS)
         return ReadStrategy(kind="assignments", strategy=strategy, pins=_pins(strategy))
     job = megatron_job(text, "script", "/text")
     given: dict[str, int | str | bool] = with_what_is_off(job.strategy)
@@ -57,4 +58,4 @@ def _read(text: str) -> ReadStrategy:
 
 def _pins(strategy: dict[str, int | str | bool]) -> str:
     words = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in strategy.items()}
-    return ",".join(f"{key}={word}" for key, word in words.items() if key in pinnable_keys())
+    return ",".join(f"{key}={word}" for key, word in words.items() if key in PINNABLE)

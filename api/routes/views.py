@@ -23,7 +23,8 @@ from planner.explain.why_not import WhyNot
 from planner.plan import Plan
 from planner.sensitivity import Sensitivity
 from planner.store.records import PlanText
-from planner.strategy_text import parse_assignments, pinnable_keys
+from planner.strategy_fields import PINNABLE
+from planner.strategy_text import parse_assignments
 from profiles.document import canonical_json
 
 router = APIRouter(prefix="/v1/plans/{plan}", tags=["plans"])
@@ -48,7 +49,7 @@ async def get_explanation(
     """Sentences to read, causes and memory to look up, neighbours as the ledger; or the answer to a counterfactual."""
     if why_not is None:
         return await plan_view(request, plan, "explanation", {"brief": brief})
-    pins = parse_assignments([why_not], "--why-not", pinnable_keys())
+    pins = parse_assignments([why_not], "--why-not", PINNABLE)
     return await plan_view(request, plan, "why_not", {"pins": pins})
 
 

@@ -32,7 +32,6 @@ from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, WORKSPACE
 from planner.cost.row_cost import CostModel
 from planner.errors import DocumentInvalid, ProfileMissing
 from planner.factors import NEUTRAL, Factors
-from planner.memory.activations import Relief
 from planner.memory.fit_chance import usable_bytes
 from planner.model.flops import model_flops_per_token
 from planner.model.spec import ModelSpec
@@ -40,7 +39,7 @@ from planner.physics.physics import Physics
 from planner.problem import Constraints, Workload
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import RowContext, row_context, take
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows, relief_of
 from planner.uncertainty import step_interval_s
 from profiles.cluster import Cluster

@@ -12,7 +12,7 @@ from planner.cli.backend_names import ANY
 from planner.cli.options import ObjectiveChoice, PrecisionName, PreferChoice
 from planner.errors import DocumentInvalid
 from planner.spelling import did_you_mean
-from planner.strategy_text import Value, pinnable_keys
+from planner.strategy_fields import FORBIDDABLE, PINNABLE, Value, full_name
 
 if TYPE_CHECKING:
     from planner.problem import Constraints, Objective, Problem, Workload
@@ -173,20 +173,17 @@ def read_objective(space: SpaceFlags) -> Objective:
 
 def parse_forbids(texts: list[str] | None) -> tuple[str, ...]:
     """``["cp", "vpp,ep"]`` as field names.  Raises DocumentInvalid for a name that cannot be forbidden."""
-    from planner.search.choices import ALIASES, NEVER_FORBIDDEN
-
-    known = tuple(key for key in pinnable_keys() if key not in NEVER_FORBIDDEN)
     words = [part.strip() for text in texts or [] for part in text.split(",")]
-    names = [ALIASES.get(word, word) for word in words]
+    names = [full_name(word) for word in words]
     for word, name in zip(words, names, strict=True):
-        if name in NEVER_FORBIDDEN:
+        if name in PINNABLE and name not in FORBIDDABLE:
             raise DocumentInvalid(
                 f"{word} cannot be forbidden: it is neither an axis nor a switch",
                 where="--forbid",
                 hint=f"hold it at a value instead: --pin {word}=N",
             )
-        if name not in known:
-            raise DocumentInvalid(f"cannot forbid {word!r}", where="--forbid", hint=did_you_mean(word, known))
+        if name not in FORBIDDABLE:
+            raise DocumentInvalid(f"cannot forbid {word!r}", where="--forbid", hint=did_you_mean(word, FORBIDDABLE))
     return tuple(sorted(set(names)))
 
 

@@ -11,7 +11,8 @@ from planner.cli.backend_names import parse_backends
 from planner.cli.options import PrecisionName
 from planner.cli.problem_inputs import LARGEST_COUNT, chance, parse_forbids
 from planner.errors import DocumentInvalid
-from planner.strategy_text import parse_assignments, pinnable_keys
+from planner.strategy_fields import PINNABLE
+from planner.strategy_text import parse_assignments
 
 if TYPE_CHECKING:
     from planner.sweep.grid import Cell
@@ -105,7 +106,7 @@ def _said(flags: SweepFlags) -> dict[str, Any]:
 def _constraints(flags: SweepFlags) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if flags.pins:
-        said["pins"] = parse_assignments(flags.pins, "--pin", pinnable_keys())
+        said["pins"] = parse_assignments(flags.pins, "--pin", PINNABLE)
     if flags.forbids:
         said["forbids"] = list(parse_forbids(flags.forbids))
     if flags.backend is not None:

@@ -33,9 +33,10 @@ from planner.cost.payload import (
     routed_bytes,
     runs_again,
 )
-from planner.memory.activations import Relief, replayed_shares, saved_bytes, saved_bytes_of_operator
+from planner.memory.activations import replayed_shares, saved_bytes, saved_bytes_of_operator
 from planner.memory.backward import local_parameters
 from planner.model.operator import Operator
+from planner.strategy import Relief
 
 Array = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from planner.cost.layer import (
 )
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.payload import vocabulary_bytes
-from planner.memory.activations import ELEMENT_BYTES, Relief, layer_input_bytes, saved_bytes, saved_bytes_of_operator
+from planner.memory.activations import ELEMENT_BYTES, layer_input_bytes, saved_bytes, saved_bytes_of_operator
 from planner.memory.backward import backward_working_bytes
 from planner.memory.framework_memory import with_framework_kept
 from planner.model.operator import Operator
@@ -38,6 +38,7 @@ from planner.model.operators import (
 )
 from planner.model.spec import ModelSpec, VisionSpec
 from planner.problem import Workload
+from planner.strategy import Relief
 
 Array = NDArray[np.float64]
 

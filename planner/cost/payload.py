@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from planner.cost.collective import Collective
 from planner.cost.layer_keys import LayerKeys
-from planner.memory.activations import Relief
 from planner.memory.framework_kept import separate_outputs
 from planner.model.operator import Operator
+from planner.strategy import Relief
 
 Array = NDArray[np.float64]
 TrafficAxis = Literal["tp", "cp", "ep", "etp", "dp_shard", "dp_replicate", "edp_shard", "edp_replicate", "pp"]

@@ -23,7 +23,6 @@ from planner.cost.regathers import exposed_a_microbatch_s, uncovered_s
 from planner.cost.short_axis import most_of_row
 from planner.cost.stage_hop import stage_hop_s
 from planner.cost.step_payload import DataParallelism, hop_parts, table_bytes
-from planner.memory.activations import Relief
 from planner.memory.framework_memory import framework_buffer_bytes, with_framework_gradients
 from planner.memory.moments import MomentTerms, states_by_moment
 from planner.memory.states import StateBytes, gradient_bytes, state_bytes
@@ -31,6 +30,7 @@ from planner.memory.zero_memory import working_copy_bytes, zero_states
 from planner.model.parameters import weight_tensors
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
+from planner.strategy import Relief
 from planner.strategy_rows import StrategyRows, distinct_rows, v_placed, waiting_head
 
 Array = NDArray[np.float64]

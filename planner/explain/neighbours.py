@@ -112,10 +112,11 @@ def _changes_nothing(plan: Plan, neighbour: Neighbour) -> bool:
 
 def _excluded(plan: Plan, strategy: Strategy) -> str:
     """Which pin or forbid of the problem rules the strategy out, if any does."""
-    from planner.search.choices import ALIASES, checked_pins
+    from planner.search.choices import checked_pins
+    from planner.strategy_fields import full_name
 
     fields = strategy.to_dict()
-    forbidden = {ALIASES.get(name, name) for name in plan.problem.constraints.forbids}
+    forbidden = {full_name(name) for name in plan.problem.constraints.forbids}
     held = checked_pins(plan.problem.constraints)
     broken = [(key, value) for key, value in held.items() if key in fields and fields[key] != value]
     words = [key if key in forbidden else f"{key}={value_words(value)}" for key, value in broken]

@@ -10,7 +10,6 @@ Nothing here depends on the schedule: how many micro-batches are in flight is ``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,21 +26,12 @@ from planner.memory.framework_kept import (
 from planner.model.operator import Operator
 from planner.model.recompute import freed_operators, region
 from planner.physics.physics import TUNED, Physics
-from planner.strategy import RecomputeModule, RecomputePolicy
+from planner.strategy import Relief
 
 Array = NDArray[np.float64]
 
 ELEMENT_BYTES = 2.0
 """Activations are kept at 16 bit, also when matmuls run in fp8."""
-
-
-@dataclass(frozen=True, slots=True)
-class Relief:
-    """A way to keep less: a recompute policy with its modules, or offload of kept tensors to the host."""
-
-    recompute: RecomputePolicy = "none"
-    modules: tuple[RecomputeModule, ...] = ()
-    offload: bool = False
 
 
 def saved_bytes_of_operator(operator: Operator, keys: LayerKeys) -> Array:

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from planner.cost.row_cost import RowCost
 from planner.cost.short_axis import least_of_row, most_of_row
-from planner.memory.activations import Relief
 from planner.memory.moments import GRADIENT_BYTES, Moment, MomentTerms, Units, end_bytes, passes_bytes
 from planner.memory.states import StateBytes
 from planner.schedule.in_flight import in_flight_chunks
+from planner.strategy import Relief
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows, scheduled_as, v_placed, waiting_head
 
 Array = NDArray[np.float64]

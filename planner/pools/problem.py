@@ -9,7 +9,8 @@ from pydantic import Field, field_validator, model_validator
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
 from planner.problem import ANY, UNRESTRICTED, Constraints, Problem, Workload
-from planner.search.choices import OF_RELIEF, checked_pins
+from planner.search.choices import checked_pins
+from planner.strategy_fields import OF_RELIEF
 from profiles.cluster import Cluster
 from profiles.document import Document
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from functools import cache
-from typing import get_args
 
 from planner.backends.rules.legality import EMPTY_ENDS
 from planner.problem import Constraints
-from planner.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED, is_recompute_word, policies
-from planner.strategy import ScheduleName
+from planner.relief_layers import WHERE_NEEDED, is_recompute_word, policies
+from planner.strategy_fields import ALIASES, FIELD, PINNABLE, full_name
 from profiles.validation import Finding, pointer_to, require
 
 VIRTUAL_STAGES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20)
@@ -36,76 +35,6 @@ def virtual_stages(num_layers: int, pp: int, *, empty_ends: bool = False) -> tup
     return tuple(sorted(vpp for vpp in {*VIRTUAL_STAGES, *divisors} if vpp * pp <= most))
 
 
-OF_RELIEF = ("recompute", "activation_offload")
-"""Fields whose words also say which layers they mean (``planner.relief_layers``)."""
-
-ALIASES = {
-    "mbs": "micro_batch_size",
-    "zero": "zero_stage",
-    "vp": "vpp",
-    "num_stages": "pp",
-    "gradient_accumulation_steps": "num_microbatches",
-    "hsdp": "dp_replicate",
-    "fsdp": "dp_shard",
-    "sequence_parallel": "sp",
-    "offload": "optimizer_offload",
-}
-"""Short words that the field uses for strategy fields; the command line and documents take the same ones."""
-
-PINNABLE = (
-    "tp",
-    "sp",
-    "cp",
-    "cp_kind",
-    "ep",
-    "etp",
-    "pp",
-    "vpp",
-    "dp",
-    "dp_replicate",
-    "dp_shard",
-    "micro_batch_size",
-    "num_microbatches",
-    "schedule",
-    "microbatch_group_size",
-    "zero_stage",
-    "recompute",
-    "optimizer_offload",
-    "activation_offload",
-    "overlap_grad_reduce",
-    "overlap_param_gather",
-    "overlap_tp",
-    "overlap_ep",
-    "axis_order",
-)
-SWITCHES = (
-    "sp",
-    "optimizer_offload",
-    "activation_offload",
-    "overlap_grad_reduce",
-    "overlap_param_gather",
-    "overlap_tp",
-    "overlap_ep",
-)
-NAMES = {
-    "cp_kind": ("none", "ring", "all_to_all"),
-    "schedule": get_args(ScheduleName),
-    "recompute": RECOMPUTE_WORDS,
-    "axis_order": ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
-}
-NEUTRAL: dict[str, int | str | bool] = {
-    "cp_kind": "none",
-    "zero_stage": 0,
-    "recompute": "none",
-    "schedule": "1f1b",
-    "microbatch_group_size": 0,
-    "axis_order": "tp-cp-ep-dp-pp",
-}
-"""What forbidding a field means, where it is not 1 or False."""
-NEVER_FORBIDDEN = ("dp_shard", "micro_batch_size", "num_microbatches")
-"""Counts without a neutral value: a forbid can only mean an axis or a switch, these can only be pinned."""
-
-
 def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
     """Pins and forbids as one table field -> value.  Raises FindingsInvalid at every unknown or clashing name.
 
@@ -114,7 +43,7 @@ def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
     findings: list[Finding] = []
     pins: dict[str, int | str | bool] = {}
     for name, value in constraints.pins.items():
-        field, pointer = ALIASES.get(name, name), f"/pins{pointer_to(name)}"
+        field, pointer = full_name(name), f"/pins{pointer_to(name)}"
         if field not in PINNABLE:
             findings.append(_unknown(name, pointer))
             continue
@@ -123,19 +52,19 @@ def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
             findings.append(Finding(pointer, problem, f"hold {field} at such a value, or drop the pin"))
         pins[field] = policies({field: value})[field]
     for index, name in enumerate(constraints.forbids):
-        field, pointer = ALIASES.get(name, name), f"/forbids/{index}"
+        field, pointer = full_name(name), f"/forbids/{index}"
         if field not in PINNABLE:
             findings.append(_unknown(name, pointer))
             continue
-        if field in NEVER_FORBIDDEN:
+        neutral = FIELD[field].neutral
+        if neutral is None:
             wrong = f"{name} cannot be forbidden, only pinned: it is neither an axis nor a switch"
             findings.append(Finding(pointer, wrong, f"pin {field} instead"))
             continue
-        value = NEUTRAL.get(field, False if field in SWITCHES else 1)
-        if field in pins and pins[field] != value:
+        if field in pins and pins[field] != neutral:
             wrong = f"{field} is pinned to {pins[field]} and forbidden at once"
             findings.append(Finding(f"/pins{pointer_to(field)}", wrong, "keep one of the two", ("/forbids",)))
-        pins[field] = value
+        pins[field] = neutral
     require(findings, "/constraints")
     return pins
 
@@ -145,17 +74,14 @@ def _value_problem(field: str, value: int | str | bool) -> str:
         field == "recompute" and is_recompute_word(str(value))
     ):
         return ""
-    if field in NAMES:
-        return "" if value in NAMES[field] else f"{field}={value}: one of {', '.join(NAMES[field])}"
-    if field in SWITCHES:
+    declared = FIELD[field]
+    if declared.kind == "word":
+        return "" if value in declared.words else f"{field}={value}: one of {', '.join(declared.words)}"
+    if declared.kind == "switch":
         return "" if isinstance(value, bool) else f"{field}={value}: true or false"
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int)
-        or value < (0 if field in ("zero_stage", "microbatch_group_size") else 1)
-    ):
+    if isinstance(value, bool) or not isinstance(value, int) or value < declared.smallest:
         return f"{field}={value}: a positive whole number"
-    return f"zero_stage={value}: 0, 1, 2 or 3" if field == "zero_stage" and value > 3 else ""
+    return f"{field}={value}: from {declared.smallest} to {declared.largest}" if value > declared.largest else ""
 
 
 def _unknown(name: str, pointer: str) -> Finding:

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.candidate import Candidate
-from planner.memory.activations import Relief
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import Mask, StrategyRows, relief_of, scheduled_as
 
 Ints = NDArray[np.int64]

@@ -14,15 +14,15 @@ import numpy as np
 from planner.backends.rules.legality import ModelShape
 from planner.errors import DocumentInvalid
 from planner.problem import Problem
-from planner.search.choices import ALIASES, NAMES, SWITCHES
 from planner.search.core_rows import CORE_COLUMNS
 from planner.search.pin_conflict import under, value_word
 from planner.search.space import Space
+from planner.strategy_fields import FIELD, full_name
 from planner.strategy_rows import COLUMN_OF_FIELD, SCHEDULES, StrategyRows
 
 MOST_CORES = 2_000
 """Cores whose layouts and shardings are written out to see which values are left."""
-_CODES = {"schedule": SCHEDULES, "axis_order": NAMES["axis_order"]}
+_CODES = {"schedule": SCHEDULES, "axis_order": FIELD["axis_order"].words}
 WHY: dict[str, Callable[[ModelShape], str]] = {
     "tp": lambda s: f"tp divides the devices ({s.num_devices}), the attention heads and the widths of the layers",
     "cp": lambda s: (
@@ -96,7 +96,7 @@ def pin_cause(problem: Problem) -> PinCause | None:
         if not _legal(under(problem, needed - {each})):
             needed -= {each}
     narrow = under(problem, needed)
-    fields = [ALIASES.get(name, name) for name in narrow.constraints.pins]
+    fields = [full_name(name) for name in narrow.constraints.pins]
     shape = Space(under(problem, frozenset()), problem.cluster.num_devices).shape
     return PinCause(
         pins=tuple(narrow.constraints.pins.items()),
@@ -136,7 +136,7 @@ def _written_out(space: Space) -> StrategyRows:
 def _allowed(problem: Problem, name: str) -> tuple[int | str | bool, ...]:
     """Values of a pinned field that are left with the other pins as they are."""
     others = frozenset({*problem.constraints.pins, *problem.constraints.forbids} - {name})
-    field = ALIASES.get(name, name)
+    field = full_name(name)
     space = Space(under(problem, others), problem.cluster.num_devices)
     rows = _written_out(space)
     if len(rows) == 0 or field in ("recompute", "activation_offload"):
@@ -151,7 +151,8 @@ def _allowed(problem: Problem, name: str) -> tuple[int | str | bool, ...]:
         return tuple(np.unique(kinds).tolist())
     if field in _CODES:
         return tuple(_CODES[field][value] for value in values)
-    return tuple(bool(value) for value in values) if field in SWITCHES else tuple(int(value) for value in values)
+    kind = bool if FIELD[field].kind == "switch" else int
+    return tuple(kind(value) for value in values)
 
 
 def _some(values: tuple[int | str | bool, ...], most: int = 12) -> str:

@@ -25,9 +25,9 @@ from planner.backends.rules.columns import Columns
 from planner.errors import DocumentInvalid
 from planner.problem import UNRESTRICTED, Constraints, Problem
 from planner.search.backend_rules import BackEndRules
-from planner.search.choices import ALIASES, NAMES, SWITCHES
 from planner.search.space import Space
 from planner.strategy import Strategy
+from planner.strategy_fields import full_name, values_of
 from planner.strategy_rows import StrategyRows, distinct_rows
 
 FEW = 200
@@ -164,7 +164,7 @@ def _of_every_kind(rows: StrategyRows) -> StrategyRows:
 def _wider(problem: Problem) -> Columns:
     """The back-end's columns with every value of the pinned fields declared, so that its rules can speak about them."""
     constraints = problem.constraints
-    fields = [ALIASES.get(name, name) for name in (*constraints.pins, *constraints.forbids)]
+    fields = [full_name(name) for name in (*constraints.pins, *constraints.forbids)]
     everything = software(UNRESTRICTED).release.space.columns
     columns = {column: getattr(everything, column) for field in fields for column in _COLUMNS.get(field, ())}
     # Which axes exclude each other is said by rules too.
@@ -190,16 +190,9 @@ def _named_rules(rules: BackEndRules, refused: list[Strategy]) -> tuple[str, ...
 def _instead(problem: Problem, conflict: Constraints) -> Iterator[tuple[str, int | str | bool]]:
     """Other values of each pin in the conflict that leave something, the other pins of the problem kept."""
     for name, pinned in conflict.pins.items():
-        for value in _values(ALIASES.get(name, name)):
+        for value in values_of(full_name(name)):
             if value != pinned and _leaves_something(repinned(problem, name, value)):
                 yield name, value
-
-
-def _values(field: str) -> tuple[int | str | bool, ...]:
-    """Values of a field with few of them; degrees and counts follow from the devices and the batch."""
-    if field in SWITCHES:
-        return (False, True)
-    return (0, 1, 2, 3) if field == "zero_stage" else NAMES.get(field, ())
 
 
 def value_word(value: int | str | bool) -> str:

@@ -19,12 +19,13 @@ from planner.plan_relief import of_stages, relieves_every_layer, relieves_first
 from planner.problem import Problem
 from planner.relief_layers import relief_layers
 from planner.search.assemble_plan import assemble_plan
-from planner.search.choices import OF_RELIEF, checked_pins
+from planner.search.choices import checked_pins
 from planner.search.device_counts import cut_to, slowest_allowed_s
 from planner.search.estimate import layer_findings, strategy_findings
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 from planner.search.split_limits import memory_limit_bytes, split_rules
+from planner.strategy_fields import OF_RELIEF
 from solver.check import CheckFailed
 
 TOLERANCE = 1e-9

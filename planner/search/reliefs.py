@@ -17,12 +17,11 @@ from typing import get_args
 from planner.backends.asked import the_software
 from planner.backends.backend import Software
 from planner.backends.rules.rule import RuleInput
-from planner.memory.activations import Relief
 from planner.model.operators import layer_operators
 from planner.model.recompute import freed_operators
 from planner.physics.physics import Physics
 from planner.problem import Problem
-from planner.strategy import RecomputeModule, Strategy
+from planner.strategy import RecomputeModule, Relief, Strategy
 
 MODULES: tuple[RecomputeModule, ...] = get_args(RecomputeModule)
 SETS: tuple[tuple[RecomputeModule, ...], ...] = tuple(

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from planner.cost.hardware import Hardware
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel, RowCost
-from planner.memory.activations import Relief
 from planner.memory.stage import StageMemory, end_seconds, head_stage, stage_memory
 from planner.problem import Problem
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows, relief_of
 
 Array = NDArray[np.float64]

@@ -21,10 +21,11 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.problem import Problem
 from planner.relief_layers import WHERE_NEEDED, relief_layers
-from planner.search.choices import OF_RELIEF, checked_pins
+from planner.search.choices import checked_pins
 from planner.search.chunk_choices import chunk_choices
 from planner.search.core_rows import CORE_COLUMNS, core_rows
 from planner.search.reliefs import relief_choices
+from planner.strategy_fields import OF_RELIEF
 from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
 
 Ints = NDArray[np.int64]

@@ -9,11 +9,12 @@ import pytest
 
 from planner.backends.hugging_face.physics import TRANSFORMERS
 from planner.cost.layer_keys import LayerKeys
-from planner.memory.activations import Relief, saved_bytes
+from planner.memory.activations import saved_bytes
 from planner.memory.framework_memory import with_framework_kept
 from planner.model.hf_config.registry import model_from_hf_config
 from planner.model.operators import layer_operators
 from planner.physics.physics import TUNED, Physics
+from planner.strategy import Relief
 
 if TYPE_CHECKING:
     from torch import Tensor

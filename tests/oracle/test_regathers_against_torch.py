@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planner.cost.regathers import gathers_a_step
-from planner.memory.activations import Relief
 from planner.schedule.orders import build_order
-from planner.strategy import ScheduleName, Strategy
+from planner.strategy import Relief, ScheduleName, Strategy
 from planner.strategy_rows import StrategyRows
 
 pytest.importorskip("torch")

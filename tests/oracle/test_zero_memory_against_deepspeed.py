@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 
 from planner.backends.deepspeed.physics import DEEPSPEED
-from planner.memory.activations import Relief
 from planner.memory.states import state_bytes
 from planner.memory.zero_memory import working_copy_bytes, zero_states
 from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows
 from tests.deepspeed_memory_worker import BUCKET_ELEMENTS, LAYERS, LIVE_ELEMENTS, RANKS, WIDTH
 from tests.rank_launch import cpu_environment, launched

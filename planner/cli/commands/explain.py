@@ -10,7 +10,8 @@ import typer
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
 from planner.cli.service import PlanService, asked_service, refuse
-from planner.strategy_text import parse_assignments, pinnable_keys
+from planner.strategy_fields import PINNABLE
+from planner.strategy_text import parse_assignments
 
 if TYPE_CHECKING:
     from planner.explain.why_not import WhyNot as Counterfactual
@@ -41,7 +42,7 @@ def explain(  # noqa: PLR0917  # a flag is an argument
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Why this plan: what binds, what each choice costs, what the next faster plan lacks."""
-    pins = parse_assignments(why_not or [], "--why-not", pinnable_keys())
+    pins = parse_assignments(why_not or [], "--why-not", PINNABLE)
     from planner.cli.plan_reference import load_plan, stored_reference
 
     with asked_service(server, database) as service:

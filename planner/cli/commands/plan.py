@@ -18,7 +18,8 @@ from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, 
 from planner.cli.remote_planning import answer_remotely
 from planner.cli.remote_question import remote_question
 from planner.cli.service import asked_service, refuse
-from planner.strategy_text import Value, parse_assignments, pinnable_keys
+from planner.strategy_fields import PINNABLE, Value
+from planner.strategy_text import parse_assignments
 
 if TYPE_CHECKING:
     from profiles.cluster import Cluster
@@ -123,7 +124,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
 
 
 def _pins(texts: list[str] | None) -> dict[str, Value]:
-    return parse_assignments(texts or [], "--pin", pinnable_keys())
+    return parse_assignments(texts or [], "--pin", PINNABLE)
 
 
 def _plan_over_pools(

@@ -14,7 +14,8 @@ from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, 
 from planner.cli.remote_question import remote_question
 from planner.cli.service import asked_service, refuse
 from planner.errors import DocumentInvalid
-from planner.strategy_text import parse_assignments, pinnable_keys
+from planner.strategy_fields import PINNABLE
+from planner.strategy_text import parse_assignments
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -71,7 +72,7 @@ def throughput(  # noqa: PLR0913, PLR0917  # a flag is an argument
     positive(price, "--price")
     if not 0 < budget <= LONGEST_S:
         raise DocumentInvalid(f"{budget} s", where="--budget", hint=f"give a number above 0, up to {LONGEST_S:g}")
-    pins = parse_assignments(pin or [], "--pin", pinnable_keys())
+    pins = parse_assignments(pin or [], "--pin", PINNABLE)
     space = SpaceFlags(
         pins, parse_forbids(forbid), parse_backends(backend), memory_margin, max_step_time, min_tokens_per_s, fits=fits
     )

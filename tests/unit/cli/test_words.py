@@ -6,8 +6,9 @@ from planner.cli.problem_inputs import parse_forbids
 from planner.diff import told_fields
 from planner.errors import DocumentInvalid
 from planner.problem import Constraints
-from planner.search.choices import ALIASES, NEVER_FORBIDDEN, PINNABLE, checked_pins
+from planner.search.choices import checked_pins
 from planner.step_terms import term_words
+from planner.strategy_fields import ALIASES, FORBIDDABLE, PINNABLE
 from planner.views.words import digits, gib, money
 
 
@@ -35,7 +36,7 @@ def test_every_alias_names_a_field() -> None:
     assert set(ALIASES.values()) <= set(PINNABLE)
 
 
-@pytest.mark.parametrize("name", [*NEVER_FORBIDDEN, "fsdp", "mbs", "gradient_accumulation_steps"])
+@pytest.mark.parametrize("name", [*sorted({*PINNABLE} - {*FORBIDDABLE}), "fsdp", "mbs", "gradient_accumulation_steps"])
 def test_a_count_cannot_be_forbidden(name: str) -> None:
     with pytest.raises(DocumentInvalid, match="neither an axis nor a switch") as caught:
         parse_forbids([name])

@@ -11,12 +11,11 @@ from planner.backends.accelerate.physics import ACCELERATE
 from planner.backends.deepspeed.physics import DEEPSPEED
 from planner.cost.hardware import hardware_of
 from planner.cost.row_cost import CostModel, RowCost
-from planner.memory.activations import Relief
 from planner.model.load import load_model
 from planner.physics.physics import Physics
 from planner.problem import Workload
 from planner.search.bound import BoundTerms
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
 

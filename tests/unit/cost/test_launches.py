@@ -20,7 +20,6 @@ from planner.cost.launches import (
 from planner.cost.layer import layer_kind, saved_and_extra
 from planner.cost.layer_keys import LayerKeys
 from planner.cost.row_cost import CostModel
-from planner.memory.activations import Relief
 from planner.model.builtin import builtin_model
 from planner.model.model_yaml import model_from_description
 from planner.model.operator import Operator
@@ -28,7 +27,7 @@ from planner.model.operators import head_operators, layer_operators, mtp_operato
 from planner.model.spec import ModelSpec
 from planner.physics.physics import TUNED, Physics
 from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
 from tests.reliefs import RELIEFS

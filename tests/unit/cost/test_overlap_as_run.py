@@ -9,11 +9,10 @@ import pytest
 from planner.backends.registry import physics_by_name
 from planner.cost.hardware import hardware_of
 from planner.cost.row_cost import CostModel
-from planner.memory.activations import Relief
 from planner.model.load import load_model
 from planner.physics.physics import TUNED, Physics
 from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
 

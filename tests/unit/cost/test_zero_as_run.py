@@ -10,12 +10,11 @@ import pytest
 from planner.backends.registry import physics_by_name
 from planner.cost.hardware import hardware_of
 from planner.cost.row_cost import CostModel, RowCost
-from planner.memory.activations import Relief
 from planner.memory.stage import stage_memory
 from planner.model.load import load_model
 from planner.physics.physics import TUNED, Physics
 from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
 

@@ -16,8 +16,8 @@ from planner.errors import BackEndRefused
 from planner.model.spec import LayerRun, LayerSpec, MlpSpec, ModelSpec, VisionSpec
 from planner.plan import Plan
 from planner.problem import Workload
-from planner.search.choices import PINNABLE
 from planner.strategy import Strategy
+from planner.strategy_fields import PINNABLE
 from tests.plan_factory import make_model, make_moe_model, make_plan
 
 DENSE, MOE = make_model(), make_moe_model(shared=512)

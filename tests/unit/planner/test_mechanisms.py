@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.memory.activations import Relief
 from planner.search.mechanisms import MECHANISMS, Plain, is_common, mechanisms_of, number_of_mechanisms
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows
 from tests.reliefs import RELIEFS
 

@@ -11,7 +11,7 @@ from planner.cost.hardware import hardware_of
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
 from planner.cost.model_cost import model_cost
 from planner.cost.row_cost import CostModel
-from planner.memory.activations import Relief, replayed_shares, saved_bytes
+from planner.memory.activations import replayed_shares, saved_bytes
 from planner.memory.framework_kept import kept_matmuls
 from planner.memory.stage import stage_memory
 from planner.memory.states import state_bytes
@@ -19,7 +19,7 @@ from planner.model.builtin import builtin_model
 from planner.model.operators import layer_operators
 from planner.physics.physics import TUNED, Physics
 from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows, relief_of
 from profiles.catalogue import load_cluster
 from tests.plan_factory import make_gpt

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
-from planner.memory.activations import Relief, saved_bytes
+from planner.memory.activations import saved_bytes
 from planner.memory.states import state_bytes
 from planner.model.operators import layer_operators
 from planner.problem import Workload
+from planner.strategy import Relief
 from tests.plan_factory import make_gpt
 
 S, B, H, HEADS = 2048, 2, 6144, 64

@@ -10,10 +10,10 @@ from planner.backends.asked import problem_hardware
 from planner.errors import NoFeasiblePlan
 from planner.problem import Constraints, Problem, Workload
 from planner.search.branch import Search
-from planner.search.choices import NAMES
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.pin_conflict import PinConflict, pin_conflict
+from planner.strategy_fields import FIELD
 from tests.plan_factory import make_cluster, make_model
 
 QUICK = SearchOptions(top_k=0)
@@ -87,7 +87,7 @@ def test_what_is_not_between_the_pins_and_the_back_end_is_no_conflict(problem: P
     assert pin_conflict(problem) is None
 
 
-CHOICES = [*(("zero_stage", stage) for stage in range(4)), *(("schedule", name) for name in NAMES["schedule"])]
+CHOICES = [*(("zero_stage", stage) for stage in range(4)), *(("schedule", name) for name in FIELD["schedule"].words)]
 
 
 @pytest.mark.parametrize("backend", ["deepspeed", "maxtext"])

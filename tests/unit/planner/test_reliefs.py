@@ -7,14 +7,14 @@ import pytest
 
 from planner.backends.asked import the_software
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
-from planner.memory.activations import Relief, saved_bytes
+from planner.memory.activations import saved_bytes
 from planner.model.load import load_model
 from planner.model.operators import layer_operators
 from planner.model.recompute import region
 from planner.problem import Constraints, Problem, Workload
 from planner.search.backend_rules import BackEndRules
 from planner.search.reliefs import SETS, relief_choices, selective_sets
-from planner.strategy import Strategy
+from planner.strategy import Relief, Strategy
 from profiles.catalogue import load_cluster
 
 MODELS = ("llama-3.1-8b", "mixtral-8x7b", "deepseek-v3")

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from typing import get_args, get_type_hints
+
 import pytest
 
 from planner.errors import DocumentInvalid
 from planner.strategy import Strategy
-from planner.strategy_text import complete_strategy, parse_assignments, pinnable_keys, strategy_keys
+from planner.strategy_fields import FIELD, FIELDS, KEYS, PINNABLE
+from planner.strategy_text import complete_strategy, parse_assignments
 from profiles.validation import FindingsInvalid
 
 
@@ -80,8 +83,26 @@ def test_two_values_for_one_field_contradict_each_other() -> None:
 
 
 def test_every_field_of_a_strategy_can_be_said() -> None:
-    assert set(strategy_keys()) == set(Strategy().to_dict())
-    assert set(strategy_keys()) - set(pinnable_keys()) == {"recompute_modules"}
+    assert set(KEYS) == set(Strategy().to_dict())
+    assert set(KEYS) - set(PINNABLE) == {"recompute_modules"}
+
+
+def test_the_declared_values_are_those_of_the_types() -> None:
+    types = get_type_hints(Strategy) | {"dp": int}
+    for each in FIELDS:
+        kind = types[each.name]
+        assert (each.kind == "switch") == (kind is bool), each.name
+        assert (each.kind == "count") == (kind is int), each.name
+        if each.kind == "word":
+            assert set(get_args(kind)) <= set(each.words), each.name
+    assert set(get_args(get_args(types["recompute_modules"])[0])) == set(FIELD["recompute_modules"].words)
+
+
+def test_a_whole_strategy_is_what_is_forbidden_where_nothing_is_chosen() -> None:
+    """Forbidding a field holds it where a plain strategy has it, but for the states that ZeRO shards by default."""
+    plain = Strategy().to_dict()
+    differs = {each.name for each in FIELDS if each.neutral is not None and each.neutral != plain[each.name]}
+    assert differs == {"zero_stage", "overlap_grad_reduce", "overlap_param_gather"}
 
 
 def test_data_parallelism_takes_the_devices_that_are_left() -> None:
