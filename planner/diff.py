@@ -5,20 +5,19 @@ Changes are ``b - a``: positive means that plan b takes more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
 from pydantic import Field
 
 from planner.plan import MemoryBill, Plan, StagePlan
+from planner.plan_relief import offload_words, recompute_words
 from planner.problem import Problem
 from planner.step_terms import TERM_WORDS
 from planner.strategy import Strategy
+from planner.strategy_fields import DERIVED_FIELDS, value_words
 from profiles.document import Document
-
-DERIVED_FIELDS = frozenset({"dp", "num_microbatches", "microbatch_group_size"})
-"""Strategy fields that follow from the others; sentences leave them out."""
 
 MEMORY_TERMS = ("weights", "gradients", "optimizer", "activations", "buffers", "total")
 
@@ -108,43 +107,9 @@ def term_changes(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[TermCh
     return tuple(_term(key, a.get(key, 0), b.get(key, 0)) for key in order)
 
 
-def told_fields(names: Sequence[str]) -> tuple[str, ...]:
-    """The fields that a person chose; derived ones only where nothing else differs."""
-    return tuple(name for name in names if name not in DERIVED_FIELDS) or tuple(names)
-
-
 def worst_stage(plan: Plan) -> StagePlan:
     """The stage with the highest peak memory; the first of equals."""
     return max(plan.stages, key=lambda stage: stage.peak_memory_bytes.total)
-
-
-def value_words(value: object) -> str:
-    """A strategy value as a person writes it."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (list, tuple)):
-        return "+".join(str(each) for each in value) or "none"
-    return str(value)
-
-
-def recompute_words(stage: StagePlan) -> str:
-    """``none``, ``full 3/10`` (layers recomputed of layers held) or ``selective norm+mlp``."""
-    recompute = stage.recompute
-    if recompute.policy == "none":
-        return "none"
-    count = sum(recompute.num_layers_per_chunk)
-    part = f" {count}/{stage.layers}" if recompute.num_layers_per_chunk else ""
-    return f"{recompute.policy} {'+'.join(recompute.modules)}".rstrip() + part
-
-
-def offload_words(stage: StagePlan) -> str:
-    """``none``, ``optimizer``, ``activations of 4 layers`` or both."""
-    words = ["optimizer"] if stage.offload.optimizer else []
-    if stage.offload.activation_layers:
-        words.append(f"activations of {stage.offload.activation_layers} layers")
-    return " + ".join(words) or "none"
 
 
 def _term(term: str, a: float, b: float) -> TermChange:

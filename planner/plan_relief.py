@@ -41,3 +41,21 @@ def relieves_first(plan: Plan, number: int) -> bool:
 def asked_layers(plan: Plan) -> ReliefLayers:
     """Which layers the question of a plan asked to relieve: the given strategy of an estimate, else the pins."""
     return relief_layers(plan.origins.given if plan.origins is not None else plan.problem.constraints.pins)
+
+
+def recompute_words(stage: StagePlan) -> str:
+    """``none``, ``full 3/10`` (layers recomputed of layers held) or ``selective norm+mlp``."""
+    recompute = stage.recompute
+    if recompute.policy == "none":
+        return "none"
+    count = sum(recompute.num_layers_per_chunk)
+    part = f" {count}/{stage.layers}" if recompute.num_layers_per_chunk else ""
+    return f"{recompute.policy} {'+'.join(recompute.modules)}".rstrip() + part
+
+
+def offload_words(stage: StagePlan) -> str:
+    """``none``, ``optimizer``, ``activations of 4 layers`` or both."""
+    words = ["optimizer"] if stage.offload.optimizer else []
+    if stage.offload.activation_layers:
+        words.append(f"activations of {stage.offload.activation_layers} layers")
+    return " + ".join(words) or "none"

@@ -6,6 +6,7 @@ page of the reference and the checks of the search follow from it.  The types st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
 from planner.relief_layers import RECOMPUTE_WORDS
@@ -118,6 +119,8 @@ KEYS = tuple(FIELD)
 """Every field that a person can write, the derived ``dp`` included."""
 PINNABLE = tuple(each.name for each in FIELDS if each.is_pinnable)
 FORBIDDABLE = tuple(each.name for each in FIELDS if each.is_pinnable and each.neutral is not None)
+DERIVED_FIELDS = frozenset({"dp", "num_microbatches", "microbatch_group_size"})
+"""Strategy fields that follow from the others; sentences leave them out."""
 OF_RELIEF = ("recompute", "activation_offload")
 """Fields whose words also say which layers they mean (``planner.relief_layers``)."""
 
@@ -137,3 +140,19 @@ def values_of(name: str) -> tuple[Value, ...]:
     if field.kind == "count" and field.largest < LARGEST_COUNT:
         return tuple(range(field.smallest, field.largest + 1))
     return field.words if field.kind == "word" else ()
+
+
+def told_fields(names: Sequence[str]) -> tuple[str, ...]:
+    """The fields that a person chose; derived ones only where nothing else differs."""
+    return tuple(name for name in names if name not in DERIVED_FIELDS) or tuple(names)
+
+
+def value_words(value: object) -> str:
+    """A strategy value as a person writes it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return "+".join(str(each) for each in value) or "none"
+    return str(value)

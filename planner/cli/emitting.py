@@ -138,8 +138,8 @@ def emission_lines(data: Mapping[str, Any]) -> list[str]:
 
 def difference_lines(data: Mapping[str, Any]) -> list[str]:
     """How the plan of another back-end differs, term by term; nothing for the plan at hand."""
-    from planner.diff import told_fields, value_words
     from planner.step_terms import term_words
+    from planner.strategy_fields import told_fields, value_words
     from planner.views.words import gib, seconds
 
     difference = data["difference"]

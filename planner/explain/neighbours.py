@@ -14,12 +14,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from planner.backends.asked import problem_of
-from planner.diff import TermChange, term_changes, value_words, worst_stage
+from planner.diff import TermChange, term_changes, worst_stage
 from planner.errors import DocumentInvalid
 from planner.plan import Plan
 from planner.plan_relief import asked_layers
 from planner.relief_layers import ReliefLayers, policies, relief_word
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName, Strategy
+from planner.strategy_fields import value_words
 from profiles.document import Document
 
 Outcome = Literal["faster", "as_fast", "slower", "does_not_fit", "illegal"]

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from planner.backends.asked import physics_of, software_of
 from planner.communication_bill import Traffic, communication_bill
-from planner.diff import DERIVED_FIELDS, MEMORY_TERMS, value_words, worst_stage
+from planner.diff import MEMORY_TERMS, worst_stage
 from planner.explain.neighbours import Neighbour, neighbours
 from planner.memory.fit_chance import chance_words
 from planner.physics.physics import TUNED
@@ -14,6 +14,7 @@ from planner.plan import Plan
 from planner.recommendation import UNSEARCHED, recommendation_sentence
 from planner.step_terms import term_words, told_terms
 from planner.strategy import Strategy
+from planner.strategy_fields import DERIVED_FIELDS, value_words
 from profiles.document import Document
 
 GIB = 2**30

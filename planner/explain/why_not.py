@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from planner.backends.asked import problem_of
-from planner.diff import FieldChange, TermChange, diff_plans, value_words
+from planner.diff import FieldChange, TermChange, diff_plans
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.explain.neighbours import adapt
 from planner.plan import Plan
@@ -17,6 +17,7 @@ from planner.plan_relief import relieves_every_layer
 from planner.problem import Problem
 from planner.relief_layers import policies, relief_layers
 from planner.step_terms import term_words
+from planner.strategy_fields import value_words
 from profiles.document import Document
 from profiles.validation import FindingsInvalid
 

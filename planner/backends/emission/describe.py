@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from planner.backends.emission.emission import Emission
 from planner.communication_bill import TRAFFIC_COLUMNS, busiest_stages, communication_bill, traffic_words
-from planner.diff import told_fields, value_words
 from planner.memory.fit_chance import chance_words
 from planner.physics.physics import Physics
 from planner.plan import ChunkPlan, Plan, StagePlan
@@ -15,6 +14,7 @@ from planner.recommendation import UNSEARCHED, is_another, proved_words
 from planner.relief_layers import ReliefLayers, relief_word
 from planner.step_terms import term_words, told_terms
 from planner.strategy import Strategy
+from planner.strategy_fields import told_fields, value_words
 from profiles.errors import ProfileMissing
 
 _GIB = 2**30

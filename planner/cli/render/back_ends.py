@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from planner.cli.render.tables import heading, table
-from planner.diff import told_fields, value_words
 from planner.plan import BackEndAnswer, Plan
 from planner.recommendation import back_ends_words
+from planner.strategy_fields import told_fields, value_words
 from planner.views.words import close_seconds, percent
 
 if TYPE_CHECKING:

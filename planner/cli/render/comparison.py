@@ -10,9 +10,10 @@ from rich.text import Text
 
 from planner.cli.render.tables import heading, table
 from planner.cli.render.words import symbol
-from planner.diff import FieldChange, PlanDiff, StageChange, TermChange, told_fields, value_words
+from planner.diff import FieldChange, PlanDiff, StageChange, TermChange
 from planner.sensitivity import LeverSummary, Sensitivity, SensitivityPoint
 from planner.step_terms import NOTHING, term_words
+from planner.strategy_fields import told_fields, value_words
 from planner.views.words import gib, percent, seconds, short_id
 
 if TYPE_CHECKING:

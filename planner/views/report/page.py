@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from html import escape
 
 from planner.backends.registry import names_with_files
-from planner.diff import offload_words, told_fields, value_words
 from planner.explain.why import Explanation, explain
 from planner.memory.fit_chance import chance_words
 from planner.plan import Plan
+from planner.plan_relief import offload_words
 from planner.recommendation import UNSEARCHED, back_ends_words, is_another, recommendation_sentence
 from planner.step_terms import term_words, told_terms
+from planner.strategy_fields import told_fields, value_words
 from planner.version import __version__
 from planner.views.report.drawings import memory_bars, pipeline, step_bar
 from planner.views.report.sheet import SHEET

@@ -3,12 +3,11 @@ from __future__ import annotations
 import pytest
 
 from planner.cli.problem_inputs import parse_forbids
-from planner.diff import told_fields
 from planner.errors import DocumentInvalid
 from planner.problem import Constraints
 from planner.search.choices import checked_pins
 from planner.step_terms import term_words
-from planner.strategy_fields import ALIASES, FORBIDDABLE, PINNABLE
+from planner.strategy_fields import ALIASES, FORBIDDABLE, PINNABLE, told_fields
 from planner.views.words import digits, gib, money
 
 

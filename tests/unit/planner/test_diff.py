@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from planner.diff import diff_plans, offload_words, recompute_words, strategy_changes, worst_stage
+from planner.diff import diff_plans, strategy_changes, worst_stage
+from planner.plan_relief import offload_words, recompute_words
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
