@@ -12,8 +12,6 @@ from planner.sweep.task import Outcome, Task
 
 SERIAL, PROCESSES, RAY, RAY_CLIENT = "serial", "processes", "ray", "ray://"
 CHOICES = f"{SERIAL}|{PROCESSES}|{RAY}|{RAY_CLIENT}HOST:PORT"
-MOST_TRIES = 3
-"""Runs of a task whose worker died under it, before the cell is given up."""
 MOST_WORKERS = 1024
 
 

@@ -16,8 +16,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING
 
-from planner.sweep.executor import MOST_TRIES
-from planner.sweep.task import Outcome, Task
+from planner.sweep.task import MOST_TRIES, Outcome, Task
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess

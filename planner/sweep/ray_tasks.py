@@ -22,8 +22,7 @@ from typing import Any
 from planner.errors import Conflict, DocumentInvalid
 from planner.store.signature import software_signature
 from planner.sweep.errors import ExecutorUnavailable
-from planner.sweep.executor import MOST_TRIES
-from planner.sweep.task import Outcome, Task
+from planner.sweep.task import MOST_TRIES, Outcome, Task
 
 ADDRESS_VARIABLE = "RAY_ADDRESS"
 LOCAL = "local"

@@ -12,6 +12,9 @@ undecided   the time limit ended before a plan was found
 refused     the question cannot be asked (a precision that the device does not have)
 failed      a mistake of ours, or a worker that died again and again"""
 
+MOST_TRIES = 3
+"""Runs of a task whose worker died under it, before the cell is given up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:

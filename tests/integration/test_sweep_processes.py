@@ -12,10 +12,10 @@ from contextlib import closing
 import pytest
 
 from planner.errors import DocumentInvalid
-from planner.sweep.executor import MOST_TRIES, executor
+from planner.sweep.executor import executor
 from planner.sweep.processes import Processes
 from planner.sweep.serial import Serial
-from planner.sweep.task import Outcome
+from planner.sweep.task import MOST_TRIES, Outcome
 from tests.sweep_cells import cells_of, small_question, tasks_of
 
 QUESTION = small_question(device_counts=(4, 16), sequence_lengths=(1024, 2048))

@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+INSTALLED = "aiconfigurator"
+"""The word for the installed package, and the format of its tables."""
+
 Profiles = Annotated[
     str | None,
     typer.Option(

@@ -8,14 +8,11 @@ from typing import Annotated
 
 import typer
 
-from planner.cli.commands.profile.flags import Profiles
+from planner.cli.commands.profile.flags import INSTALLED, Profiles
 from planner.cli.options import Output, Quiet
 from planner.cli.output import OutputFormat, write_answer
 from planner.cli.problem_inputs import whole_number
 from planner.errors import DocumentInvalid
-
-INSTALLED = "aiconfigurator"
-"""The word for the installed package, and the format of its tables."""
 
 Files = Annotated[
     list[str],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from planner.cli.commands.profile.import_ import INSTALLED
+from planner.cli.commands.profile.flags import INSTALLED
 from planner.cli.progress import counted_progress
 from planner.errors import DocumentInvalid, MeshwrightError
 from profiles.import_outcomes import Outcome, outcome_of
