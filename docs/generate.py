@@ -1,6 +1,7 @@
 """What do the reference pages say?  Written from the code, so that they cannot disagree with it.
 
-    python -m docs.generate           write docs/reference/*.md, and the measured figures in README.md
+    python -m docs.generate           write docs/reference/*.md, the page of the architecture, README's figures, and
+                                      the words of the pages (web/src/vocabulary.ts)
     python -m docs.generate --check   exit code 1 if a page is not up to date (a contract test does the same)
 
 Hand-written pages of ``docs/reference`` (accuracy.md) are left alone.
@@ -228,7 +229,9 @@ def pages() -> dict[str, Callable[[], str]]:
     from docs.generate_constants import constants_page
     from docs.generate_documents import documents_page, strategy_page
     from docs.generate_profiles import accuracy_page, formats_page, observations_page
+    from docs.generate_readme import benchmarks_page
     from docs.generate_survey import survey_page
+    from docs.generate_vocabulary import glossary_page
 
     return {
         "commands.md": commands_page,
@@ -245,14 +248,23 @@ def pages() -> dict[str, Callable[[], str]]:
         "observations.md": observations_page,
         "profile-accuracy.md": accuracy_page,
         "space-survey.md": survey_page,
+        "benchmarks.md": benchmarks_page,
+        "glossary.md": glossary_page,
     }
 
 
 def outputs() -> dict[Path, Callable[[], str]]:
     """Every file that is written wholly or in part -> its text."""
+    from docs.generate_architecture import architecture_page
     from docs.generate_readme import ROOT, readme
+    from docs.generate_vocabulary import vocabulary_module
 
-    return {**{FOLDER / name: make for name, make in pages().items()}, ROOT / "README.md": readme}
+    return {
+        **{FOLDER / name: make for name, make in pages().items()},
+        FOLDER.parent / "explanation" / "architecture.md": architecture_page,
+        ROOT / "README.md": readme,
+        ROOT / "web" / "src" / "vocabulary.ts": vocabulary_module,
+    }
 
 
 def main() -> int:

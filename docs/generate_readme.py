@@ -1,7 +1,6 @@
-"""Which measured figures does the README show?
+"""The measured figures of the README, and the page of all benchmarks.
 
-The newest of every benchmark, from ``benchmarks/results``; the errors of looked-up times, from the newest run of them;
-the targets and step times of ``docs/reference/accuracy.md``, once that page is there.
+From the newest run of every benchmark in ``benchmarks/results`` and the targets of ``docs/reference/accuracy.md``.
 """
 
 from __future__ import annotations
@@ -12,22 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.table import quantity
-from docs.generate import table
-from docs.generate_profiles import SUMMARY_HEAD, is_prediction, newest_prediction_run, summary_rows
+from docs.generate import page, table
+from docs.generate_profiles import is_prediction
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 ACCURACY = ROOT / "docs" / "reference" / "accuracy.md"
-SHOWN_FIGURE = re.compile(r"^!\[([^\]]*)\]\(([^)]*errors\.svg)\)$", re.MULTILINE)
+SHOWN_PLANS = ("llama-70b-64", "llama-405b-1k", "llama-405b-16k", "deepseek-v3-512", "deepseek-v3-2048")
+SHOWN_TARGETS = (
+    "step time, untuned sweeps: median",
+    "step time, tuned tables: median",
+    "ranking: picks within 5 % of the best",
+    "peak memory: mean",
+    'out of memory: false "fits"',
+)
 
 
 def readme() -> str:
     """The README with its measured sections as they should be."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    sections = {"profiles": profile_section, "benchmarks": benchmark_section, "accuracy": accuracy_section}
-    for name, section in sections.items():
-        text = _with(text, name, section())
-    return text
+    return _with(text, "figures", figures_section())
 
 
 def _with(text: str, name: str, section: str) -> str:
@@ -36,42 +39,48 @@ def _with(text: str, name: str, section: str) -> str:
     return between.sub(lambda match: f"{match[1]}{section}\n{match[2]}", text)
 
 
-def accuracy_section() -> str:
-    """Targets and step times of the accuracy page, a figure, a link to the rest; empty while there is no such page."""
-    page = ACCURACY.read_text(encoding="utf-8") if ACCURACY.exists() else ""
-    parts = [found for title in ("Against the targets", "Step time") if (found := _section(page, title))]
-    if not parts:
-        return ""
-    figures = [f"![{words}](docs/reference/{path})" for words, path in SHOWN_FIGURE.findall(page)]
-    link = (
-        "Memory, ranking, calibration, what the columns mean, and what was left out:"
-        " [accuracy](docs/reference/accuracy.md); `make accuracy` makes all of it again."
+def figures_section() -> str:
+    """Figures that matter, those that fall short too: cold plans, errors on rows of which nothing was chosen."""
+    newest = _newest()
+    plans = [(_linked(each["task"]), *_row(each)[1:3], _row(each)[4]) for each in map(newest.get, SHOWN_PLANS) if each]
+    errors = [_target_row(words) for words in SHOWN_TARGETS]
+    return table(("figure", ">target", ">measured", ""), [*plans, *(row for row in errors if row)])
+
+
+def _linked(task: str) -> str:
+    return f"`meshwright plan` from process start, {task.removeprefix('cold plan, ')}"
+
+
+def _target_row(words: str) -> tuple[str, ...] | None:
+    """A row of the accuracy page's table of targets, before calibration; None while there is no such page."""
+    text = ACCURACY.read_text(encoding="utf-8") if ACCURACY.exists() else ""
+    found = re.search(rf"^\| {re.escape(words)} \| ([^|]*) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|", text, re.MULTILINE)
+    return None if found is None else (f"{words} ({found[1].strip()} runs or groups)", *found.groups()[1:])
+
+
+def benchmarks_page() -> str:
+    """The newest measurement of every benchmark, and on what it was measured."""
+    measured = _newest()
+    used = list({run["measured_at"]: run for _, run in _with_runs().values()}.values())
+    return page(
+        "Benchmarks",
+        "`make bench` measures them; `benchmarks/results` keeps every run. A target is the issue's or a published"
+        " figure's; what misses it says so.",
+        table(("task", ">target", ">measured", ">CPU time", ""), [_row(each) for each in measured.values()]),
+        _place(used),
     )
-    return "\n\n".join([*parts, *figures[:1], link])
 
 
-def _section(page: str, title: str) -> str:
-    """What a section says before its figures: a sentence and a table."""
-    found = re.search(rf"^## {title}$\s+(.*?)(?=^## |^!\[|\Z)", page, re.MULTILINE | re.DOTALL)
-    return "" if found is None else f"**{title}.** {found[1].strip()}"
+def _newest() -> dict[str, dict[str, Any]]:
+    """The newest measurement of every benchmark, by its name."""
+    return {name: each for name, (each, _) in _with_runs().items()}
 
 
-def profile_section() -> str:
-    """Errors of times that were looked up where nothing was measured."""
-    run = newest_prediction_run(RESULTS)
-    if run is None:
-        return "No run is kept; `python -m benchmarks --only prediction --write` makes one."
-    return table(SUMMARY_HEAD[:6], [row[:6] for row in summary_rows(run)])
-
-
-def benchmark_section() -> str:
-    """A table of the newest measurement of every benchmark, and on what it was measured."""
+def _with_runs() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     newest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
     for run in _runs():
         newest |= {each["name"]: (each, run) for each in run.get("measurements", ()) if not is_prediction(each)}
-    rows = [_row(each) for each, _ in newest.values()]
-    used = list({run["measured_at"]: run for _, run in newest.values()}.values())
-    return table(("task", ">target", ">measured", ">CPU time", ""), rows) + "\n\n" + _place(used)
+    return newest
 
 
 def _runs() -> list[dict[str, Any]]:

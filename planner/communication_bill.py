@@ -56,7 +56,8 @@ from planner.model.operators import head_operators, layer_operators, mtp_operato
 from planner.model.spec import ModelSpec
 from planner.physics.physics import Physics
 from planner.plan import Plan, StagePlan
-from planner.strategy import V_SCHEDULES, Relief, Strategy
+from planner.schedules import V_SCHEDULES
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows, relief_of
 
 Array = NDArray[np.float64]

@@ -14,12 +14,10 @@ from pydantic import Field
 from planner.plan import MemoryBill, Plan, StagePlan
 from planner.plan_relief import offload_words, recompute_words
 from planner.problem import Problem
-from planner.step_terms import TERM_WORDS
+from planner.step_terms import MEMORY_TERMS, TERM_WORDS
 from planner.strategy import Strategy
 from planner.strategy_fields import DERIVED_FIELDS, value_words
 from profiles.document import Document
-
-MEMORY_TERMS = ("weights", "gradients", "optimizer", "activations", "buffers", "total")
 
 
 class FieldChange(Document):
@@ -118,7 +116,7 @@ def _term(term: str, a: float, b: float) -> TermChange:
 
 def _bill(stage: StagePlan) -> dict[str, float]:
     bill: MemoryBill = stage.peak_memory_bytes
-    return {term: getattr(bill, term) for term in MEMORY_TERMS}
+    return {term: getattr(bill, term) for term in (*MEMORY_TERMS, "total")}
 
 
 def _stage_changes(a: tuple[StagePlan, ...], b: tuple[StagePlan, ...]) -> tuple[StageChange, ...]:

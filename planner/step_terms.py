@@ -18,6 +18,9 @@ TERM_WORDS = {
     "host": "waiting for the host",
 }
 
+MEMORY_TERMS = ("weights", "gradients", "optimizer", "activations", "buffers")
+"""Parts of a device's memory: keys of a ``MemoryBill``."""
+
 NOTHING = 1e-9
 """Share of a step below which a term is what rounding left: plans of earlier versions hold 1e-16 s where nothing is."""
 

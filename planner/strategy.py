@@ -9,22 +9,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-ScheduleName = Literal["gpipe", "1f1b", "interleaved", "zb_h1", "zbv", "dualpipev", "looped_bfs", "interleaved_zb"]
+from planner.schedules import V_SCHEDULES, ScheduleName
+
 RecomputePolicy = Literal["none", "selective", "full"]
 CpKind = Literal["none", "ring", "all_to_all"]
 AxisOrder = Literal["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
 RecomputeModule = Literal["attention_core", "norm", "activation", "mlp", "moe"]
-
-V_SCHEDULES: frozenset[str] = frozenset({"zbv", "dualpipev"})
-"""Schedules with exactly two chunks a device, placed in a V: device r holds chunks r and 2*pp-1-r."""
-LOOPED_SCHEDULES: frozenset[str] = frozenset({"interleaved", "looped_bfs", "interleaved_zb"})
-"""Schedules with two or more chunks a device, dealt in rounds: device r holds chunks r, r+pp, r+2*pp, ..."""
-SPLIT_SCHEDULES: frozenset[str] = frozenset({"zb_h1", "zbv", "dualpipev", "interleaved_zb"})
-"""Schedules in which an input gradient may go back before the weight gradient of the same pass is computed."""
-BREADTH_FIRST_SCHEDULES: frozenset[str] = frozenset({"gpipe", "looped_bfs"})
-"""Schedules that run every forward of a chunk before its first backward."""
-GROUPED_SCHEDULES: frozenset[str] = frozenset({"interleaved", "interleaved_zb"})
-"""Looped schedules that run micro-batches in groups; looped_bfs runs all of them through a chunk before the next."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
 from planner.relief_layers import RECOMPUTE_WORDS
-from planner.strategy import AxisOrder, CpKind, RecomputeModule, ScheduleName
+from planner.schedules import ScheduleName
+from planner.strategy import AxisOrder, CpKind, RecomputeModule
 
 Value = int | str | bool
 FieldKind = Literal["count", "switch", "word", "words"]

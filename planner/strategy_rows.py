@@ -1,7 +1,7 @@
 """How are millions of strategies held at once?  As columns.
 
 ``StrategyRows`` is a structure of arrays, one row a strategy; ``strategy(i)`` gives the readable object.  Schedules
-and reliefs are coded by their index in ``SCHEDULES`` and in the problem's relief list.
+and reliefs are coded by their index in ``SCHEDULE_NAMES`` and in the problem's relief list.
 """
 
 from __future__ import annotations
@@ -13,23 +13,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.strategy import BREADTH_FIRST_SCHEDULES, V_SCHEDULES, Relief, ScheduleName, Strategy
+from planner.schedules import BREADTH_FIRST_SCHEDULES, SCHEDULE_NAMES, V_SCHEDULES
+from planner.strategy import Relief, Strategy
 
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-SCHEDULES: tuple[ScheduleName, ...] = (
-    "1f1b",
-    "gpipe",
-    "interleaved",
-    "zb_h1",
-    "zbv",
-    "dualpipev",
-    "looped_bfs",
-    "interleaved_zb",
-)
-
 
 TABLE_A_ROW = 4
 """Distinct rows are found by a table of all possible values where it is not much longer than the rows are many."""
@@ -100,7 +89,7 @@ class StrategyRows:
             dp_shard=int(self.dp[row]) // replicate,
             micro_batch_size=int(self.micro_batch_size[row]),
             num_microbatches=int(self.num_microbatches[row]),
-            schedule=SCHEDULES[int(self.schedule[row])],
+            schedule=SCHEDULE_NAMES[int(self.schedule[row])],
             microbatch_group_size=int(self.group[row]),
             zero_stage=int(self.zero[row]),
             recompute=relief.recompute,
@@ -137,7 +126,7 @@ COLUMN_OF_FIELD: dict[str, str] = {
 
 def scheduled_as(rows: StrategyRows, names: Collection[str]) -> Mask:
     """Rows whose schedule is one of ``names``."""
-    return np.array([name in names for name in SCHEDULES])[rows.schedule]
+    return np.array([name in names for name in SCHEDULE_NAMES])[rows.schedule]
 
 
 def waiting_head(rows: StrategyRows) -> Mask:
@@ -152,10 +141,10 @@ def v_placed(rows: StrategyRows) -> Mask:
 
 def schedule_class(rows: StrategyRows) -> Ints:
     """All that costs know of a row's schedule beside its number of chunks: equal numbers, equal costs."""
-    return np.array([_class_of(name) for name in SCHEDULES])[rows.schedule]
+    return np.array([_class_of(name) for name in SCHEDULE_NAMES])[rows.schedule]
 
 
-def _class_of(schedule: ScheduleName) -> int:
+def _class_of(schedule: str) -> int:
     # Hops of 1f1b go back and forth, a V has both ends on one stage, breadth first all activations wait at the head.
     return (schedule == "1f1b") + 2 * (schedule in V_SCHEDULES) + 4 * (schedule in BREADTH_FIRST_SCHEDULES)
 
@@ -211,7 +200,7 @@ def _columns(strategy: Strategy, reliefs: Sequence[Relief]) -> tuple[int, ...]:
         strategy.pp,
         strategy.vpp,
         strategy.microbatch_group_size,
-        SCHEDULES.index(strategy.schedule),
+        SCHEDULE_NAMES.index(strategy.schedule),
         strategy.dp,
         strategy.micro_batch_size,
         strategy.num_microbatches,

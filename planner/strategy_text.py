@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 
 from planner.backends.rules.strategy_findings import STRATEGY_FLAG, strategy_finding
 from planner.relief_layers import WHERE_NEEDED, first_layers, is_recompute_word, policies
+from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
 from planner.spelling import did_you_mean
-from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, RecomputeModule, Strategy
+from planner.strategy import RecomputeModule, Strategy
 from planner.strategy_fields import ALIASES, FIELD, KEYS, Value, full_name
 from profiles.validation import Finding, FindingsInvalid, pointer_to, require
 

@@ -13,9 +13,10 @@ from planner.backends.rules.columns import Columns
 from planner.model.spec import ModelSpec
 from planner.problem import Problem
 from planner.relief_layers import policies
+from planner.schedules import SCHEDULE_NAMES
 from planner.search.choices import VIRTUAL_STAGES
 from planner.search.reliefs import relief_choices
-from planner.strategy_rows import SCHEDULES, StrategyRows
+from planner.strategy_rows import StrategyRows
 
 COLUMNS = (
     *("tp", "sp", "cp", "ring", "ep", "etp", "pp", "vpp", "group", "schedule", "dp", "micro_batch_size"),
@@ -147,7 +148,7 @@ def _layouts(problem: Problem, grid: dict[str, int], count: int) -> list[tuple[i
             if pp * vpp > layers + 2 * space.empty_ends or not _runs(name, pp, vpp, count, group):
                 continue
             if _allowed(problem, schedule=name, vpp=vpp, microbatch_group_size=group, axis_order=order):
-                found.append((SCHEDULES.index(name), vpp, group, inner))
+                found.append((SCHEDULE_NAMES.index(name), vpp, group, inner))
     return found
 
 

@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
 from planner.problem import OptimizerName, Workload
-from planner.strategy import (
-    GROUPED_SCHEDULES,
-    LOOPED_SCHEDULES,
-    V_SCHEDULES,
-    CpKind,
-    RecomputeModule,
-    RecomputePolicy,
-    ScheduleName,
-    Strategy,
-)
+from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.strategy import CpKind, RecomputeModule, RecomputePolicy, Strategy
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
 
 MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe")

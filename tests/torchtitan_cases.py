@@ -16,7 +16,8 @@ from planner.backends.torchtitan.validator import arguments
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
 from planner.plan import Plan
 from planner.problem import Workload
-from planner.strategy import LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName, Strategy
+from planner.schedules import LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
 
 CHECKED = {f"torchtitan.{rule}" for rule in ("T1", "C1", "E2", "E4", "P3", "P4", "P5")}

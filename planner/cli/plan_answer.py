@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from planner.plan import Plan
-from planner.strategy import V_SCHEDULES
+from planner.schedules import V_SCHEDULES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

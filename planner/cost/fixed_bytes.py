@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.strategy_rows import SCHEDULES
+from planner.schedules import SCHEDULE_NAMES
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,5 +39,5 @@ class FixedBytes:
         held: Array = self.framework + hand_over * self.entry + self.buffers + self.gathered
         if not np.any(self.stored):
             return held
-        again = (schedule == SCHEDULES.index("looped_bfs")) & (vpp > 1) & (num_microbatches > pp)
+        again = (schedule == SCHEDULE_NAMES.index("looped_bfs")) & (vpp > 1) & (num_microbatches > pp)
         return held + np.where(again, self.stored, 0.0)

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.hardware import Hardware
-from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
+from planner.schedules import SCHEDULE_NAMES
+from planner.strategy_rows import StrategyRows, distinct_rows
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,7 +40,7 @@ def stage_hop_s(hardware: Hardware, rows: StrategyRows, size_bytes: Array, strid
         mean_s = mean_s + part * seconds
         fastest_s = np.where(part > 0, np.minimum(fastest_s, seconds), fastest_s)
         slowest_s = np.where(part > 0, np.maximum(slowest_s, seconds), slowest_s)
-    back_and_forth = rows.schedule == SCHEDULES.index("1f1b")
+    back_and_forth = rows.schedule == SCHEDULE_NAMES.index("1f1b")
     hop_s = np.where(back_and_forth, np.maximum(mean_s, 0.5 * (fastest_s + slowest_s)), mean_s)
     return np.where(rows.pp > 1, hop_s, 0.0)
 

@@ -19,7 +19,8 @@ from planner.errors import DocumentInvalid
 from planner.plan import Plan
 from planner.plan_relief import asked_layers
 from planner.relief_layers import ReliefLayers, policies, relief_word
-from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName, Strategy
+from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, SCHEDULE_NAMES, V_SCHEDULES
+from planner.strategy import Strategy
 from planner.strategy_fields import value_words
 from profiles.document import Document
 
@@ -30,15 +31,6 @@ SAME_TIME = 5e-4
 
 EXPERT_FIELDS = frozenset({"ep", "etp"})
 RECOMPUTE_POLICIES: tuple[Literal["none", "selective", "full"], ...] = ("none", "selective", "full")
-SCHEDULES: tuple[ScheduleName, ...] = (
-    "1f1b",
-    "interleaved",
-    "zb_h1",
-    "zbv",
-    "dualpipev",
-    "looped_bfs",
-    "interleaved_zb",
-)
 
 
 class Neighbour(Document):
@@ -205,7 +197,7 @@ def _single_changes(base: Strategy) -> Iterator[tuple[str, Any]]:
     for policy in RECOMPUTE_POLICIES:
         if policy != base.recompute:
             yield "recompute", policy
-    for schedule in SCHEDULES:
+    for schedule in SCHEDULE_NAMES:
         if base.pp > 1 and schedule != base.schedule:
             yield "schedule", schedule
     for switch in ("optimizer_offload", "activation_offload"):

@@ -6,13 +6,13 @@ from pydantic import Field
 
 from planner.backends.asked import physics_of, software_of
 from planner.communication_bill import Traffic, communication_bill
-from planner.diff import MEMORY_TERMS, worst_stage
+from planner.diff import worst_stage
 from planner.explain.neighbours import Neighbour, neighbours
 from planner.memory.fit_chance import chance_words
 from planner.physics.physics import TUNED
 from planner.plan import Plan
 from planner.recommendation import UNSEARCHED, recommendation_sentence
-from planner.step_terms import term_words, told_terms
+from planner.step_terms import MEMORY_TERMS, term_words, told_terms
 from planner.strategy import Strategy
 from planner.strategy_fields import DERIVED_FIELDS, value_words
 from profiles.document import Document
@@ -179,7 +179,7 @@ def _compute_words(plan: Plan) -> str:
 def _memory(plan: Plan) -> MemoryCause:
     stage = worst_stage(plan)
     bill = stage.peak_memory_bytes
-    terms = {term: int(getattr(bill, term)) for term in MEMORY_TERMS if term != "total"}
+    terms = {term: int(getattr(bill, term)) for term in MEMORY_TERMS}
     spare = plan.memory_limit_bytes - bill.total
     binding = spare < 0.05 * plan.memory_limit_bytes
     largest = max(terms, key=lambda term: terms[term])

@@ -25,8 +25,9 @@ from planner.cost.short_axis import least_of_row, most_of_row
 from planner.memory.moments import GRADIENT_BYTES, Moment, MomentTerms, Units, end_bytes, passes_bytes
 from planner.memory.states import StateBytes
 from planner.schedule.in_flight import in_flight_chunks
+from planner.schedules import SCHEDULE_NAMES
 from planner.strategy import Relief
-from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows, scheduled_as, v_placed, waiting_head
+from planner.strategy_rows import StrategyRows, distinct_rows, scheduled_as, v_placed, waiting_head
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -71,7 +72,7 @@ def _scheduled(rows: StrategyRows, num_stages: int) -> Array:
 def _of_schedule(schedule: int, vpp: int, num_microbatches: int, group: int, num_stages: int) -> tuple[float, ...]:
     """One row of ``in_flight``: a search asks for the same few thousand again and again."""
     stages = np.arange(num_stages)
-    chunks = in_flight_chunks(SCHEDULES[schedule], num_stages, vpp, num_microbatches, group, stages)
+    chunks = in_flight_chunks(SCHEDULE_NAMES[schedule], num_stages, vpp, num_microbatches, group, stages)
     return tuple((np.broadcast_to(chunks, num_stages) / vpp).tolist())
 
 

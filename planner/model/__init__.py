@@ -1,0 +1,1 @@
+"""What is trained: `ModelSpec`, and every reader that makes one."""

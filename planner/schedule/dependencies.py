@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from planner.errors import DocumentInvalid
 from planner.schedule.action import BACKWARD, FORWARD, INPUT_GRADIENT, KINDS, WEIGHT_GRADIENT, Action, Kind, Order
 from planner.schedule.orders.build import build_order
-from planner.strategy import ScheduleName
+from planner.schedules import ScheduleName
 
 IntArray = NDArray[np.int64]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.errors import DocumentInvalid
-from planner.strategy import ScheduleName
+from planner.schedules import ScheduleName
 
 IntArray = NDArray[np.int64]
 

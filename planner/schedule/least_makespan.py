@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.strategy import SPLIT_SCHEDULES, ScheduleName
+from planner.schedules import SPLIT_SCHEDULES, ScheduleName
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from planner.schedule.action import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from planner.schedule.orders.build import KEPT, OrderArrays, order_arrays
 from planner.schedule.placement import chunk_ranks
-from planner.strategy import ScheduleName
+from planner.schedules import ScheduleName
 from solver.selection.kernel import INT, INT_ROWS, INTS, NOTHING, REALS, inner, kernel
 
 Array = NDArray[np.float64]

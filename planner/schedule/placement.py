@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.strategy import V_SCHEDULES, ScheduleName
+from planner.schedules import V_SCHEDULES, ScheduleName
 
 
 def chunk_ranks(schedule: ScheduleName, num_stages: int, vpp: int) -> tuple[int, ...]:

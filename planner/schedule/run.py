@@ -23,7 +23,7 @@ from planner.schedule.action import FORWARD, WEIGHT_GRADIENT
 from planner.schedule.orders.build import KEPT, OrderArrays, order_arrays
 from planner.schedule.paths import ChunkTimes, PathCounts, longest_path, paths_of_ranks
 from planner.schedule.placement import chunk_ranks
-from planner.strategy import ScheduleName
+from planner.schedules import ScheduleName
 from solver.selection.kernel import INT_ROWS, INTS, REAL, REAL_ROWS, REALS, kernel
 
 Array = NDArray[np.float64]

@@ -1,0 +1,1 @@
+"""The best strategy of a back-end's space, with its proof."""

@@ -28,11 +28,11 @@ from planner.cost.short_axis import least_of_row
 from planner.cost.step_payload import DataParallelism
 from planner.memory.states import state_bytes
 from planner.schedule.least_makespan import least_makespan_s
+from planner.schedules import SCHEDULE_NAMES, SPLIT_SCHEDULES, V_SCHEDULES
 from planner.search.chunk_family import fullest_holds
 from planner.search.chunk_times import weight_gradients_s
 from planner.search.row_context import take
-from planner.strategy import SPLIT_SCHEDULES, V_SCHEDULES
-from planner.strategy_rows import SCHEDULES, StrategyRows, first_of_each
+from planner.strategy_rows import StrategyRows, first_of_each
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -40,9 +40,9 @@ Ints = NDArray[np.int64]
 Rows = Ints | slice
 ALL = slice(None)
 
-V_PLACED = np.array([int(name in V_SCHEDULES) for name in SCHEDULES])
+V_PLACED = np.array([int(name in V_SCHEDULES) for name in SCHEDULE_NAMES])
 """1 for every schedule whose chunks lie in a V."""
-BACK_WHOLE = np.array([float(name not in SPLIT_SCHEDULES) for name in SCHEDULES])
+BACK_WHOLE = np.array([float(name not in SPLIT_SCHEDULES) for name in SCHEDULE_NAMES])
 """1 for every schedule whose backward passes are never split: the way back takes all of each."""
 ROUNDING = 1e-12
 """Relative slack that keeps another order of the same sums below what the exact search finds."""
@@ -73,7 +73,7 @@ def makespan_s(rows: Schedules | StrategyRows, seconds: tuple[Array, Array, Arra
         at = np.flatnonzero(rows.schedule == code)
         total_s, longest_s, hop_s, chunk_s, gradient_s = (each[at] for each in seconds)
         sizes, times = (rows.num_microbatches[at], rows.pp[at]), (total_s, longest_s, hop_s, chunk_s, gradient_s)
-        result[at] = least_makespan_s(SCHEDULES[code], *sizes, times)
+        result[at] = least_makespan_s(SCHEDULE_NAMES[code], *sizes, times)
     return result
 
 

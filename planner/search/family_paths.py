@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from planner.cost.row_cost import RowCost
 from planner.schedule.orders.build import KEPT
 from planner.schedule.run import known_paths
+from planner.schedules import ScheduleName
 from planner.search.chunk_times import HOST_FORWARD_SHARE
 from planner.search.layer_spans import Kinds, running_kinds
-from planner.strategy import ScheduleName
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from planner.cost.row_cost import RowCost
 from planner.memory.stage import head_stage
+from planner.schedules import SCHEDULE_NAMES
 from planner.search.chunk_times import HOST_FORWARD_SHARE, weight_gradients_s
-from planner.strategy_rows import SCHEDULES, StrategyRows
+from planner.strategy_rows import StrategyRows
 
 Array = NDArray[np.float64]
 
-SPLIT, BREADTH_FIRST = SCHEDULES.index("zb_h1"), SCHEDULES.index("gpipe")
+SPLIT, BREADTH_FIRST = SCHEDULE_NAMES.index("zb_h1"), SCHEDULE_NAMES.index("gpipe")
 
 
 class LinePaths:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from planner.schedule.paths import ChunkTimes, PathCounts
 from planner.schedule.run import known_paths, run_pipeline
-from planner.strategy import ScheduleName
+from planner.schedules import ScheduleName
 
 Array = NDArray[np.float64]
 

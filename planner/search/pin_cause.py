@@ -14,15 +14,16 @@ import numpy as np
 from planner.backends.rules.legality import ModelShape
 from planner.errors import DocumentInvalid
 from planner.problem import Problem
+from planner.schedules import SCHEDULE_NAMES
 from planner.search.core_rows import CORE_COLUMNS
 from planner.search.pin_conflict import under, value_word
 from planner.search.space import Space
 from planner.strategy_fields import FIELD, full_name
-from planner.strategy_rows import COLUMN_OF_FIELD, SCHEDULES, StrategyRows
+from planner.strategy_rows import COLUMN_OF_FIELD, StrategyRows
 
 MOST_CORES = 2_000
 """Cores whose layouts and shardings are written out to see which values are left."""
-_CODES = {"schedule": SCHEDULES, "axis_order": FIELD["axis_order"].words}
+_CODES = {"schedule": SCHEDULE_NAMES, "axis_order": FIELD["axis_order"].words}
 WHY: dict[str, Callable[[ModelShape], str]] = {
     "tp": lambda s: f"tp divides the devices ({s.num_devices}), the attention heads and the widths of the layers",
     "cp": lambda s: (

@@ -21,12 +21,13 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, model_shape
 from planner.problem import Problem
 from planner.relief_layers import WHERE_NEEDED, relief_layers
+from planner.schedules import SCHEDULE_NAMES
 from planner.search.choices import checked_pins
 from planner.search.chunk_choices import chunk_choices
 from planner.search.core_rows import CORE_COLUMNS, core_rows
 from planner.search.reliefs import relief_choices
 from planner.strategy_fields import OF_RELIEF
-from planner.strategy_rows import SCHEDULES, StrategyRows, distinct_rows
+from planner.strategy_rows import StrategyRows, distinct_rows
 
 Ints = NDArray[np.int64]
 
@@ -289,7 +290,7 @@ class Space:
         orders = self.columns.axis_orders if ordered else (0,)
         orders = tuple(order for order in orders if self._order_allowed(order))
         choices = [
-            (SCHEDULES.index(name), vpp, group, order)
+            (SCHEDULE_NAMES.index(name), vpp, group, order)
             for name in (self.columns.schedules if pp > 1 else _NO_PIPELINE)
             if not self._off("schedule", name)
             for vpp, group in chunk_choices(self.columns, name, pp, count, self.shape.num_layers)

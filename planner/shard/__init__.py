@@ -1,0 +1,1 @@
+"""Operator-level sharding of a graph: strategies of every operator, chosen together."""

@@ -21,11 +21,11 @@ from planner.backends.registry import OURS, backends, files_of, names_with_files
 from planner.errors import NotFound
 from planner.model.load import load_model
 from planner.problem import ANY, Constraints, Problem, Workload
+from planner.schedules import SCHEDULE_NAMES
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.space import Space as SearchSpace
 from planner.strategy import Strategy
-from planner.strategy_rows import SCHEDULES
 from profiles.catalogue import load_cluster, load_device
 from profiles.device import Vendor
 
@@ -81,7 +81,7 @@ def test_every_back_end_says_what_it_is(found: BackEnd) -> None:
 def test_every_release_has_a_space_and_a_physics_of_its_own_name(found: BackEnd, release: Release) -> None:
     assert software(Software(found, release).spelled) == Software(found, release)
     columns, table = release.space.columns, release.space.rules
-    assert set(columns.schedules) <= set(SCHEDULES)
+    assert set(columns.schedules) <= set(SCHEDULE_NAMES)
     assert columns.recompute
     assert columns.zero_stages
     assert columns.sequence_parallel

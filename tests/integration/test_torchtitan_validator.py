@@ -25,7 +25,8 @@ from planner.backends.torchtitan.version import TORCHTITAN_VERSION, VERSIONS
 from planner.backends.torchtitan.write import emit, violations_for
 from planner.plan import Plan
 from planner.problem import Workload
-from planner.strategy import ScheduleName, Strategy
+from planner.schedules import ScheduleName
+from planner.strategy import Strategy
 from tests.plan_factory import make_model, make_plan
 from tests.round_trip import as_spelled
 from tests.torchtitan_cases import (

@@ -10,7 +10,7 @@ from planner.schedule.dependencies import cached_graph
 from planner.schedule.in_flight import in_flight_chunks
 from planner.schedule.orders import order_findings
 from planner.schedule.simulate import simulate
-from planner.strategy import GROUPED_SCHEDULES, ScheduleName
+from planner.schedules import GROUPED_SCHEDULES, ScheduleName
 
 SCHEDULES: list[tuple[ScheduleName, int]] = [
     ("gpipe", 1),

@@ -17,7 +17,7 @@ import pytest
 from planner.schedule.action import Action, Kind, Order
 from planner.schedule.orders import build_order
 from planner.schedule.placement import chunk_ranks
-from planner.strategy import ScheduleName
+from planner.schedules import ScheduleName
 
 torch = pytest.importorskip("torch")
 

@@ -6,7 +6,8 @@ import pytest
 
 from planner.cost.regathers import gathers_a_step
 from planner.schedule.orders import build_order
-from planner.strategy import Relief, ScheduleName, Strategy
+from planner.schedules import ScheduleName
+from planner.strategy import Relief, Strategy
 from planner.strategy_rows import StrategyRows
 
 pytest.importorskip("torch")

@@ -19,7 +19,7 @@ from planner.schedule.paths import ChunkTimes
 from planner.schedule.placement import chunk_ranks
 from planner.schedule.run import known_paths, run_pipeline
 from planner.schedule.simulate import simulate
-from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
 
 
 @dataclass(frozen=True)

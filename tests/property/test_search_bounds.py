@@ -17,6 +17,7 @@ from planner.cost.hardware import Hardware
 from planner.cost.hardware import problem_hardware as hardware_under
 from planner.model.load import load_model
 from planner.problem import UNRESTRICTED, Problem, Workload
+from planner.schedules import SCHEDULE_NAMES
 from planner.search.bound import BoundTerms
 from planner.search.evaluate import evaluate_split
 from planner.search.memory_bound import layout_bounds_s, lower_bounds_s
@@ -25,7 +26,7 @@ from planner.search.space import Space
 from planner.search.split_limits import memory_limit_bytes, split_rules
 from planner.search.stage_capacity import MemoryLimits
 from planner.strategy import Strategy
-from planner.strategy_rows import SCHEDULES, StrategyRows
+from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
 from tests.calibrated_problems import calibrated
 from tests.exhaustive_search import Outcomes, all_outcomes
@@ -121,7 +122,7 @@ def _check_memory(problem: Problem, hardware: Hardware | None = None) -> None:
 def _first(outcomes: Outcomes, leanest: NDArray[np.float64], above: NDArray[np.bool_]) -> str:
     index = int(np.flatnonzero(above)[0])
     row = {field.name: int(getattr(outcomes.rows, field.name)[index]) for field in fields(StrategyRows)}
-    row["schedule"] = SCHEDULES[row["schedule"]]  # type: ignore[assignment]
+    row["schedule"] = SCHEDULE_NAMES[row["schedule"]]  # type: ignore[assignment]
     return (
         f"{int(above.sum())} of {len(above)} strategies fit in less than their core's leanest memory;"
         f" {outcomes.least_bytes[index]:.4g} < {leanest[index]:.4g} for {row}"

@@ -15,7 +15,7 @@ from planner.schedule.dependencies import cached_graph
 from planner.schedule.orders import order_findings
 from planner.schedule.simulate import simulate
 from planner.schedule.timeline import Timeline
-from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 
 Durations = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 SCHEDULES: tuple[ScheduleName, ...] = get_args(ScheduleName)

@@ -8,7 +8,8 @@ from planner.errors import DocumentInvalid
 from planner.schedule.action import Action, Kind
 from planner.schedule.orders import build_order
 from planner.schedule.placement import chunk_ranks
-from planner.strategy import ScheduleName, Strategy
+from planner.schedules import ScheduleName
+from planner.strategy import Strategy
 
 SIZES: list[tuple[ScheduleName, int, int, int, int]] = [
     ("gpipe", 3, 1, 5, 0),

@@ -17,7 +17,7 @@ from planner.schedule.orders import build_order
 from planner.schedule.simulate import simulate
 from planner.schedule.timeline import Timeline
 from planner.schedule.trace import AFTER_PIPELINE, chrome_trace, trace_json
-from planner.strategy import ScheduleName
+from planner.schedules import ScheduleName
 
 REQUIRED = {
     "X": {"name", "pid", "tid", "ts", "dur"},

@@ -30,6 +30,7 @@ from planner.backends.rules.rule import SpaceRule, rule_input
 from planner.candidate import Candidate
 from planner.plan import Plan
 from planner.problem import BACKEND_PATTERN, UNRESTRICTED, Constraints, Problem
+from planner.schedules import SCHEDULE_NAMES
 from planner.search.backend_rules import BackEndRules
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
@@ -38,7 +39,6 @@ from planner.search.sample import random_plans, random_strategies
 from planner.search.split import best_split
 from planner.search.split_limits import split_rules
 from planner.strategy import Strategy
-from planner.strategy_rows import SCHEDULES
 from profiles.device import Vendor
 from profiles.errors import MeshwrightError
 
@@ -90,7 +90,7 @@ def rules(wanted: Software) -> Iterator[str]:
 def columns(wanted: Software) -> Iterator[str]:
     """Its columns declare values that exist."""
     declared = wanted.release.space.columns
-    if unknown := set(declared.schedules) - set(SCHEDULES):
+    if unknown := set(declared.schedules) - set(SCHEDULE_NAMES):
         yield f"no schedule is called {', '.join(sorted(unknown))}"
     if declared.pipeline_parallel and not declared.schedules:
         yield "it declares pipelines, and no schedule for them"

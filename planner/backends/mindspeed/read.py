@@ -28,7 +28,8 @@ from planner.backends.mindspeed.recompute import MODULES_BY_NAME, MODULES_BY_SWI
 from planner.backends.mindspeed.write import ARGUMENTS_FILE
 from planner.errors import DocumentInvalid
 from planner.plan import ChunkPlan
-from planner.strategy import RecomputeModule, RecomputePolicy, ScheduleName, Strategy
+from planner.schedules import ScheduleName
+from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
 
 
 def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:

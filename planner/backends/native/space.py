@@ -35,8 +35,8 @@ from planner.backends.rules.pipeline import (
     uneven_rounds,
 )
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
-from planner.strategy import GROUPED_SCHEDULES, Strategy
-from planner.strategy_rows import SCHEDULES
+from planner.schedules import GROUPED_SCHEDULES, SCHEDULE_NAMES
+from planner.strategy import Strategy
 
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
 _STAGE = "torch 2.13.0 distributed/pipelining/stage.py"
@@ -261,7 +261,7 @@ def spelled(s: Strategy, given: RuleInput) -> Strategy:
 
 SPACE = Space(
     Columns(
-        schedules=SCHEDULES,
+        schedules=SCHEDULE_NAMES,
         derived_group=True,
         repeated_kv_heads=False,
         zero_stages_with_pipeline=(0, 1),

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.strategy import RecomputeModule, ScheduleName
+from planner.schedules import ScheduleName
+from planner.strategy import RecomputeModule
 
 
 @dataclass(frozen=True, slots=True)

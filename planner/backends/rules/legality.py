@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
-from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES
+from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES
 from planner.strategy_rows import StrategyRows, scheduled_as, v_placed
 
 Mask = NDArray[np.bool_]

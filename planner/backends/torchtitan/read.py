@@ -25,7 +25,8 @@ from planner.backends.torchtitan.values import HEAD_MODULE
 from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
 from planner.errors import DocumentInvalid
 from planner.plan import ChunkPlan, StageOffload, StageRecompute
-from planner.strategy import V_SCHEDULES, Strategy
+from planner.schedules import V_SCHEDULES
+from planner.strategy import Strategy
 
 _HINT = "repair it or emit the plan again"
 _LAYER = re.compile(r"layers\.(\d+)")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from planner.schedule.action import KINDS, Action, Order
 from planner.schedule.orders.kernels import Script, write_order
 from planner.schedule.orders.legality import check_order_inputs
-from planner.strategy import ScheduleName
+from planner.schedules import ScheduleName
 
 IntArray = NDArray[np.int64]
 

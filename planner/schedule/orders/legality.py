@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import get_args
 
 from planner.errors import DocumentInvalid
-from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 
 
 def order_findings(

@@ -9,7 +9,8 @@ from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.stage_hop import stage_hop_s
 from planner.schedule.orders import build_order
 from planner.schedule.simulate import simulate
-from planner.strategy import ScheduleName, Strategy
+from planner.schedules import ScheduleName
+from planner.strategy import Strategy
 from planner.strategy_rows import StrategyRows
 from profiles.catalogue import load_cluster
 from tests.reliefs import RELIEFS

@@ -21,7 +21,8 @@ from planner.backends.torchtitan.version import VERSIONS
 from planner.backends.torchtitan.write import emit
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
-from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, Strategy
+from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
+from planner.strategy import Strategy
 from tests.plan_factory import make_model, make_moe_model, make_plan
 from tests.torchtitan_cases import deepseek_like, qwen_like
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.explain.neighbours import adapt, moves
-from planner.strategy import V_SCHEDULES, Strategy
+from planner.schedules import V_SCHEDULES
+from planner.strategy import Strategy
 
 BASE = Strategy(
     tp=4,

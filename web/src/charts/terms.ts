@@ -1,5 +1,7 @@
 /** How does each part of a step and of memory look, everywhere?  One colour, one hatch, one name. */
 
+import type { MemoryTerm, TimeTerm } from "../vocabulary";
+
 export interface Look {
   readonly label: string;
   /** CSS colour, of tokens.css. */
@@ -18,7 +20,7 @@ const look = (label: string, series: number, hatch?: HatchName): Look => ({
 });
 
 /** Parts of the step time, in the order in which they are stacked. */
-export const TIME_TERMS: Readonly<Record<string, Look>> = {
+export const TIME_TERMS: Readonly<Record<TimeTerm, Look>> = {
   compute: look("Compute", 1),
   recompute: look("Recompute", 6, "rising"),
   tp: look("Tensor parallel", 2),
@@ -29,6 +31,7 @@ export const TIME_TERMS: Readonly<Record<string, Look>> = {
   pp_bubble: look("Pipeline bubbles", 8, "falling"),
   optimizer: look("Optimizer", 5),
   offload: look("Offload", 4, "cross"),
+  host: look("Waiting for the host", 8, "dots"),
 };
 
 /** What a pipeline rank does, by the API's words for kinds, in the order in which they are stacked. */
@@ -43,7 +46,7 @@ export const ACTION_KINDS: Readonly<Record<string, Look>> = {
 export const AFTER_PIPELINE: Look = look("After the pipeline", 4, "cross");
 
 /** Parts of a device's memory, in the order in which they are stacked. */
-export const MEMORY_TERMS: Readonly<Record<string, Look>> = {
+export const MEMORY_TERMS: Readonly<Record<MemoryTerm, Look>> = {
   weights: look("Weights", 1),
   gradients: look("Gradients", 2),
   optimizer: look("Optimizer", 5),

@@ -4,16 +4,9 @@
  */
 
 import type { PlanAnswer } from "../api/queries/plans";
+import { OFFLOAD_WORDS } from "../vocabulary";
 
-const WHERE_NEEDED = "where-needed";
-export const RECOMPUTE_WORDS = [
-  "none",
-  "selective",
-  "full",
-  `selective-${WHERE_NEEDED}`,
-  `full-${WHERE_NEEDED}`,
-] as const;
-export const OFFLOAD_WORDS = ["false", "true", WHERE_NEEDED] as const;
+const WHERE_NEEDED = OFFLOAD_WORDS[2];
 
 type Value = string | number | boolean;
 export type ReliefField = "recompute" | "activation_offload";

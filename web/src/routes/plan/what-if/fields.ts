@@ -1,7 +1,8 @@
 /** What can be changed, and which values does a slider stop at?  Every other value can be typed: the API judges it. */
 
 import type { PlanAnswer } from "../../../api/queries/plans";
-import { OFFLOAD_WORDS, RECOMPUTE_WORDS, RELIEF_FIELDS, reliefWord } from "../../../lib/relief";
+import { RELIEF_FIELDS, reliefWord } from "../../../lib/relief";
+import { OFFLOAD_WORDS, RECOMPUTE_WORDS, SCHEDULES, type StrategyField } from "../../../vocabulary";
 import { readWhatIfSearch } from "../what-if.search";
 
 const { job: _job, solved: _solved, ...nothing } = readWhatIfSearch.full({});
@@ -26,7 +27,7 @@ export type LeverName = (typeof LEVERS)[number];
 export const STRATEGY_FIELDS = [
   ...DEGREES.filter((each): each is Exclude<DegreeName, "devices"> => each !== "devices"),
   ...SWITCHES,
-] as const;
+] as const satisfies readonly StrategyField[];
 
 export const LABELS: Readonly<Record<FieldName, string>> = {
   tp: "Tensor parallel",
@@ -48,7 +49,7 @@ export const LABELS: Readonly<Record<FieldName, string>> = {
 };
 
 export const CHOICES: Readonly<Record<SwitchName, readonly string[]>> = {
-  schedule: ["1f1b", "interleaved", "interleaved_zb", "zb_h1", "zbv", "dualpipev", "looped_bfs", "gpipe"],
+  schedule: SCHEDULES,
   recompute: RECOMPUTE_WORDS,
   zero_stage: ["0", "1", "2", "3"],
   optimizer_offload: ["false", "true"],
