@@ -41,7 +41,7 @@ $(VENV)/.light: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet -c constraints.txt -e .
 	@# Compiled once here, not in front of the first `meshwright plan`.
-	$(BIN)/python -m compileall -q planner profiles solver api
+	$(BIN)/python -m compileall -q api meshwright planner profiles solver
 	$(BIN)/python -m planner.schedule.compile_kernels
 	touch $@
 

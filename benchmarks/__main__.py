@@ -24,7 +24,7 @@ from benchmarks.registry import SPECS
 from benchmarks.table import machine_line, markdown_table
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("planner", "profiles", "solver", "api")
+PACKAGES = ("api", "meshwright", "planner", "profiles", "solver")
 
 
 def main() -> int:

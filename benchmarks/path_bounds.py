@@ -25,7 +25,7 @@ from planner.schedule.orders import order_findings
 from planner.schedule.paths import ChunkTimes
 from planner.schedule.placement import chunk_ranks
 from planner.schedule.run import known_paths, run_pipeline
-from planner.strategy import LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.schedules import LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
 
 Array = NDArray[np.float64]
 Sizes = tuple[int, int, int, int]

@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from planner.cli.plan_answer import drawn_microbatches
-from planner.cli.plan_reference import load_plan
+from planner.operations.plan_reference import load_plan
 from planner.plan import Plan
 from planner.plan_relief import asked_layers, relieves_every_layer
 from planner.relief_layers import relief_word

@@ -102,7 +102,7 @@ def _client(server: str | None) -> Iterator[Client]:
 
     from api.client import Client, ProblemReported
     from api.client.command_line import command_error
-    from planner.cli.service import SERVER_VARIABLE
+    from planner.operations.service import SERVER_VARIABLE
 
     address = server if server is not None else os.environ.get(SERVER_VARIABLE)
     if not address:

@@ -178,8 +178,8 @@ def _emit(
 
 def write_plan(plan: Plan, path: Path | None) -> None:
     """The whole plan document, for ``explain``, ``emit``, ``diff`` and ``sensitivity``."""
-    from planner.cli.plan_reference import full_document
-    from planner.cli.reading import write_file
+    from planner.operations.plan_reference import full_document
+    from planner.operations.reading import write_file
 
     if path is not None:
         write_file(path, to_json(full_document(plan)))
@@ -187,7 +187,7 @@ def write_plan(plan: Plan, path: Path | None) -> None:
 
 def write_trace(plan: Plan, path: Path | None) -> None:
     """The simulated timeline in the trace format that Perfetto opens."""
-    from planner.cli.reading import write_file
+    from planner.operations.reading import write_file
     from planner.schedule.trace import trace_json
     from planner.timeline import plan_timeline
 

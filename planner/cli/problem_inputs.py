@@ -61,33 +61,25 @@ class ProblemFlags:
 
 def build_problem(flags: ProblemFlags) -> Problem:
     """The problem that the flags describe.  Raises DocumentInvalid or NotFound."""
-    from planner.cli.calibration_choice import calibrated
-    from planner.cli.megatron_script import megatron_script
-    from planner.cli.profile_choice import chosen_profile
-    from planner.model.load import load_model
-    from planner.problem import Problem
-    from profiles.catalogue import load_cluster
+    from planner.operations.calibration_choice import chosen_calibration
+    from planner.operations.megatron_script import megatron_script
+    from planner.operations.profile_choice import chosen_profile
+    from planner.operations.question import cluster_of, complete_problem, model_of
 
     whole_number(flags.devices, "--devices")
     script = megatron_script(flags.model)
     asked = read_workload(flags.work, script.workload if script else {})
     constraints, objective = read_constraints(flags.space), read_objective(flags.space)
-    model = script.model if script else load_model(flags.model)
-    cluster = load_cluster(flags.cluster or "", flags.devices or (script.num_devices if script else None))
-    problem = Problem(
-        model=model,
-        cluster=cluster,
-        workload=asked,
-        constraints=constraints,
-        objective=objective,
-        profile=chosen_profile(flags.profile, cluster.pools[0].device),
-    )
-    return problem if flags.calibration is None else calibrated(problem, flags.calibration)
+    model = script.model if script else model_of(flags.model)
+    cluster = cluster_of(flags.cluster or "", flags.devices or (script.num_devices if script else None))
+    profile = chosen_profile(flags.profile, cluster.pools[0].device)
+    calibration = None if flags.calibration is None else chosen_calibration(flags.calibration)
+    return complete_problem(model, cluster, asked, constraints, objective, profile, calibration)
 
 
 def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None) -> Workload:
     """What a launch script says, overlaid with the workload file, overlaid with flags.  Raises DocumentInvalid."""
-    from planner.cli.reading import read_yaml
+    from planner.operations.reading import read_yaml
     from planner.problem import Workload
     from profiles.validation import read_document
 

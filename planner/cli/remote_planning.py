@@ -12,7 +12,7 @@ from planner.cli.planning import Afterwards, Wanted, announce, print_answer, wri
 from planner.errors import NoFeasiblePlan
 
 if TYPE_CHECKING:
-    from planner.cli.service import PlanService
+    from planner.operations.service import PlanService
     from planner.plan import Plan
     from planner.search.options import SearchOptions
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from planner.cli.megatron_script import megatron_script
 from planner.cli.problem_inputs import (
     ProblemFlags,
     read_constraints,
@@ -18,8 +17,9 @@ from planner.cli.problem_inputs import (
     read_workload,
     whole_number,
 )
-from planner.cli.service import PlanService
 from planner.errors import Conflict, DocumentInvalid
+from planner.operations.megatron_script import megatron_script
+from planner.operations.service import PlanService
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a service takes as a name (``api.wire.questions.Name``)."""
@@ -76,7 +76,7 @@ def cluster_part(reference: str) -> str | Mapping[str, Any]:
 
 def calibration_part(text: str | None) -> dict[str, Any]:
     """The id of one that the service keeps, or the document of a file.  Raises NotFound, DocumentInvalid."""
-    from planner.cli.calibration_choice import calibration_file
+    from planner.operations.calibration_choice import calibration_file
 
     if text is None:
         return {}

@@ -16,7 +16,7 @@ from planner.cli.sweeping import Wanted, judge, print_sweep
 from planner.errors import MeshwrightError
 
 if TYPE_CHECKING:
-    from planner.cli.service import PlanService
+    from planner.operations.service import PlanService
     from planner.search.options import SearchOptions
     from planner.sweep.question import SweepQuestion
 

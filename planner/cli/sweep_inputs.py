@@ -48,7 +48,7 @@ class SweepFlags:
 
 def read_question(flags: SweepFlags) -> SweepQuestion:
     """The checked sweep.  Raises DocumentInvalid or NotFound."""
-    from planner.cli.reading import read_yaml
+    from planner.operations.reading import read_yaml
     from planner.sweep.question import SweepQuestion
     from profiles.validation import read_document
 
@@ -70,8 +70,8 @@ def read_question(flags: SweepFlags) -> SweepQuestion:
 
 def read_cells(question: SweepQuestion, profile: str) -> tuple[Cell, ...]:
     """Every cell, with the models, clusters and measurements that its names mean.  Raises DocumentInvalid, NotFound."""
-    from planner.cli.profile_choice import chosen_profile
     from planner.model.load import load_model
+    from planner.operations.profile_choice import chosen_profile
     from planner.sweep.grid import Sources, grid
     from profiles.catalogue import load_cluster
     from profiles.scaling import scale_cluster

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.cli.plan_reference import full_document
+from planner.operations.plan_reference import full_document
 from tests.command_line import run_here
 from tests.plan_factory import make_plan
 

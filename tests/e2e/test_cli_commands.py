@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from planner.backends.registry import names_with_files
-from planner.cli.plan_reference import document_part
+from planner.operations.plan_reference import document_part
 from planner.plan import Plan
 from planner.strategy_fields import value_words
 from profiles.safe_yaml import load_yaml_text

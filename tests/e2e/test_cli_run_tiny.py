@@ -21,8 +21,8 @@ import pytest
 
 from planner.backends.tiny.extension_cache import ENVIRONMENT_VARIABLE, extension_folder
 from planner.backends.tiny.launch_ranks import descendants
-from planner.cli.plan_reference import full_document
 from planner.model.load import load_model
+from planner.operations.plan_reference import full_document
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.command_line import REPOSITORY, run_process, shell_environment

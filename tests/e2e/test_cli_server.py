@@ -11,7 +11,7 @@ import pytest
 
 from api.access.api_keys import new_key
 from planner.backends.emission.write import changed_files, read_manifest
-from planner.cli.plan_reference import read_plan_file
+from planner.operations.plan_reference import read_plan_file
 from planner.store import open_store
 from tests.board_in_memory import MemoryBoard
 from tests.command_line import Ran, run_here

@@ -13,8 +13,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.client.stored_plans import read_plan
-from planner.cli.plan_reference import load_plan
 from planner.explain.why import explain
+from planner.operations.plan_reference import load_plan
 from planner.plan import Plan
 from planner.recommendation import UNSEARCHED
 from planner.store import open_store

@@ -13,8 +13,8 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, talk, write_answer
-from planner.cli.reading import read_text, write_bytes, write_file
 from planner.errors import DocumentInvalid
+from planner.operations.reading import read_text, write_bytes, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

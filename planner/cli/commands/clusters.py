@@ -9,13 +9,13 @@ import typer
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
 from planner.cli.problem_inputs import whole_number
-from planner.cli.service import asked_service
+from planner.operations.service import asked_service
 from planner.summaries import cluster_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.cli.service import PlanService
+    from planner.operations.service import PlanService
     from profiles.cluster import Cluster
 
 Reference = Annotated[str, typer.Argument(metavar="C", help="Cluster YAML or a built-in name.")]

@@ -8,7 +8,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
-from planner.cli.service import asked_service
+from planner.operations.service import asked_service
 from planner.summaries import device_summary
 
 if TYPE_CHECKING:

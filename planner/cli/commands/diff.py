@@ -8,7 +8,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
-from planner.cli.service import asked_service
+from planner.operations.service import asked_service
 
 First = Annotated[str, typer.Argument(metavar="A", help="A plan: stored id, prefix, label, file or emitted folder.")]
 Second = Annotated[str, typer.Argument(metavar="B", help="The plan to compare with it.")]
@@ -27,9 +27,9 @@ def diff(
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Strategy, stages, time and memory of two plans, term by term."""
-    from planner.cli.plan_reference import is_plan_file, load_plan
     from planner.cli.render.comparison import diff_report
     from planner.diff import diff_plans
+    from planner.operations.plan_reference import is_plan_file, load_plan
 
     with asked_service(server, database) as service:
         if service is not None and not is_plan_file(a) and not is_plan_file(b):

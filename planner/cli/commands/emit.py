@@ -22,7 +22,7 @@ from planner.cli.emitting import (
 )
 from planner.cli.output import OutputFormat, write_answer
 from planner.cli.planning import Afterwards
-from planner.cli.service import PlanService, asked_service
+from planner.operations.service import PlanService, asked_service
 
 if TYPE_CHECKING:
     from planner.backends.launch.settings import LaunchSettings
@@ -78,7 +78,7 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
         files_claim=files_claim,
     )
     from planner.backends.launch.settings import LaunchSettings
-    from planner.cli.plan_reference import is_plan_file, load_plan
+    from planner.operations.plan_reference import is_plan_file, load_plan
 
     folders = [(name, out if len(names) == 1 else out / bare_name(name)) for name in names]
     done = Afterwards()

@@ -10,13 +10,13 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.backend_names import ANY, parse_backends
-from planner.cli.megatron_script import megatron_script, script_strategy
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.cli.planning import announce, write_plan, write_trace
 from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem
 from planner.cli.remote_question import remote_question
-from planner.cli.service import asked_service
 from planner.errors import DocumentInvalid, NoFeasiblePlan
+from planner.operations.megatron_script import megatron_script, script_strategy
+from planner.operations.service import asked_service
 from planner.relief_layers import relief_layers
 from planner.strategy_text import complete_strategy, parse_assignments
 

@@ -9,7 +9,7 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
-from planner.cli.service import PlanService, asked_service, refuse
+from planner.operations.service import PlanService, asked_service, refuse
 from planner.strategy_fields import PINNABLE
 from planner.strategy_text import parse_assignments
 
@@ -43,7 +43,7 @@ def explain(  # noqa: PLR0917  # a flag is an argument
 ) -> None:
     """Why this plan: what binds, what each choice costs, what the next faster plan lacks."""
     pins = parse_assignments(why_not or [], "--why-not", PINNABLE)
-    from planner.cli.plan_reference import load_plan, stored_reference
+    from planner.operations.plan_reference import load_plan, stored_reference
 
     with asked_service(server, database) as service:
         if service is not None:
@@ -54,7 +54,7 @@ def explain(  # noqa: PLR0917  # a flag is an argument
             _print_why_not(the_plan, _other(the_plan, why_not, pins, time_limit, service, quiet=quiet), output)
             return
         if html is not None:
-            from planner.cli.reading import write_file
+            from planner.operations.reading import write_file
             from planner.views.report.page import report_page
 
             write_file(html, report_page(the_plan))

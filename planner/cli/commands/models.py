@@ -8,14 +8,14 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
-from planner.cli.service import asked_service
+from planner.operations.service import asked_service
 from planner.summaries import model_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.cli.service import PlanService
     from planner.model.spec import ModelSpec
+    from planner.operations.service import PlanService
 
 Reference = Annotated[str, typer.Argument(metavar="M", help="HF config.json, Megatron args, model YAML, or a name.")]
 

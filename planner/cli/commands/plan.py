@@ -17,7 +17,7 @@ from planner.cli.pools import answer_pools, named_pools, pools_problem, refuse_f
 from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem, parse_forbids
 from planner.cli.remote_planning import answer_remotely
 from planner.cli.remote_question import remote_question
-from planner.cli.service import asked_service, refuse
+from planner.operations.service import asked_service, refuse
 from planner.strategy_fields import PINNABLE, Value
 from planner.strategy_text import parse_assignments
 

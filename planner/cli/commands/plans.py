@@ -10,7 +10,7 @@ import typer
 
 from planner.cli.options import Database, Output, PlanReference, Server
 from planner.cli.output import OutputFormat, talk, to_json, write_answer, write_stdout
-from planner.cli.service import asked_service
+from planner.operations.service import asked_service
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -58,7 +58,7 @@ def show(
 ) -> None:
     """One plan, as ``plan`` printed it."""
     from planner.cli.plan_answer import answer_data, answer_tables
-    from planner.cli.plan_reference import load_plan
+    from planner.operations.plan_reference import load_plan
 
     with asked_service(server, database) as service:
         the_plan = load_plan(plan, database, service)
@@ -73,8 +73,8 @@ def export(
     output: Output = OutputFormat.JSON,
 ) -> None:
     """The whole plan document with its problem: a file that every other command reads."""
-    from planner.cli.plan_reference import full_document, load_plan
-    from planner.cli.reading import write_file
+    from planner.operations.plan_reference import full_document, load_plan
+    from planner.operations.reading import write_file
 
     with asked_service(server, database) as service:
         document = full_document(load_plan(plan, database, service))

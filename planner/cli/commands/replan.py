@@ -10,8 +10,8 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, talk, write_answer
-from planner.cli.service import asked_service, refuse
 from planner.errors import DocumentInvalid
+from planner.operations.service import asked_service, refuse
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,8 +52,8 @@ def replan(  # noqa: PLR0917  # a flag is an argument
             where="--devices --lost-nodes",
             hint="give one of the two",
         )
-    from planner.cli.plan_reference import stored_reference
     from planner.cli.planning import search_options, write_plan
+    from planner.operations.plan_reference import stored_reference
 
     options = search_options(top, None, 0)
     with asked_service(server, database) as service:
@@ -61,8 +61,8 @@ def replan(  # noqa: PLR0917  # a flag is an argument
             refuse(service, {"--no-store": no_store}, "plan on this machine")
             made = service.replan(stored_reference(plan, service), devices, lost, top)
         else:
-            from planner.cli.plan_reference import load_plan
             from planner.cli.progress import search_progress
+            from planner.operations.plan_reference import load_plan
             from planner.replan.replan import replan as plan_again
 
             old = load_plan(plan, database)

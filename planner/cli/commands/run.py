@@ -65,7 +65,7 @@ def run(  # noqa: PLR0917  # a flag is an argument
             hint="add --tiny, or start the launch files of `meshwright emit` on the cluster",
         )
     from planner.backends.tiny.tiny_run import TinyOptions, tiny_run
-    from planner.cli.plan_reference import load_plan
+    from planner.operations.plan_reference import load_plan
 
     named = None if backend is None else _one_backend(backend)
     the_plan = load_plan(plan, database)

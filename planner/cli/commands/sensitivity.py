@@ -8,8 +8,8 @@ import typer
 
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
-from planner.cli.service import asked_service, refuse
 from planner.errors import DocumentInvalid
+from planner.operations.service import asked_service, refuse
 
 Changes = Annotated[str, typer.Option("--changes", metavar="P,...", help="Changes of each input in percent.")]
 NoReplan = Annotated[bool, typer.Option("--no-replan", help="Only estimate the plan's strategy; no new searches.")]
@@ -32,10 +32,10 @@ def sensitivity(  # noqa: PLR0917  # a flag is an argument
 ) -> None:
     """Speed and choice under wrong inputs: compute, links, memory, batch, up and down."""
     fractions = parse_changes(changes)
-    from planner.cli.plan_reference import load_plan, stored_reference
     from planner.cli.planning import search_options
     from planner.cli.progress import counted_progress
     from planner.cli.render.comparison import sensitivity_report
+    from planner.operations.plan_reference import load_plan, stored_reference
     from planner.sensitivity import sensitivity as analyse
 
     search = search_options(0, time_limit, 0)

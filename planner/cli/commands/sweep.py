@@ -12,9 +12,9 @@ from planner.cli.backend_names import complete_backends
 from planner.cli.planning import search_options
 from planner.cli.problem_inputs import positive
 from planner.cli.remote_sweeping import sweep_remotely
-from planner.cli.service import asked_service, refuse
 from planner.cli.sweep_inputs import SweepFlags, read_cells, read_question
 from planner.cli.sweeping import SweepOutput, Wanted, answer_sweep
+from planner.operations.service import asked_service, refuse
 
 EXECUTORS = "serial|processes|ray|ray://HOST:PORT"
 

@@ -12,8 +12,8 @@ from planner.cli.backend_names import ANY, parse_backends
 from planner.cli.output import OutputFormat, talk, write_answer
 from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, build_problem, parse_forbids, positive
 from planner.cli.remote_question import remote_question
-from planner.cli.service import asked_service, refuse
 from planner.errors import DocumentInvalid
+from planner.operations.service import asked_service, refuse
 from planner.strategy_fields import PINNABLE
 from planner.strategy_text import parse_assignments
 

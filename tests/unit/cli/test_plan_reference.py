@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from planner.cli.plan_answer import answer_data
-from planner.cli.plan_reference import full_document, load_plan
 from planner.errors import Conflict, DocumentInvalid, NotFound
+from planner.operations.plan_reference import full_document, load_plan
 from planner.plan import Plan
 from planner.store import open_store
 from planner.strategy import Strategy

@@ -150,7 +150,7 @@ def _one_backend(text: str) -> Software:
 def _inputs(profile: str, profiles: str | None) -> tuple[Inputs, dict[str, str]]:
     """Predictions with the profile that ``--profile`` names, by device; and the ids of the profiles used."""
     from planner.accuracy.prediction import Inputs
-    from planner.cli.profile_choice import AUTO, chosen_profile
+    from planner.operations.profile_choice import AUTO, chosen_profile
     from profiles.observation_store.address import profiles_folder
     from profiles.prediction.profile_folder import profile_of_device, reference_of
 
@@ -175,7 +175,7 @@ def _inputs(profile: str, profiles: str | None) -> tuple[Inputs, dict[str, str]]
 def _written(found: list[Calibration], out: Path | None, profiles: str | None, *, store: bool) -> dict[str, str]:
     """Files by calibration id: stored ones, and the one that ``--out`` asks for.  Raises DocumentInvalid."""
     from planner.calibration.folder import calibration_text, calibrations_folder, keep
-    from planner.cli.reading import write_file
+    from planner.operations.reading import write_file
 
     useful = [each for each in found if each.factors.changed()]
     if out is not None:

@@ -35,7 +35,7 @@ class Gathered:
         from planner.accuracy.truth import read_truth
         from planner.calibration.truth_runs import truth_runs
         from planner.cli.commands.accuracy import read_truth_files
-        from planner.cli.reading import read_text
+        from planner.operations.reading import read_text
 
         if not paths:
             return

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.cli.reading import write_file
 from planner.errors import DocumentInvalid
+from planner.operations.reading import write_file
 from profiles.import_outcomes import Outcome, topologies_of
 
 

@@ -93,7 +93,7 @@ def _draw(
 ) -> list[dict[str, str]]:
     """Write all figures and the page that shows them; what was written, the page first."""
     from planner.cli.commands.profile.fits_answer import page_of
-    from planner.cli.reading import write_file
+    from planner.operations.reading import write_file
     from profiles.plots.gallery import draw_profile
 
     with counted_progress("drawing", quiet=quiet) as progress:

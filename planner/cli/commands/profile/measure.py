@@ -170,7 +170,7 @@ def _run(said: MeasureFlags, path: Path | None, *, together: bool, quiet: bool) 
 def _keep(imported: Imported, out: Path | None, profiles: str | None) -> tuple[list[str], str | None]:
     """(ids of stored batches, file that was written)."""
     if out is not None:
-        from planner.cli.reading import write_file
+        from planner.operations.reading import write_file
         from profiles.measure.measured_file import document_text
 
         write_file(out, document_text(imported))

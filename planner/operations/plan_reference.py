@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.reading import read_json
 from planner.errors import Conflict, DocumentInvalid, NotFound
+from planner.operations.reading import read_json
 from planner.plan import Plan
 from profiles.validation import read_document
 
 if TYPE_CHECKING:
-    from planner.cli.service import PlanService
+    from planner.operations.service import PlanService
 
 PLAN_FILE = "plan.json"
 NOT_IN_THE_DOCUMENT = ("plan_id", "problem_id")

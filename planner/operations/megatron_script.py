@@ -20,8 +20,8 @@ def megatron_script(reference: str) -> MegatronJob | None:
     path = Path(reference)
     if path.suffix.lower() not in SUFFIXES:
         return None
-    from planner.cli.reading import read_text
     from planner.model.megatron_args import megatron_job
+    from planner.operations.reading import read_text
 
     return megatron_job(read_text(path), path.stem, str(path))
 

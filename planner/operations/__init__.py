@@ -1,0 +1,1 @@
+"""What every door asks: the question that is meant, and the operations on it."""
