@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
     from planner.backends.emission.emission import Emission, LauncherName
     from planner.backends.emission.layout import Layout
-    from planner.backends.tiny.runner import Runner
+    from planner.backends.folders.runner import Runner
     from planner.plan import Plan
 
 Spelling = Callable[[Strategy, RuleInput], Strategy]

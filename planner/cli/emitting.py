@@ -56,8 +56,8 @@ def write_there(
     there: PlanThere, launcher: LauncherChoice, directory: Path, *, quiet: bool, settings: LaunchSettings | None = None
 ) -> dict[str, Any]:
     """Emit into ``directory``; returns what was written as plain data.  Raises BackEndRefused, Conflict, NotFound."""
-    from planner.backends.emission.emit import emit_plan
     from planner.backends.emission.write import manifest, write_emission
+    from planner.backends.folders.emit import emit_plan
     from planner.backends.launch.settings import LaunchSettings
 
     made = emit_plan(there.plan, launcher.value, settings or LaunchSettings())

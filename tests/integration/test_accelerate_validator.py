@@ -21,10 +21,10 @@ from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import way
 from planner.backends.accelerate.write import emit
 from planner.backends.checking.emitted import EmittedFolder, read_folder
-from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.report import Checker
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused, DocumentInvalid

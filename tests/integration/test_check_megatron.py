@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from planner.backends.checking.catalogue import parse_requirement
 from planner.backends.checking.emitted import read_folder
 from planner.backends.checking.environment import is_ready
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.catalogue import parse_requirement
 from planner.backends.megatron.validator import request
 from planner.backends.megatron.write import emit
 from planner.strategy import Strategy

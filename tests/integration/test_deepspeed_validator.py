@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.backends.checking.emitted import read_folder
-from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
 from planner.backends.deepspeed.config import CONFIG_FILE, ds_config
 from planner.backends.deepspeed.config_keys import config_findings
@@ -25,6 +24,7 @@ from planner.backends.deepspeed.training_document import TRAINING_FILE, training
 from planner.backends.deepspeed.validator import VALIDATOR, request
 from planner.backends.deepspeed.write import emit
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.report import Checker
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model, builtin_models

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.backends.checking.catalogue import validator, validators
 from planner.backends.checking.emitted import EmittedFolder, read_folder
-from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.emission import LauncherName
-from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.catalogue import validator, validators
+from planner.backends.folders.emit import emit_plan
+from planner.backends.folders.report import Checker
 from planner.backends.launch.launchers import LAUNCHERS
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.registry import files_of, software

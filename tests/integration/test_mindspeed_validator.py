@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from planner.backends.checking.catalogue import validator
 from planner.backends.checking.emitted import read_folder
-from planner.backends.checking.report import Checker
 from planner.backends.checking.validator import Verdict
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.layout import chunks_in_model_order, layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.catalogue import validator
+from planner.backends.folders.report import Checker
 from planner.backends.launch.spec import launch_spec
 from planner.backends.launch.torchrun import launch_script
 from planner.backends.megatron.arguments import write_arguments

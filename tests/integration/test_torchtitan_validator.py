@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from planner.backends.checking.emitted import read_folder
-from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.report import Checker
 from planner.backends.rules.rule import rule_input
 from planner.backends.torchtitan.fields import TABLES
 from planner.backends.torchtitan.read import read_back

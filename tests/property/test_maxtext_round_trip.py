@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import strategies as st
 
-from planner.backends.emission.assemble import PLAN_JSON
+from planner.backends.folders.assemble import PLAN_JSON
 from planner.backends.maxtext.read import read_back
 from planner.backends.maxtext.space import violations
 from planner.backends.maxtext.write import emit

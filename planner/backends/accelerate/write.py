@@ -22,9 +22,9 @@ from planner.backends.deepspeed.model_config import model_config
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
-from planner.backends.emission.assemble import assemble
 from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
+from planner.backends.folders.assemble import assemble
 from planner.backends.launch.spec import launch_spec
 from planner.backends.rules.rule import rule_input
 from planner.plan import Plan

@@ -10,5 +10,5 @@ worker        tier 2: a warm process that answers one JSON line a request (``sta
 answers       tier 2: what the scripts of such processes share
 report        all tiers of a folder
 The validator of a back-end stands in the back-end's room (``validator``, its script ``validator_worker``), that of a
-launcher in ``planner/backends/launch/validators``.
+launcher in ``planner/backends/checking/launchers``.
 """

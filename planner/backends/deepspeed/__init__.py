@@ -15,7 +15,7 @@ from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
-    from planner.backends.tiny.runner import Runner
+    from planner.backends.folders.runner import Runner
 
 
 def _files() -> Files:

@@ -16,10 +16,10 @@ from planner.backends.deepspeed.config import CONFIG_FILE
 from planner.backends.deepspeed.training_document import TRAINING_FILE
 from planner.backends.deepspeed.write import emit
 from planner.backends.emission.write import write_emission
-from planner.backends.tiny.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
-from planner.backends.tiny.launch_ranks import LOG_FILE, RanksRun, run_ranks
-from planner.backends.tiny.runner import Losses, Runner
-from planner.backends.tiny.shrink import on_one_rank
+from planner.backends.folders.runner import Losses, Runner
+from planner.backends.folders.shrink import on_one_rank
+from planner.backends.ranks.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
+from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, run_ranks
 from planner.errors import BackEndRefused
 from planner.plan import Plan
 

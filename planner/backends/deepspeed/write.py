@@ -11,9 +11,9 @@ from planner.backends.deepspeed.model_config import model_config
 from planner.backends.deepspeed.space import TABLE
 from planner.backends.deepspeed.training_document import TRAINING_FILE, training_document, training_text
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.backends.emission.assemble import assemble
 from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
+from planner.backends.folders.assemble import assemble
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.plan import Plan
 

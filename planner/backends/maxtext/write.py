@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import assemble
 from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
+from planner.backends.folders.assemble import assemble
 from planner.backends.maxtext.config import config, config_text
 from planner.backends.maxtext.decoder_blocks import ROUTED_SCALING, decoder_block
 from planner.backends.maxtext.hardware import environment, is_tpu

@@ -16,7 +16,7 @@ from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
-    from planner.backends.tiny.runner import Runner
+    from planner.backends.folders.runner import Runner
 
 
 def _files() -> Files:

@@ -12,13 +12,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from planner.backends.checking.catalogue import validator
 from planner.backends.checking.environment import make_ready
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.catalogue import validator
+from planner.backends.folders.runner import Losses, Runner
+from planner.backends.folders.shrink import on_one_rank
 from planner.backends.megatron.write import DATA_FILE, emit
-from planner.backends.tiny.launch_ranks import LOG_FILE, RanksRun, run_ranks
-from planner.backends.tiny.runner import Losses, Runner
-from planner.backends.tiny.shrink import on_one_rank
+from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, run_ranks
 from planner.errors import BackEndRefused
 from planner.model.spec import ModelSpec
 from planner.plan import Plan

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import assemble
 from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
+from planner.backends.folders.assemble import assemble
 from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, write_arguments
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import layer_offload, sections

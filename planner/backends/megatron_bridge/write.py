@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.backends.emission.assemble import assemble
 from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
+from planner.backends.folders.assemble import assemble
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import sections
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION

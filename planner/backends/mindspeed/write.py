@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import assemble
 from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
+from planner.backends.folders.assemble import assemble
 from planner.backends.megatron.arguments import write_arguments
 from planner.backends.megatron.write import DATA_FILE, TRAIN_SCRIPT, data_arguments, read_arguments
 from planner.backends.mindspeed.environment import environment

@@ -11,7 +11,7 @@ from planner.backends.native.space import SPACE
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
-    from planner.backends.tiny.runner import Runner
+    from planner.backends.folders.runner import Runner
 
 
 def _files() -> Files:

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.runner import Losses, Runner
 from planner.backends.native.write import emit
-from planner.backends.tiny.launch_ranks import LOG_FILE, run_ranks
-from planner.backends.tiny.runner import Losses, Runner
+from planner.backends.ranks.launch_ranks import LOG_FILE, run_ranks
 from planner.errors import BackEndRefused
 from planner.plan import Plan
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import PLAN_JSON, assemble
 from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
 from planner.backends.emission.refusal import refused
+from planner.backends.folders.assemble import PLAN_JSON, assemble
 from planner.backends.native.capabilities import TORCH_VERSION
 from planner.backends.native.space import violations
 from planner.backends.rules.rule import mixtures, rule_input

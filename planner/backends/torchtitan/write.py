@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import assemble
 from planner.backends.emission.emission import BackEndFiles, Emission, Finding, LauncherName
 from planner.backends.emission.refusal import refused
+from planner.backends.folders.assemble import assemble
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.backends.torchtitan.config_module import MODULE_FILE, module_text
 from planner.backends.torchtitan.space import TABLE, TOML_TABLE

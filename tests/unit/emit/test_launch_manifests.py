@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 import pytest
 
-from planner.backends.emission.assemble import PLAN_JSON
 from planner.backends.emission.emission import LauncherName
-from planner.backends.emission.emit import emit_plan
+from planner.backends.folders.assemble import PLAN_JSON
+from planner.backends.folders.emit import emit_plan
 from planner.backends.launch.launchers import LAUNCHERS, demand_pair, launch_files
 from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.pods import CONFIG_MAP_LIMIT_BYTES, RESOURCES, object_name

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.checking.directory import check_directory
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.directory import check_directory
 from planner.backends.native.read import read_back
 from planner.backends.native.write import emit
 from planner.backends.registry import backend

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from planner.backends.checking.directory import check_directory
 from planner.backends.emission.emission import Emission
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.directory import check_directory
 from planner.backends.torchtitan.config_module import NAMES, read_module
 from planner.backends.torchtitan.degrees import SCHEDULES, SPLIT_BACKWARD_SCHEDULES
 from planner.backends.torchtitan.read import read_back

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.emission.assemble import assemble
 from planner.backends.emission.emission import BackEndFiles, Emission
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.assemble import assemble
 from planner.errors import Conflict, DocumentInvalid
 from planner.plan import Plan
 from planner.strategy import Strategy

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.backends.asked import software_of
+from planner.backends.folders.shrink import on_one_rank, shrink
+from planner.backends.folders.tiny_mesh import AXES
 from planner.backends.registry import files_of, software, with_files
 from planner.backends.rules.rule import rule_input
-from planner.backends.tiny.shrink import on_one_rank, shrink
-from planner.backends.tiny.tiny_mesh import AXES
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.load import load_model
 from planner.plan import Plan

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planner.backends.asked import software_of
-from planner.backends.emission.assemble import launch_again
 from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.folders.assemble import launch_again
 from planner.backends.launch.launchers import demand_pair
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.registry import files_of

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
 
-from planner.backends.tiny.runner import runner
-from planner.backends.tiny.shrink import Change, Shrunk, shrink
-from planner.backends.tiny.stop_signals import exits_on_request
+from planner.backends.folders.runner import runner
+from planner.backends.folders.shrink import Change, Shrunk, shrink
+from planner.backends.ranks.stop_signals import exits_on_request
 from planner.errors import BackEndRefused, Conflict
 from planner.plan import Plan
 
