@@ -22,10 +22,11 @@ from planner.backends.torchtitan.space import violations
 from planner.backends.torchtitan.validator import VALIDATOR, request
 from planner.backends.torchtitan.values import parallelism
 from planner.backends.torchtitan.version import TORCHTITAN_VERSION, VERSIONS
-from planner.backends.torchtitan.write import emit, violations_for
+from planner.backends.torchtitan.write import violations_for
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import ScheduleName, Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_model, make_plan
 from tests.round_trip import as_spelled
 from tests.torchtitan_cases import (
@@ -39,6 +40,8 @@ from tests.torchtitan_cases import (
     random_plan,
 )
 from tests.validators import worker_or_skip
+
+emit = emitter("torchtitan")
 
 pytestmark = pytest.mark.slow
 NUM_LOOPED = 60

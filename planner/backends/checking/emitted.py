@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from planner.backends.emission.emission import PLAN_JSON
 from planner.backends.emission.write import read_manifest
-from planner.backends.folders.assemble import PLAN_JSON
 from planner.plan import Plan
 
 

@@ -91,7 +91,7 @@ def run(  # noqa: PLR0917  # a flag is an argument
 
 def _one_backend(text: str) -> str:
     """The back-end that ``--backend`` names.  Raises NotFound; DocumentInvalid for several, or one without a runner."""
-    from planner.backends.folders.runner import runner
+    from planner.backends.folders.tiny_run import runner
 
     names = parse_emitted(text, "--backend")
     if len(names) > 1:

@@ -18,12 +18,14 @@ from planner.backends.torchtitan.degrees import SCHEDULES, SPLIT_BACKWARD_SCHEDU
 from planner.backends.torchtitan.read import read_back
 from planner.backends.torchtitan.toml_config import read_config, read_model
 from planner.backends.torchtitan.version import VERSIONS
-from planner.backends.torchtitan.write import emit
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
 from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_model, make_moe_model, make_plan
 from tests.torchtitan_cases import deepseek_like, qwen_like
+
+emit = emitter("torchtitan")
 
 PIPELINE = Strategy(tp=2, sp=True, pp=2, dp_shard=2, micro_batch_size=2, num_microbatches=4, overlap_grad_reduce=False)
 
