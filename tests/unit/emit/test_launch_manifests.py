@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -184,7 +184,6 @@ def test_pairs_without_sense_are_refused_with_a_way_out() -> None:
 
 
 def test_every_launcher_says_where_named_hosts_stand() -> None:
-    assert set(LAUNCHERS) == set(get_args(LauncherName))
     plan = make_plan(Strategy(tp=2, dp_shard=8), cluster=make_cluster(16), backend="native")
     for launcher in LAUNCHERS:
         if launcher in ("mpijob", "ascendjob"):  # they number the pods themselves, and refuse named hosts
