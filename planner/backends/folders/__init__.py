@@ -6,5 +6,5 @@ edits             which file and which key of it was edited by hand
 sharding_folder   the same for a sharding plan
 catalogue         every validator by the name that ``--with`` takes
 report            our rules and all validators together
-tiny_run          ``run --tiny``: a small form of the plan (``shrink``; its ``tiny_mesh``, ``tiny_model``, ``tiny_layout``)
+tiny_run          ``run --tiny``: a small form of the plan (``shrink``: ``tiny_mesh``, ``tiny_model``, ``tiny_layout``)
 """
