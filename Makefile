@@ -128,7 +128,7 @@ $(TARGETS)/.deepspeed: $(VENV)/.dev Makefile
 	mkdir -p $(TARGETS) && touch $@
 
 # Validators that `meshwright check --with` asks: each in a folder of its own.
-$(TARGETS)/.validators: $(VENV)/.dev $(wildcard planner/backends/checking/*.py planner/backends/*/validator.py planner/backends/launch/validators/*.py)
+$(TARGETS)/.validators: $(VENV)/.dev $(wildcard planner/backends/checking/*.py planner/backends/*/validator.py planner/backends/checking/launchers/*.py)
 	@echo "targets: validators"
 	@# sbatch and mpirun are unpacked from Debian's packages, whose lists a new machine may not have yet.
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq; fi

@@ -21,14 +21,15 @@ from statistics import median, quantiles
 from typing import Any
 
 from benchmarks.machine import machine_facts
-from planner.backends.checking.catalogue import applicable
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.environment import is_ready
-from planner.backends.checking.report import release_of
 from planner.backends.checking.worker import Worker
-from planner.backends.emission.emission import Emission, LauncherName
-from planner.backends.emission.emit import emit_plan
+from planner.backends.emission.emission import Emission
 from planner.backends.emission.write import manifest
+from planner.backends.folders.catalogue import applicable
+from planner.backends.folders.emit import emit_plan
+from planner.backends.folders.report import release_of
+from planner.backends.launch.settings import LauncherName
 from planner.backends.registry import software
 from planner.errors import BackEndRefused, DocumentInvalid, ValidatorUnavailable
 from planner.model.builtin import builtin_models

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from planner.backends.checking.catalogue import parse_requirement, validators
 from planner.backends.checking.environment import make_ready
+from planner.backends.folders.catalogue import parse_requirement, validators
 
 OTHER_RELEASES = ("megatron-core==0.18.2", "megatron-core==0.17.1", "torchtitan==0.2.2")
 """Tests ask these beside the default release."""

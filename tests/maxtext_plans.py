@@ -7,14 +7,16 @@ from collections.abc import Iterator
 
 from planner.backends.emission.emission import Emission
 from planner.backends.maxtext.decoder_blocks import BLOCKS
-from planner.backends.maxtext.write import emit
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_models
 from planner.model.load import load_model
 from planner.problem import Workload
 from planner.strategy import Strategy
 from profiles.catalogue import load_cluster
+from tests.emitter import emitter
 from tests.plan_factory import even_layers, make_plan
+
+emit = emitter("maxtext")
 
 CLUSTERS = ("tpu-v5p", "dgx-h100", "gb200-nvl72", "mi300x-8")
 

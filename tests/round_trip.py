@@ -17,6 +17,7 @@ from hypothesis.strategies import SearchStrategy
 from planner.backends.asked import inside, problem_hardware
 from planner.backends.emission.emission import Emission, Finding
 from planner.backends.emission.layout import Layout, layout_of
+from planner.backends.folders.emit import emit_for
 from planner.backends.registry import files_of, software
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
@@ -126,8 +127,7 @@ def plans_of_the_space(problem: Problem, backend: str, seed: int, wanted: int) -
 def assert_comes_back(plan: Plan) -> Emission:
     """The plan's back-end writes it, and reading the files gives strategy and stages back."""
     wanted = software(f"{plan.backend}=={plan.release}")
-    files = files_of(wanted)
-    emission = files.write(plan, "torchrun", wanted.release.version)
-    assert files.read(emission.files) == (plan.chosen(), layout_of(plan))
+    emission = emit_for(wanted, plan, "torchrun")
+    assert files_of(wanted).read(emission.files) == (plan.chosen(), layout_of(plan))
     assert emission.plan == plan
     return emission

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.backends.checking.catalogue import validator
 from planner.backends.checking.environment import is_ready
 from planner.backends.checking.worker import Worker
+from planner.backends.folders.catalogue import validator
 
 
 def worker_or_skip(name: str, version: str | None = None) -> Worker:

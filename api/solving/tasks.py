@@ -130,8 +130,8 @@ def emission(payload: Payload, deadline: float) -> bytes:
 
     ``asked``: the plan that was asked about, where the files are of the same question's plan in another back-end.
     """
-    from planner.backends.emission.emit import emit_plan
     from planner.backends.emission.write import manifest
+    from planner.backends.folders.emit import emit_plan
     from planner.backends.launch.settings import LaunchSettings
     from planner.diff import diff_plans
     from planner.replan.other_backend import PlanThere

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleInput, RuleTable
@@ -25,9 +25,10 @@ from planner.strategy import Strategy
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
-    from planner.backends.emission.emission import Emission, LauncherName
+    from planner.backends.emission.emission import BackEndFiles
     from planner.backends.emission.layout import Layout
-    from planner.backends.tiny.runner import Runner
+    from planner.backends.launch.settings import LauncherName
+    from planner.backends.ranks.runner import Runner
     from planner.plan import Plan
 
 Spelling = Callable[[Strategy, RuleInput], Strategy]
@@ -62,19 +63,15 @@ class Release:
     """Whether no files are written for it, though they are for other releases."""
 
 
-class Write(Protocol):
-    """Plan to files."""
-
-    def __call__(self, plan: Plan, launcher: LauncherName, version: str = ...) -> Emission:
-        """Files and launch command of a plan of this back-end's space.  Raises BackEndRefused."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Files:
-    """How a back-end's files are written and read: ``read(write(plan).files) == (plan.strategy, plan.stages)``."""
+    """How a back-end's files are written and read: ``read`` gives the plan's strategy and stages back.
 
-    write: Write
+    It gets what ``write`` made and what is put beside it: the launcher's files and ``plan.json``.
+    """
+
+    write: Callable[[Plan, str], BackEndFiles]
+    """(plan, release) -> files.  Raises BackEndRefused with every rule that the plan breaks."""
     read: Callable[[Mapping[str, str]], tuple[Strategy, Layout]]
     """Raises DocumentInvalid for files that do not say one plan."""
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.cli.output import talk
 
 if TYPE_CHECKING:
-    from planner.backends.launch.settings import LaunchSettings
+    from planner.backends.launch.settings import LauncherName, LaunchSettings
     from planner.plan import Plan
     from planner.replan.other_backend import PlanThere
     from planner.search.options import SearchOptions
@@ -22,22 +21,6 @@ if TYPE_CHECKING:
 UNTOLD = ("problem", "stages", "same_problem", "identical", "summary")
 """Parts of a difference that an answer leaves out: that another back-end was asked is known.  ``meshwright diff`` has
 them."""
-
-
-class LauncherChoice(StrEnum):
-    """Who starts the processes."""
-
-    TORCHRUN = "torchrun"
-    SLURM = "slurm"
-    KUBERNETES = "kubernetes"
-    TRAINJOB = "trainjob"
-    PYTORCHJOB = "pytorchjob"
-    VOLCANO = "volcano"
-    MPIRUN = "mpirun"
-    MPIJOB = "mpijob"
-    RAY = "ray"
-    RAY_TRAIN = "ray-train"
-    ASCENDJOB = "ascendjob"
 
 
 def planned_there(plan: Plan, backend: str, search: SearchOptions | None, *, quiet: bool) -> PlanThere:
@@ -53,14 +36,14 @@ def planned_there(plan: Plan, backend: str, search: SearchOptions | None, *, qui
 
 
 def write_there(
-    there: PlanThere, launcher: LauncherChoice, directory: Path, *, quiet: bool, settings: LaunchSettings | None = None
+    there: PlanThere, launcher: LauncherName, directory: Path, *, quiet: bool, settings: LaunchSettings | None = None
 ) -> dict[str, Any]:
     """Emit into ``directory``; returns what was written as plain data.  Raises BackEndRefused, Conflict, NotFound."""
-    from planner.backends.emission.emit import emit_plan
     from planner.backends.emission.write import manifest, write_emission
+    from planner.backends.folders.emit import emit_plan
     from planner.backends.launch.settings import LaunchSettings
 
-    made = emit_plan(there.plan, launcher.value, settings or LaunchSettings())
+    made = emit_plan(there.plan, launcher, settings or LaunchSettings())
     view = {
         "manifest": manifest(made),
         "slower_by": there.slower_by,

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.backends.launch.settings import LauncherName
 from planner.cli.backend_names import bare_name
-from planner.cli.emitting import LauncherChoice, emission_lines, planned_there, write_there
+from planner.cli.emitting import emission_lines, planned_there, write_there
 from planner.cli.output import OutputFormat, talk, to_json, write_answer
 from planner.cli.problem_inputs import positive
 from planner.errors import DocumentInvalid, NoFeasiblePlan
@@ -40,7 +41,7 @@ class Wanted:
 
     emitted: tuple[str, ...]
     """Back-ends that get launch files; ``best`` = the plan's own."""
-    launcher: LauncherChoice
+    launcher: LauncherName
     out: Path | None
     plan_out: Path | None
     trace: Path | None
@@ -173,7 +174,7 @@ def _emit(
     directory = wanted.directory(backend)
     done.emissions.append(write_there(there, wanted.launcher, directory, quiet=wanted.quiet))
     if store is not None:
-        store.save_emission(there.plan.plan_id, there.plan.backend, wanted.launcher.value, read_manifest(directory))
+        store.save_emission(there.plan.plan_id, there.plan.backend, wanted.launcher, read_manifest(directory))
 
 
 def write_plan(plan: Plan, path: Path | None) -> None:

@@ -48,7 +48,7 @@ def answer_remotely(service: PlanService, question: Mapping[str, Any], search: S
 def _emit(service: PlanService, plan: Plan, backend: str, wanted: Wanted) -> dict[str, Any]:
     directory = wanted.directory(backend)
     name = None if backend == BEST else backend
-    data = emission_data(service.write_emission(plan.plan_id, name, wanted.launcher.value, directory), directory)
+    data = emission_data(service.write_emission(plan.plan_id, name, wanted.launcher, directory), directory)
     tell_difference(data, quiet=wanted.quiet)
     return data
 

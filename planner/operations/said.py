@@ -109,8 +109,8 @@ def said_estimate(problem: Problem, strategy: str | Mapping[str, Any]) -> Plan:
 
 def said_emission(plan: Plan, directory: Path, backend: str | None, launcher: str) -> Path:
     """Launch files in a folder.  Raises NotFound, BackEndRefused, Conflict for a folder that holds something else."""
-    from planner.backends.emission.emit import emit_plan
     from planner.backends.emission.write import write_emission
+    from planner.backends.folders.emit import emit_plan
     from planner.replan.other_backend import plan_there
 
     there = plan if backend is None else plan_there(plan, backend).plan

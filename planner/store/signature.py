@@ -23,7 +23,7 @@ DECIDING_FOLDERS = (
 """Folders of ``planner`` that decide a plan; modules directly in ``planner/`` do so too."""
 UNDECIDING_BACKEND_PARTS = frozenset(
     {
-        *("checking", "conformance", "operator_sharding", "tiny", "trainer", "validators"),
+        *("checking", "conformance", "folders", "operator_sharding", "ranks", "trainer"),
         *("write.py", "read.py", "validator.py", "tiny_run.py"),
     }
 )

@@ -16,7 +16,7 @@ from api.access.host_names import ENVIRONMENT_VARIABLE, hosts_of_environment
 from api.app import create_app
 from api.settings import Settings
 from api.telemetry.metrics import Metrics
-from planner.backends.launch.validators.kubernetes_validate import KUBERNETES_RELEASE
+from planner.backends.checking.launchers.kubernetes_validate import KUBERNETES_RELEASE
 from tests.command_line import REPOSITORY, run_here
 from tests.validators import worker_or_skip
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.emission.assemble import plan_json
+from planner.backends.folders.emit import plan_json
 from planner.model.load import load_model
 from planner.strategy import Strategy
 from profiles.catalogue import load_cluster

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from planner.backends.checking.directory import check_directory
+from planner.backends.folders.directory import check_directory
 from tests.command_line import Ran, run_here
 
 QUESTIONS = {

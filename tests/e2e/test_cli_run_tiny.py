@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from planner.backends.tiny.extension_cache import ENVIRONMENT_VARIABLE, extension_folder
-from planner.backends.tiny.launch_ranks import descendants
+from planner.backends.ranks.extension_cache import ENVIRONMENT_VARIABLE, extension_folder
+from planner.backends.ranks.launch_ranks import descendants
 from planner.model.load import load_model
 from planner.operations.plan_reference import full_document
 from planner.problem import Workload

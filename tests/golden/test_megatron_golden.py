@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.megatron.write import emit
 from planner.plan import Plan
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
+
+emit = emitter("megatron")
 
 FOLDER = Path(__file__).parent / "megatron"
 

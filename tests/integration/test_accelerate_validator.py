@@ -19,22 +19,24 @@ from planner.backends.accelerate.training_document import TRAINING_FILE, trainin
 from planner.backends.accelerate.validator import VALIDATOR, request
 from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import way
-from planner.backends.accelerate.write import emit
 from planner.backends.checking.emitted import EmittedFolder, read_folder
-from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.report import Checker
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_plan
 from tests.property.test_accelerate_round_trip import near_accelerate_plans
 from tests.round_trip import as_spelled
 from tests.validators import worker_or_skip
+
+emit = emitter("accelerate")
 
 pytestmark = pytest.mark.slow
 

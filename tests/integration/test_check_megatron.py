@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
-from planner.backends.checking.catalogue import parse_requirement
 from planner.backends.checking.emitted import read_folder
 from planner.backends.checking.environment import is_ready
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.catalogue import parse_requirement
 from planner.backends.megatron.validator import request
-from planner.backends.megatron.write import emit
 from planner.strategy import Strategy
 from tests.command_line import run_here
+from tests.emitter import emitter
 from tests.install_validators import OTHER_RELEASES
 from tests.plan_factory import make_plan
 from tests.validators import worker_or_skip
+
+emit = emitter("megatron")
 
 pytestmark = pytest.mark.slow
 DEFAULT = "megatron-core==0.19.2"

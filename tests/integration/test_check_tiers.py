@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from planner.backends.emission.write import write_emission
-from planner.backends.megatron.write import emit
 from planner.strategy import Strategy
 from tests.command_line import run_here
+from tests.emitter import emitter
 from tests.plan_factory import make_plan
+
+emit = emitter("megatron")
 
 pytest.importorskip("torch", reason="torch is not installed, torchrun's parser is part of it")
 

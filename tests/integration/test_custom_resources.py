@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from planner.backends.checking.launchers.kubernetes_validate import KUBERNETES_RELEASE
 from planner.backends.checking.validator import Verdict
 from planner.backends.checking.worker import Worker
-from planner.backends.launch.validators.kubernetes_validate import KUBERNETES_RELEASE
 from tests.validators import worker_or_skip
 
 POD: dict[str, Any] = {"spec": {"containers": [{"name": "ascend", "image": "example.com/x:1"}]}}

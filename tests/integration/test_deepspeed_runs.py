@@ -22,15 +22,17 @@ from pathlib import Path
 import pytest
 
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.backends.deepspeed.write import emit
 from planner.backends.emission.write import write_emission
 from planner.model.hf_config import model_from_hf_config
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_plan
 from tests.rank_launch import cpu_environment, launched
 from tests.warm_python.interpreters import DEEPSPEED, WarmPythons
+
+emit = emitter("deepspeed")
 
 if any(importlib.util.find_spec(name) is None for name in ("deepspeed", "torch", "transformers")):
     pytest.skip(f"deepspeed=={DEEPSPEED_VERSION}, torch and transformers are not installed", allow_module_level=True)

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.backends.checking.emitted import read_folder
-from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
 from planner.backends.deepspeed.config import CONFIG_FILE, ds_config
 from planner.backends.deepspeed.config_keys import config_findings
@@ -23,8 +22,8 @@ from planner.backends.deepspeed.model_config import model_config, why_not_builda
 from planner.backends.deepspeed.space import TABLE
 from planner.backends.deepspeed.training_document import TRAINING_FILE, training_document, training_text
 from planner.backends.deepspeed.validator import VALIDATOR, request
-from planner.backends.deepspeed.write import emit
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.report import Checker
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model, builtin_models
@@ -32,10 +31,13 @@ from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
 from profiles.errors import DocumentInvalid
+from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_plan
 from tests.plan_strategies import plans
 from tests.round_trip import as_spelled, plans_of_the_space, question
 from tests.validators import worker_or_skip
+
+emit = emitter("deepspeed")
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from planner.backends.asked import inside, software_of
-from planner.backends.checking.directory import check_directory
-from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.write import read_manifest, write_emission
+from planner.backends.folders.directory import check_directory
+from planner.backends.folders.emit import emit_plan
 from planner.backends.registry import names_with_files, software
 from planner.errors import BackEndRefused, NotFound
 from planner.model.load import load_model

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.checking.catalogue import validator
 from planner.backends.checking.environment import overlay
-from planner.backends.emission.emission import LauncherName
+from planner.backends.folders.catalogue import validator
+from planner.backends.launch.settings import LauncherName
 from planner.backends.launch.spec import LaunchSpec
 from tests.launch_folders import write_launch
 from tests.validators import worker_or_skip

@@ -9,16 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.backends.checking.catalogue import validator, validators
 from planner.backends.checking.emitted import EmittedFolder, read_folder
-from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
-from planner.backends.emission.emission import LauncherName
-from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.catalogue import validator, validators
+from planner.backends.folders.emit import emit_for, emit_plan
+from planner.backends.folders.report import Checker
 from planner.backends.launch.launchers import LAUNCHERS
-from planner.backends.launch.settings import LaunchSettings
+from planner.backends.launch.settings import LauncherName, LaunchSettings
 from planner.backends.registry import files_of, software
 from planner.errors import BackEndRefused
 from planner.plan import Plan
@@ -105,7 +104,7 @@ def test_random_plans_are_taken_and_read_back(
     backend: str,
 ) -> None:
     try:
-        emission = files_of(software(backend)).write(plan, launcher, software(backend).release.version)
+        emission = emit_for(software(backend), plan, launcher)
     except BackEndRefused:
         return
     strategy, layout = files_of(software(backend)).read(emission.files)

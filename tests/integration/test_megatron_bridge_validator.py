@@ -14,14 +14,16 @@ from planner.backends.emission.write import write_emission
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE
 from planner.backends.megatron_bridge.read import read_back
 from planner.backends.megatron_bridge.validator import request
-from planner.backends.megatron_bridge.write import emit
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
 from tests.round_trip import plans_of_the_space, question
 from tests.validators import worker_or_skip
+
+emit = emitter("megatron-bridge")
 
 pytestmark = pytest.mark.slow
 

@@ -15,15 +15,17 @@ import pytest
 
 from planner.backends.checking.environment import overlay
 from planner.backends.emission.write import write_emission
-from planner.backends.megatron.write import emit
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_plan
 from tests.rank_launch import cpu_environment, launched, torchrun
 from tests.round_trip import as_spelled
 from tests.validators import worker_or_skip
 from tests.warm_python.interpreters import NATIVE, WarmPythons
+
+emit = emitter("megatron")
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parents[2] / "planner" / "backends" / "megatron" / "tiny_run_worker.py"

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from planner.backends.checking.catalogue import validator
 from planner.backends.checking.emitted import read_folder
-from planner.backends.checking.report import Checker
 from planner.backends.checking.validator import Verdict
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.layout import chunks_in_model_order, layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.catalogue import validator
+from planner.backends.folders.report import Checker
 from planner.backends.launch.spec import launch_spec
 from planner.backends.launch.torchrun import launch_script
 from planner.backends.megatron.arguments import write_arguments
@@ -24,7 +24,6 @@ from planner.backends.megatron.write import data_arguments
 from planner.backends.mindspeed.flags import sections
 from planner.backends.mindspeed.space import TABLE
 from planner.backends.mindspeed.validator import question
-from planner.backends.mindspeed.write import emit
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model, builtin_models
@@ -32,12 +31,15 @@ from planner.model.spec import ModelSpec
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.mindspeed_plans import DUALPIPEV, INTERLEAVED, ascend_cluster, in_bf16_with_adam, on_ascend
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
 from tests.plan_strategies import plans
 from tests.round_trip import as_spelled, plans_of_the_space
 from tests.round_trip import question as asked_of
 from tests.validators import worker_or_skip
+
+emit = emitter("mindspeed")
 
 pytestmark = pytest.mark.slow
 

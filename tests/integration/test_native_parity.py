@@ -16,13 +16,15 @@ import pytest
 
 from planner.backends.emission.write import write_emission
 from planner.backends.native.space import violations
-from planner.backends.native.write import emit
 from planner.backends.rules.rule import rule_input
 from planner.plan import Plan
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_plan, tiny_qwen3_moe
 from tests.rank_launch import cpu_environment, launched, torchrun
 from tests.warm_python.interpreters import NATIVE, WarmPythons
+
+emit = emitter("native")
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("torch", reason="the native trainer needs the extra meshwright[torch]")

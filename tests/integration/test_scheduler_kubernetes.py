@@ -16,7 +16,7 @@ import httpx
 import pytest
 from ruamel.yaml import YAML
 
-from planner.backends.launch.validators.kubernetes_validate import KUBERNETES_RELEASE
+from planner.backends.checking.launchers.kubernetes_validate import KUBERNETES_RELEASE
 from planner.store import open_store
 from tests.board_in_memory import MemoryBoard
 from tests.listening_service import listening

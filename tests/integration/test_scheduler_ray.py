@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.checking.catalogue import validator
 from planner.backends.checking.environment import overlay
 from planner.backends.emission.write import changed_files, read_manifest
+from planner.backends.folders.catalogue import validator
 from tests.board_in_memory import MemoryBoard
 from tests.command_line import REPOSITORY
 from tests.listening_service import listening

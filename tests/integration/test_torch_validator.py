@@ -11,15 +11,17 @@ import pytest
 from benchmarks.emitted_configs import folder_of
 from planner.backends.checking.worker import Worker
 from planner.backends.native.validator import VALIDATOR
-from planner.backends.native.write import emit
 from planner.errors import ValidatorUnavailable
 from planner.model.load import load_model
 from planner.problem import Constraints, Problem, Workload
 from planner.search.sample import random_plans
 from planner.strategy import Strategy
 from profiles.catalogue import load_cluster
+from tests.emitter import emitter
 from tests.plan_factory import make_plan
 from tests.validators import worker_or_skip
+
+emit = emitter("native")
 
 pytestmark = pytest.mark.slow
 

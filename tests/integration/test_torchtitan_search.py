@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.checking.directory import check_directory
-from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.directory import check_directory
+from planner.backends.folders.emit import emit_plan
 from planner.backends.torchtitan.read import read_back
 from planner.errors import NoFeasiblePlan
 from planner.model.load import load_model

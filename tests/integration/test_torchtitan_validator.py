@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from planner.backends.checking.emitted import read_folder
-from planner.backends.checking.report import Checker
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.report import Checker
 from planner.backends.rules.rule import rule_input
 from planner.backends.torchtitan.fields import TABLES
 from planner.backends.torchtitan.read import read_back
@@ -22,11 +22,12 @@ from planner.backends.torchtitan.space import violations
 from planner.backends.torchtitan.validator import VALIDATOR, request
 from planner.backends.torchtitan.values import parallelism
 from planner.backends.torchtitan.version import TORCHTITAN_VERSION, VERSIONS
-from planner.backends.torchtitan.write import emit, violations_for
+from planner.backends.torchtitan.write import violations_for
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.schedules import ScheduleName
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_model, make_plan
 from tests.round_trip import as_spelled
 from tests.torchtitan_cases import (
@@ -40,6 +41,8 @@ from tests.torchtitan_cases import (
     random_plan,
 )
 from tests.validators import worker_or_skip
+
+emit = emitter("torchtitan")
 
 pytestmark = pytest.mark.slow
 NUM_LOOPED = 60

@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 
 from planner.backends.megatron.space import TABLE
-from planner.backends.megatron.write import emit
 from planner.backends.rules.rule import rule_input
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.megatron_args import megatron_job
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.megatron_models import REFUSED_MODELS
 from tests.plan_factory import make_plan
+
+emit = emitter("megatron")
 
 
 def described(model: ModelSpec) -> dict[str, Any]:

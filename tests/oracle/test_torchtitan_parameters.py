@@ -14,7 +14,6 @@ import pytest
 
 from planner.backends.checking.worker import Worker
 from planner.backends.torchtitan.version import VERSIONS
-from planner.backends.torchtitan.write import emit
 from planner.model.load import load_model
 from planner.model.operators import layer_operators
 from planner.model.parameters import total_parameters
@@ -24,9 +23,12 @@ from planner.problem import Problem, Workload
 from planner.search.estimate import estimate
 from planner.strategy import Strategy
 from profiles.catalogue import load_cluster
+from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_mla_model
 from tests.torchtitan_cases import deepseek_like, llama_like, question, qwen_like
 from tests.validators import worker_or_skip
+
+emit = emitter("torchtitan")
 
 pytestmark = pytest.mark.slow
 RANKS = 1024

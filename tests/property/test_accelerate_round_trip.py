@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 
 from planner.backends.accelerate.read import read_back
 from planner.backends.accelerate.space import violations
-from planner.backends.accelerate.write import emit
 from planner.backends.rules.rule import rule_input
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
 from tests.drawn_from_space import drawn_plans, question
+from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_plan
 from tests.plan_strategies import plans
 from tests.round_trip import as_spelled, assert_comes_back, outcomes_of_reading_back
+
+emit = emitter("accelerate")
 
 
 @st.composite

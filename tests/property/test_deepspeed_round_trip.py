@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from planner.backends.deepspeed.read import read_back
 from planner.backends.deepspeed.space import TABLE
-from planner.backends.deepspeed.write import emit
 from planner.backends.rules.rule import rule_input
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_moe_model, make_plan
 from tests.plan_strategies import plans
 from tests.round_trip import (
@@ -26,6 +26,8 @@ from tests.round_trip import (
     plans_of_the_space,
     question,
 )
+
+emit = emitter("deepspeed")
 
 OURS = partial(as_spelled, backend="deepspeed")
 

@@ -7,16 +7,18 @@ from dataclasses import replace
 import pytest
 from hypothesis import strategies as st
 
-from planner.backends.emission.assemble import PLAN_JSON
+from planner.backends.emission.emission import PLAN_JSON
 from planner.backends.maxtext.read import read_back
 from planner.backends.maxtext.space import violations
-from planner.backends.maxtext.write import emit
 from planner.backends.rules.rule import rule_input
 from planner.plan import Plan
 from tests.drawn_from_space import drawn_plans, question
+from tests.emitter import emitter
 from tests.plan_factory import make_plan
 from tests.plan_strategies import plans
 from tests.round_trip import as_spelled, assert_comes_back, outcomes_of_reading_back
+
+emit = emitter("maxtext")
 
 ARCHITECTURES = ("tpu_v5p", "tpu_7x", "hopper", "cdna3")
 

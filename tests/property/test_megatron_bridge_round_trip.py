@@ -14,8 +14,8 @@ from planner.backends.megatron_bridge.fields import SPOKEN_OTHERWISE
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, arguments_of, parse_overrides
 from planner.backends.megatron_bridge.read import read_back
 from planner.backends.megatron_bridge.space import TABLE
-from planner.backends.megatron_bridge.write import emit
 from planner.backends.rules.rule import rule_input
+from tests.emitter import emitter
 from tests.plan_strategies import plans
 from tests.round_trip import (
     as_spelled,
@@ -24,6 +24,8 @@ from tests.round_trip import (
     plans_of_the_space,
     question,
 )
+
+emit = emitter("megatron-bridge")
 
 OURS = partial(as_spelled, backend="megatron-bridge")
 

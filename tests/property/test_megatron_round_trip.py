@@ -14,12 +14,12 @@ from planner.backends.emission.layout import chunks_in_model_order, layout_of
 from planner.backends.megatron.layout import layout_string, parse_layout
 from planner.backends.megatron.read import read_back
 from planner.backends.megatron.space import TABLE
-from planner.backends.megatron.write import emit
 from planner.backends.registry import software
 from planner.backends.rules.rule import rule_input
 from planner.plan import ChunkPlan, Plan
 from planner.search.estimate import estimate
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_strategies import plans
 from tests.round_trip import (
     as_spelled,
@@ -28,6 +28,8 @@ from tests.round_trip import (
     plans_of_the_space,
     question,
 )
+
+emit = emitter("megatron")
 
 OURS = partial(as_spelled, backend="megatron")
 

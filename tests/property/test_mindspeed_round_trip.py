@@ -13,9 +13,10 @@ from planner.backends.megatron.arguments import parse_arguments
 from planner.backends.mindspeed.flag_table import known_flags
 from planner.backends.mindspeed.read import read_back
 from planner.backends.mindspeed.space import TABLE
-from planner.backends.mindspeed.write import ARGUMENTS_FILE, emit
+from planner.backends.mindspeed.write import ARGUMENTS_FILE
 from planner.backends.rules.rule import rule_input
 from planner.plan import Plan
+from tests.emitter import emitter
 from tests.mindspeed_plans import in_bf16_with_adam, on_ascend
 from tests.plan_strategies import plans
 from tests.round_trip import (
@@ -25,6 +26,8 @@ from tests.round_trip import (
     plans_of_the_space,
     question,
 )
+
+emit = emitter("mindspeed")
 
 KNOWN = set(known_flags("core_v0.12.1"))
 OURS = partial(as_spelled, backend="mindspeed")

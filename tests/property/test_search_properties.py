@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.backends.asked import software_of, the_software
-from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.layout import chunks_in_model_order, layout_of
+from planner.backends.folders.emit import emit_plan
 from planner.backends.registry import files_of, names_with_files
 from planner.cost.hardware import hardware_of
 from planner.errors import BudgetSpent, NoFeasiblePlan

@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 from planner.backends.torchtitan.read import read_back
 from planner.backends.torchtitan.version import VERSIONS
-from planner.backends.torchtitan.write import emit, violations_for
+from planner.backends.torchtitan.write import violations_for
 from planner.plan import Plan
 from tests.drawn_from_space import drawn_plans, question
+from tests.emitter import emitter
 from tests.plan_strategies import plans
 from tests.round_trip import as_spelled, assert_comes_back, outcomes_of_reading_back
 from tests.torchtitan_cases import random_plan
+
+emit = emitter("torchtitan")
 
 
 @st.composite

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 def _files() -> Files:
     from planner.backends.accelerate.read import read_back
-    from planner.backends.accelerate.write import emit
+    from planner.backends.accelerate.write import write
 
-    return Files(emit, read_back)
+    return Files(write, read_back)
 
 
 def _validators() -> tuple[Validator, ...]:

@@ -14,7 +14,6 @@ from planner.backends.accelerate.config import (
 )
 from planner.backends.accelerate.space import violations
 from planner.backends.accelerate.training_document import TRAINING_FILE, training_document
-from planner.backends.accelerate.version import ACCELERATE_VERSION
 from planner.backends.accelerate.way import way
 from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
 from planner.backends.deepspeed.config import ds_config
@@ -22,8 +21,7 @@ from planner.backends.deepspeed.model_config import model_config
 from planner.backends.deepspeed.training_document import training_text
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.deepspeed.write import MODEL_CONFIG_FILE
-from planner.backends.emission.assemble import assemble
-from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
+from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.launch.spec import launch_spec
 from planner.backends.rules.rule import rule_input
@@ -32,8 +30,8 @@ from planner.plan import Plan
 TRAIN_SCRIPT = "train_accelerate.py"
 
 
-def emit(plan: Plan, launcher: LauncherName, version: str = ACCELERATE_VERSION) -> Emission:
-    """Files and launch command.
+def write(plan: Plan, version: str) -> BackEndFiles:
+    """The files that every rank needs.
 
     Raises BackEndRefused with every violated rule when Accelerate cannot run the plan.
     """
@@ -51,10 +49,14 @@ def emit(plan: Plan, launcher: LauncherName, version: str = ACCELERATE_VERSION) 
     if way(plan.chosen()) == "DEEPSPEED":
         files[DEEPSPEED_FILE] = _text(ds_config(plan))
         versions["deepspeed"] = DEEPSPEED_VERSION
-    made = BackEndFiles(
-        files=files, script=TRAIN_SCRIPT, version=version, versions=versions, environment=environment(config)
+    return BackEndFiles(
+        files=files,
+        script=TRAIN_SCRIPT,
+        version=version,
+        versions=versions,
+        environment=environment(config),
+        assumptions=_assumptions(plan),
     )
-    return assemble("accelerate", plan, launcher, made, assumptions=_assumptions(plan))
 
 
 def training_script() -> str:

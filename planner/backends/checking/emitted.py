@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.backends.emission.assemble import PLAN_JSON
+from planner.backends.emission.emission import PLAN_JSON
 from planner.backends.emission.write import read_manifest
 from planner.plan import Plan
 

@@ -18,13 +18,13 @@ from typing import Any, get_args
 
 from planner.backends.asked import problem_hardware
 from planner.backends.backend import Software
-from planner.backends.checking.directory import check_directory
 from planner.backends.checking.emitted import read_folder
-from planner.backends.checking.report import Checker
 from planner.backends.conformance.questions import questions
-from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.layout import chunks_in_model_order, layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.directory import check_directory
+from planner.backends.folders.emit import emit_plan
+from planner.backends.folders.report import Checker
 from planner.backends.registry import backends, software
 from planner.backends.rules.rule import SpaceRule, rule_input
 from planner.candidate import Candidate

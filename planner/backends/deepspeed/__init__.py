@@ -15,14 +15,14 @@ from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
-    from planner.backends.tiny.runner import Runner
+    from planner.backends.ranks.runner import Runner
 
 
 def _files() -> Files:
     from planner.backends.deepspeed.read import read_back
-    from planner.backends.deepspeed.write import emit
+    from planner.backends.deepspeed.write import write
 
-    return Files(emit, read_back)
+    return Files(write, read_back)
 
 
 def _validators() -> tuple[Validator, ...]:

@@ -14,41 +14,35 @@ from typing import Any
 
 from planner.backends.deepspeed.config import CONFIG_FILE
 from planner.backends.deepspeed.training_document import TRAINING_FILE
-from planner.backends.deepspeed.write import emit
-from planner.backends.emission.write import write_emission
-from planner.backends.tiny.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
-from planner.backends.tiny.launch_ranks import LOG_FILE, RanksRun, run_ranks
-from planner.backends.tiny.runner import Losses, Runner
-from planner.backends.tiny.shrink import on_one_rank
+from planner.backends.ranks.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
+from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, run_ranks
+from planner.backends.ranks.runner import Losses, Runner, SmallRun
 from planner.errors import BackEndRefused
-from planner.plan import Plan
 
 _STEP = re.compile(r"^step (\d+) loss (\S+) ", re.MULTILINE)
 
 
-def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
+def losses(run: SmallRun) -> Losses:
     """Losses of the ranks and of one process.  Raises BackEndRefused when either launch fails."""
-    ranks = _written(plan, folder / "ranks")
-    alone = _written(on_one_rank(plan), folder / "one-process")
+    ranks, alone = (_edited(write()) for write in (run.on_ranks, run.alone))
     compiled = extension_folder()
     remove_stale_locks(compiled)
     variables = {
         "DS_ACCELERATOR": "cpu",
-        "STEPS": str(steps),
+        "STEPS": str(run.steps),
         "TRANSFORMERS_OFFLINE": "1",
         ENVIRONMENT_VARIABLE: str(compiled),
     }
-    done = [run_ranks(each, variables, deadline) for each in (ranks, alone)]
+    done = [run_ranks(each, variables, run.deadline) for each in (ranks, alone)]
     notes = tuple(dict.fromkeys(note for ran in done for note in ran.notes))
-    return Losses(_printed(done[0], ranks, steps), _printed(done[1], alone, steps), notes)
+    return Losses(_printed(done[0], ranks, run.steps), _printed(done[1], alone, run.steps), notes)
 
 
-def _written(plan: Plan, folder: Path) -> Path:
+def _edited(folder: Path) -> Path:
     """The emission, edited for fp32 on a CPU."""
-    where = write_emission(emit(plan, "torchrun"), folder)
-    _edit(where / CONFIG_FILE, _fp32_config)
-    _edit(where / TRAINING_FILE, lambda data: data | {"dtype": "float32"})
-    return where
+    _edit(folder / CONFIG_FILE, _fp32_config)
+    _edit(folder / TRAINING_FILE, lambda data: data | {"dtype": "float32"})
+    return folder
 
 
 def _fp32_config(config: dict[str, Any]) -> dict[str, Any]:

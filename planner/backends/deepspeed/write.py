@@ -10,9 +10,7 @@ from planner.backends.deepspeed.config import CONFIG_FILE, ds_config
 from planner.backends.deepspeed.model_config import model_config
 from planner.backends.deepspeed.space import TABLE
 from planner.backends.deepspeed.training_document import TRAINING_FILE, training_document, training_text
-from planner.backends.deepspeed.version import DEEPSPEED_VERSION
-from planner.backends.emission.assemble import assemble
-from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
+from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.plan import Plan
@@ -23,15 +21,15 @@ MODEL_CONFIG_FILE = "model_config.json"
 TRAIN_SCRIPT = "train_deepspeed.py"
 
 
-def emit(plan: Plan, launcher: LauncherName, version: str = DEEPSPEED_VERSION) -> Emission:
-    """Files and launch command.
+def write(plan: Plan, version: str) -> BackEndFiles:
+    """The files that every rank needs.
 
     Raises BackEndRefused with every violated rule when DeepSpeed cannot run the plan.
     """
     findings = TABLE.violations(rule_input(plan))
     if findings:
         raise refused("DeepSpeed", "deepspeed", findings)
-    made = BackEndFiles(
+    return BackEndFiles(
         files={
             CONFIG_FILE: _text(ds_config(plan)),
             MODEL_CONFIG_FILE: _text(model_config(plan.problem.model)),
@@ -42,8 +40,8 @@ def emit(plan: Plan, launcher: LauncherName, version: str = DEEPSPEED_VERSION) -
         version=version,
         versions={"deepspeed": version, "torch": "2.8 or newer", "transformers": "5"},
         environment=_environment(plan),
+        assumptions=_assumptions(plan),
     )
-    return assemble("deepspeed", plan, launcher, made, assumptions=_assumptions(plan))
 
 
 def _text(value: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ def plan_markdown(emission: Emission, physics: Physics) -> str:
         _why(plan),
         _stages(plan),
         _sent(plan, physics),
-        _list("Assumptions", (*plan.assumptions, *emission.assumptions)),
+        _list("Assumptions", (*plan.assumptions, *emission.written.assumptions)),
         _launch(emission),
     )
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-from planner.backends.launch.settings import LaunchSettings
+from planner.backends.launch.settings import LauncherName, LaunchSettings
 from planner.plan import Plan
 
 BackEndName = str
 """A name of the registry (``planner.backends.registry``)."""
-LauncherName = Literal[
-    "torchrun", "slurm", "kubernetes", "trainjob", "pytorchjob", "volcano", "mpirun", "mpijob", "ray", "ray-train",
-    "ascendjob",
-]  # fmt: skip
-"""``kubernetes`` is a JobSet; ``trainjob`` and ``pytorchjob`` are Kubeflow's."""
+PLAN_JSON = "plan.json"
+PLAN_MARKDOWN = "PLAN.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class BackEndFiles:
-    """What one back-end's emitter wrote.
+    """What one back-end's ``write`` gives.
 
     ``script`` is the path in ``files`` that every rank runs (see ``LaunchSpec``), with ``arguments``.
     """
@@ -51,6 +47,8 @@ class BackEndFiles:
     executables: frozenset[str] = frozenset()
     process_drives_node: bool = False
     """Whether the script runs once a node and drives all its devices (JAX), not once a device."""
+    assumptions: tuple[str, ...] = ()
+    """What must hold for the files to do what the plan says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ class Emission:
     backend: BackEndName
     plan: Plan
     written: BackEndFiles
-    """What the back-end's own emitter wrote, without the launcher's files and ours."""
+    """What the back-end itself wrote, without the launcher's files and ours."""
     files: Mapping[str, str]
     launch_command: str
     launch_notes: tuple[str, ...] = ()
@@ -71,5 +69,4 @@ class Emission:
     launcher: LauncherName = "torchrun"
     executables: frozenset[str] = frozenset()
     """Paths in ``files`` that get the executable bit."""
-    assumptions: tuple[str, ...] = ()
     settings: LaunchSettings = field(default_factory=LaunchSettings)

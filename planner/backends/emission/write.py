@@ -70,7 +70,7 @@ def manifest(emission: Emission) -> dict[str, Any]:
         "launch_command": emission.launch_command,
         "environment": dict(emission.written.environment),
         "process_drives_node": emission.written.process_drives_node,
-        "assumptions": list(emission.assumptions),
+        "assumptions": list(emission.written.assumptions),
         "files": file_digests(emission.files, emission.executables),
     }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from planner.backends.emission.emission import BackEndName, LauncherName
 from planner.backends.launch import (
     ascendjob,
     kubernetes,
@@ -19,9 +18,9 @@ from planner.backends.launch import (
     trainjob,
     volcano,
 )
+from planner.backends.launch.settings import LauncherName
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec
-from planner.backends.registry import backend
-from planner.errors import BackEndRefused, NotFound
+from planner.errors import NotFound
 
 LAUNCHERS: Mapping[LauncherName, Callable[[LaunchSpec], LaunchFiles]] = MappingProxyType(
     {
@@ -45,11 +44,3 @@ def launch_files(spec: LaunchSpec, launcher: LauncherName) -> LaunchFiles:
     if launcher not in LAUNCHERS:
         raise NotFound(f"no launcher is called {launcher!r}", where="--launcher", hint=f"one of {', '.join(LAUNCHERS)}")
     return LAUNCHERS[launcher](spec)
-
-
-def demand_pair(name: BackEndName, launcher: LauncherName) -> None:
-    """Raises BackEndRefused where the launcher cannot start the back-end."""
-    found = backend(name).not_started_by.get(launcher)
-    if found:
-        reason, hint = found
-        raise BackEndRefused(f"{name} cannot be started by {launcher}: {reason}", where="--launcher", hint=hint)

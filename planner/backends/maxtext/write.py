@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import assemble
-from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
+from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.maxtext.config import config, config_text
 from planner.backends.maxtext.decoder_blocks import ROUTED_SCALING, decoder_block
@@ -28,8 +27,8 @@ export NODE_RANK="${RANK:-0}"
 """
 
 
-def emit(plan: Plan, launcher: LauncherName, version: str = MAXTEXT_VERSION) -> Emission:
-    """Files and launch command.
+def write(plan: Plan, version: str) -> BackEndFiles:
+    """The files that every rank needs.
 
     Raises BackEndRefused with every violated rule when MaxText cannot run the plan.
     """
@@ -38,7 +37,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = MAXTEXT_VERSION) -> 
     if findings or block is None:
         raise refused("MaxText", "maxtext", findings)
     tpu = is_tpu(plan.problem.cluster.pools[0].device.architecture)
-    made = BackEndFiles(
+    return BackEndFiles(
         files={CONFIG_FILE: config_text(config(plan, block)), TRAIN_SCRIPT: train_script(tpu=tpu)},
         script=TRAIN_SCRIPT,
         version=version,
@@ -46,8 +45,8 @@ def emit(plan: Plan, launcher: LauncherName, version: str = MAXTEXT_VERSION) -> 
         environment=environment(plan),
         executables=frozenset({TRAIN_SCRIPT}),
         process_drives_node=True,
+        assumptions=_assumptions(plan),
     )
-    return assemble("maxtext", plan, launcher, made, assumptions=_assumptions(plan))
 
 
 def _assumptions(plan: Plan) -> tuple[str, ...]:

@@ -16,14 +16,14 @@ from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
-    from planner.backends.tiny.runner import Runner
+    from planner.backends.ranks.runner import Runner
 
 
 def _files() -> Files:
     from planner.backends.megatron.read import read_back
-    from planner.backends.megatron.write import emit
+    from planner.backends.megatron.write import write
 
-    return Files(emit, read_back)
+    return Files(write, read_back)
 
 
 def _validators() -> tuple[Validator, ...]:

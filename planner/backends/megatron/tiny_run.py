@@ -12,16 +12,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from planner.backends.checking.catalogue import validator
 from planner.backends.checking.environment import make_ready
-from planner.backends.emission.write import write_emission
-from planner.backends.megatron.write import DATA_FILE, emit
-from planner.backends.tiny.launch_ranks import LOG_FILE, RanksRun, run_ranks
-from planner.backends.tiny.runner import Losses, Runner
-from planner.backends.tiny.shrink import on_one_rank
+from planner.backends.megatron.validator import VALIDATOR
+from planner.backends.megatron.write import DATA_FILE
+from planner.backends.ranks.launch_ranks import LOG_FILE, RanksRun, run_ranks
+from planner.backends.ranks.runner import Losses, Runner, SmallRun
 from planner.errors import BackEndRefused
 from planner.model.spec import ModelSpec
-from planner.plan import Plan
 
 _EDITS = {"precision": ("bf16", "fp32"), "device": ("cuda", "cpu"), "learning_rate": ("1e-4", "1e-2")}
 _WITHOUT_CONTEXT_PARALLELISM = "Megatron's attention without Transformer Engine has no context parallelism"
@@ -31,22 +28,21 @@ _EMITTED_RATE, _RATE = (f"--lr {value}" for value in _EDITS["learning_rate"])
 """With Megatron's own, three steps show little of a wrong gradient."""
 
 
-def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
+def losses(run: SmallRun) -> Losses:
     """Losses of the ranks and of one process.
 
     Raises BackEndRefused (a layer needs Transformer Engine, or a launch fails), ValidatorUnavailable (there is no
     megatron-core).
     """
-    _refuse_what_no_cpu_runs(plan.problem.model)
-    found = validator("megatron-core")
-    packages = make_ready(found, found.default_version)
+    _refuse_what_no_cpu_runs(run.plan.problem.model)
+    packages = make_ready(VALIDATOR, VALIDATOR.default_version)
     done = []
-    for name, each in (("ranks", plan), ("one-process", on_one_rank(plan))):
-        emitted = _written(each, folder / name)
-        stand_in = _stand_in(folder / f"{name}-pretrain", packages, steps, emitted)
-        ran = run_ranks(emitted, {"MEGATRON_PATH": str(stand_in), "PYTHONDONTWRITEBYTECODE": "1"}, deadline)
+    for write in (run.on_ranks, run.alone):
+        emitted = _edited(write())
+        stand_in = _stand_in(run.folder / f"{emitted.name}-pretrain", packages, run.steps, emitted)
+        ran = run_ranks(emitted, {"MEGATRON_PATH": str(stand_in), "PYTHONDONTWRITEBYTECODE": "1"}, run.deadline)
         done.append((ran, _said(ran, emitted)))
-    values = tuple(_losses(said, steps, folder) for _, said in done)
+    values = tuple(_losses(said, run.steps, run.folder) for _, said in done)
     notes = dict.fromkeys(note for ran, _ in done for note in ran.notes)
     return Losses(values[0], values[1], (_replaced(done[0][1]), *notes))
 
@@ -67,12 +63,11 @@ def _refuse_what_no_cpu_runs(model: ModelSpec) -> None:
             )
 
 
-def _written(plan: Plan, folder: Path) -> Path:
+def _edited(folder: Path) -> Path:
     """The emission, with a learning rate for a few steps."""
-    where = write_emission(emit(plan, "torchrun"), folder)
-    data = where / DATA_FILE
+    data = folder / DATA_FILE
     data.write_text(data.read_text(encoding="utf-8").replace(_EMITTED_RATE, _RATE), encoding="utf-8")
-    return where
+    return folder
 
 
 def _stand_in(folder: Path, packages: Path, steps: int, emitted: Path) -> Path:

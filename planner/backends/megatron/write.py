@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import assemble
-from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
+from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, write_arguments
 from planner.backends.megatron.environment import environment
@@ -46,8 +45,8 @@ exec python -u "$MEGATRON_PATH/pretrain_gpt.py" "${{arguments[@]}}" "$@"
 """
 
 
-def emit(plan: Plan, launcher: LauncherName, version: str = MEGATRON_CORE_VERSION) -> Emission:
-    """Files and launch command.
+def write(plan: Plan, version: str) -> BackEndFiles:
+    """The files that every rank needs.
 
     Raises BackEndRefused with every violated rule when Megatron cannot run the plan.
     """
@@ -55,7 +54,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = MEGATRON_CORE_VERSIO
     if findings:
         raise refused(f"Megatron-LM {MEGATRON_CORE_VERSION}", "megatron", findings)
     architecture = plan.problem.cluster.pools[0].device.architecture
-    made = BackEndFiles(
+    return BackEndFiles(
         files={
             ARGUMENTS_FILE: write_arguments(sections(plan)),
             DATA_FILE: data_arguments(plan),
@@ -66,12 +65,6 @@ def emit(plan: Plan, launcher: LauncherName, version: str = MEGATRON_CORE_VERSIO
         versions={"megatron-core": version},
         environment=environment(plan.chosen(), architecture, fine_grained_offload=offloads_modules(plan)),
         executables=frozenset({TRAIN_SCRIPT}),
-    )
-    return assemble(
-        "megatron",
-        plan,
-        launcher,
-        made,
         assumptions=assumptions(plan),
     )
 

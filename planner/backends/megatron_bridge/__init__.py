@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def _files() -> Files:
     from planner.backends.megatron_bridge.read import read_back
-    from planner.backends.megatron_bridge.write import emit
+    from planner.backends.megatron_bridge.write import write
 
-    return Files(emit, read_back)
+    return Files(write, read_back)
 
 
 def _validators() -> tuple[Validator, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.backends.emission.assemble import assemble
-from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
+from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import sections
@@ -21,8 +20,8 @@ RECIPE_FILE = "bridge_recipe.py"
 TRAIN_SCRIPT = "bridge_train.py"
 
 
-def emit(plan: Plan, launcher: LauncherName, version: str = BRIDGE_VERSION) -> Emission:
-    """Files and launch command.
+def write(plan: Plan, version: str) -> BackEndFiles:
+    """The files that every rank needs.
 
     Raises BackEndRefused with every violated rule when Bridge cannot run the plan.
     """
@@ -31,7 +30,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = BRIDGE_VERSION) -> E
         raise refused("Megatron-Bridge", "megatron-bridge", findings)
     architecture = plan.problem.cluster.pools[0].device.architecture
     variables = environment(plan.chosen(), architecture, fine_grained_offload=offloads_modules(plan))
-    made = BackEndFiles(
+    return BackEndFiles(
         files={
             OVERRIDES_FILE: overrides_text(sections(plan), variables, version),
             RECIPE_FILE: recipe(plan),
@@ -41,8 +40,8 @@ def emit(plan: Plan, launcher: LauncherName, version: str = BRIDGE_VERSION) -> E
         version=version,
         versions={"megatron-bridge": version, "megatron-core": MEGATRON_CORE_VERSION},
         environment=variables,
+        assumptions=_assumptions(plan),
     )
-    return assemble("megatron-bridge", plan, launcher, made, assumptions=_assumptions(plan))
 
 
 def recipe(plan: Plan) -> str:

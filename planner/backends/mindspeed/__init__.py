@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def _files() -> Files:
     from planner.backends.mindspeed.read import read_back
-    from planner.backends.mindspeed.write import emit
+    from planner.backends.mindspeed.write import write
 
-    return Files(emit, read_back)
+    return Files(write, read_back)
 
 
 def _validators() -> tuple[Validator, ...]:

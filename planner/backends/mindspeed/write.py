@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import assemble
-from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
+from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.megatron.arguments import write_arguments
 from planner.backends.megatron.write import DATA_FILE, TRAIN_SCRIPT, data_arguments, read_arguments
@@ -54,15 +53,15 @@ runpy.run_path(os.path.join(os.environ["MEGATRON_PATH"], "pretrain_gpt.py"), run
 '''
 
 
-def emit(plan: Plan, launcher: LauncherName, version: str = CORE_VERSION) -> Emission:
-    """Files and launch command.
+def write(plan: Plan, version: str) -> BackEndFiles:
+    """The files that every rank needs.
 
     Raises BackEndRefused with every violated rule when MindSpeed cannot run the plan.
     """
     findings = TABLE.violations(rule_input(plan))
     if findings:
         raise refused(f"MindSpeed on Megatron-LM {CORE_VERSION}", "mindspeed", findings)
-    made = BackEndFiles(
+    return BackEndFiles(
         files={
             ARGUMENTS_FILE: write_arguments(sections(plan)),
             DATA_FILE: data_arguments(plan),
@@ -74,12 +73,6 @@ def emit(plan: Plan, launcher: LauncherName, version: str = CORE_VERSION) -> Emi
         versions={"mindspeed": version, "megatron-core": version.removeprefix("core_v")},
         environment=environment(plan.chosen()),
         executables=frozenset({TRAIN_SCRIPT}),
-    )
-    return assemble(
-        "mindspeed",
-        plan,
-        launcher,
-        made,
         assumptions=assumptions(plan),
     )
 

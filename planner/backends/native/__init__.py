@@ -11,14 +11,14 @@ from planner.backends.native.space import SPACE
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
-    from planner.backends.tiny.runner import Runner
+    from planner.backends.ranks.runner import Runner
 
 
 def _files() -> Files:
     from planner.backends.native.read import read_back
-    from planner.backends.native.write import emit
+    from planner.backends.native.write import write
 
-    return Files(emit, read_back)
+    return Files(write, read_back)
 
 
 def _validators() -> tuple[Validator, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from planner.backends.emission.assemble import PLAN_JSON
+from planner.backends.emission.emission import PLAN_JSON
 from planner.backends.emission.layout import Layout, layout_of
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.errors import DocumentInvalid

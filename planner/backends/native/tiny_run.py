@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-from planner.backends.emission.write import write_emission
-from planner.backends.native.write import emit
-from planner.backends.tiny.launch_ranks import LOG_FILE, run_ranks
-from planner.backends.tiny.runner import Losses, Runner
+from planner.backends.ranks.launch_ranks import LOG_FILE, run_ranks
+from planner.backends.ranks.runner import Losses, Runner, SmallRun
 from planner.errors import BackEndRefused
-from planner.plan import Plan
 
 RECORD_FILE = "losses.json"
 LEARNING_RATE = 1e-2
 """Large enough for a wrong gradient to show in the next loss."""
 
 
-def losses(plan: Plan, folder: Path, steps: int, deadline: float) -> Losses:
+def losses(run: SmallRun) -> Losses:
     """Losses of the ranks and of the whole model on rank 0.  Raises BackEndRefused when the launch fails."""
-    emitted = write_emission(emit(plan, "torchrun"), folder / "ranks")
+    emitted = run.on_ranks()
     record = emitted / RECORD_FILE
-    words = f"--device cpu --precision fp32 --steps {steps} --learning-rate {LEARNING_RATE:g} --record {RECORD_FILE}"
-    ran = run_ranks(emitted, {"TRAIN_ARGS": words}, deadline)
+    words = (
+        f"--device cpu --precision fp32 --steps {run.steps} --learning-rate {LEARNING_RATE:g} --record {RECORD_FILE}"
+    )
+    ran = run_ranks(emitted, {"TRAIN_ARGS": words}, run.deadline)
     try:
         said = json.loads(record.read_text(encoding="utf-8"))
         pairs = tuple(tuple(float(step["loss"]) for step in said[name]) for name in ("ranks", "single_process"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import planner
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.validator import Request, Validator
-from planner.backends.emission.assemble import PLAN_JSON
+from planner.backends.emission.emission import PLAN_JSON
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.native.capabilities import TORCH_VERSION
 

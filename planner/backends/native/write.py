@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import PLAN_JSON, assemble
-from planner.backends.emission.emission import BackEndFiles, Emission, LauncherName
+from planner.backends.emission.emission import PLAN_JSON, BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.native.capabilities import TORCH_VERSION
 from planner.backends.native.space import violations
@@ -30,15 +29,15 @@ exec "${{PYTHON:-python}}" -u -m {TRAINER} "$here/{PLAN_JSON}" ${{words[@]+"${{w
 """
 
 
-def emit(plan: Plan, launcher: LauncherName, version: str = TORCH_VERSION) -> Emission:
-    """Files and launch command.
+def write(plan: Plan, version: str) -> BackEndFiles:
+    """The files that every rank needs.
 
     Raises BackEndRefused with every violated rule when the trainer cannot run the plan.
     """
     findings = violations(rule_input(plan))
     if findings:
         raise refused("the native trainer", "native", findings)
-    made = BackEndFiles(
+    return BackEndFiles(
         files={TRAIN_SCRIPT: _HEADER + _BODY},
         script=TRAIN_SCRIPT,
         version=version,
@@ -46,8 +45,8 @@ def emit(plan: Plan, launcher: LauncherName, version: str = TORCH_VERSION) -> Em
         # Long runs with changing sizes (experts) fragment the allocator without it.
         environment={"PYTORCH_ALLOC_CONF": "expandable_segments:True"},
         executables=frozenset({TRAIN_SCRIPT}),
+        assumptions=assumptions(plan),
     )
-    return assemble("native", plan, launcher, made, assumptions=assumptions(plan))
 
 
 def assumptions(plan: Plan) -> tuple[str, ...]:

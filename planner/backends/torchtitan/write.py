@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from planner.backends.emission.assemble import assemble
-from planner.backends.emission.emission import BackEndFiles, Emission, Finding, LauncherName
+from planner.backends.emission.emission import BackEndFiles, Finding
 from planner.backends.emission.refusal import refused
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.backends.torchtitan.config_module import MODULE_FILE, module_text
@@ -14,8 +13,8 @@ from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
 from planner.plan import Plan
 
 
-def emit(plan: Plan, launcher: LauncherName, version: str = TORCHTITAN_VERSION) -> Emission:
-    """Files and launch command.
+def write(plan: Plan, version: str) -> BackEndFiles:
+    """The files that every rank needs.
 
     Raises BackEndRefused with every violated rule when torchtitan cannot run the plan.
     """
@@ -27,7 +26,7 @@ def emit(plan: Plan, launcher: LauncherName, version: str = TORCHTITAN_VERSION) 
         files |= {CONFIG_FILE: config_text(plan), MODEL_FILE: model_text(plan)}
     else:
         files[MODULE_FILE] = module_text(plan)
-    made = BackEndFiles(
+    return BackEndFiles(
         files=files,
         script=TRAIN_SCRIPT,
         version=version,
@@ -35,9 +34,8 @@ def emit(plan: Plan, launcher: LauncherName, version: str = TORCHTITAN_VERSION) 
         # Long runs with changing sizes (experts) fragment the allocator without it.
         environment={"PYTORCH_ALLOC_CONF": "expandable_segments:True"},
         executables=frozenset({TRAIN_SCRIPT}),
+        assumptions=assumptions(plan, version),
     )
-    told = assumptions(plan, version)
-    return assemble("torchtitan", plan, launcher, made, assumptions=told)
 
 
 def violations_for(plan: Plan, version: str) -> list[Finding]:

@@ -12,7 +12,7 @@ from planner.cli.output import OutputFormat, write_answer
 from planner.errors import BackEndRefused
 
 if TYPE_CHECKING:
-    from planner.backends.checking.report import CheckReport
+    from planner.backends.folders.report import CheckReport
 
 Directories = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders that `emit` wrote.")]
 With = Annotated[
@@ -33,9 +33,9 @@ def register(app: typer.Typer) -> None:
 
 def check(directories: Directories, wanted: With = None, output: flags.Output = OutputFormat.TABLE) -> None:
     """Check emitted folders: unchanged, readable, legal by our rules and by the back-end's own parser.  Exit code 8."""
-    from planner.backends.checking.catalogue import parse_requirement
     from planner.backends.checking.emitted import read_folder
-    from planner.backends.checking.report import Checker
+    from planner.backends.folders.catalogue import parse_requirement
+    from planner.backends.folders.report import Checker
 
     requirements = [parse_requirement(text) for text in wanted or []]
     folders = [read_folder(directory) for directory in directories]

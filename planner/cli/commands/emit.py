@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from planner.backends.launch.settings import LauncherName
 from planner.cli import launch_flags as place
 from planner.cli import options as flags
 from planner.cli.backend_names import BEST, bare_name, complete_backends, parse_emitted
 from planner.cli.emitting import (
-    LauncherChoice,
     emission_data,
     emission_lines,
     keep_plan,
@@ -38,7 +38,7 @@ Backend = Annotated[
         show_default=False,
     ),
 ]
-Launcher = Annotated[LauncherChoice, typer.Option("--launcher", help="Who starts the processes.")]
+Launcher = Annotated[LauncherName, typer.Option("--launcher", help="Who starts the processes.")]
 Out = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="Folder to write; only an untouched emission is replaced.")
 ]
@@ -53,7 +53,7 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
     plan: flags.PlanReference,
     out: Out,
     backend: Backend = BEST,
-    launcher: Launcher = LauncherChoice.TORCHRUN,
+    launcher: Launcher = "torchrun",
     hosts: place.Hosts = None,
     switches: place.Switches = None,
     network_tier: place.NetworkTier = None,
@@ -98,7 +98,7 @@ def emit(  # noqa: PLR0913, PLR0917  # a flag is an argument
 def _made_here(
     plan: Plan,
     folders: Sequence[tuple[str, Path]],
-    launcher: LauncherChoice,
+    launcher: LauncherName,
     settings: LaunchSettings,
     database: str | None,
     done: Afterwards,
@@ -114,9 +114,9 @@ def _made_here(
 
 
 def _from_service(
-    service: PlanService, reference: str, name: str, launcher: LauncherChoice, folder: Path, quiet: bool
+    service: PlanService, reference: str, name: str, launcher: LauncherName, folder: Path, quiet: bool
 ) -> dict[str, Any]:
     backend = None if name == BEST else name
-    data = emission_data(service.write_emission(reference, backend, launcher.value, folder), folder)
+    data = emission_data(service.write_emission(reference, backend, launcher, folder), folder)
     tell_difference(data, quiet=quiet)
     return data

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from planner.backends.launch.settings import LauncherName
 from planner.cli import options as flags
 from planner.cli.backend_names import ANY, parse_backends, parse_emitted, require_files_of_best
-from planner.cli.emitting import LauncherChoice
 from planner.cli.front import answer_front, front_alone
 from planner.cli.output import OutputFormat
 from planner.cli.planning import Place, Wanted, answer, search_options
@@ -32,7 +32,7 @@ Emit = Annotated[
         help="Write launch files: best (of this plan), or back-ends, each from its own plan of the question.",
     ),
 ]
-Launcher = Annotated[LauncherChoice, typer.Option("--launcher", help="Who starts the processes.")]
+Launcher = Annotated[LauncherName, typer.Option("--launcher", help="Who starts the processes.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder of the launch files (with --emit).")]
 PlanOut = Annotated[Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the whole plan document.")]
 Trace = Annotated[Path | None, typer.Option("--trace", metavar="FILE", help="Write the timeline for Perfetto.")]
@@ -85,7 +85,7 @@ def plan(  # noqa: PLR0913, PLR0917  # a flag is an argument
     time_limit: flags.TimeLimit = None,
     seed: flags.Seed = 0,
     emit: Emit = None,
-    launcher: Launcher = LauncherChoice.TORCHRUN,
+    launcher: Launcher = "torchrun",
     out: Out = None,
     plan_out: PlanOut = None,
     trace: Trace = None,

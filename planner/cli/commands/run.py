@@ -16,7 +16,7 @@ from planner.errors import BackEndRefused, DocumentInvalid
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.backends.tiny.tiny_run import TinyRun
+    from planner.backends.folders.tiny_run import TinyRun
     from planner.plan import Plan
     from planner.replan.other_backend import PlanThere
 
@@ -64,7 +64,7 @@ def run(  # noqa: PLR0917  # a flag is an argument
             where="meshwright run",
             hint="add --tiny, or start the launch files of `meshwright emit` on the cluster",
         )
-    from planner.backends.tiny.tiny_run import TinyOptions, tiny_run
+    from planner.backends.folders.tiny_run import TinyOptions, tiny_run
     from planner.operations.plan_reference import load_plan
 
     named = None if backend is None else _one_backend(backend)
@@ -91,7 +91,7 @@ def run(  # noqa: PLR0917  # a flag is an argument
 
 def _one_backend(text: str) -> str:
     """The back-end that ``--backend`` names.  Raises NotFound; DocumentInvalid for several, or one without a runner."""
-    from planner.backends.tiny.runner import runner
+    from planner.backends.folders.tiny_run import runner
 
     names = parse_emitted(text, "--backend")
     if len(names) > 1:
@@ -118,7 +118,7 @@ def run_data(there: PlanThere, done: TinyRun, kept: Path | None) -> dict[str, An
     """What a program wants to know."""
     from math import isfinite
 
-    from planner.backends.tiny.tiny_run import TOLERANCE, worst
+    from planner.backends.folders.tiny_run import TOLERANCE, worst
 
     strategy, difference = done.shrunk.plan.chosen(), worst(done.steps)
     axes = ("tp", "cp", "pp", "dp_replicate", "dp_shard", "ep", "etp")

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from planner.backends.launch.settings import LauncherName
 from planner.cli import options as flags
-from planner.cli.emitting import LauncherChoice
 from planner.cli.output import OutputFormat
 
 Instance = Annotated[
@@ -50,7 +50,7 @@ Against = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write a folder that runs the plan there.")]
 
-Launcher = Annotated[LauncherChoice, typer.Option("--launcher", help="Who starts the ranks of --out.")]
+Launcher = Annotated[LauncherName, typer.Option("--launcher", help="Who starts the ranks of --out.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -80,7 +80,7 @@ def shard(  # noqa: PLR0913, PLR0917  # a flag is an argument
     explain: Explain = None,
     against: Against = None,
     out: Out = None,
-    launcher: Launcher = LauncherChoice.TORCHRUN,
+    launcher: Launcher = "torchrun",
     quiet: flags.Quiet = False,
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
@@ -109,7 +109,7 @@ def shard(  # noqa: PLR0913, PLR0917  # a flag is an argument
         explain,
         against,
         out,
-        launcher.value,
+        launcher,
     )
     shard_module(source, asked, output, quiet=quiet)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.backends.checking.edits import edited_keys, keyed
+from planner.backends.folders.edits import edited_keys, keyed
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.checking.catalogue import parse_requirement, validator, validators
 from planner.backends.checking.environment import ENVIRONMENT_VARIABLE, is_ready, make_ready, overlay, overlays_folder
 from planner.backends.checking.validator import Validator
+from planner.backends.folders.catalogue import parse_requirement, validator, validators
 from planner.errors import DocumentInvalid, ValidatorUnavailable
 
 PLAIN = Validator("thing", "1.0", Path("thing.py"), applies=lambda _: True, request=lambda _: {})

@@ -9,13 +9,15 @@ import pytest
 from planner.backends.accelerate.config import CONFIG_FILE, environment, key_findings, read_config
 from planner.backends.accelerate.space import TABLE, violations
 from planner.backends.accelerate.way import way
-from planner.backends.accelerate.write import emit
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
 from tests.rules_over_plans import over_plans
+
+emit = emitter("accelerate")
 
 GOOD = Strategy(dp_shard=4, zero_stage=3, num_microbatches=4)
 

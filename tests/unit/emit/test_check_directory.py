@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from planner.backends.asked import software_of
-from planner.backends.checking.directory import check_directory
-from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.directory import check_directory
+from planner.backends.folders.emit import emit_plan
 from planner.backends.registry import names_with_files
 from planner.errors import DocumentInvalid, NotFound
 from planner.strategy import Strategy

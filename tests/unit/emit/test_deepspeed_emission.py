@@ -13,19 +13,22 @@ from typing import Any
 
 import pytest
 
-from planner.backends.checking.directory import check_directory
 from planner.backends.deepspeed.config import ds_config
 from planner.backends.deepspeed.config_keys import config_findings
 from planner.backends.deepspeed.model_config import model_config, why_not_buildable
 from planner.backends.deepspeed.read import read_back
-from planner.backends.deepspeed.write import emit, training_script
+from planner.backends.deepspeed.write import training_script
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.directory import check_directory
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.builtin import builtin_model, builtin_models
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
+
+emit = emitter("deepspeed")
 
 PLAIN = Strategy(dp_shard=4, num_microbatches=4, overlap_grad_reduce=False, overlap_param_gather=False)
 PIPELINE = replace(PLAIN, pp=2, dp_shard=2, recompute="full")

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from planner.backends.emission.assemble import PLAN_JSON
-from planner.backends.emission.emission import LauncherName
-from planner.backends.emission.emit import emit_plan
-from planner.backends.launch.launchers import LAUNCHERS, demand_pair, launch_files
+from planner.backends.emission.emission import PLAN_JSON
+from planner.backends.folders.emit import demand_pair, emit_plan
+from planner.backends.launch.launchers import LAUNCHERS, launch_files
 from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.pods import CONFIG_MAP_LIMIT_BYTES, RESOURCES, object_name
-from planner.backends.launch.settings import IMAGE_PLACEHOLDER, LaunchSettings
+from planner.backends.launch.settings import IMAGE_PLACEHOLDER, LauncherName, LaunchSettings
 from planner.backends.launch.spec import LaunchSpec
-from planner.backends.registry import with_files
+from planner.backends.registry import backend, with_files
 from planner.errors import BackEndRefused
 from planner.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
@@ -174,18 +173,17 @@ def test_ray_train_needs_devices_that_it_shares() -> None:
 
 
 def test_pairs_without_sense_are_refused_with_a_way_out() -> None:
-    pairs = [(each.name, *pair) for each in with_files() for pair in each.not_started_by.items()]
+    pairs = [(each, *pair) for each in with_files() for pair in each.not_started_by.items()]
     assert pairs
-    for backend, launcher, (reason, _) in pairs:
+    for refusing, launcher, (reason, _) in pairs:
         with pytest.raises(BackEndRefused) as caught:
-            demand_pair(backend, launcher)
+            demand_pair(refusing, launcher)
         assert reason in str(caught.value)
         assert caught.value.hint
-    demand_pair("megatron", "kubernetes")
+    demand_pair(backend("megatron"), "kubernetes")
 
 
 def test_every_launcher_says_where_named_hosts_stand() -> None:
-    assert set(LAUNCHERS) == set(get_args(LauncherName))
     plan = make_plan(Strategy(tp=2, dp_shard=8), cluster=make_cluster(16), backend="native")
     for launcher in LAUNCHERS:
         if launcher in ("mpijob", "ascendjob"):  # they number the pods themselves, and refuse named hosts

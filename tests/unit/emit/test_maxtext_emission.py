@@ -17,10 +17,12 @@ from planner.backends.maxtext.mesh_axes import AXES, axis_sizes, mesh_split
 from planner.backends.maxtext.read import parse_config, read_back
 from planner.backends.maxtext.saved_tensors import canonical_modules, read_remat, remat_keys
 from planner.backends.maxtext.version import CONFIG_FILE, TRAIN_SCRIPT
-from planner.backends.maxtext.write import emit
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_moe_model, make_plan
+
+emit = emitter("maxtext")
 
 BASE = Strategy(
     tp=4, sp=True, dp_replicate=2, dp_shard=4, zero_stage=3, num_microbatches=4, micro_batch_size=1, recompute="full"

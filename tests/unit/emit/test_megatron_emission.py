@@ -9,13 +9,15 @@ import pytest
 from planner.backends.emission.write import write_emission
 from planner.backends.megatron.arguments import argument_vector, parse_arguments
 from planner.backends.megatron.model_flags import list_pattern, model_flags, moe_flags
-from planner.backends.megatron.write import emit
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
+
+emit = emitter("megatron")
 
 WORKLOAD = Workload(global_batch_size=8, sequence_length=4096)
 

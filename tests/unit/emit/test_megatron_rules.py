@@ -9,7 +9,6 @@ import pytest
 from planner.backends.megatron.environment import environment, max_connections
 from planner.backends.megatron.model_rules import MODEL_RULES
 from planner.backends.megatron.space import PROBLEM_RULES, STRATEGY_RULES, TABLE
-from planner.backends.megatron.write import emit
 from planner.backends.registry import backend
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.errors import BackEndRefused
@@ -18,7 +17,10 @@ from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
 from planner.strategy_fields import PINNABLE
+from tests.emitter import emitter
 from tests.plan_factory import make_model, make_moe_model, make_plan
+
+emit = emitter("megatron")
 
 DENSE, MOE = make_model(), make_moe_model(shared=512)
 INTERLEAVED = Strategy(pp=4, vpp=2, schedule="interleaved", microbatch_group_size=4, num_microbatches=8)

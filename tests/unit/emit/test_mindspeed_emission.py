@@ -13,16 +13,19 @@ from planner.backends.megatron.arguments import argument_vector, parse_arguments
 from planner.backends.mindspeed.environment import environment
 from planner.backends.mindspeed.flag_table import CORE_VERSION, MEGATRON_FLAGS, MINDSPEED_FLAGS, known_flags
 from planner.backends.mindspeed.read import read_back
-from planner.backends.mindspeed.write import ARGUMENTS_FILE, emit
+from planner.backends.mindspeed.write import ARGUMENTS_FILE
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec
 from planner.plan import Plan
 from planner.problem import Workload
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.mindspeed_plans import DUALPIPEV, INTERLEAVED, ascend_cluster, on_ascend
 from tests.plan_factory import make_mla_model, make_moe_model, make_plan
 from tests.round_trip import as_spelled
+
+emit = emitter("mindspeed")
 
 MOE = make_moe_model(8, num_dense=1, shared=512)
 

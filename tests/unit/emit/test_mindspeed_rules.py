@@ -8,7 +8,6 @@ import pytest
 from planner.backends.asked import inside
 from planner.backends.mindspeed.model_rules import MODEL_RULES
 from planner.backends.mindspeed.space import PROBLEM_RULES, STRATEGY_RULES, TABLE
-from planner.backends.mindspeed.write import emit
 from planner.backends.registry import software
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.errors import BackEndRefused
@@ -17,9 +16,12 @@ from planner.problem import Constraints, Workload
 from planner.search.backend_rules import BackEndRules
 from planner.strategy import Strategy
 from profiles.catalogue.device_files import load_device
+from tests.emitter import emitter
 from tests.mindspeed_plans import DUALPIPEV, INTERLEAVED, ascend_cluster, on_ascend
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
 from tests.round_trip import plans_of_the_space, question
+
+emit = emitter("mindspeed")
 
 DENSE, MOE = make_model(), make_moe_model(shared=512)
 

@@ -8,17 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.checking.directory import check_directory
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.directory import check_directory
 from planner.backends.native.read import read_back
-from planner.backends.native.write import emit
+from planner.backends.native.write import write
 from planner.backends.registry import backend
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.native_models import tiny_llama, tiny_plan
 from tests.plan_factory import make_mla_model, make_plan
+
+emit = emitter("native")
 
 PLANS = [
     make_plan(Strategy(tp=4, sp=True, dp_shard=2, zero_stage=3, num_microbatches=4)),
@@ -31,7 +34,7 @@ PLANS = [
 def test_the_registry_finds_the_back_end() -> None:
     files = backend("native").files
     assert files is not None
-    assert files().write is emit
+    assert files().write is write
 
 
 @pytest.mark.parametrize("plan", PLANS)
@@ -98,9 +101,9 @@ def test_read_back_needs_its_files() -> None:
 
 def test_assumptions_say_what_the_trainer_does_otherwise() -> None:
     ring = emit(tiny_plan(Strategy(cp=2, cp_kind="ring", num_microbatches=8)), "torchrun")
-    assert any("all-gather of keys and values" in line for line in ring.assumptions)
+    assert any("all-gather of keys and values" in line for line in ring.written.assumptions)
     plain = emit(tiny_plan(Strategy(num_microbatches=8), tiny_llama()), "torchrun")
-    assert not any("all-gather of keys and values" in line for line in plain.assumptions)
+    assert not any("all-gather of keys and values" in line for line in plain.written.assumptions)
 
 
 def test_emitting_needs_no_torch() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch", reason="sharding plans need the extra meshwright[torch]")
 
-from planner.backends.checking.directory import check_directory
+from planner.backends.folders.directory import check_directory
 from planner.backends.launch.launchers import LAUNCHERS
 from planner.backends.native.trainer.operator_sharding.traced_module import module_source
 from planner.backends.operator_sharding.emit import emit_sharding, read_back, write_sharding

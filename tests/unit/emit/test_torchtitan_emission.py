@@ -9,22 +9,24 @@ from typing import Any
 
 import pytest
 
-from planner.backends.checking.directory import check_directory
 from planner.backends.emission.emission import Emission
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.directory import check_directory
 from planner.backends.torchtitan.config_module import NAMES, read_module
 from planner.backends.torchtitan.degrees import SCHEDULES, SPLIT_BACKWARD_SCHEDULES
 from planner.backends.torchtitan.read import read_back
 from planner.backends.torchtitan.toml_config import read_config, read_model
 from planner.backends.torchtitan.version import VERSIONS
-from planner.backends.torchtitan.write import emit
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.problem import Workload
 from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
 from planner.strategy import Strategy
+from tests.emitter import emitter
 from tests.plan_factory import make_model, make_moe_model, make_plan
 from tests.torchtitan_cases import deepseek_like, qwen_like
+
+emit = emitter("torchtitan")
 
 PIPELINE = Strategy(tp=2, sp=True, pp=2, dp_shard=2, micro_batch_size=2, num_microbatches=4, overlap_grad_reduce=False)
 

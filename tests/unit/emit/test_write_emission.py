@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.emission.assemble import assemble
 from planner.backends.emission.emission import BackEndFiles, Emission
 from planner.backends.emission.write import write_emission
+from planner.backends.folders.emit import assemble
 from planner.errors import Conflict, DocumentInvalid
 from planner.plan import Plan
 from planner.strategy import Strategy
@@ -27,8 +27,9 @@ def make_emission(content: str = "hello\n") -> Emission:
         {"thing": "1.2"},
         "1.2",
         executables=frozenset({"train.sh"}),
+        assumptions=("it rains",),
     )
-    return assemble("megatron", plan, "slurm", made, assumptions=("it rains",))
+    return assemble("megatron", plan, "slurm", made)
 
 
 def leftovers(directory: Path) -> list[str]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from planner.operations.notebook import plan_html, show_plans
 from tests.command_line import REPOSITORY, run_here
 
 SMALL = ("llama-3.2-1b", "dgx-h100")
-WORK = {"devices": 8, "global_batch_size": 64, "sequence_length": 4096, "profile": "none"}
+WORK: dict[str, Any] = {"devices": 8, "global_batch_size": 64, "sequence_length": 4096, "profile": "none"}
 FLAGS = ("--devices", "8", "--global-batch-size", "64", "--sequence-length", "4096", "--profile", "none")
 
 
@@ -31,7 +32,12 @@ def test_a_plan_is_that_of_the_command_line(found: meshwright.Plan) -> None:
 
 
 def test_pins_forbids_and_preference_are_those_of_the_command_line() -> None:
-    said = {"pin": "tp=2,mbs=1", "forbid": ["hsdp", "offload"], "prefer": "fastest", "backend": "native,megatron"}
+    said: dict[str, Any] = {
+        "pin": "tp=2,mbs=1",
+        "forbid": ["hsdp", "offload"],
+        "prefer": "fastest",
+        "backend": "native,megatron",
+    }
     asked = meshwright.problem(*SMALL, **WORK, **said)
     words = ("--pin", "tp=2,mbs=1", "--forbid", "hsdp,offload", "--prefer", "fastest", "--backend", "native,megatron")
     answer = run_here(
@@ -81,7 +87,7 @@ def test_a_script_of_today_says_the_whole_question() -> None:
         ({"objective": "speed"}, "objective", ""),
     ],
 )
-def test_bad_words_say_which_and_what_instead(said: dict[str, object], where: str, hint: str) -> None:
+def test_bad_words_say_which_and_what_instead(said: dict[str, Any], where: str, hint: str) -> None:
     with pytest.raises(meshwright.MeshwrightError) as caught:
         meshwright.plan(*SMALL, **{**WORK, **said})
     assert where in f"{caught.value.where} {caught.value}"

@@ -13,7 +13,7 @@ from planner.backends import registry
 from planner.backends.backend import BackEnd, Files, Release, Software, Space
 from planner.backends.conformance.__main__ import main
 from planner.backends.conformance.checks import CHECKS, faults_of
-from planner.backends.emission.emission import Emission, LauncherName
+from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.layout import Layout
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.errors import BackEndRefused
@@ -78,10 +78,10 @@ def refuses_its_own(room: BackEnd) -> BackEnd:
     assert room.files is not None
     files = room.files()
 
-    def write(plan: Plan, launcher: LauncherName, version: str = "") -> Emission:
+    def write(plan: Plan, release: str) -> BackEndFiles:
         if plan.chosen().num_microbatches > 1:
             raise BackEndRefused("no accumulation here", where="--backend", hint="none")
-        return files.write(plan, launcher)
+        return files.write(plan, release)
 
     return replace(room, files=lambda: Files(write, files.read))
 

@@ -14,9 +14,9 @@ import pytest
 from pydantic import ValidationError
 
 from planner.backends.asked import physics_of, problem_of, software_of
-from planner.backends.checking.directory import check_directory
-from planner.backends.emission.emit import emit_plan
 from planner.backends.emission.write import read_manifest, write_emission
+from planner.backends.folders.directory import check_directory
+from planner.backends.folders.emit import emit_plan
 from planner.explain.why import explain
 from planner.older_documents import backend_of
 from planner.plan import Plan

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from planner.backends.tiny.tiny_run import StepLosses, compared, worst
+from planner.backends.folders.tiny_run import StepLosses, compared, worst
 
 
 def test_the_worst_step_counts() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.backends.tiny.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
-from planner.backends.tiny.launch_ranks import LOG_FILE, descendants, run_ranks
-from planner.backends.tiny.stop_signals import exits_on_request, leave_if_asked
+from planner.backends.ranks.extension_cache import ENVIRONMENT_VARIABLE, extension_folder, remove_stale_locks
+from planner.backends.ranks.launch_ranks import LOG_FILE, descendants, run_ranks
+from planner.backends.ranks.stop_signals import exits_on_request, leave_if_asked
 from planner.errors import BackEndRefused
 
 TREE = "setsid sleep 300 & echo $! > rank.pid\nsetsid bash -c 'sleep 301 & echo $! > below.pid; wait' &\n"

@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.backends.asked import software_of
+from planner.backends.folders.emit import emit_plan
+from planner.backends.folders.shrink import on_one_rank, shrink
+from planner.backends.folders.tiny_mesh import AXES
 from planner.backends.registry import files_of, software, with_files
 from planner.backends.rules.rule import rule_input
-from planner.backends.tiny.shrink import on_one_rank, shrink
-from planner.backends.tiny.tiny_mesh import AXES
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.load import load_model
 from planner.plan import Plan
@@ -66,8 +67,8 @@ def test_the_small_form_is_legal_and_keeps_the_axes(plan: Plan, backend: str, ma
     if wanted.world_size <= max_ranks:
         assert all(getattr(small, axis) == getattr(wanted, axis) for axis in AXES)
     assert shrunk.plan.problem.model.num_layers <= 3 * small.num_chunks
-    files = files_of(software_of(shrunk.plan))
-    assert files.read(files.write(shrunk.plan, "torchrun").files)[0] == shrunk.plan.chosen()
+    read = files_of(software_of(shrunk.plan)).read
+    assert read(emit_plan(shrunk.plan, "torchrun").files)[0] == shrunk.plan.chosen()
 
 
 def test_a_large_mesh_is_cut_to_divisors_and_said() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from planner.backends.checking.emitted import EmittedFolder
+from planner.backends.checking.launchers.kubernetes_validate import JSON_SCHEMA_PACKAGES
 from planner.backends.checking.validator import Request, Validator
 from planner.backends.launch import ray, ray_train
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
-from planner.backends.launch.validators.kubernetes_validate import JSON_SCHEMA_PACKAGES
 
 RAY_VERSION = "2.60.0"
 

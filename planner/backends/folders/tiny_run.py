@@ -7,13 +7,18 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from math import inf, isfinite
 from pathlib import Path
 
-from planner.backends.tiny.runner import runner
-from planner.backends.tiny.shrink import Change, Shrunk, shrink
-from planner.backends.tiny.stop_signals import exits_on_request
-from planner.errors import BackEndRefused, Conflict
+from planner.backends.backend import BackEnd
+from planner.backends.emission.write import write_emission
+from planner.backends.folders.emit import emit_plan
+from planner.backends.folders.shrink import Change, Shrunk, on_one_rank, shrink
+from planner.backends.ranks.runner import Runner, SmallRun
+from planner.backends.ranks.stop_signals import exits_on_request
+from planner.backends.registry import backend, with_files
+from planner.errors import BackEndRefused, Conflict, DocumentInvalid, NotFound
 from planner.plan import Plan
 
 TOLERANCE = 1e-5
@@ -49,6 +54,26 @@ class TinyRun:
         return worst(self.steps) <= TOLERANCE
 
 
+def runner(name: str) -> tuple[BackEnd, Runner]:
+    """The runner of a back-end.
+
+    Raises NotFound (unknown, or its packages are missing), DocumentInvalid (it has none).
+    """
+    found = backend(name)
+    if found.tiny_run is None:
+        able = ", ".join(each.name for each in with_files() if each.tiny_run is not None)
+        raise DocumentInvalid(
+            f"{name} has no runner on CPU ranks",
+            where="--backend",
+            hint=f"one of {able}; `meshwright check` asks the back-end's own parser",
+        )
+    made = found.tiny_run()
+    missing = [package for package in made.requires if find_spec(package) is None]
+    if missing:
+        raise NotFound(f"{', '.join(missing)} is not installed", where=f"--backend {name}", hint=made.install)
+    return found, made
+
+
 def tiny_run(plan: Plan, options: TinyOptions) -> TinyRun:
     """Run the small form of ``plan`` on CPU ranks.
 
@@ -62,7 +87,7 @@ def tiny_run(plan: Plan, options: TinyOptions) -> TinyRun:
     folder = _folder(options.keep)
     try:
         with exits_on_request():
-            found = made.losses(shrunk.plan, folder, options.steps, begin + options.timeout_s)
+            found = made.losses(small_run(shrunk.plan, folder, options.steps, begin + options.timeout_s))
         steps = compared(found.ranks, found.reference)
     except BackEndRefused:
         raise
@@ -83,6 +108,18 @@ def tiny_run(plan: Plan, options: TinyOptions) -> TinyRun:
     if options.keep is None and done.parity:
         shutil.rmtree(folder, ignore_errors=True)
     return done
+
+
+def small_run(plan: Plan, folder: Path, steps: int, deadline: float) -> SmallRun:
+    """A small plan with its launch files, which are written where they are asked for."""
+
+    def on_ranks() -> Path:
+        return write_emission(emit_plan(plan, "torchrun"), folder / "ranks")
+
+    def alone() -> Path:
+        return write_emission(emit_plan(on_one_rank(plan), "torchrun"), folder / "one-process")
+
+    return SmallRun(plan, folder, steps, deadline, on_ranks, alone)
 
 
 def _context_note(plan: Plan, shrunk: Shrunk, reason: str) -> tuple[str, ...]:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
-from planner.backends.checking.catalogue import applicable
-from planner.backends.checking.directory import folder_findings
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.checking.environment import is_ready
 from planner.backends.checking.validator import Validator, Verdict
 from planner.backends.checking.worker import Worker
 from planner.backends.emission.emission import Finding
+from planner.backends.folders.catalogue import applicable
+from planner.backends.folders.directory import folder_findings
 from planner.errors import ValidatorUnavailable
 
 

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from planner.backends.checking.emitted import EmittedFolder
-from planner.backends.emission.emit import emit_plan
+from planner.backends.folders.emit import emit_plan
 from planner.backends.launch.settings import LaunchSettings
 from planner.errors import MeshwrightError
 

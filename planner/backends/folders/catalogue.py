@@ -7,8 +7,8 @@ from functools import cache
 from types import MappingProxyType
 
 from planner.backends.checking.emitted import EmittedFolder
+from planner.backends.checking.launchers import launcher_validators
 from planner.backends.checking.validator import Validator
-from planner.backends.launch.validators import launcher_validators
 from planner.backends.registry import backends
 from planner.errors import DocumentInvalid
 

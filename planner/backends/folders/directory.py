@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.backends.backend import Files, Software
-from planner.backends.checking.edits import edited_keys, expected_files
 from planner.backends.checking.emitted import EmittedFolder, read_folder
-from planner.backends.checking.sharding_folder import OPERATOR_SHARDING, sharding_findings
-from planner.backends.emission.assemble import PLAN_JSON
-from planner.backends.emission.emission import Finding
+from planner.backends.emission.emission import PLAN_JSON, Finding
 from planner.backends.emission.layout import layout_of
 from planner.backends.emission.write import MANIFEST, changed_files
+from planner.backends.folders.edits import edited_keys, expected_files
+from planner.backends.folders.sharding_folder import OPERATOR_SHARDING, sharding_findings
 from planner.backends.registry import backend, files_of
 from planner.backends.rules.rule import rule_input
 from planner.errors import MeshwrightError

@@ -12,11 +12,11 @@ from typing import Any
 
 from planner.backends.asked import software_of
 from planner.backends.backend import Space
+from planner.backends.folders.tiny_layout import ChunkShare, tiny_shares, tiny_stages
+from planner.backends.folders.tiny_mesh import tiny_strategies
+from planner.backends.folders.tiny_model import tiny_model, tiny_sequence_length
 from planner.backends.rules.legality import RULES, model_shape
 from planner.backends.rules.rule import mixtures, rule_input
-from planner.backends.tiny.tiny_layout import ChunkShare, tiny_shares, tiny_stages
-from planner.backends.tiny.tiny_mesh import tiny_strategies
-from planner.backends.tiny.tiny_model import tiny_model, tiny_sequence_length
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.plan import Plan
 from planner.problem import Problem, Workload

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
-from planner.backends.tiny.stop_signals import leave_if_asked
+from planner.backends.ranks.stop_signals import leave_if_asked
 from planner.errors import BackEndRefused
 
 LOG_FILE = "ranks.log"

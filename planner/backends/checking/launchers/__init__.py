@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def launcher_validators() -> tuple[Validator, ...]:
     """The validators of all launchers."""
-    from planner.backends.launch.validators import (
+    from planner.backends.checking.launchers import (
         kubeflow_trainer_api,
         kubeflow_training,
         kubernetes_validate,

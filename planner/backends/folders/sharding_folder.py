@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.backends.checking.edits import edited_keys
 from planner.backends.checking.emitted import EmittedFolder
 from planner.backends.emission.emission import Finding
 from planner.backends.emission.write import changed_files
+from planner.backends.folders.edits import edited_keys
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.operator_sharding.emit import OPERATOR_SHARDING, PLAN_FILE, emit_sharding, read_back
 from planner.backends.operator_sharding.plan_parts import changed_parts

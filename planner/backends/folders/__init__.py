@@ -1,0 +1,10 @@
+"""What is done with a folder of launch files, whichever its back-end?  Written, checked, trained in small on CPU ranks.
+
+emit              a plan becomes files: the back-end's, the launcher's, ``plan.json``, ``PLAN.md``
+directory         ``check`` by our own rules: unchanged, readable, legal
+edits             which file and which key of it was edited by hand
+sharding_folder   the same for a sharding plan
+catalogue         every validator by the name that ``--with`` takes
+report            our rules and all validators together
+tiny_run          ``run --tiny``: a small form of the plan (``shrink``: ``tiny_mesh``, ``tiny_model``, ``tiny_layout``)
+"""

@@ -1,1 +1,0 @@
-"""Would the plan really run?  A shrunken model trained on CPU ranks, as each back-end itself trains it."""
