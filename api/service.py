@@ -22,7 +22,7 @@ from api.planning.resolving import Resolver
 from api.retention import Pruning
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
-from api.solving.pool import SolverPool
+from api.solving.task_runner import SolverPool
 from api.sweeps.driver import SweepDriver
 from api.telemetry.metrics import Metrics
 from planner.store.repository import Store

@@ -23,7 +23,7 @@ from planner.errors import DocumentInvalid
 from planner.store import open_store
 from planner.store.address import database_url
 
-EMBEDDED = "api.jobs.embedded"
+EMBEDDED = "api.worker.embedded"
 DRAIN_S = 20
 
 log = logging.getLogger("meshwright.api")

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, Self
 
 from pydantic import Field
 
-from api.http.problem_details import ProblemDetails
+from api.wire.problem_details import ProblemDetails
 from planner.problem import Problem
 from planner.search.options import SearchOptions
 from profiles.document import Document

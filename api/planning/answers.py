@@ -16,7 +16,7 @@ from anyio import to_thread
 from api.jobs.board import JobBoard, JobRecord, PlanRequest
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
-from api.solving.pool import SolverPool, TooLong
+from api.solving.task_runner import SolverPool, TooLong
 from api.telemetry.metrics import Metrics
 from planner.older_documents import has_older_words
 from planner.plan import Plan

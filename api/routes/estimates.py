@@ -13,12 +13,12 @@ from api.access.auth import Planner, Reader
 from api.errors import ServiceBusy
 from api.http.document_check import checked_document
 from api.http.openapi import problems, reads
-from api.http.problem_details import Finding, problem_details
 from api.http.request_body import read_document, read_json
 from api.planning.resolving import Resolver
 from api.routes.plans import EXAMPLE
 from api.service import service_of
-from api.solving.pool import TooLong
+from api.solving.task_runner import TooLong
+from api.wire.problem_details import Finding, problem_details
 from api.wire.questions import EstimateQuestion, Question
 from api.wire.views import Estimate, ProblemCheck
 from planner.model.parameters import total_parameters

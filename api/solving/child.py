@@ -17,8 +17,8 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from api.errors import SolverOutOfMemory
-from api.http.problem_details import problem_details
 from api.solving.tasks import TASKS, DeadlineReached
+from api.wire.problem_details import problem_details
 from profiles.errors import DocumentInvalid, MeshwrightError
 
 Outcome = Literal["done", "refused", "late", "bug"]

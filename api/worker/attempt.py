@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from api.errors import JobFailure, SolverCrashed, SolverOutOfMemory, refused_by_checker
-from api.http.problem_details import ProblemDetails
 from api.jobs.board import JobProgress, PlanRequest
 from api.jobs.outcome import Outcome, failed
+from api.solving.pool import SolverPool
+from api.solving.process import SolverProcess
 from api.telemetry.tracing import span
+from api.wire.problem_details import ProblemDetails
 from api.worker.job_notes import JobNotes
 from api.worker.settings import WorkerSettings
-from api.worker.solver_pool import SolverPool
-from api.worker.solver_process import SolverProcess
 from planner.errors import BudgetSpent
 from planner.plan import Plan
 from planner.search.recheck import recheck_plan

@@ -28,6 +28,7 @@ from api.jobs.system_database import (
     prepare_system_database,
     system_database_url,
 )
+from api.solving.pool import SolverPool
 from api.telemetry.logs import CONTEXT, FIELDS
 from api.telemetry.tracing import Tracing, TracingSettings
 from api.worker.attempt import STORE_RETRY_S, Attempt, Lost
@@ -36,7 +37,6 @@ from api.worker.patient_engine import make_patient_engine
 from api.worker.presence import Presence, executor_name
 from api.worker.reaper import Reaper
 from api.worker.settings import WorkerSettings, default_memory_limit_bytes
-from api.worker.solver_pool import SolverPool
 from planner.store.faults import translated
 from planner.store.opening import open_store
 from profiles.errors import MeshwrightError

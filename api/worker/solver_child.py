@@ -22,8 +22,8 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
-from api.http.problem_details import problem_details
 from api.jobs.board import PlanRequest
+from api.wire.problem_details import problem_details
 from planner.errors import MeshwrightError, NoFeasiblePlan
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions, SearchProgress

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from api.jobs.embedded import start_embedded_worker
+from api.worker.embedded import start_embedded_worker
 from tests.job_workers import quick_settings, wait_for
 
 

@@ -12,7 +12,7 @@ from api.access.auth import Caller
 from api.errors import RequestRefused, ServiceBusy
 from api.http.problem_responses import AnswerRefused
 from api.service import Service
-from api.solving.pool import TooLong
+from api.solving.task_runner import TooLong
 from api.wire.questions import ClusterPart, Question, ThroughputQuestion
 from planner.errors import MeshwrightError
 from planner.plan import Plan

@@ -16,10 +16,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.audit import STATE as BEGUN
 from api.access.auth import STATE as CALLER
-from api.http.problem_details import MEDIA_TYPE, plain_problem
 from api.telemetry.logs import CONTEXT, FIELDS
 from api.telemetry.metrics import Metrics
 from api.telemetry.tracing import Tracing
+from api.wire.problem_details import MEDIA_TYPE, plain_problem
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 """A client's own id is kept if it is harmless in a log line."""
