@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from api.client.client import Client
 from api.client.errors import ProblemReported, ServiceAnswerInvalid
 from api.client.stored_plans import PAGE, write_view
-from api.jobs.board import JobProgress
+from api.wire.jobs import JobProgress
 from api.wire.problem_details import FLAG_POINTERS
 from api.wire.sweeps import UNANSWERED, SweepCellView
 from api.wire.views import PlanSummary

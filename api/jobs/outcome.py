@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from api.jobs.board import ResultKind
+from api.wire.jobs import ResultKind
 from api.wire.problem_details import ProblemDetails, problem_details
 from profiles.document import Document
 from profiles.errors import MeshwrightError

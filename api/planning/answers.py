@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
-from api.jobs.board import JobBoard, JobRecord, PlanRequest
+from api.jobs.board import JobBoard, PlanRequest
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
 from api.solving.task_runner import SolverPool, TooLong
 from api.telemetry.metrics import Metrics
+from api.wire.jobs import JobRecord
 from planner.older_documents import has_older_words
 from planner.plan import Plan
 from planner.store.records import PlanText

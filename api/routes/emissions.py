@@ -18,11 +18,11 @@ from api.answering.plan_there import Wanted, known_there, planned_there, wanted_
 from api.http.archive import zip_of
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document
-from api.jobs.board import JobRecord
 from api.routes.launch_parameters import launch_settings, settings_of
 from api.routes.plans import PlanReference
 from api.routes.views import sent_view, view_of
 from api.service import Service, service_of
+from api.wire.jobs import JobRecord
 from api.wire.older_questions import spelled
 from api.wire.questions import EmissionQuestion
 from api.wire.views import EmissionView

@@ -192,7 +192,7 @@ def measurement_import(payload: Payload, deadline: float) -> bytes:
     """What logs and traces measured, stored unless it is a dry run."""
     from api.uploads.storing import stored
 
-    return stored(payload, deadline).model_dump_json().encode()
+    return stored(payload, lambda: _check(deadline)).model_dump_json().encode()
 
 
 TASKS: dict[str, Task] = {

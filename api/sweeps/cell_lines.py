@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from api.jobs.board import ENDED, JobRecord
 from api.sweeps.resolved import ResolvedSweep
+from api.wire.jobs import ENDED, JobRecord
 from api.wire.problem_details import ProblemDetails
 from planner.errors import BudgetSpent
 from planner.plan import Plan

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, create_model
 
-from api.jobs.board import JobRecord
+from api.wire.jobs import JobRecord
 from api.wire.problem_details import Finding, ProblemDetails
 from planner.diff import PlanDiff
 from planner.model.spec import ModelSpec

@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from api.errors import JobFailure, SolverCrashed, SolverOutOfMemory, refused_by_checker
-from api.jobs.board import JobProgress, PlanRequest
+from api.jobs.board import PlanRequest
 from api.jobs.outcome import Outcome, failed
 from api.solving.pool import SolverPool
 from api.solving.process import SolverProcess
 from api.telemetry.tracing import span
+from api.wire.jobs import JobProgress
 from api.wire.problem_details import ProblemDetails
 from api.worker.job_notes import JobNotes
 from api.worker.settings import WorkerSettings
