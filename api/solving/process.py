@@ -1,7 +1,7 @@
-"""How is a solve kept apart from the worker?  In a child process of its own, spoken to by two pipes.
+"""How is a computation kept apart from the service and the worker?  In a child process, spoken to by two pipes.
 
-A child that crashes, hangs or eats memory takes nothing with it.  It is started ahead of time, so that a solve finds
-its imports done, and serves several solves; one that misbehaved, or has served many, is replaced.
+A child that crashes, hangs or eats memory takes nothing with it.  It is started ahead of time, so that a task finds
+its imports done, and serves several tasks; one that misbehaved, or has served many, is replaced.
 """
 
 from __future__ import annotations
@@ -14,62 +14,64 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 from api.errors import JobFailure, SolverCrashed, SolverOutOfMemory
+from api.solving.messages import Message, read_message
 
-SOLVES_OF_A_CHILD = 100
-"""Then it is replaced: a leak, wherever it is, stays small."""
 END_WAIT_S = 5.0
-_DIED = "died"
+MOST_WORDS = 4000
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SolverProcess:
-    """One child.  ``next_message`` gives what it says; ``{"died": True}`` is its last message."""
+    """One child.  ``next_message`` gives what it says; ``died`` is its last message."""
 
     process: subprocess.Popen[bytes]
-    requests_fd: int
-    messages: queue.SimpleQueue[dict[str, Any]] = field(default_factory=queue.SimpleQueue)
-    complaints: Any = None
+    requests: IO[bytes]
+    complaints: IO[bytes]
+    messages: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
     solves: int = 0
     killed: bool = False
+    _heard_bytes: int = 0
 
     @classmethod
-    def start(cls, memory_limit_bytes: int, module: str) -> SolverProcess:
+    def start(cls, memory_limit_bytes: int, module: str, niceness: int = 0) -> SolverProcess:
         """Start a child; returns before it is ready."""
         theirs_in, ours_out = os.pipe()
         ours_in, theirs_out = os.pipe()
         complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
-        arguments = [str(theirs_in), str(theirs_out), str(memory_limit_bytes)]
+        arguments = [str(theirs_in), str(theirs_out), str(memory_limit_bytes), str(niceness)]
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
+                # -P: a folder named api where the service was started is none of ours.
+                [sys.executable, "-P", "-m", module, *arguments],
                 pass_fds=(theirs_in, theirs_out),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=complaints,
-                # Signals of the terminal are for the worker, which tells its children.
+                # Signals of the terminal are for the parent, which tells its children.
                 start_new_session=True,
             )
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
-        child = cls(process, ours_out, complaints=complaints)
+        child = cls(process, os.fdopen(ours_out, "wb", buffering=0), complaints)
         threading.Thread(target=child._read, args=(ours_in,), daemon=True).start()
         return child
 
-    def solve(self, request: str) -> None:
-        """Hand over a request, canonical JSON."""
+    def solve(self, task: str, payload: Mapping[str, Any], seconds: float | None = None) -> None:
+        """Hand over a task of ``api.solving.tasks``; ``seconds``: nobody waits longer, None = somebody does."""
         self.solves += 1
-        self._send({"solve": request})
+        self._send({"task": task, "payload": payload, "seconds": seconds})
 
     def stop(self) -> None:
-        """Ask the running solve to end with the best plan so far."""
+        """Ask the running search to end with the best plan so far."""
         self._send({"stop": True})
 
-    def next_message(self, timeout_s: float) -> dict[str, Any] | None:
+    def next_message(self, timeout_s: float) -> Message | None:
         """The next thing it says, or None when it says nothing in time."""
         try:
             return self.messages.get(timeout=timeout_s)
@@ -77,9 +79,9 @@ class SolverProcess:
             return None
 
     @property
-    def reusable(self) -> bool:
-        """Whether it may serve another solve."""
-        return not self.killed and self.process.poll() is None and self.solves < SOLVES_OF_A_CHILD
+    def lives(self) -> bool:
+        """Whether it may serve another task."""
+        return not self.killed and self.process.poll() is None
 
     def kill(self) -> None:
         """End it at once, whatever it does."""
@@ -87,10 +89,13 @@ class SolverProcess:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(END_WAIT_S)
-        if self.requests_fd >= 0:
-            os.close(self.requests_fd)
-            self.requests_fd = -1
+        self.requests.close()
         self.complaints.close()
+
+    def new_words(self) -> str:
+        """What it wrote on its standard error since this was asked last; of much, the end."""
+        words, self._heard_bytes = self._words_from(self._heard_bytes)
+        return words
 
     def why_it_died(self) -> JobFailure:
         """What its exit code and its last words mean; whoever asks ends it, should it still live."""
@@ -101,38 +106,40 @@ class SolverProcess:
                 "the solving process closed its pipe, or wrote what is no message, and lived on",
                 hint="this is a bug: please report it",
             )
-        words = self._last_words()
-        if code == -signal.SIGKILL or "bad_alloc" in words or "MemoryError" in words:
-            return SolverOutOfMemory(
-                "the solving process was killed, as the system does when memory runs out"
-                if code == -signal.SIGKILL
-                else "the solving process reached its memory limit",
-                hint="raise the worker's --memory-limit, or ask a smaller question",
-            )
+        words, _ = self._words_from(0)
+        if code == -signal.SIGKILL:
+            return memory_limit_reached("the solving process was killed, as the system does when memory runs out")
+        if "bad_alloc" in words or "MemoryError" in words:
+            return memory_limit_reached()
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         return SolverCrashed(f"the solving process ended by {how}", hint="look at the worker's log")
 
-    def _last_words(self) -> str:
-        self.complaints.seek(0, os.SEEK_END)
-        self.complaints.seek(max(0, self.complaints.tell() - 4000))
-        return bytes(self.complaints.read()).decode(errors="replace")
+    def _words_from(self, start: int) -> tuple[str, int]:
+        """What it wrote from a byte on, and how many bytes it has written."""
+        if self.complaints.closed:
+            return "", start
+        file = self.complaints.fileno()
+        written = os.fstat(file).st_size
+        start = max(start, written - MOST_WORDS)
+        # At an offset of our own: the child writes at the one that the file has.
+        return os.pread(file, written - start, start).decode(errors="replace"), written
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: Mapping[str, Any]) -> None:
         data = memoryview((json.dumps(message) + "\n").encode())
         try:
             while data:
-                data = data[os.write(self.requests_fd, data) :]
-        except OSError:
-            # It has died; its last message says so.
+                data = data[self.requests.write(data) :]
+        except (OSError, ValueError):
+            # It has died or was killed; its last message says so.
             return
 
     def _read(self, answers_fd: int) -> None:
-        try:
-            with os.fdopen(answers_fd, "r", encoding="utf-8", errors="replace") as answers:
-                for line in answers:
-                    if line.endswith("\n"):
-                        self.messages.put(json.loads(line))
-        except ValueError:
-            # Half a line, or no JSON: it died while it wrote.
-            pass
-        self.messages.put({_DIED: True})
+        with os.fdopen(answers_fd, "rb") as answers:
+            while (message := read_message(answers)).kind != "died":
+                self.messages.put(message)
+        self.messages.put(message)
+
+
+def memory_limit_reached(what: str = "the solving process reached its memory limit") -> SolverOutOfMemory:
+    """What a job ends in whose search needs more memory than there is."""
+    return SolverOutOfMemory(what, hint="raise the worker's --memory-limit, or ask a smaller question")

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from api.errors import ServiceBusy, SolverCrashed
 from api.http.problem_responses import AnswerRefused
-from api.solving.child import serve
+from api.solving.messages import Message
+from api.solving.pool import SolverPool
+from api.solving.process import SolverProcess
 from api.telemetry.metrics import Metrics
 from api.telemetry.tracing import span
 from api.wire.problem_details import ProblemDetails, plain_problem
@@ -25,6 +24,8 @@ from api.wire.problem_details import ProblemDetails, plain_problem
 GRACE_S = 2.0
 """A task looks at its clock now and then; after this much more it is killed."""
 START_S = 60.0
+NICENESS = 5
+"""Below the event loop: a machine full of searches still answers look-ups."""
 
 log = logging.getLogger("meshwright.api")
 
@@ -33,25 +34,22 @@ class TooLong(Exception):  # an event that the caller expects
     """The answer did not come within the time given."""
 
 
-class SolverPool:
+class TaskRunner:
     """``size`` processes; ``run`` gives a task to the next free one."""
 
     def __init__(self, size: int, memory_bytes: int, metrics: Metrics) -> None:
-        self._slots = [_Slot(memory_bytes) for _ in range(size)]
-        self._free: asyncio.Queue[_Slot] = asyncio.Queue()
+        self._pool = SolverPool(size, memory_bytes, niceness=NICENESS)
+        self._free = asyncio.Semaphore(size)
         self._threads = ThreadPoolExecutor(max_workers=size, thread_name_prefix="solver")
         self._metrics = metrics
 
     async def start(self) -> None:
         """Start every process; returns without waiting until they are warm."""
-        for slot in self._slots:
-            slot.start()
-            self._free.put_nowait(slot)
+        self._pool.warm_up()
 
     async def stop(self) -> None:
         """End every process."""
-        for slot in self._slots:
-            slot.close()
+        self._pool.close(running=True)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def run(self, task: str, payload: Mapping[str, Any], limit_s: float) -> bytes:
@@ -61,104 +59,65 @@ class SolverPool:
         SolverCrashed when the process died, ServiceBusy when no process became free.
         """
         with span("solve", **{"meshwright.task": task}) as opened:
-            outcome, answer = await self._outcome(task, payload, limit_s)
+            message = await self._message(task, payload, limit_s)
             if opened is not None:
-                opened.set_attribute("meshwright.outcome", outcome)
-        return _read(outcome, answer)
+                opened.set_attribute("meshwright.outcome", _outcome(message))
+        return _read(message)
 
-    async def _outcome(self, task: str, payload: Mapping[str, Any], limit_s: float) -> tuple[str, bytes]:
+    async def _message(self, task: str, payload: Mapping[str, Any], limit_s: float) -> Message:
         start_s = time.monotonic()
         try:
-            slot = await asyncio.wait_for(self._free.get(), limit_s)
+            async with asyncio.timeout(limit_s):
+                await self._free.acquire()
         except TimeoutError:
             self._metrics.observe_solve(task, "no-process", limit_s)
             raise ServiceBusy("every process computes", hint="try again", retry_after_s=5) from None
         left_s = max(limit_s - (time.monotonic() - start_s), 0.1)
-        loop = asyncio.get_running_loop()
-        call = loop.run_in_executor(self._threads, slot.call, task, dict(payload), left_s)
+        call = asyncio.get_running_loop().run_in_executor(self._threads, self._call, task, dict(payload), left_s)
         # The process is busy until its answer is here, also when the client is gone.
-        call.add_done_callback(lambda _done: self._free.put_nowait(slot))
-        outcome, answer = await asyncio.shield(call)
-        self._metrics.observe_solve(task, outcome, time.monotonic() - start_s)
-        return outcome, answer
+        call.add_done_callback(lambda _done: self._free.release())
+        message = await asyncio.shield(call)
+        self._metrics.observe_solve(task, _outcome(message), time.monotonic() - start_s)
+        return message
+
+    def _call(self, task: str, payload: dict[str, Any], seconds: float) -> Message:
+        """Give the task to a process and wait; kills it when it overstays."""
+        child, message = self._pool.take(), None
+        try:
+            message = _answer_of(child, task, payload, seconds)
+        finally:
+            self._pool.give_back(child, healthy=message is not None and message.kind != "died")
+        if message is None:
+            log.warning("the process computing %s overstayed and was killed", task)
+            return Message("late")
+        if message.kind == "died":
+            log.warning("the process computing %s died", task)
+        return message
 
 
-def _read(outcome: str, answer: bytes) -> bytes:
-    if outcome == "done":
-        return answer
-    if outcome == "late":
+def _answer_of(child: SolverProcess, task: str, payload: dict[str, Any], seconds: float) -> Message | None:
+    """The last thing that a process says of a task; None where it says nothing in time."""
+    if child.solves == 0 and child.next_message(START_S) != Message("ready"):
+        return Message("died")
+    child.solve(task, payload, seconds)
+    end_s = time.monotonic() + seconds + GRACE_S
+    while True:
+        message = child.next_message(max(end_s - time.monotonic(), 0.0))
+        if message is None or message.kind != "progress":
+            return message
+
+
+def _outcome(message: Message) -> str:
+    return "crashed" if message.kind == "died" else message.kind
+
+
+def _read(message: Message) -> bytes:
+    if message.kind == "done":
+        return message.content
+    if message.kind == "late":
         raise TooLong
-    if outcome == "refused":
-        raise AnswerRefused(ProblemDetails.model_validate_json(answer))
-    if outcome == "crashed":
+    if message.kind == "refused":
+        raise AnswerRefused(ProblemDetails.model_validate_json(message.content))
+    if message.kind == "died":
         raise SolverCrashed("the process that computed this died", hint="the same question would likely end the same")
     raise AnswerRefused(plain_problem(500, "a mistake of the service; its log has the details"))
-
-
-class _Slot:
-    """One process and the pipe to it; used by one thread at a time."""
-
-    def __init__(self, memory_bytes: int) -> None:
-        self._memory_bytes = memory_bytes
-        self._process: SpawnProcess | None = None
-        self._pipe: Connection | None = None
-        self._warm = False
-        self._closed = False
-
-    def close(self) -> None:
-        """End the process for good."""
-        self._closed = True
-        self.kill()
-
-    def start(self) -> None:
-        """Start the process; it warms up by itself."""
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, self._memory_bytes), daemon=True)
-        self._process.start()
-        theirs.close()
-        self._warm = False
-
-    def kill(self) -> None:
-        """End the process at once."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-        if self._pipe is not None:
-            self._pipe.close()
-        self._process = self._pipe = None
-
-    def call(self, task: str, payload: dict[str, Any], seconds: float) -> tuple[str, bytes]:
-        """Give the task to the process and wait; kills it when it overstays."""
-        try:
-            pipe = self._ready()
-            pipe.send((task, payload, seconds))
-            if pipe.poll(seconds + GRACE_S):
-                answer: tuple[str, bytes] = pipe.recv()
-                return answer
-        except (EOFError, OSError):
-            log.warning("the process computing %s died", task)
-            self._replace()
-            return "crashed", b""
-        log.warning("the process computing %s overstayed and was killed", task)
-        self._replace()
-        return "late", b""
-
-    def _ready(self) -> Connection:
-        """The pipe of a process that has finished loading."""
-        if self._pipe is None:
-            self.start()
-        pipe = self._pipe
-        if pipe is None:
-            raise EOFError
-        if not self._warm:
-            if not pipe.poll(START_S):
-                raise EOFError
-            pipe.recv()
-            self._warm = True
-        return pipe
-
-    def _replace(self) -> None:
-        self.kill()
-        if not self._closed:
-            self.start()

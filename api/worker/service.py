@@ -45,6 +45,7 @@ BOOKKEEPING_CONNECTIONS = 3
 SPARE_CONNECTIONS = 4
 """DBOS's own connections beside one for each solve."""
 PARK_S = 3.0
+SOLVES_OF_A_CHILD = 100
 
 log = logging.getLogger("meshwright.worker")
 
@@ -64,7 +65,9 @@ class Worker:
         self._client = make_client(self._engine)
         self._notes = JobNotes(self._client, self._executor)
         limit_bytes = settings.memory_limit_bytes or default_memory_limit_bytes(settings.concurrency)
-        self._pool = SolverPool(settings.concurrency, limit_bytes, settings.solver_module)
+        self._pool = SolverPool(
+            settings.concurrency, limit_bytes, module=settings.solver_module, most_solves=SOLVES_OF_A_CHILD
+        )
         beat_s = settings.heartbeat_s
         self._presence = Presence(self._client, self._executor, every_s=beat_s, lease_s=settings.lease_s)
         self._reaper = Reaper(self._client, self._executor, active_jobs, lease_s=settings.lease_s, every_s=beat_s)
