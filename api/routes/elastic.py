@@ -44,7 +44,7 @@ async def create_throughput(request: Request, caller: Planner) -> Throughput:
     service = service_of(request)
     question = await read_document(request, ThroughputQuestion, service.settings.body_limit_bytes)
     await service.audit.begin(request, caller)
-    return await throughput(service, caller, question)
+    return await throughput(service, question)
 
 
 @router.post(

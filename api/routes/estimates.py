@@ -103,16 +103,15 @@ def checked(resolver: Resolver, data: Any) -> ProblemCheck:
 
 def _rules_of_backends(problem: Problem) -> list[Finding]:
     """Why no back-end that is asked can run anything of the question; empty where one of them can."""
-    from planner.backends.asked import asked_software, inside, why_not_these_devices
-    from planner.search.backend_rules import BackEndRules
+    from planner.backends.asked import asked_software
+    from planner.search.backend_rules import why_none_there
 
     found = list[Finding]()
     named = problem.constraints.backends != (ANY,)
     for index, each in enumerate(asked_software(problem)):
-        reasons = [why_not_these_devices(each, problem), *BackEndRules(inside(problem, each)).always()]
-        told = [reason for reason in reasons if reason]
-        if not told:
+        reasons = why_none_there(each, problem)
+        if not reasons:
             return []
         pointer = f"/constraints/backends/{index}" if named else "/constraints/backends"
-        found += [Finding(pointer=pointer, detail=f"{each.title}: {reason}") for reason in told]
+        found += [Finding(pointer=pointer, detail=f"{each.title}: {reason}") for reason in reasons]
     return found
