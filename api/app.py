@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 
 from api.access.hosts import HostGate
 from api.access.oidc.tokens import TokenVerifier
-from api.http.envelope import Envelope
+from api.envelope import Envelope
 from api.http.openapi import describe
 from api.http.problem_responses import add_handlers
 from api.jobs.board import JobBoard

@@ -22,7 +22,7 @@ from api.planning.resolving import Resolver
 from api.retention import Pruning
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
-from api.solving.pool import SolverPool
+from api.solving.task_runner import TaskRunner
 from api.sweeps.driver import SweepDriver
 from api.telemetry.metrics import Metrics
 from planner.store.repository import Store
@@ -40,8 +40,8 @@ class Service:
     resolver: Resolver
     authenticator: Authenticator
     audit: Audit
-    searches: SolverPool
-    quick: SolverPool
+    searches: TaskRunner
+    quick: TaskRunner
     answers: Answers
     releases: KeyReleases
     views: RecentAnswers[bytes]
@@ -68,8 +68,8 @@ async def running(
 ) -> AsyncIterator[Service]:
     """A started service; its processes end with the block.  The store stays the caller's."""
     records = store.service()
-    searches = SolverPool(settings.solver_processes, settings.solver_memory_bytes, metrics)
-    quick = SolverPool(settings.quick_processes, settings.solver_memory_bytes, metrics)
+    searches = TaskRunner(settings.solver_processes, settings.solver_memory_bytes, metrics)
+    quick = TaskRunner(settings.quick_processes, settings.solver_memory_bytes, metrics)
     rates = Rates(settings.requests_per_s, settings.burst)
     service = Service(
         settings=settings,

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from types import FrameType
 
 import uvicorn
@@ -15,15 +11,14 @@ from fastapi import FastAPI
 from api.access.host_names import LOOPBACK_HOSTS, WILDCARD_ADDRESSES, allowed_name
 from api.app import create_app
 from api.http.patience import patient
-from api.jobs.board import JobBoard
 from api.service import Service
 from api.settings import Settings
 from api.telemetry.logs import configure_logging
+from api.worker.embedded import open_board
 from planner.errors import DocumentInvalid
 from planner.store import open_store
 from planner.store.address import database_url
 
-EMBEDDED = "api.jobs.embedded"
 DRAIN_S = 20
 
 log = logging.getLogger("meshwright.api")
@@ -61,7 +56,12 @@ def serve(settings: Settings, host: str, port: int) -> None:
         log.warning("it answers as localhost only: name what it is asked by with --allowed-host HOST")
     # What is wrong with the database is said here, in one sentence, and not in a server's log.
     open_store(settings.database).close()
-    with embedded_board(settings) as board:
+    with open_board(
+        database_url(settings.database),
+        concurrency=settings.job_concurrency,
+        log_format=settings.log_format,
+        tracing=settings.tracing,
+    ) as board:
         app = create_app(settings, board)
         config = uvicorn.Config(
             app,
@@ -93,16 +93,3 @@ class _Server(uvicorn.Server):
         if service is not None:
             service.draining = True
         super().handle_exit(sig, frame)
-
-
-@contextmanager
-def embedded_board(settings: Settings) -> Iterator[JobBoard | None]:
-    """The durable board with its own worker; None for an installation without one."""
-    if find_spec(EMBEDDED) is None:
-        yield None
-        return
-    open_board = import_module(EMBEDDED).open_board
-    url, concurrency = database_url(settings.database), settings.job_concurrency
-    form, tracing = settings.log_format, settings.tracing
-    with open_board(url, concurrency=concurrency, log_format=form, tracing=tracing) as board:
-        yield board

@@ -16,7 +16,7 @@ import httpx
 
 from api.client import Client
 from api.client.patience import Patience
-from api.jobs.board import JobEvent, JobRecord
+from api.wire.jobs import JobEvent, JobRecord
 from benchmarks.faults_verdict import clients_verdict, jobs_verdict
 from benchmarks.job_queue import database
 from tests.faulty_solver import HANG

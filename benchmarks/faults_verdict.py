@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from api.jobs.board import ENDED, JobRecord
 from api.jobs.dbos_board import MAX_PAGE, DbosBoard
+from api.wire.jobs import ENDED, JobRecord
 from planner.store import open_store
 from tests.http_load import HttpLoad
 

@@ -21,10 +21,10 @@ from typing import Any
 
 from sqlalchemy import text
 
-from api.jobs.board import ENDED, JobRecord
 from api.jobs.dbos_board import DbosBoard
 from api.jobs.outcome import MOST_ATTEMPTS
 from api.jobs.system_database import make_system_engine, status_table, system_database_url
+from api.wire.jobs import ENDED, JobRecord
 from benchmarks.job_queue import database
 from planner.store import open_store
 from planner.store.errors import StoreError

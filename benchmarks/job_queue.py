@@ -27,8 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from api.jobs.board import ENDED, JobRecord, PlanRequest
+from api.jobs.board import PlanRequest
 from api.jobs.dbos_board import MAX_PAGE, DbosBoard
+from api.wire.jobs import ENDED, JobRecord
 from benchmarks.job_report import write_report
 from planner.search.find import find_plan
 from profiles.errors import MeshwrightError

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from api.errors import KeyReused, QueueFull
-from api.http.problem_details import problem_details
-from api.jobs.board import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, JobSubject, PlanRequest, QueueCounts
+from api.jobs.board import PlanRequest
+from api.wire.jobs import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, JobSubject, QueueCounts
+from api.wire.problem_details import problem_details
 from planner.errors import MeshwrightError, NotFound
 from planner.search.find import find_plan
 from planner.search.options import SearchProgress

@@ -1,6 +1,6 @@
 """A solving process with faults, for tests: the request's seed chooses one.
 
-python -m tests.faulty_solver ...      in place of api.worker.solver_child
+python -m tests.faulty_solver ...      in place of api.solving.child
 """
 
 from __future__ import annotations
@@ -9,23 +9,22 @@ import ctypes
 import json
 import os
 import sys
-import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from api.jobs.board import PlanRequest
-from api.worker import solver_child
-from api.worker.solver_child import Send
+from api.solving import child
+from api.solving.tasks import TASKS, Payload
+from api.solving.watch import Watch
 
 SEGFAULT, EXIT, MEMORY, LIE, HANG, RAISE, KILLED, SLOW, LIE_ABOUT_QUESTION, ONCE, PAUSE, KILL_WORKER = range(1, 13)
 BABBLE = 13
 ONCE_FILE = "MESHWRIGHT_TEST_ONCE"
-real_solve = solver_child.solve
+real_plan = TASKS["plan"]
 
 
-def solve(request: PlanRequest, stop: threading.Event, send: Send) -> dict[str, Any]:
-    fault = request.seed
+def plan(payload: Payload, watch: Watch) -> bytes:
+    fault = PlanRequest.model_validate(payload).seed
     if fault == SEGFAULT:
         ctypes.string_at(0)
     if fault in {EXIT, KILLED}:
@@ -37,7 +36,7 @@ def solve(request: PlanRequest, stop: threading.Event, send: Send) -> dict[str, 
     if fault == HANG:
         # Progress without end, deaf to a wish to stop.
         while True:
-            send({"progress": {"phase": "searching", "bounded": time.monotonic_ns() % 1000}})
+            tell(watch, time.monotonic_ns() % 1000)
             time.sleep(0.05)
     if fault == BABBLE:
         babble()
@@ -46,13 +45,17 @@ def solve(request: PlanRequest, stop: threading.Event, send: Send) -> dict[str, 
     if fault == KILL_WORKER:
         os.kill(os.getppid(), 9)
         time.sleep(60)
-    answer = real_solve(request, stop, send)
+    answer = real_plan(payload, watch)
     if fault in {SLOW, PAUSE}:
         for step in range(1_000 if fault == SLOW else 12):
-            if stop.wait(0.05):
+            if watch.stop.wait(0.05):
                 break
-            send({"progress": {"phase": "searching", "bounded": step}})
+            tell(watch, step)
     return lied(answer, fault) if fault in {LIE, LIE_ABOUT_QUESTION} else answer
+
+
+def tell(watch: Watch, bounded: int) -> None:
+    watch.send(json.dumps({"phase": "searching", "bounded": bounded}).encode())
 
 
 def end_at_once(fault: int) -> None:
@@ -63,7 +66,7 @@ def end_at_once(fault: int) -> None:
 
 
 def babble() -> None:
-    """No JSON, and then silence: the worker hears no more of a process that lives on."""
+    """No message, and then silence: the worker hears no more of a process that lives on."""
     os.write(int(sys.argv[2]), b"what?\n")
     time.sleep(600)
 
@@ -84,18 +87,18 @@ def crashes_left() -> bool:
     return True
 
 
-def lied(answer: dict[str, Any], fault: int) -> dict[str, Any]:
+def lied(answer: bytes, fault: int) -> bytes:
     """A plan that promises more than it holds, or answers another question."""
-    plan = json.loads(answer["plan"])
+    plan = json.loads(answer)
     if fault == LIE:
         for name in ("step_time_s", "lower_bound_s"):
             plan[name] *= 0.9
     else:
         plan["problem"]["workload"]["global_batch_size"] *= 2
-    return {**answer, "plan": json.dumps(plan)}
+    return json.dumps(plan).encode()
 
 
-solver_child.solve = solve
+TASKS["plan"] = plan
 
 if __name__ == "__main__":
-    solver_child.main(sys.argv[1:])
+    child.main(sys.argv[1:])

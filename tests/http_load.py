@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import httpx
 
-from api.http.problem_details import MEDIA_TYPE
+from api.wire.problem_details import MEDIA_TYPE
 from tests.running_service import question
 
 TIMEOUT_S = 60.0

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from api.jobs.board import ENDED, JobBoard, JobRecord
+from api.jobs.board import JobBoard
+from api.wire.jobs import ENDED, JobRecord
 from api.worker.settings import WorkerSettings
 
 REPOSITORY = Path(__file__).parents[1]

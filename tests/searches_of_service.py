@@ -16,7 +16,7 @@ from api.service import Service
 def no_searches(client: TestClient) -> Iterator[None]:
     """Stop every process that searches for the time of the block."""
     service: Service = client.app.state.service  # type: ignore[attr-defined]  # a FastAPI, which Starlette does not say
-    stopped = [slot._process.pid for slot in service.searches._slots if slot._process is not None]
+    stopped = [child.process.pid for child in service.searches._pool._idle]
     for pid in stopped:
         os.kill(int(pid or 0), signal.SIGSTOP)
     try:

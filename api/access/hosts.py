@@ -18,11 +18,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.host_names import ANY, ENVIRONMENT_VARIABLE, LOOPBACK_HOSTS, host_of, host_of_origin
 from api.errors import HostRefused, OriginRefused, RequestRefused
-from api.http.envelope import PROBES
-from api.http.problem_details import problem_details
 from api.http.problem_responses import problem_response, request_id_of
+from api.wire.problem_details import problem_details
 
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+PROBES = frozenset({"/livez", "/readyz", "/metrics"})
 _HINT = f"whoever runs the service names its hosts: --allowed-host HOST, or ${ENVIRONMENT_VARIABLE}"
 
 

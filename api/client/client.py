@@ -28,7 +28,7 @@ from api.client.stored_plans import check_plan, read_plan
 from api.client.sweeps import Sweeps
 from api.client.transport import Transport, read_answer
 from api.client.uploads import Uploads
-from api.jobs.board import JobRecord
+from api.wire.jobs import JobRecord
 from api.wire.views import BackEndListing, BackEndView, Estimate, Listing, NamedView, ProblemCheck, RequestView, Version
 from planner.plan import Plan
 from planner.replan.replan import Replan

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from api.client.client import Client
 from api.client.errors import ProblemReported, ServiceAnswerInvalid
 from api.client.stored_plans import PAGE, write_view
-from api.http.problem_details import FLAG_POINTERS
-from api.jobs.board import JobProgress
+from api.wire.jobs import JobProgress
+from api.wire.problem_details import FLAG_POINTERS
 from api.wire.sweeps import UNANSWERED, SweepCellView
 from api.wire.views import PlanSummary
 from planner.diff import PlanDiff

@@ -10,7 +10,7 @@ from api.client.errors import ProblemReported, ServiceError
 from api.client.jobs import Jobs, Progress, Started
 from api.client.stored_plans import path_of, write_view
 from api.client.transport import read_answer
-from api.jobs.board import JobRecord
+from api.wire.jobs import JobRecord
 from api.wire.views import EmissionView
 from planner.backends.launch.settings import LaunchSettings
 

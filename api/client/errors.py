@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 
-from api.http.problem_details import Finding, ProblemDetails
+from api.wire.problem_details import Finding, ProblemDetails
 from planner.errors import (
     BackEndRefused,
     BudgetSpent,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from api.client.errors import ProblemReported, ServiceError
 from api.client.transport import Transport, is_passing, read_answer
-from api.jobs.board import ENDED, JobEvent, JobRecord
+from api.wire.jobs import ENDED, JobEvent, JobRecord
 
 
 def parse_events(lines: Iterable[str]) -> Iterator[JobEvent]:

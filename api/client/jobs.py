@@ -9,7 +9,7 @@ from api.client.errors import JobCancelled, JobUnfinished, ProblemReported, Serv
 from api.client.events import watch
 from api.client.question_body import path_part
 from api.client.stored_plans import StoredPlans
-from api.jobs.board import ENDED, JobEvent, JobProgress, JobRecord, JobStatus
+from api.wire.jobs import ENDED, JobEvent, JobProgress, JobRecord, JobStatus
 from api.wire.views import JobPage
 from planner.plan import Plan
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from api.client.address import checked_address, checked_key, is_loopback
 from api.client.errors import ProblemReported, ServiceAnswerInvalid, ServiceError, ServiceUnreachable
 from api.client.patience import Patience, parse_retry_after
-from api.http.problem_details import MEDIA_TYPE, ProblemDetails
+from api.wire.problem_details import MEDIA_TYPE, ProblemDetails
 from planner.version import __version__
 
 M = TypeVar("M", bound=BaseModel)

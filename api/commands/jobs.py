@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from api.client import Client
-    from api.jobs.board import JobEvent, JobRecord, JobStatus
+    from api.wire.jobs import JobEvent, JobRecord, JobStatus
 
 Job = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job, as the list shows it.")]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1000, help="At most so many, newest first.")]

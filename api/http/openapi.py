@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from api.http.problem_details import MEDIA_TYPE, ProblemDetails
+from api.wire.problem_details import MEDIA_TYPE, ProblemDetails
 from api.wire.questions import (
     EmissionQuestion,
     EstimateQuestion,

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from api.http.document_check import findings_error
-from api.http.problem_details import MEDIA_TYPE, Finding, ProblemDetails, plain_problem, problem_details
+from api.wire.problem_details import MEDIA_TYPE, Finding, ProblemDetails, plain_problem, problem_details
 from profiles.errors import MeshwrightError
 
 RETRY_AFTER_S = 5

@@ -18,7 +18,7 @@ from dbos import WorkflowStatus
 from dbos import error as dbos_error
 from sqlalchemy import Engine
 
-from api.jobs.board import ENDED, JobEvent, JobRecord, JobStatus, PlanRequest, QueueCounts
+from api.jobs.board import PlanRequest
 from api.jobs.group_commit import GroupCommit
 from api.jobs.identity import generation_of
 from api.jobs.queue_gate import QueueGate, QueueLimits
@@ -32,6 +32,7 @@ from api.jobs.system_database import (
     prepare_system_database,
     system_database_url,
 )
+from api.wire.jobs import ENDED, JobEvent, JobRecord, JobStatus, QueueCounts
 from planner.store import software_signature
 from planner.store.errors import StoreReadOnly
 from planner.store.faults import translated

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from api.http.problem_details import ProblemDetails, problem_details
-from api.jobs.board import ResultKind
+from api.wire.jobs import ResultKind
+from api.wire.problem_details import ProblemDetails, problem_details
 from profiles.document import Document
 from profiles.errors import MeshwrightError
 

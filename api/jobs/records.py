@@ -16,9 +16,9 @@ from typing import Any
 from dbos import WorkflowStatus
 
 from api.errors import JobFailure, WorkerLost
-from api.http.problem_details import ProblemDetails, problem_details
-from api.jobs.board import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, JobSubject
 from api.jobs.outcome import MOST_ATTEMPTS, Outcome
+from api.wire.jobs import ENDED, JobEvent, JobProgress, JobRecord, JobStatus, JobSubject
+from api.wire.problem_details import ProblemDetails, problem_details
 
 Written = Sequence[tuple[int, dict[str, Any]]]
 """Offset and value of what a program wrote."""

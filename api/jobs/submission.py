@@ -15,12 +15,13 @@ from dbos import DBOSClient
 from sqlalchemy import Connection, bindparam, text
 
 from api.errors import KeyReused
-from api.jobs.board import JobRecord, JobSubject, PlanRequest
+from api.jobs.board import PlanRequest
 from api.jobs.identity import content_of, generation_of, job_id, key_id
 from api.jobs.queue_gate import QueueGate
 from api.jobs.records import WAITING
 from api.jobs.system_database import APPLICATION_VERSION, PROGRAM, QUEUE, status_table
 from api.telemetry.tracing import traceparent
+from api.wire.jobs import JobRecord, JobSubject
 
 KEYS = "meshwright-keys"
 """Queue of the keys' rows; no worker serves it, so they stay as they are."""

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
-from api.jobs.board import JobBoard, JobRecord, PlanRequest
+from api.jobs.board import JobBoard, PlanRequest
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
-from api.solving.pool import SolverPool, TooLong
+from api.solving.task_runner import TaskRunner, TooLong
 from api.telemetry.metrics import Metrics
+from api.wire.jobs import JobRecord
 from planner.older_documents import has_older_words
 from planner.plan import Plan
 from planner.store.records import PlanText
@@ -44,7 +45,7 @@ class StillSearching(Exception):  # the caller makes a job of it
 class Answers:
     """Answers to planning questions, of one service."""
 
-    def __init__(self, store: Store, pool: SolverPool, metrics: Metrics, settings: Settings) -> None:
+    def __init__(self, store: Store, pool: TaskRunner, metrics: Metrics, settings: Settings) -> None:
         self._store = store
         self._pool = pool
         self._metrics = metrics

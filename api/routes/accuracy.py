@@ -13,7 +13,8 @@ from api.access.auth import Admin, Reader
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document
 from api.routes.named_documents import (
-    NOT_MODIFIED,
+    SHOWN,
+    STORED,
     Shelf,
     StoredName,
     expected_version,
@@ -52,7 +53,7 @@ async def list_reports(request: Request, caller: Reader) -> AccuracyListing:
     "/{name}",
     summary="One report, whole: every run, predicted and measured",
     response_model=AccuracyView,
-    responses={**NOT_MODIFIED, **problems(404)},
+    responses=SHOWN,
 )
 async def get_report(request: Request, name: StoredName, caller: Reader) -> Response:
     """Times are seconds, memory is bytes; its ETag is its id."""
@@ -63,7 +64,7 @@ async def get_report(request: Request, name: StoredName, caller: Reader) -> Resp
     "/{name}",
     summary="Keep a report under a name",
     response_model=AccuracyView,
-    responses=problems(404, 409, 412, 428, body=True),
+    responses=STORED,
     openapi_extra=reads(AccuracyReport, EXAMPLE),
 )
 async def put_report(request: Request, name: StoredName, caller: Admin) -> Response:

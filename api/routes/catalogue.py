@@ -17,7 +17,8 @@ from api.http.openapi import problems, reads
 from api.http.request_body import read_document, read_json
 from api.planning.resolving import catalogue_cluster, catalogue_model
 from api.routes.named_documents import (
-    NOT_MODIFIED,
+    SHOWN,
+    STORED,
     Shelf,
     StoredName,
     expected_version,
@@ -96,31 +97,19 @@ async def get_device(request: Request, name: StoredName, caller: Reader) -> dict
     return device.model_dump(mode="json")
 
 
-@router.get(
-    "/models/{name}", summary="One model, whole", response_model=NamedView, responses={**NOT_MODIFIED, **problems(404)}
-)
+@router.get("/models/{name}", summary="One model, whole", response_model=NamedView, responses=SHOWN)
 async def get_model(request: Request, name: StoredName, caller: Reader) -> Response:
     """Layers, attention, experts; its ETag is its id."""
     return await shown_document(request, MODELS, name)
 
 
-@router.get(
-    "/clusters/{name}",
-    summary="One cluster, whole",
-    response_model=NamedView,
-    responses={**NOT_MODIFIED, **problems(404)},
-)
+@router.get("/clusters/{name}", summary="One cluster, whole", response_model=NamedView, responses=SHOWN)
 async def get_cluster(request: Request, name: StoredName, caller: Reader) -> Response:
     """Pools, links and fabric, with the source of every number; its ETag is its id."""
     return await shown_document(request, CLUSTERS, name)
 
 
-@router.get(
-    "/profiles/{name}",
-    summary="Which profile a name means",
-    response_model=NamedView,
-    responses={**NOT_MODIFIED, **problems(404)},
-)
+@router.get("/profiles/{name}", summary="Which profile a name means", response_model=NamedView, responses=SHOWN)
 async def get_profile(request: Request, name: StoredName, caller: Reader) -> Response:
     """Its identity and its device; the measurements stay on the server."""
     return await shown_document(request, PROFILES, name)
@@ -130,7 +119,7 @@ async def get_profile(request: Request, name: StoredName, caller: Reader) -> Res
     "/models/{name}",
     summary="Store a model under a name",
     response_model=NamedView,
-    responses=problems(404, 409, 412, 428, body=True),
+    responses=STORED,
     openapi_extra=reads(None, {"model_type": "llama", "hidden_size": 4096}),
 )
 async def put_model(request: Request, name: StoredName, caller: Admin) -> Response:
@@ -146,7 +135,7 @@ async def put_model(request: Request, name: StoredName, caller: Admin) -> Respon
     "/clusters/{name}",
     summary="Store a cluster under a name",
     response_model=NamedView,
-    responses=problems(404, 409, 412, 428, body=True),
+    responses=STORED,
     openapi_extra=reads(None, {"name": "mine", "pools": []}),
 )
 async def put_cluster(request: Request, name: StoredName, caller: Admin) -> Response:
@@ -162,7 +151,7 @@ async def put_cluster(request: Request, name: StoredName, caller: Admin) -> Resp
     "/profiles/{name}",
     summary="Name a profile that this server holds",
     response_model=NamedView,
-    responses=problems(404, 409, 412, 428, body=True),
+    responses=STORED,
     openapi_extra=reads(ProfileName, {"profile_id": "0123456789abcdef"}),
 )
 async def put_profile(request: Request, name: StoredName, caller: Admin) -> Response:

@@ -8,13 +8,13 @@ from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from api.access.auth import Planner
+from api.answering.throughput import throughput
 from api.errors import ServiceBusy
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document
-from api.planning.throughput import throughput
 from api.routes.plans import EXAMPLE, PlanReference
 from api.service import service_of
-from api.solving.pool import TooLong
+from api.solving.task_runner import TooLong
 from api.wire.questions import ReplanQuestion, ThroughputQuestion
 from planner.plan import Plan
 from planner.replan.replan import Replan
@@ -44,7 +44,7 @@ async def create_throughput(request: Request, caller: Planner) -> Throughput:
     service = service_of(request)
     question = await read_document(request, ThroughputQuestion, service.settings.body_limit_bytes)
     await service.audit.begin(request, caller)
-    return await throughput(service, caller, question)
+    return await throughput(service, question)
 
 
 @router.post(

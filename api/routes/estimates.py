@@ -13,12 +13,12 @@ from api.access.auth import Planner, Reader
 from api.errors import ServiceBusy
 from api.http.document_check import checked_document
 from api.http.openapi import problems, reads
-from api.http.problem_details import Finding, problem_details
 from api.http.request_body import read_document, read_json
 from api.planning.resolving import Resolver
 from api.routes.plans import EXAMPLE
 from api.service import service_of
-from api.solving.pool import TooLong
+from api.solving.task_runner import TooLong
+from api.wire.problem_details import Finding, problem_details
 from api.wire.questions import EstimateQuestion, Question
 from api.wire.views import Estimate, ProblemCheck
 from planner.model.parameters import total_parameters
@@ -103,16 +103,15 @@ def checked(resolver: Resolver, data: Any) -> ProblemCheck:
 
 def _rules_of_backends(problem: Problem) -> list[Finding]:
     """Why no back-end that is asked can run anything of the question; empty where one of them can."""
-    from planner.backends.asked import asked_software, inside, why_not_these_devices
-    from planner.search.backend_rules import BackEndRules
+    from planner.backends.asked import asked_software
+    from planner.search.backend_rules import why_none_there
 
     found = list[Finding]()
     named = problem.constraints.backends != (ANY,)
     for index, each in enumerate(asked_software(problem)):
-        reasons = [why_not_these_devices(each, problem), *BackEndRules(inside(problem, each)).always()]
-        told = [reason for reason in reasons if reason]
-        if not told:
+        reasons = why_none_there(each, problem)
+        if not reasons:
             return []
         pointer = f"/constraints/backends/{index}" if named else "/constraints/backends"
-        found += [Finding(pointer=pointer, detail=f"{each.title}: {reason}") for reason in told]
+        found += [Finding(pointer=pointer, detail=f"{each.title}: {reason}") for reason in reasons]
     return found

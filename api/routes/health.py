@@ -8,9 +8,9 @@ from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from api.http.openapi import REF, TITLES
-from api.http.problem_details import MEDIA_TYPE as PROBLEM
 from api.service import Service, service_of
 from api.telemetry.metrics import MEDIA_TYPE
+from api.wire.problem_details import MEDIA_TYPE as PROBLEM
 from api.wire.views import Health, Version
 from planner.store.schema import HEAD_REVISION
 from planner.store.signature import software_signature

@@ -15,8 +15,9 @@ from fastapi.responses import StreamingResponse
 from api.access.auth import Planner, Reader
 from api.http.conditional import REVALIDATE, content_tag, etag, not_modified
 from api.http.openapi import problems
-from api.jobs.board import ENDED, JobBoard, JobEvent, JobRecord, JobStatus
+from api.jobs.board import JobBoard
 from api.service import Service, service_of
+from api.wire.jobs import ENDED, JobEvent, JobRecord, JobStatus
 from api.wire.views import JobPage
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])

@@ -44,12 +44,5 @@ async def launch_settings(  # noqa: PLR0917  # a query parameter is an argument
 
 def settings_of(question: EmissionQuestion) -> LaunchSettings:
     """The same of a body.  Raises DocumentInvalid."""
-    return LaunchSettings(
-        hosts=read_hosts("\n".join(question.hosts)),
-        switches=question.switches,
-        network_tier=question.network_tier,
-        topology_label=question.topology_label,
-        image=question.image,
-        namespace=question.namespace,
-        files_claim=question.files_claim,
-    )
+    place = {name: getattr(question, name) for name in LaunchSettings.__slots__ if name != "hosts"}
+    return LaunchSettings(hosts=read_hosts("\n".join(question.hosts)), **place)

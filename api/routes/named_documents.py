@@ -15,14 +15,18 @@ from fastapi import Path, Request, Response
 from api.access.auth import Caller
 from api.errors import PreconditionFailed
 from api.http.conditional import REVALIDATE, demanded_version, etag, not_modified
+from api.http.openapi import problems
 from api.service import Service, service_of
+from api.wire.questions import NAME_PATTERN
 from api.wire.views import NamedView
 from planner.errors import Conflict, NotFound
 from profiles.document import Document
 
 Kind = Literal["model", "cluster", "profile", "accuracy"]
-StoredName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The client's copy is good"}}
+StoredName = Annotated[str, Path(pattern=NAME_PATTERN)]
+SHOWN: dict[int | str, dict[str, Any]] = {304: {"description": "The client's copy is good"}, **problems(404)}
+STORED = problems(404, 409, 412, 428, body=True)
+"""The ``responses`` of an operation that shows a named document, and of one that stores it."""
 RESERVED = frozenset({"none", "auto"})
 
 

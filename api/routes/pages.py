@@ -14,8 +14,8 @@ from pathlib import Path
 from anyio import to_thread
 from fastapi import APIRouter, HTTPException, Request, Response
 
+from api.envelope import PAGE_POLICY
 from api.http.conditional import REVALIDATE, etag, not_modified
-from api.http.envelope import PAGE_POLICY
 from api.http.packing import takes_gzip
 
 STATIC = Path(__file__).parents[1] / "static"

@@ -10,15 +10,15 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.access.auth import Caller, Planner, Reader
+from api.answering.plan_response import Asked, answer, plan_response, wants_job
 from api.http.conditional import FOR_EVER, REVALIDATE, etag, not_modified
 from api.http.document_check import checked_document
 from api.http.json_body import parse_json
 from api.http.openapi import problems, reads
 from api.http.request_body import read_body
-from api.jobs.board import JobRecord
 from api.planning.idempotency import KeyedRequest, checked_key
-from api.planning.response import Asked, answer, plan_response, wants_job
 from api.service import Service, service_of
+from api.wire.jobs import JobRecord
 from api.wire.questions import PlanQuestion
 from api.wire.views import PlanAnswer, PlanPage, PlanSummary
 from planner.diff import PlanDiff, diff_plans

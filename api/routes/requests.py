@@ -9,14 +9,14 @@ from anyio import to_thread
 from fastapi import APIRouter, Path, Request, Response
 
 from api.access.auth import Planner, Reader
+from api.answering.plan_response import Asked, answer, wants_job
 from api.http.document_check import checked_document
 from api.http.json_body import parse_json
 from api.http.openapi import problems, reads
-from api.http.problem_details import ProblemDetails
 from api.http.request_body import read_body
-from api.planning.response import Asked, answer, wants_job
 from api.routes.plans import EXAMPLE, PLANNED, Prefer, keyed_request
 from api.service import Service, service_of
+from api.wire.problem_details import ProblemDetails
 from api.wire.questions import PlanQuestion
 from api.wire.views import PlanAnswer, RequestView
 from planner.errors import NotFound

@@ -11,11 +11,11 @@ from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.access.auth import Caller, Planner, Reader
+from api.answering.plan_response import POLL_AFTER_S
 from api.http.conditional import REVALIDATE, content_tag, etag, not_modified
 from api.http.openapi import problems, reads
 from api.http.request_body import read_document
 from api.planning.idempotency import REPLAYED, KeyedRequest, checked_key
-from api.planning.response import POLL_AFTER_S
 from api.routes.plans import IdempotencyKey
 from api.service import Service, service_of
 from api.sweeps.cell_lines import first_cells

@@ -13,11 +13,11 @@ from fastapi import APIRouter, Request, Response
 from api.access.auth import Admin, Planner
 from api.errors import SolverCrashed
 from api.http.openapi import problems, reads
-from api.http.problem_details import in_fields
 from api.http.request_body import read_document
 from api.service import Service, service_of
-from api.solving.pool import TooLong
+from api.solving.task_runner import TooLong
 from api.uploads.received import received_files
+from api.wire.problem_details import in_fields
 from api.wire.uploads import ClusterCompletion, CompletionQuestion, ImportAnswer, ImportQuestion, UploadQuestion
 from profiles.errors import DocumentInvalid, NotFound
 from profiles.validation import Finding, FindingsInvalid

@@ -16,7 +16,7 @@ from api.http.openapi import problems
 from api.http.packing import large_response
 from api.routes.plans import FULL_ID, PlanReference
 from api.service import Service, service_of
-from api.solving.pool import TooLong
+from api.solving.task_runner import TooLong
 from api.wire.views import MemoryStage, MemoryView
 from planner.explain.why import Explanation
 from planner.explain.why_not import WhyNot

@@ -1,164 +1,88 @@
-"""Who computes while a client waits?  A few warm processes, each with one task at a time and a hard end.
-
-A process that dies or overstays is replaced; the others and the service never notice.
-"""
+"""Where does the next task find a warm process?  A few are started ahead and wait."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import multiprocessing
-import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
-from typing import Any
+import threading
 
-from api.errors import ServiceBusy, SolverCrashed
-from api.http.problem_details import ProblemDetails, plain_problem
-from api.http.problem_responses import AnswerRefused
-from api.solving.child import serve
-from api.telemetry.metrics import Metrics
-from api.telemetry.tracing import span
+from api.solving.process import SolverProcess
 
-GRACE_S = 2.0
-"""A task looks at its clock now and then; after this much more it is killed."""
-START_S = 60.0
+CHILD = "api.solving.child"
 
-log = logging.getLogger("meshwright.api")
-
-
-class TooLong(Exception):  # an event that the caller expects
-    """The answer did not come within the time given."""
+log = logging.getLogger("meshwright.solving")
 
 
 class SolverPool:
-    """``size`` processes; ``run`` gives a task to the next free one."""
+    """Processes that wait for a task; as many as may compute at once.
 
-    def __init__(self, size: int, memory_bytes: int, metrics: Metrics) -> None:
-        self._slots = [_Slot(memory_bytes) for _ in range(size)]
-        self._free: asyncio.Queue[_Slot] = asyncio.Queue()
-        self._threads = ThreadPoolExecutor(max_workers=size, thread_name_prefix="solver")
-        self._metrics = metrics
+    ``module``: what they run; ``niceness``: by how much they stand back; ``most_solves``: then one is replaced, so
+    that a leak, wherever it is, stays small.
+    """
 
-    async def start(self) -> None:
-        """Start every process; returns without waiting until they are warm."""
-        for slot in self._slots:
-            slot.start()
-            self._free.put_nowait(slot)
-
-    async def stop(self) -> None:
-        """End every process."""
-        for slot in self._slots:
-            slot.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    async def run(self, task: str, payload: Mapping[str, Any], limit_s: float) -> bytes:
-        """The answer of a task.
-
-        Raises TooLong after ``limit_s`` (waiting for a process included), AnswerRefused with the task's own problem,
-        SolverCrashed when the process died, ServiceBusy when no process became free.
-        """
-        with span("solve", **{"meshwright.task": task}) as opened:
-            outcome, answer = await self._outcome(task, payload, limit_s)
-            if opened is not None:
-                opened.set_attribute("meshwright.outcome", outcome)
-        return _read(outcome, answer)
-
-    async def _outcome(self, task: str, payload: Mapping[str, Any], limit_s: float) -> tuple[str, bytes]:
-        start_s = time.monotonic()
-        try:
-            slot = await asyncio.wait_for(self._free.get(), limit_s)
-        except TimeoutError:
-            self._metrics.observe_solve(task, "no-process", limit_s)
-            raise ServiceBusy("every process computes", hint="try again", retry_after_s=5) from None
-        left_s = max(limit_s - (time.monotonic() - start_s), 0.1)
-        loop = asyncio.get_running_loop()
-        call = loop.run_in_executor(self._threads, slot.call, task, dict(payload), left_s)
-        # The process is busy until its answer is here, also when the client is gone.
-        call.add_done_callback(lambda _done: self._free.put_nowait(slot))
-        outcome, answer = await asyncio.shield(call)
-        self._metrics.observe_solve(task, outcome, time.monotonic() - start_s)
-        return outcome, answer
-
-
-def _read(outcome: str, answer: bytes) -> bytes:
-    if outcome == "done":
-        return answer
-    if outcome == "late":
-        raise TooLong
-    if outcome == "refused":
-        raise AnswerRefused(ProblemDetails.model_validate_json(answer))
-    if outcome == "crashed":
-        raise SolverCrashed("the process that computed this died", hint="the same question would likely end the same")
-    raise AnswerRefused(plain_problem(500, "a mistake of the service; its log has the details"))
-
-
-class _Slot:
-    """One process and the pipe to it; used by one thread at a time."""
-
-    def __init__(self, memory_bytes: int) -> None:
-        self._memory_bytes = memory_bytes
-        self._process: SpawnProcess | None = None
-        self._pipe: Connection | None = None
-        self._warm = False
+    def __init__(
+        self,
+        size: int,
+        memory_limit_bytes: int,
+        *,
+        module: str = CHILD,
+        niceness: int = 0,
+        most_solves: float = float("inf"),
+    ) -> None:
+        self._size, self._memory_limit_bytes = size, memory_limit_bytes
+        self._module, self._niceness, self._most_solves = module, niceness, most_solves
+        self._idle: list[SolverProcess] = []
+        self._taken: set[SolverProcess] = set()
+        self._lock = threading.Lock()
         self._closed = False
 
-    def close(self) -> None:
-        """End the process for good."""
-        self._closed = True
-        self.kill()
+    def warm_up(self) -> None:
+        """Start what is missing; called when a process may have been used up."""
+        with self._lock:
+            missing = 0 if self._closed else self._size - len(self._idle)
+            self._idle += [self._start() for _ in range(missing)]
 
-    def start(self) -> None:
-        """Start the process; it warms up by itself."""
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, self._memory_bytes), daemon=True)
-        self._process.start()
-        theirs.close()
-        self._warm = False
+    def take(self) -> SolverProcess:
+        """A process of one's own; started now when none waits, and dead when the pool is closed."""
+        with self._lock:
+            child = self._waiting() or self._start()
+            self._taken.add(child)
+            if self._closed:
+                child.kill()
+        return child
 
-    def kill(self) -> None:
-        """End the process at once."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-        if self._pipe is not None:
-            self._pipe.close()
-        self._process = self._pipe = None
+    def give_back(self, child: SolverProcess, *, healthy: bool) -> None:
+        """The task is over; an unhealthy or worn process is replaced by a fresh one."""
+        words = child.new_words()
+        if words:
+            log.warning("a computing process wrote: %s", words)
+        if not (healthy and self._reusable(child)):
+            child.kill()
+        with self._lock:
+            self._taken.discard(child)
+            if not self._closed and len(self._idle) < self._size:
+                self._idle.append(child if self._reusable(child) else self._start())
+                return
+        child.kill()
 
-    def call(self, task: str, payload: dict[str, Any], seconds: float) -> tuple[str, bytes]:
-        """Give the task to the process and wait; kills it when it overstays."""
-        try:
-            pipe = self._ready()
-            pipe.send((task, payload, seconds))
-            if pipe.poll(seconds + GRACE_S):
-                answer: tuple[str, bytes] = pipe.recv()
-                return answer
-        except (EOFError, OSError):
-            log.warning("the process computing %s died", task)
-            self._replace()
-            return "crashed", b""
-        log.warning("the process computing %s overstayed and was killed", task)
-        self._replace()
-        return "late", b""
+    def close(self, *, running: bool = False) -> None:
+        """End every waiting process, and those that compute where ``running`` says so."""
+        with self._lock:
+            self._closed = True
+            ended, self._idle = self._idle, []
+            ended += self._taken if running else ()
+        for child in ended:
+            child.kill()
 
-    def _ready(self) -> Connection:
-        """The pipe of a process that has finished loading."""
-        if self._pipe is None:
-            self.start()
-        pipe = self._pipe
-        if pipe is None:
-            raise EOFError
-        if not self._warm:
-            if not pipe.poll(START_S):
-                raise EOFError
-            pipe.recv()
-            self._warm = True
-        return pipe
+    def _waiting(self) -> SolverProcess | None:
+        while self._idle:
+            child = self._idle.pop()
+            if self._reusable(child):
+                return child
+            child.kill()
+        return None
 
-    def _replace(self) -> None:
-        self.kill()
-        if not self._closed:
-            self.start()
+    def _reusable(self, child: SolverProcess) -> bool:
+        return child.lives and child.solves < self._most_solves
+
+    def _start(self) -> SolverProcess:
+        return SolverProcess.start(self._memory_limit_bytes, self._module, self._niceness)

@@ -7,34 +7,32 @@ what it needs, so that a process that only estimates never loads an emitter.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from api.solving.watch import Watch
 from planner.plan import Plan
 from planner.problem import Problem
 from profiles.document import Document, canonical_json
 
 Payload = Mapping[str, Any]
-Task = Callable[[Payload, float], bytes]
-"""Payload and the moment (``time.monotonic``) after which nobody waits -> canonical JSON, or a page."""
+Task = Callable[[Payload, Watch], bytes]
+"""Payload and who waits for the answer -> canonical JSON, or a page."""
 
 
-class DeadlineReached(Exception):  # an event, not an error of anybody
-    """The search was still running when its caller stopped waiting."""
-
-
-def plan(payload: Payload, deadline: float) -> bytes:
+def plan(payload: Payload, watch: Watch) -> bytes:
     """The best plan of a ``PlanRequest``.  Raises NoFeasiblePlan, BudgetSpent, DocumentInvalid, DeadlineReached."""
     from api.jobs.board import PlanRequest
     from planner.search.find import find_plan
 
     request = PlanRequest.model_validate(payload)
-    found = find_plan(request.problem, request.search_options(), _until(deadline))
+    options = replace(request.search_options(), stop=watch.stop.is_set)
+    found = find_plan(request.problem, options, watch.report)
     return _document(_proved(found, request.problem))
 
 
-def estimate(payload: Payload, deadline: float) -> bytes:
+def estimate(payload: Payload, watch: Watch) -> bytes:
     """One strategy's plan, fitting or not."""
     from planner.relief_layers import relief_layers
     from planner.search.estimate import estimate as estimate_strategy
@@ -58,22 +56,22 @@ def estimate(payload: Payload, deadline: float) -> bytes:
     )
 
 
-def explanation(payload: Payload, deadline: float) -> bytes:
+def explanation(payload: Payload, watch: Watch) -> bytes:
     """Why this plan."""
     from planner.explain.why import explain
 
     return _document(explain(_plan(payload), with_neighbours=not payload.get("brief", False)))
 
 
-def why_not(payload: Payload, deadline: float) -> bytes:
+def why_not(payload: Payload, watch: Watch) -> bytes:
     """Why not another choice."""
     from planner.explain.why_not import why_not as ask
     from planner.search.options import SearchOptions
 
-    return _document(ask(_plan(payload), payload["pins"], SearchOptions(top_k=0), _until(deadline)))
+    return _document(ask(_plan(payload), payload["pins"], SearchOptions(top_k=0), watch.check))
 
 
-def timeline(payload: Payload, deadline: float) -> bytes:
+def timeline(payload: Payload, watch: Watch) -> bytes:
     """The simulated step, in the trace-event format that Perfetto opens."""
     from planner.schedule.trace import trace_json
     from planner.timeline import plan_timeline
@@ -82,50 +80,47 @@ def timeline(payload: Payload, deadline: float) -> bytes:
     return trace_json(plan_timeline(plan), plan.step_time_s).encode()
 
 
-def sensitivity(payload: Payload, deadline: float) -> bytes:
+def sensitivity(payload: Payload, watch: Watch) -> bytes:
     """How much the plan depends on numbers that may be wrong."""
     from planner.search.options import SearchOptions
     from planner.sensitivity import sensitivity as analyse
 
-    def still_wanted(_done: int, _total: int) -> None:
-        _check(deadline)
-
     replan = bool(payload.get("replan", False))
     changes = tuple(payload["changes"])
     return _document(
-        analyse(_plan(payload), changes, replan=replan, options=SearchOptions(top_k=0), progress=still_wanted)
+        analyse(_plan(payload), changes, replan=replan, options=SearchOptions(top_k=0), progress=watch.check)
     )
 
 
-def step(payload: Payload, deadline: float) -> bytes:
+def step(payload: Payload, watch: Watch) -> bytes:
     """The simulated step, as columns."""
     from planner.views.step import step_view
 
     return _document(step_view(_plan(payload)))
 
 
-def mesh(payload: Payload, deadline: float) -> bytes:
+def mesh(payload: Payload, watch: Watch) -> bytes:
     """Where every rank runs."""
     from planner.views.mesh import mesh_view
 
     return _document(mesh_view(_plan(payload)))
 
 
-def leaning(payload: Payload, deadline: float) -> bytes:
+def leaning(payload: Payload, watch: Watch) -> bytes:
     """Which numbers the plan leans on."""
     from planner.views.leaning import leaning_view
 
     return _document(leaning_view(_plan(payload), payload["rows"]))
 
 
-def report(payload: Payload, deadline: float) -> bytes:
+def report(payload: Payload, watch: Watch) -> bytes:
     """The plan as one HTML page."""
     from planner.views.report.page import report_page
 
     return report_page(_plan(payload)).encode()
 
 
-def emission(payload: Payload, deadline: float) -> bytes:
+def emission(payload: Payload, watch: Watch) -> bytes:
     """The launch files of a plan, with their manifest; no search.
 
     ``asked``: the plan that was asked about, where the files are of the same question's plan in another back-end.
@@ -156,16 +151,16 @@ def emission(payload: Payload, deadline: float) -> bytes:
     return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
-def quick_plan(payload: Payload, deadline: float) -> bytes:
+def quick_plan(payload: Payload, watch: Watch) -> bytes:
     """A good plan soon, with the bound of the whole space."""
     from planner.throughput.quick_plan import quick_plan as plan_quickly
 
-    left_s = max(deadline - time.monotonic(), 0.01)
+    left_s = max(watch.left_s, 0.01)
     problem = Problem.model_validate(payload["problem"])
     return _document(_proved(plan_quickly(problem, min(left_s, payload["most_s"])), problem))
 
 
-def replan(payload: Payload, deadline: float) -> bytes:
+def replan(payload: Payload, watch: Watch) -> bytes:
     """The plan on other devices, and what must move."""
     from planner.errors import DocumentInvalid
     from planner.replan.replan import replan as plan_again
@@ -176,23 +171,23 @@ def replan(payload: Payload, deadline: float) -> bytes:
         raise DocumentInvalid(f"this service plans up to {payload['most_devices']:,} devices", where="/devices")
     options = SearchOptions(top_k=payload["top_k"])
     lost = payload["lost_nodes"]
-    made = plan_again(_plan(payload), num_devices=devices, lost_nodes=lost, options=options, progress=_until(deadline))
+    made = plan_again(_plan(payload), num_devices=devices, lost_nodes=lost, options=options, progress=watch.check)
     _proved(made.plan, made.plan.problem)
     return _document(made)
 
 
-def cluster_completion(payload: Payload, deadline: float) -> bytes:
+def cluster_completion(payload: Payload, watch: Watch) -> bytes:
     """The cluster that topology files describe."""
     from api.uploads.completing import completed
 
     return completed(payload).model_dump_json().encode()
 
 
-def measurement_import(payload: Payload, deadline: float) -> bytes:
+def measurement_import(payload: Payload, watch: Watch) -> bytes:
     """What logs and traces measured, stored unless it is a dry run."""
     from api.uploads.storing import stored
 
-    return stored(payload, deadline).model_dump_json().encode()
+    return stored(payload, watch.check).model_dump_json().encode()
 
 
 TASKS: dict[str, Task] = {
@@ -235,15 +230,6 @@ def _plan(payload: Payload) -> Plan:
 def _stored(text: str) -> Plan:
     """A plan of its stored text, known by that text's id also where it is of an earlier version."""
     return Plan.model_validate_json(text)
-
-
-def _until(deadline: float) -> Callable[[object], None]:
-    return lambda _state: _check(deadline)
-
-
-def _check(deadline: float) -> None:
-    if time.monotonic() > deadline:
-        raise DeadlineReached
 
 
 def _document(document: Document) -> bytes:

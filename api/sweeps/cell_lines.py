@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from api.http.problem_details import ProblemDetails
-from api.jobs.board import ENDED, JobRecord
 from api.sweeps.resolved import ResolvedSweep
+from api.wire.jobs import ENDED, JobRecord
+from api.wire.problem_details import ProblemDetails
 from planner.errors import BudgetSpent
 from planner.plan import Plan
 from planner.store.records import SweepCell

@@ -13,9 +13,10 @@ import time
 from collections.abc import Mapping, Sequence
 
 from api.errors import QueueFull
-from api.jobs.board import ENDED, JobBoard, JobRecord, PlanRequest
+from api.jobs.board import JobBoard, PlanRequest
 from api.sweeps.cell_lines import after_job, answered, given_up, unanswered
 from api.sweeps.resolved import ResolvedSweep
+from api.wire.jobs import ENDED, JobRecord
 from planner.store.records import SweepCell, SweepRecord
 from planner.store.repository import Store
 from planner.store.sweeps import WAITING

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from api.http.problem_details import finding_in_fields, in_fields
 from api.uploads.reading import MOST_ROWS, findings_of, positions
+from api.wire.problem_details import finding_in_fields, in_fields
 from api.wire.uploads import BadRow, FileOutcome
 from profiles.import_outcomes import Outcome
 from profiles.importing.imported import Imported

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from api.http.problem_details import in_fields
 from api.uploads.answers import files_read
 from api.uploads.reading import findings_of, findings_of_names, read_uploads
+from api.wire.problem_details import in_fields
 from api.wire.uploads import ClusterCompletion
 from profiles.cluster import Cluster
 from profiles.complete_cluster import complete_cluster

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from api.solving.tasks import DeadlineReached
 from api.uploads.answers import file_outcomes, measured_devices
 from api.uploads.reading import findings_of, findings_of_names, read_uploads
 from api.wire.uploads import ImportAnswer, MeasuredDevice
@@ -18,10 +16,11 @@ from profiles.prediction.profile_folder import profile_of_device
 from profiles.validation import require
 
 
-def stored(payload: Mapping[str, Any], deadline: float) -> ImportAnswer:
+def stored(payload: Mapping[str, Any], check_time: Callable[[], None]) -> ImportAnswer:
     """What was read, and stored unless it is a dry run; ``devices`` without their profiles.
 
-    Raises FindingsInvalid (every file that cannot be used; nothing is stored), ProfileStoreError, DeadlineReached.
+    Raises FindingsInvalid (every file that cannot be used; nothing is stored), ProfileStoreError, and what
+    ``check_time`` raises where nobody waits any more, before anything is stored.
     """
     keep_going, dry_run = bool(payload["keep_going"]), bool(payload["dry_run"])
     store = ObservationStore(Path(payload["store"]))
@@ -31,8 +30,7 @@ def stored(payload: Mapping[str, Any], deadline: float) -> ImportAnswer:
     forgiven = dry_run or (keep_going and any(outcome.usable for outcome in outcomes))
     require(wrong + refused if wrong or not forgiven else (), "body")
     if not dry_run:
-        if time.monotonic() > deadline:
-            raise DeadlineReached
+        check_time()
         store_usable(outcomes, store)
     known = builtin_devices()
     return ImportAnswer(

@@ -12,7 +12,8 @@ from planner.backends.launch.settings import LauncherName
 from planner.problem import BACKEND_PATTERN, Constraints, Objective, Preference, Workload
 from profiles.document import Document
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """Models, clusters and profiles are named like labels; a name is never a path or an address."""
 MOST_DEVICES = 10_000_000
 MOST_HOST_LINES = 1_000

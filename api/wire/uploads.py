@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from api.http.problem_details import Finding
+from api.wire.problem_details import Finding
 from api.wire.questions import Name
 from profiles.cluster import Cluster
 from profiles.document import Document

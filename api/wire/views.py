@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, create_model
 
-from api.http.problem_details import Finding, ProblemDetails
-from api.jobs.board import JobRecord
+from api.wire.jobs import JobRecord
+from api.wire.problem_details import Finding, ProblemDetails
 from planner.diff import PlanDiff
 from planner.model.spec import ModelSpec
 from planner.plan import Plan, PlanOutcome, PlanStatus

@@ -15,15 +15,17 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from api.errors import JobFailure, SolverCrashed, SolverOutOfMemory, refused_by_checker
-from api.http.problem_details import ProblemDetails
-from api.jobs.board import JobProgress, PlanRequest
+from api.jobs.board import PlanRequest
 from api.jobs.outcome import Outcome, failed
+from api.solving.messages import Message
+from api.solving.pool import SolverPool
+from api.solving.process import SolverProcess, memory_limit_reached
 from api.telemetry.tracing import span
+from api.wire.jobs import JobProgress
+from api.wire.problem_details import ProblemDetails
 from api.worker.job_notes import JobNotes
 from api.worker.settings import WorkerSettings
-from api.worker.solver_pool import SolverPool
-from api.worker.solver_process import SolverProcess
-from planner.errors import BudgetSpent
+from planner.errors import BudgetSpent, NoFeasiblePlan
 from planner.plan import Plan
 from planner.search.recheck import recheck_plan
 from planner.store.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
@@ -82,7 +84,7 @@ class Attempt:
         child = self.pool.take()
         healthy = False
         try:
-            child.solve(self.request.canonical_json())
+            child.solve("plan", self.request.model_dump(mode="json"))
             with span("solve", **{"meshwright.task": "plan"}):
                 outcome, healthy = self._watch(child)
             return outcome
@@ -96,9 +98,9 @@ class Attempt:
         own = self.settings.grace_s if self.request.time_limit_s == limit_s else 0.0
         while True:
             message = child.next_message(TICK_S)
-            if message is not None and "progress" in message:
-                self.progress = JobProgress.model_validate(message["progress"])
-            elif message is not None and "ready" not in message:
+            if message is not None and message.kind == "progress":
+                self.progress = JobProgress.model_validate_json(message.content)
+            elif message is not None and message.kind != "ready":
                 return self._ended(message, child)
             self._look()
             self._publish()
@@ -109,22 +111,21 @@ class Attempt:
                 return self._hung(), False
             self._leave_when_draining()
 
-    def _ended(self, message: dict[str, Any], child: SolverProcess) -> tuple[Outcome, bool]:
+    def _ended(self, message: Message, child: SolverProcess) -> tuple[Outcome, bool]:
         """What the child's last message means, and whether the child can be used again."""
-        if "plan" in message:
-            return self._keep(message["plan"], float(message["wall_s"])), True
-        if "infeasible" in message:
-            details = ProblemDetails.model_validate(message["infeasible"])
+        if message.kind == "done":
+            return self._keep(message), True
+        refused = ProblemDetails.model_validate_json(message.content) if message.kind == "refused" else None
+        if refused is not None and refused.slug == NoFeasiblePlan.slug:
             status = "cancelled" if self.cancelled else "succeeded"
             kind = "none" if self.cancelled else "infeasible"
             return Outcome.model_validate(
-                {"status": status, "attempt": self.number, "result_kind": kind, "error": details}
+                {"status": status, "attempt": self.number, "result_kind": kind, "error": refused}
             ), True
-        if "refused" in message:
+        if refused is not None and refused.slug != SolverOutOfMemory.slug:
             if self.cancelled:
                 return Outcome(status="cancelled", attempt=self.number), True
-            details = ProblemDetails.model_validate(message["refused"])
-            return Outcome(status="failed", attempt=self.number, error=details), True
+            return Outcome(status="failed", attempt=self.number, error=refused), True
         if self.cancelled:
             return Outcome(status="cancelled", attempt=self.number), False
         return failed(_failure(message, child), self.number, again=True), False
@@ -140,11 +141,11 @@ class Attempt:
         )
         return failed(error, self.number)
 
-    def _keep(self, text: str, wall_s: float) -> Outcome:
+    def _keep(self, message: Message) -> Outcome:
         """Prove the answer and store it; a cancelled job keeps it too."""
         self.progress = self.progress.model_copy(update={"phase": "checking"})
         try:
-            plan = Plan.model_validate_json(text)
+            plan = Plan.model_validate_json(message.content)
             recheck_plan(plan, self.request.problem)
         except (CheckFailed, ValueError) as error:
             return failed(refused_by_checker(error), self.number)
@@ -158,7 +159,7 @@ class Attempt:
         )
         # Before the plan is stored: whoever lost the job while it solved stores nothing.
         self._patiently(self._write)
-        plan_id = self._patiently(lambda: self.store.save_plan(plan, wall_s))
+        plan_id = self._patiently(lambda: self.store.save_plan(plan, message.wall_s))
         status = "cancelled" if self.cancelled else "succeeded"
         return Outcome.model_validate(
             {"status": status, "attempt": self.number, "result_kind": "plan", "plan_id": plan_id}
@@ -214,12 +215,10 @@ class Attempt:
         self.notes.write(self.job, {"progress": data, "attempt": self.number})
 
 
-def _failure(message: dict[str, Any], child: SolverProcess) -> JobFailure:
-    if "out_of_memory" in message:
-        return SolverOutOfMemory(
-            "the solving process reached its memory limit",
-            hint="raise the worker's --memory-limit, or ask a smaller question",
-        )
-    if "crashed" in message:
-        return SolverCrashed(f"the solver failed: {message['crashed'][:500]}", hint="this is a bug: please report it")
+def _failure(message: Message, child: SolverProcess) -> JobFailure:
+    if message.kind == "refused":
+        return memory_limit_reached()
+    if message.kind == "bug":
+        what = message.content.decode()[:500]
+        return SolverCrashed(f"the solver failed: {what}", hint="this is a bug: please report it")
     return child.why_it_died()

@@ -28,6 +28,7 @@ from api.jobs.system_database import (
     prepare_system_database,
     system_database_url,
 )
+from api.solving.pool import SolverPool
 from api.telemetry.logs import CONTEXT, FIELDS
 from api.telemetry.tracing import Tracing, TracingSettings
 from api.worker.attempt import STORE_RETRY_S, Attempt, Lost
@@ -36,7 +37,6 @@ from api.worker.patient_engine import make_patient_engine
 from api.worker.presence import Presence, executor_name
 from api.worker.reaper import Reaper
 from api.worker.settings import WorkerSettings, default_memory_limit_bytes
-from api.worker.solver_pool import SolverPool
 from planner.store.faults import translated
 from planner.store.opening import open_store
 from profiles.errors import MeshwrightError
@@ -45,6 +45,7 @@ BOOKKEEPING_CONNECTIONS = 3
 SPARE_CONNECTIONS = 4
 """DBOS's own connections beside one for each solve."""
 PARK_S = 3.0
+SOLVES_OF_A_CHILD = 100
 
 log = logging.getLogger("meshwright.worker")
 
@@ -64,7 +65,9 @@ class Worker:
         self._client = make_client(self._engine)
         self._notes = JobNotes(self._client, self._executor)
         limit_bytes = settings.memory_limit_bytes or default_memory_limit_bytes(settings.concurrency)
-        self._pool = SolverPool(settings.concurrency, limit_bytes, settings.solver_module)
+        self._pool = SolverPool(
+            settings.concurrency, limit_bytes, module=settings.solver_module, most_solves=SOLVES_OF_A_CHILD
+        )
         beat_s = settings.heartbeat_s
         self._presence = Presence(self._client, self._executor, every_s=beat_s, lease_s=settings.lease_s)
         self._reaper = Reaper(self._client, self._executor, active_jobs, lease_s=settings.lease_s, every_s=beat_s)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from api.solving.pool import CHILD
 from api.telemetry.logs import LogFormat
 
 
@@ -18,7 +19,7 @@ class WorkerSettings:
     ``lease_s``: a worker whose heartbeat has not moved for so long is taken for dead, and its jobs run elsewhere.
     ``longest_solve_s``: a search that asks for no time limit, or a longer one, is ended then with its best plan.
     ``grace_s``: how long a solve that was told to end may take for it before its process is killed.
-    ``solver_module``: what the solving process runs (``api.worker.solver_child`` says what it must understand).
+    ``solver_module``: what the solving process runs (``api.solving.messages`` says what it must understand).
     ``tracing``: a ``TracingSettings`` as plain data, which the process of an embedded worker is given; None = no spans.
     ``drain_s``: how long running solves may go on when the worker is asked to end; then other workers get them.
     """
@@ -32,7 +33,7 @@ class WorkerSettings:
     grace_s: float = 10.0
     drain_s: float = 20.0
     poll_s: float = 0.1
-    solver_module: str = "api.worker.solver_child"
+    solver_module: str = CHILD
     log_format: LogFormat = "text"
     tracing: Mapping[str, Any] | None = None
 

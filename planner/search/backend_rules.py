@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from planner.backends.asked import the_software
+from planner.backends.asked import inside, the_software, why_not_these_devices
+from planner.backends.backend import Software
 from planner.backends.emission.emission import Finding
 from planner.backends.rules.rule import RuleInput, SpaceRule, scale_up_devices
 from planner.problem import Problem
@@ -68,3 +69,9 @@ class BackEndRules:
             device_memory_bytes=memory_bytes,
             layers_per_chunk=chunk_layers,
         )
+
+
+def why_none_there(wanted: Software, problem: Problem) -> list[str]:
+    """Why a back-end can run nothing of a question, whatever the strategy: its devices, its rules; empty = it may."""
+    devices = why_not_these_devices(wanted, problem)
+    return [*([] if devices is None else [devices]), *BackEndRules(inside(problem, wanted)).always()]

@@ -6,11 +6,11 @@ import math
 import time
 from dataclasses import replace
 
-from planner.backends.asked import asked_software, inside, why_not_these_devices
+from planner.backends.asked import asked_software, inside
 from planner.cost.hardware import problem_hardware
 from planner.model.flops import model_flops_per_token
 from planner.problem import Problem
-from planner.search.backend_rules import BackEndRules
+from planner.search.backend_rules import why_none_there
 from planner.search.branch import Search
 from planner.search.options import Incumbent, SearchOptions, SearchProgress
 
@@ -42,7 +42,7 @@ def reaches(problem: Problem, target_s: float, options: SearchOptions) -> bool |
 
     for wanted in asked_software(problem):
         own = inside(problem, wanted)
-        if why_not_these_devices(wanted, problem) or BackEndRules(own).always():
+        if why_none_there(wanted, problem):
             continue
         left_s = None if end_s is None else max(0.0, end_s - time.monotonic())
         quick = replace(options, top_k=0, time_limit_s=left_s)

@@ -266,7 +266,7 @@ def test_the_environment_names_the_service_and_the_key(
 
 def test_jobs_are_seen_watched_and_cancelled(tmp_path: Path) -> None:
     from api.client import Client
-    from api.jobs.board import JobRecord
+    from api.wire.jobs import JobRecord
     from tests.running_service import question
 
     database = f"sqlite:///{tmp_path / 'plans.db'}"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from api.jobs.dbos_board import DbosBoard
-from api.jobs.embedded import open_board, start_embedded_worker
+from api.worker.embedded import open_board, start_embedded_worker
 from planner.store import open_store
 from tests.job_requests import infeasible_request, small_request
 from tests.job_workers import REPOSITORY, ended, quick_settings, wait_for
@@ -121,7 +121,7 @@ def test_a_board_alone_takes_jobs_and_answers_none(tmp_path: Path) -> None:
 
 PARENT = """
 import json, sys, time
-from api.jobs.embedded import start_embedded_worker
+from api.worker.embedded import start_embedded_worker
 from api.worker.settings import WorkerSettings
 print(start_embedded_worker(WorkerSettings(**json.loads(sys.argv[1]))).process_id, flush=True)
 time.sleep(600)

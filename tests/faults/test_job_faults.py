@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from api.errors import QueueFull
-from api.jobs.board import ENDED, JobRecord
 from api.jobs.dbos_board import DbosBoard
 from api.jobs.queue_gate import QueueLimits
+from api.wire.jobs import ENDED, JobRecord
 from planner.store import open_store
 from planner.store.errors import StoreUnavailable
 from planner.store.repository import Store

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from api.app import openapi_document
-from api.http.problem_details import MEDIA_TYPE
+from api.wire.problem_details import MEDIA_TYPE
 
 GOLDEN = Path(__file__).parent / "openapi.json"
 

@@ -14,7 +14,7 @@ import pytest
 
 from api.access.api_keys import new_key
 from api.client import Client, JobCancelled, JobUnfinished, Patience, ProblemReported, ServiceUnreachable
-from api.jobs.board import JobRecord
+from api.wire.jobs import JobRecord
 from api.wire.questions import EstimateQuestion, PlanQuestion, ThroughputQuestion
 from planner.backends.emission.write import changed_files, read_manifest
 from planner.errors import Conflict, DocumentInvalid, NotFound

@@ -10,9 +10,10 @@ import pytest
 from sqlalchemy import text
 
 from api.errors import KeyReused
-from api.jobs.board import JobSubject, PlanRequest
+from api.jobs.board import PlanRequest
 from api.jobs.dbos_board import DbosBoard
 from api.jobs.system_database import status_table
+from api.wire.jobs import JobSubject
 from profiles.errors import DocumentInvalid, NotFound
 from tests.job_requests import small_request
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import signal
 import zipfile
 from collections.abc import Iterator
@@ -253,11 +252,9 @@ def test_an_estimate_is_the_plans_own_number(client: TestClient, plan: dict[str,
 
 @pytest.mark.parametrize("path", ["sensitivity?replan=true&changes=0.1", "explanation?why_not=tp=2,pp=2"])
 def test_what_searches_keeps_no_estimate_waiting(client: TestClient, plan: dict[str, Any], path: str) -> None:
-    (slot,) = service_behind(client).searches._slots
-    assert slot._process is not None
-    assert slot._process.pid is not None
+    (child,) = service_behind(client).searches._pool._idle
     with ThreadPoolExecutor(1) as threads:
-        os.kill(slot._process.pid, signal.SIGSTOP)
+        child.process.send_signal(signal.SIGSTOP)
         try:
             view = threads.submit(client.get, f"/v1/plans/{plan['plan_id']}/{path}")
             estimate = client.post(
@@ -266,7 +263,7 @@ def test_what_searches_keeps_no_estimate_waiting(client: TestClient, plan: dict[
             assert estimate.status_code == 200, estimate.text
             assert not view.done()
         finally:
-            os.kill(slot._process.pid, signal.SIGCONT)
+            child.process.send_signal(signal.SIGCONT)
         assert view.result().status_code == 200
 
 

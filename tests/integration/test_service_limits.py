@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from fastapi.testclient import TestClient
 from api.access.api_keys import new_key
 from planner.store import open_store
 from tests.board_in_memory import MemoryBoard
+from tests.job_workers import wait_for
 from tests.running_service import question, service
 from tests.unit.api.test_json_body import MALFORMED
 
@@ -175,18 +176,24 @@ def test_a_full_queue_refuses_politely(client: TestClient, admin: dict[str, str]
 
 def test_a_dead_solving_process_is_replaced(client: TestClient, admin: dict[str, str]) -> None:
     running = client.app.state.service  # type: ignore[attr-defined]
-    slot = running.quick._slots[0]
+    (child,) = running.quick._pool._idle
 
     def estimate(tp: int) -> Any:
         return client.post("/v1/estimates", json=question(strategy={"tp": tp}), headers=admin)
 
     assert estimate(1).status_code == 200
-    os.kill(slot._process.pid, signal.SIGKILL)
-    slot._process.join()
-    assert estimate(1).status_code == 200, "what was computed before needs no process"
-    died = estimate(2)
+    child.process.kill()
+    child.process.wait(10)
+    assert estimate(2).status_code == 200, "one that died while nobody asked it is replaced unseen"
+    (child,) = running.quick._pool._idle
+    with ThreadPoolExecutor(1) as threads:
+        child.process.send_signal(signal.SIGSTOP)
+        asked = threads.submit(estimate, 4)
+        wait_for(lambda: child.solves == 2, 30, "it has the question")
+        child.process.kill()
+        died = asked.result()
     assert (died.status_code, died.json()["slug"]) == (500, "solver-crashed")
-    assert estimate(2).status_code == 200
+    assert estimate(4).status_code == 200
 
 
 def test_a_search_that_takes_too_long_becomes_a_job_or_is_refused(tmp_path: Path) -> None:

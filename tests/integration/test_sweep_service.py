@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from api.http.problem_details import in_fields
+from api.wire.problem_details import in_fields
 from planner.store import open_store
 from planner.sweep.serial import Serial
 from planner.sweep.table import line

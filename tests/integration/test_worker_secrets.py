@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from api.jobs.embedded import start_embedded_worker
+from api.worker.embedded import start_embedded_worker
 from tests.job_workers import quick_settings, wait_for
 
 
@@ -43,7 +43,7 @@ def test_no_command_line_holds_the_database_password(
     worker = start_embedded_worker(quick_settings(url))
     try:
         # A solving process stands ready once the worker has read its settings and reached the database.
-        wait_for(lambda: any("solver_child" in _command_line(each) for each in _children()), 60, "the worker works")
+        wait_for(lambda: any("solving.child" in _command_line(each) for each in _children()), 60, "the worker works")
         lines = [_command_line(each) for each in _children()]
     finally:
         worker.stop()

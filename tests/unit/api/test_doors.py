@@ -14,15 +14,15 @@ from starlette.requests import Request
 
 from api.access.api_keys import allows, is_good, new_key, split_key
 from api.access.rates import Rates
+from api.answering.plan_response import wants_job
 from api.errors import RequestRefused, TooManyRequests
 from api.http.archive import check_name, zip_of
 from api.http.patience import ConnectionSettings
-from api.http.problem_details import problem_details
 from api.http.request_body import read_body
-from api.planning.response import wants_job
 from api.serving import check_address
 from api.settings import Settings
 from api.solving.flights import Flights, RecentAnswers
+from api.wire.problem_details import problem_details
 from planner.errors import BackEndRefused, DocumentInvalid, NoFeasiblePlan
 from planner.store.errors import StoreUnavailable
 from profiles.validation import Finding, FindingsInvalid

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from api.http.envelope import Envelope
+from api.envelope import Envelope
 from api.telemetry.metrics import Metrics
 
 

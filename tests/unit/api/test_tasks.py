@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
 
 from api.jobs.board import PlanRequest
-from api.solving.child import answer
+from api.solving import child
+from api.solving.messages import Message
+from api.solving.watch import Watch
 from planner.errors import NoFeasiblePlan
 from planner.plan import Plan
 from planner.problem import Problem, Workload
@@ -25,8 +28,13 @@ PROBLEM = Problem(
 REQUEST = PlanRequest(problem=PROBLEM, top_k=0).model_dump(mode="json")
 
 
+def answer(task: str, payload: dict[str, Any], seconds: float) -> Message:
+    return child.answer(task, payload, Watch(seconds, threading.Event(), lambda _: None))
+
+
 def test_a_plan_is_the_planners() -> None:
-    outcome, content = answer("plan", REQUEST, 60)
+    outcome, content, wall_s = answer("plan", REQUEST, 60)
+    assert 0 < wall_s < 60
     assert (outcome, content.decode()) == ("done", find_plan(PROBLEM, SearchOptions(top_k=0)).canonical_json())
 
 
@@ -37,7 +45,7 @@ def test_an_engine_that_lies_is_never_believed(monkeypatch: pytest.MonkeyPatch, 
         other = PROBLEM.constraints.model_copy(update={"backends": ("nemo",)})
         lie = {"problem": PROBLEM.model_copy(update={"constraints": other})}
     monkeypatch.setattr("planner.search.find.find_plan", lambda *_: honest.model_copy(update=lie))
-    outcome, content = answer("plan", REQUEST, 60)
+    outcome, content, _ = answer("plan", REQUEST, 60)
     assert (outcome, json.loads(content)["slug"]) == ("refused", "solver-inconsistent")
 
 
@@ -57,15 +65,15 @@ def test_every_failure_is_an_outcome(
         raise error
 
     monkeypatch.setattr("planner.search.find.find_plan", fail)
-    found, content = answer("plan", REQUEST, 60)
+    found, content, _ = answer("plan", REQUEST, 60)
     assert found == outcome
-    assert (json.loads(content)["slug"] if content else None) == slug
+    assert (content.decode() if slug is None else json.loads(content)["slug"]) == (slug or "RuntimeError: a bug")
 
 
 def test_a_search_past_its_time_is_late() -> None:
-    assert answer("plan", REQUEST, -1) == ("late", b"")
+    assert answer("plan", REQUEST, -1) == Message("late")
 
 
 def test_a_quick_plan_is_proved_too() -> None:
-    outcome, content = answer("quick_plan", {"problem": PROBLEM.model_dump(mode="json"), "most_s": 30}, 60)
+    outcome, content, _ = answer("quick_plan", {"problem": PROBLEM.model_dump(mode="json"), "most_s": 30}, 60)
     assert (outcome, Plan.model_validate_json(content).problem) == ("done", PROBLEM)

@@ -32,13 +32,8 @@ def test_a_plan_is_that_of_the_command_line(found: meshwright.Plan) -> None:
 
 
 def test_pins_forbids_and_preference_are_those_of_the_command_line() -> None:
-    said: dict[str, Any] = {
-        "pin": "tp=2,mbs=1",
-        "forbid": ["hsdp", "offload"],
-        "prefer": "fastest",
-        "backend": "native,megatron",
-    }
-    asked = meshwright.problem(*SMALL, **WORK, **said)
+    said: dict[str, Any] = {"pin": "tp=2,mbs=1", "forbid": ["hsdp", "offload"], "backend": "native,megatron"}
+    asked = meshwright.problem("llama-3.2-1b", "dgx-h100", prefer="fastest", **WORK, **said)
     words = ("--pin", "tp=2,mbs=1", "--forbid", "hsdp,offload", "--prefer", "fastest", "--backend", "native,megatron")
     answer = run_here(
         *("plan", "--model", SMALL[0], "--cluster", SMALL[1], *FLAGS, *words, "--no-store", "-o", "json", "--full")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from api.client import Client, Patience, ProblemReported, ServiceAnswerInvalid, ServiceUnreachable
-from api.http.problem_details import MEDIA_TYPE
+from api.wire.problem_details import MEDIA_TYPE
 
 KEY = "mw_12345678.very-secret"
 VERSION = {"version": "9", "software_signature": "s", "schema_revision": "r"}

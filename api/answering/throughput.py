@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from anyio import to_thread
 
-from api.access.auth import Caller
 from api.errors import RequestRefused, ServiceBusy
 from api.http.problem_responses import AnswerRefused
 from api.service import Service
-from api.solving.pool import TooLong
+from api.solving.task_runner import TooLong
 from api.wire.questions import ClusterPart, Question, ThroughputQuestion
 from planner.errors import MeshwrightError
 from planner.plan import Plan
@@ -29,7 +28,7 @@ class _Row:
     devices: int
 
 
-async def throughput(service: Service, caller: Caller, question: ThroughputQuestion) -> Throughput:
+async def throughput(service: Service, question: ThroughputQuestion) -> Throughput:
     """The curve.  Raises RequestRefused for a question without rows, or with too many."""
     rows = _rows(question, service.settings.most_counts)
     end_s = time.monotonic() + question.budget_s

@@ -125,8 +125,11 @@ class EmbeddedWorker:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         settings = replace(self._settings, database_url=canonical_url(self._settings.database_url))
+        # -P: a folder named api where the service was started is none of ours.
         # A session of its own: Ctrl-C is for the server, which then lets the worker drain.
-        process = subprocess.Popen([sys.executable, "-m", "api.worker"], stdin=subprocess.PIPE, start_new_session=True)
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "api.worker"], stdin=subprocess.PIPE, start_new_session=True
+        )
         # Through the pipe: the address may hold a password, and everybody can read a command line.
         if process.stdin is not None:
             with suppress(OSError):

@@ -17,12 +17,13 @@ from fastapi import Response
 
 from api.access.auth import Caller
 from api.http.conditional import REVALIDATE, etag
-from api.http.problem_details import ProblemDetails
 from api.http.problem_responses import AnswerRefused
-from api.jobs.board import JobRecord, PlanRequest
+from api.jobs.board import PlanRequest
 from api.planning.answers import Answer, StillSearching, make_job
 from api.planning.idempotency import REPLAYED, KeyedRequest
 from api.service import Service
+from api.wire.jobs import JobRecord
+from api.wire.problem_details import ProblemDetails
 from planner.store.records import IdempotencyRecord
 
 SOURCE = "Meshwright-Source"

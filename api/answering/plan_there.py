@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from api.access.auth import Caller
-from api.http.problem_details import ProblemDetails
 from api.http.problem_responses import AnswerRefused
-from api.jobs.board import JobRecord, PlanRequest
+from api.jobs.board import PlanRequest
 from api.planning.answers import StillSearching, make_job
 from api.service import Service
+from api.wire.jobs import JobRecord
+from api.wire.problem_details import ProblemDetails
 from planner.backends.asked import inside, software_of
 from planner.backends.backend import Software
 from planner.backends.registry import files_of, software

@@ -16,10 +16,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.audit import STATE as BEGUN
 from api.access.auth import STATE as CALLER
-from api.http.problem_details import MEDIA_TYPE, plain_problem
+from api.access.hosts import PROBES
 from api.telemetry.logs import CONTEXT, FIELDS
 from api.telemetry.metrics import Metrics
 from api.telemetry.tracing import Tracing
+from api.wire.problem_details import MEDIA_TYPE, plain_problem
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 """A client's own id is kept if it is harmless in a log line."""
@@ -39,8 +40,6 @@ PAGE_POLICY = (
 
 CLIENT_GONE = 499
 """Status of a request whose client left before the answer; never sent, only counted."""
-PROBES = frozenset({"/livez", "/readyz", "/metrics"})
-"""Asked every few seconds; in the log only at DEBUG."""
 JOBS = "/v1/jobs/"
 
 log = logging.getLogger("meshwright.api")
@@ -104,6 +103,7 @@ class Envelope:
         if begun is not None:
             audit, event = begun
             audit.end(event, status, location)
+        # Probes come every few seconds.
         level = logging.DEBUG if route in PROBES else logging.INFO
         if not access.isEnabledFor(level):
             return
