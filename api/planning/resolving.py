@@ -20,6 +20,7 @@ from planner.factors import AppliedCalibration
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.load import model_from_data
 from planner.model.spec import ModelSpec
+from planner.operations.question import complete_problem
 from planner.problem import ANY, Constraints, Objective, Problem, Workload
 from planner.sensitivity import LEVERS
 from planner.spelling import did_you_mean
@@ -74,15 +75,14 @@ class Resolver:
         cluster = self.cluster(question.cluster, question.devices)
         device = cluster.pools[0].device
         profile, constraints = self.profile(question.profile, device), checked_constraints(question.constraints)
-        calibration, names = _calibration(question.calibration, device, profile, constraints.backends)
-        return Problem(
-            model=self.model(question.model),
-            cluster=cluster,
-            workload=checked_workload(question.workload),
-            constraints=constraints.model_copy(update={"backends": names}),
-            objective=_checked_objective(question.objective, question.constraints),
-            profile=profile,
-            calibration=calibration,
+        return complete_problem(
+            self.model(question.model),
+            cluster,
+            checked_workload(question.workload),
+            constraints,
+            _checked_objective(question.objective, question.constraints),
+            profile,
+            _calibration(question.calibration),
         )
 
     def model(self, part: str | Mapping[str, Any]) -> ModelSpec:
@@ -131,26 +131,20 @@ class Resolver:
         return reference
 
 
-def _calibration(
-    part: str | Mapping[str, Any] | None, device: Device, profile: ProfileReference | None, names: tuple[str, ...]
-) -> tuple[AppliedCalibration | None, tuple[str, ...]]:
-    """The factors that a question asks for, and the back-ends that they correct.
+def _calibration(part: str | Mapping[str, Any] | None) -> Calibration | AppliedCalibration | None:
+    """The factors that a question asks for: a stored document's, or those that stand in it.
 
-    Raises NotFound, FindingsInvalid, Conflict for factors that do not fit.
+    Raises NotFound, FindingsInvalid.
     """
     if part is None:
-        return None, names
-    from planner.calibration.fitting_problem import fitting_calibration
+        return None
     from planner.calibration.folder import calibrations_folder, find_calibration
 
-    found: Calibration | AppliedCalibration
     if isinstance(part, str):
-        found = find_calibration(part, calibrations_folder())
-    elif "calibration_id" in part:
-        found = read_document(AppliedCalibration, dict(part), "/calibration")
-    else:
-        found = read_document(Calibration, dict(part), "/calibration")
-    return fitting_calibration(found, device, profile, names)
+        return find_calibration(part, calibrations_folder())
+    if "calibration_id" in part:
+        return read_document(AppliedCalibration, dict(part), "/calibration")
+    return read_document(Calibration, dict(part), "/calibration")
 
 
 def checked_workload(workload: Workload) -> Workload:
