@@ -1,0 +1,150 @@
+"""Recipes of CONTRIBUTING.md, done as written in a copy of the house: so many files, and everything knows the new."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import REPOSITORY
+
+RECIPES = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+LAUNCHER = '''"""Starts torchrun on every node by ssh."""
+
+from planner.backends.launch import torchrun
+from planner.backends.launch.spec import LaunchFiles, LaunchSpec
+
+
+def launch_files(spec: LaunchSpec) -> LaunchFiles:
+    """One line a node, beside what torchrun needs."""
+    started = torchrun.launch_files(spec)
+    lines = [f"ssh node{node} NODE_RANK={node} bash launch.sh" for node in range(spec.num_nodes)]
+    files = {**started.files, "ssh.sh": "\\n".join(lines) + "\\n"}
+    return LaunchFiles(files, "bash ssh.sh", started.executables | {"ssh.sh"})
+'''
+FAMILY = '''"""Reads configs of the family ``example``: a llama with biases in its MLP."""
+
+from dataclasses import replace
+
+from planner.model.hf_config.llama_family import LLAMA, import_dense
+from planner.model.hf_config.reader import ConfigReader
+from planner.model.spec import ModelSpec
+
+
+def import_example(reader: ConfigReader, name: str) -> ModelSpec:
+    """Read one."""
+    return import_dense(reader, name, "example", replace(LLAMA, mlp_bias_key=True))
+'''
+CONFIG = {
+    **{"model_type": "example", "hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8},
+    **{"intermediate_size": 1024, "vocab_size": 32000, "num_key_value_heads": 8, "mlp_bias": True},
+}
+
+
+def files_of_recipe(what: str) -> int:
+    """The number of files in the recipe's row."""
+    (number,) = re.findall(rf"^\| {what} \| (\d) \|", RECIPES, re.MULTILINE)
+    return int(number)
+
+
+class House:
+    """A copy of the packages, and which of its files were touched."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.touched: set[str] = set()
+        for package in ("planner", "profiles", "solver"):
+            shutil.copytree(REPOSITORY / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def add(self, name: str, text: str) -> None:
+        assert not (self.folder / name).exists()
+        (self.folder / name).write_text(text, encoding="utf-8")
+        self.touched.add(name)
+
+    def edit(self, name: str, before: str, after: str) -> None:
+        text = (self.folder / name).read_text(encoding="utf-8")
+        assert text.count(before) == 1, before
+        (self.folder / name).write_text(text.replace(before, after), encoding="utf-8")
+        self.touched.add(name)
+
+    def meshwright(self, *words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "planner.cli.main", *words],
+            cwd=self.folder,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "PYTHONPATH": str(self.folder), "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_launcher(house: House) -> None:
+    folder = "planner/backends/launch"
+    house.add(f"{folder}/ssh.py", LAUNCHER)
+    house.edit(f"{folder}/launchers.py", "    slurm,\n", "    slurm,\n    ssh,\n")
+    house.edit(
+        f"{folder}/launchers.py",
+        '        "slurm": slurm.launch_files,\n',
+        '        "slurm": slurm.launch_files,\n        "ssh": ssh.launch_files,\n',
+    )
+    house.edit(f"{folder}/settings.py", '"torchrun", "slurm",', '"torchrun", "slurm", "ssh",')
+    assert len(house.touched) == files_of_recipe("a launcher")
+    question = ("--model", "llama-3.2-1b", "--cluster", "dgx-h100", "--devices", "16", "--global-batch-size", "64")
+    out = house.folder / "out"
+    words = (
+        "--sequence-length",
+        "4096",
+        "--backend",
+        "native",
+        "--emit",
+        "best",
+        "--launcher",
+        "ssh",
+        "--out",
+        str(out),
+    )
+    made = json.loads(house.meshwright("plan", *question, *words, "--no-store", "-o", "json"))
+    assert made["emissions"][0]["launcher"] == "ssh"
+    assert (out / "ssh.sh").read_text().splitlines()[1].startswith("ssh node1 ")
+    assert "ssh" in house.meshwright("plan", "--help")
+    assert "legal for native" in house.meshwright("check", str(out))
+    native = next(
+        each for each in json.loads(house.meshwright("backends", "list", "-o", "json")) if each["name"] == "native"
+    )
+    assert "ssh" in native["launchers"]
+
+
+@pytest.mark.slow
+def test_a_model_family(house: House) -> None:
+    folder = "planner/model/hf_config"
+    house.add(f"{folder}/example_family.py", FAMILY)
+    house.edit(
+        f"{folder}/registry.py",
+        "from planner.model.hf_config.gemma_family import import_gemma\n",
+        "from planner.model.hf_config.example_family import import_example\n"
+        "from planner.model.hf_config.gemma_family import import_gemma\n",
+    )
+    house.edit(
+        f"{folder}/registry.py",
+        '    "gpt2": import_gpt2,\n',
+        '    "gpt2": import_gpt2,\n    "example": import_example,\n',
+    )
+    assert len(house.touched) == files_of_recipe("a model family")
+    config = house.folder / "config.json"
+    config.write_text(json.dumps(CONFIG), encoding="utf-8")
+    shown = json.loads(house.meshwright("models", "show", str(config), "-o", "json"))
+    assert shown["family"] == "example"
+    assert shown["spec"]["layer_kinds"][0]["mlp"]["bias"] is True
