@@ -10,15 +10,15 @@ import pytest
 
 import solver.stage_assignment.assign as assign_module
 import solver.stage_assignment.labels as labels_module
-import solver.stage_assignment.milp as milp_module
 import solver.stage_assignment.rest as rest_module
 import solver.stage_assignment.stage_count as stage_count_module
+import tests.assignment_by_milp as milp_module
 from solver.check import CheckFailed
 from solver.stage_assignment.assign import assign, relaxed_value, search_below
 from solver.stage_assignment.evaluate import check_assignment
-from solver.stage_assignment.milp import assign_by_milp
 from solver.stage_assignment.stage_count import with_fewer_stages
 from solver.stage_assignment.tables import AssignmentTables, StableAndLate
+from tests.assignment_by_milp import assign_by_milp
 from tests.assignment_tables import every_assignment, mist_value, paced, random_tables
 
 

@@ -29,8 +29,8 @@ from profiles.catalogue import load_cluster
 from solver.check import CheckFailed
 from solver.stage_assignment.assign import assign
 from solver.stage_assignment.evaluate import assignment_value
-from solver.stage_assignment.milp import assign_by_milp
 from solver.stage_assignment.tables import Array, AssignmentTables, StableAndLate, StageChoice
+from tests.assignment_by_milp import assign_by_milp
 
 Pins = dict[str, int | str | bool]
 PLAIN: Pins = {
