@@ -49,7 +49,31 @@ def constants_page() -> str:
     for name in MODULES:
         rows = [(f"`{constant}`", value, words) for constant, value, words in constants_of(ROOT / name)]
         parts.append(f"## {name}\n\n{_first_line(ROOT / name)}\n\n" + table(("constant", "value", "meaning"), rows))
-    return page("Constants of the cost and memory models", *parts)
+    return page("Constants of the cost and memory models", *parts, *_architectures())
+
+
+def _architectures() -> list[str]:
+    """What the catalogue says of architectures, with the source of each quantity."""
+    from profiles.catalogue.architectures import FILE, FusedAttention, architectures
+
+    parts = [f"## {FILE.relative_to(ROOT)}"]
+    for name, known in architectures():
+        if name == "schema_version":
+            continue
+        if isinstance(known, FusedAttention):
+            rows = [
+                (f"{kernel}, {architecture}", *(f"{value:,.6g}" for _, value in rates))
+                for kernel, by_architecture in known.kernels.items()
+                for architecture, rates in (*by_architecture.items(), ("other", known.other))
+            ]
+            shown = table(("kernel", *(f">{column}" for column in type(known.other).model_fields)), rows)
+        else:
+            values = known.values | ({} if known.other is None else {"other": known.other})
+            shown = ", ".join(f"{architecture} {value:,.6g}" for architecture, value in values.items())
+        said = known.provenance
+        source = f"Confidence {said.confidence}: {said.source}{'; ' if said.note else ''}{said.note}."
+        parts.append(f"### `{name}`\n\n{shown}\n\n{source}")
+    return parts
 
 
 def constants_of(path: Path) -> Iterator[tuple[str, str, str]]:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.measured import MeasuredRates, better_of
+from profiles.catalogue.architectures import architectures
 from profiles.device import Device
 from profiles.errors import ProfileMissing
 
@@ -33,27 +34,6 @@ DEFAULT_MATMUL_FRACTION = 0.70
 VECTOR_FRACTION = 0.90
 """The same in fp32 without tensor cores: vendors' SGEMM reaches it, and inside a step as well (prior, set after
 seeing 0.59 too low on NeuSight's fp32 runs)."""
-SUSTAINED_FRACTION: dict[str, float] = {
-    "volta": 0.84,
-    "ampere": 0.84,
-    "hopper": 0.78,
-    "blackwell": 0.63,
-    "cdna3": 0.90,
-    "cdna4": 0.90,
-    "ascend910b": 0.90,
-    "ascend910c": 0.90,
-}
-OTHER_SUSTAINED_FRACTION = 0.75
-"""Matmul rate inside a training step over the best rate of a lone matmul: power, clocks, kernels without search.
-
-A100 and B200 from the operator efficiencies that SimuMax measured in training layers (.73 and .49 of peak,
-MooreThreads/SimuMax@4dcaae5) over the best rates in the device catalogue; the others are priors between them: V100 as
-A100 (chosen after seeing that 0.75 is too low on the BLOOM project's V100 runs); MI300X and later higher, since the
-catalogue's lone rate (half of the peak) is itself held down by power; Ascend 910B from 39 to 41 % of the peak end to
-end (mindspore-lab/mindformers model cards).
-"""
-SYSTOLIC_FRACTION = 0.85
-"""Best matmul rate over peak of TPUs: published runs reach 0.71 of the peak end to end (MaxText README, v5p, 32B)."""
 NARROW = frozenset({"fp8", "fp4"})
 WIDE_ELEMENT_BYTES: dict[str, float] = {"fp32": 4.0, "tf32": 4.0}
 CAST_BYTES = 4.0
@@ -119,7 +99,8 @@ def _saturate(x: Array, half: float) -> Array:
 
 def sustained_fraction(device: Device) -> float:
     """Matmul rate inside a training step over the rate of a lone matmul."""
-    return SUSTAINED_FRACTION.get(device.architecture, OTHER_SUSTAINED_FRACTION)
+    known = architectures().sustained_matmul_fraction
+    return known.values.get(device.architecture, known.other or 1.0)
 
 
 def device_rates(device: Device, precision: str) -> DeviceRates:
@@ -147,8 +128,9 @@ def device_rates(device: Device, precision: str) -> DeviceRates:
         "fp16": device.achievable_matmul_fraction.get("bf16", DEFAULT_MATMUL_FRACTION),
     }
     fractions |= device.achievable_matmul_fraction
-    if device.architecture.startswith("tpu"):
-        fractions, sustained = {precision: SYSTOLIC_FRACTION, wide: SYSTOLIC_FRACTION}, 1.0
+    systolic = architectures().systolic_matmul_fraction.values.get(device.architecture)
+    if systolic is not None:
+        fractions, sustained = {precision: systolic, wide: systolic}, 1.0
     fraction, wide_fraction = (fractions.get(name, DEFAULT_MATMUL_FRACTION) for name in (precision, wide))
     return DeviceRates(
         matmul_flops_per_s=peak * fraction * sustained,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from profiles.catalogue.architectures import architectures
 from profiles.cluster import Pool, ScaleUp
 from profiles.completion.node_links import NodeLinks, node_links
 from profiles.completion.notes import Notes, catalogue_pools, missing
 from profiles.device import Device
-from profiles.link_rates import SCALE_UP_LATENCY_S, link_rate_bytes_per_s
+from profiles.link_rates import link_rate_bytes_per_s
 from profiles.topology import Topology
 from profiles.units import format_bytes_per_s
 
@@ -184,6 +185,7 @@ def _latency(links: NodeLinks, known: ScaleUp | None, notes: Notes, where: str) 
     if known is not None and known.kind == links.kind:
         notes.other("scale_up.latency_s", f"{known.latency_s:g} s", where)
         return known.latency_s
-    latency = SCALE_UP_LATENCY_S.get(links.kind, SCALE_UP_LATENCY_S["pcie"])
+    latencies = architectures().scale_up_latency_s.values
+    latency = latencies.get(links.kind, latencies["pcie"])
     notes.other("scale_up.latency_s", f"{latency:g} s", "NCCL's tuning table (a prior, not measured)")
     return latency

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.cost.attention_time import (
-    CUDNN_HOPPER,
-    FLASH2_AMPERE,
-    FLASH2_HOPPER,
-    FusedKernel,
-    attention_seconds,
-)
+from planner.cost.attention_time import attention_seconds, fused_kernel, fused_seconds
 from planner.cost.efficiency import LAUNCH_S, DeviceRates, device_rates
 from planner.cost.hardware import Hardware, hardware_of
 from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
@@ -23,9 +17,12 @@ from planner.model.operators import head_operators, layer_operators
 from planner.physics.kernels import AttentionChoice, attention_on
 from planner.physics.physics import TUNED, Physics
 from profiles.catalogue import load_cluster, load_device
+from profiles.catalogue.architectures import FusedAttentionRates
 from tests.plan_factory import make_model
 
 H100 = 989e12
+CUDNN_HOPPER, FLASH2_HOPPER = fused_kernel("best", "hopper"), fused_kernel("flash2", "hopper")
+FLASH2_AMPERE = fused_kernel("flash2", "ampere")
 
 
 def keys(sequence: int = 4096, **columns: float) -> LayerKeys:
@@ -51,16 +48,16 @@ def hardware(precision: str = "bf16", traits: Physics = TUNED) -> Hardware:
     ],
 )
 def test_rates_meet_the_published_benchmark(
-    kernel: FusedKernel, length: int, head_dim: int, backward: bool, published: float
+    kernel: FusedAttentionRates, length: int, head_dim: int, backward: bool, published: float
 ) -> None:
     """arXiv 2407.08608, figures 5 and 6, within 6 %."""
     flops = np.array([1e15])
-    seconds = kernel.seconds(flops, length, head_dim, H100, backward=backward)
+    seconds = fused_seconds(kernel, flops, length, head_dim, H100, backward=backward)
     assert float((flops / seconds)[0]) == pytest.approx(published, rel=0.06)
 
 
 def test_a_kernel_by_hand() -> None:
-    seconds = FLASH2_AMPERE.seconds(np.array([1e12]), 2048.0, 96.0, 312e12, backward=True)
+    seconds = fused_seconds(FLASH2_AMPERE, np.array([1e12]), 2048.0, 96.0, 312e12, backward=True)
     half = 510.0 * 312 / 989
     rate = 312e12 * 0.57 * (1 - 0.11 * 0.5) * 2048 / (2048 + half)
     assert float(seconds[0]) == pytest.approx(1e12 / rate + LAUNCH_S)
