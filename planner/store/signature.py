@@ -21,6 +21,10 @@ DECIDING_FOLDERS = (
     *("backends", "calibration", "cost", "coverage", "memory", "model", "physics", "schedule", "search"),
 )
 """Folders of ``planner`` that decide a plan; modules directly in ``planner/`` do so too."""
+SOURCES = ("*.py", "*.yaml", "*.json")
+"""Code, and the data that it reads beside the question."""
+IN_THE_QUESTION = ("profiles/catalogue/devices/", "profiles/catalogue/clusters/", "planner/model/catalogue/")
+"""Data that a question holds in full."""
 UNDECIDING_BACKEND_PARTS = frozenset(
     {
         *("checking", "conformance", "folders", "operator_sharding", "ranks", "trainer"),
@@ -45,13 +49,15 @@ def deciding_sources() -> list[tuple[str, Path]]:
     found: list[tuple[str, Path]] = []
     for package in (planner, profiles, solver):
         for root in map(Path, package.__path__):
-            paths = root.rglob("*.py")
+            paths = (path for kind in SOURCES for path in root.rglob(kind))
             found += [(f"{package.__name__}/{path.relative_to(root).as_posix()}", path) for path in paths]
     return sorted((name, path) for name, path in found if _decides(name))
 
 
 def _decides(name: str) -> bool:
     parts = name.split("/")
+    if name.startswith(IN_THE_QUESTION):
+        return False
     if parts[0] != "planner" or len(parts) == 2:
         return True
     if parts[1] == "backends" and (UNDECIDING_BACKEND_PARTS.intersection(parts) or parts[-1].endswith("_worker.py")):

@@ -27,6 +27,8 @@ def test_sources_that_decide_numbers_are_in_and_doors_are_out() -> None:
     files = ("/write.py", "/read.py", "/validator.py", "_worker.py")
     assert not [name for name in names if name.startswith("planner/backends/") and name.endswith(files)]
     assert any(name.startswith("solver/") for name in names)
+    assert {"profiles/catalogue/architectures.yaml", "planner/memory/measured_ratios.json"} <= names
+    assert not [name for name in names if "/catalogue/devices/" in name or "/model/catalogue/" in name]
     assert not [name for name in names if name.startswith(("planner/store/", "planner/cli/", "planner/views/"))]
 
 
