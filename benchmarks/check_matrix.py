@@ -20,7 +20,7 @@ from planner.backends.emission.emission import BackEndName
 from planner.backends.emission.write import write_emission
 from planner.backends.folders.emit import emit_plan
 from planner.backends.folders.report import Checker
-from planner.backends.launch.settings import LauncherName
+from planner.backends.launch import LauncherName
 from planner.backends.registry import names_with_files
 from planner.errors import BackEndRefused
 from planner.model.load import load_model

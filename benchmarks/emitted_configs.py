@@ -29,7 +29,7 @@ from planner.backends.emission.write import manifest
 from planner.backends.folders.catalogue import applicable
 from planner.backends.folders.emit import emit_plan
 from planner.backends.folders.report import release_of
-from planner.backends.launch.settings import LauncherName
+from planner.backends.launch import LauncherName
 from planner.backends.registry import software
 from planner.errors import BackEndRefused, DocumentInvalid, ValidatorUnavailable
 from planner.model.builtin import builtin_models

@@ -14,7 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by `python -m docs.generate`; changes here are lost. -->"
@@ -81,6 +81,8 @@ def _value_name(option: Any) -> str:
     kind = option.type_descriptor.annotation
     if hasattr(kind, "__members__"):
         return "|".join(member.value for member in kind)
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
     return str(option.metavar or kind.__name__)
 
 

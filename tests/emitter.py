@@ -6,7 +6,7 @@ from typing import Protocol
 
 from planner.backends.emission.emission import Emission
 from planner.backends.folders.emit import emit_for
-from planner.backends.launch.settings import LauncherName
+from planner.backends.launch import LauncherName
 from planner.backends.registry import software
 from planner.plan import Plan
 

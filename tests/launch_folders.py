@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from planner.backends.launch import LauncherName
 from planner.backends.launch.launchers import launch_files
-from planner.backends.launch.settings import LauncherName
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec
 
 

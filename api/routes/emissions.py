@@ -26,7 +26,8 @@ from api.wire.jobs import JobRecord
 from api.wire.older_questions import spelled
 from api.wire.questions import EmissionQuestion
 from api.wire.views import EmissionView
-from planner.backends.launch.settings import LauncherName, LaunchSettings
+from planner.backends.launch import LauncherName
+from planner.backends.launch.settings import LaunchSettings
 from planner.backends.registry import names_with_files
 from planner.errors import NotFound
 from planner.problem import BACKEND_PATTERN

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from api.wire.older_questions import emission_of_today, question_of_today
-from planner.backends.launch.settings import LauncherName
+from planner.backends.launch import LauncherName
 from planner.problem import BACKEND_PATTERN, Constraints, Objective, Preference, Workload
 from profiles.document import Document
 

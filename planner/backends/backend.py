@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
     from planner.backends.emission.emission import BackEndFiles
     from planner.backends.emission.layout import Layout
-    from planner.backends.launch.settings import LauncherName
+    from planner.backends.launch import LauncherName
     from planner.backends.ranks.runner import Runner
     from planner.plan import Plan
 

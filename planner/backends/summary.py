@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from planner.backends.backend import BackEnd
-from planner.backends.launch.settings import LauncherName
+from planner.backends.launch import LauncherName
 
 
 def backend_summary(found: BackEnd) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from planner.cli.output import talk
 
 if TYPE_CHECKING:
-    from planner.backends.launch.settings import LauncherName, LaunchSettings
+    from planner.backends.launch import LauncherName
+    from planner.backends.launch.settings import LaunchSettings
     from planner.plan import Plan
     from planner.replan.other_backend import PlanThere
     from planner.search.options import SearchOptions

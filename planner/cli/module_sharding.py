@@ -15,7 +15,7 @@ from planner.errors import DocumentInvalid, NotFound
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.backends.launch.settings import LauncherName
+    from planner.backends.launch import LauncherName
     from planner.shard.prove import ProvedStep, Solve, StepQuestion
     from planner.shard.questions import MeshOutcome
     from planner.shard.sharding_plan import ShardingPlan

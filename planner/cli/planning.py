@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.backends.launch.settings import LauncherName
+from planner.backends.launch import LauncherName
 from planner.cli.backend_names import bare_name
 from planner.cli.emitting import emission_lines, planned_there, write_there
 from planner.cli.output import OutputFormat, talk, to_json, write_answer

@@ -15,8 +15,8 @@ from planner.backends.backend import BackEnd, Release, Software
 from planner.backends.emission.layout import layout_of
 from planner.backends.folders.catalogue import validators
 from planner.backends.folders.emit import emit_plan
+from planner.backends.launch import LauncherName
 from planner.backends.launch.launchers import LAUNCHERS
-from planner.backends.launch.settings import LauncherName
 from planner.backends.registry import OURS, backends, files_of, names_with_files, physics_by_name, software, with_files
 from planner.errors import NotFound
 from planner.model.load import load_model

@@ -42,6 +42,8 @@ def test_layers_hold() -> None:
         ("planner/model/spec.py", "import planner.search", "The floors"),
         ("planner/backends/asked.py", "import planner.search.find", "The floors"),
         ("planner/backends/registry.py", "import planner.backends.conformance", "What checks"),
+        ("planner/backends/deepspeed/write.py", "import planner.backends.folders.emit", "The floors of back-ends"),
+        ("planner/backends/launch/spec.py", "import planner.backends.emission.layout", "The floors of back-ends"),
         ("planner/store/saving.py", "import planner.sweep.walk", "The floors"),
         ("planner/uncertainty.py", "import planner.plan", "The floors"),
         ("planner/search/__init__.py", "import sqlalchemy", "SQLAlchemy"),
@@ -56,7 +58,7 @@ def test_layers_hold() -> None:
     ],
 )
 def test_a_breach_of_the_layers_is_caught(tmp_path: Path, module: str, line: str, broken: str) -> None:
-    for package in ("api", "planner", "profiles", "solver"):
+    for package in ("api", "meshwright", "planner", "profiles", "solver"):
         shutil.copytree(REPOSITORY / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
     with (tmp_path / module).open("a") as file:
@@ -67,12 +69,12 @@ def test_a_breach_of_the_layers_is_caught(tmp_path: Path, module: str, line: str
     assert " BROKEN" in reports[0]
 
 
-@pytest.mark.parametrize("package", ["api", "planner"])
-def test_a_part_without_a_floor_is_caught(tmp_path: Path, package: str) -> None:
-    for each in ("api", "planner", "profiles", "solver"):
-        shutil.copytree(REPOSITORY / each, tmp_path / each, ignore=shutil.ignore_patterns("__pycache__"))
+@pytest.mark.parametrize("folder", ["api", "planner", "planner/backends"])
+def test_a_part_without_a_floor_is_caught(tmp_path: Path, folder: str) -> None:
+    for package in ("api", "meshwright", "planner", "profiles", "solver"):
+        shutil.copytree(REPOSITORY / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
-    (tmp_path / package / "loose.py").write_text("")
+    (tmp_path / folder / "loose.py").write_text("")
     done = lint_imports(tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "loose" in done.stdout

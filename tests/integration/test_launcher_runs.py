@@ -12,7 +12,7 @@ import pytest
 
 from planner.backends.checking.environment import overlay
 from planner.backends.folders.catalogue import validator
-from planner.backends.launch.settings import LauncherName
+from planner.backends.launch import LauncherName
 from planner.backends.launch.spec import LaunchSpec
 from tests.launch_folders import write_launch
 from tests.validators import worker_or_skip

@@ -16,8 +16,9 @@ from planner.backends.emission.write import write_emission
 from planner.backends.folders.catalogue import validator, validators
 from planner.backends.folders.emit import emit_for, emit_plan
 from planner.backends.folders.report import Checker
+from planner.backends.launch import LauncherName
 from planner.backends.launch.launchers import LAUNCHERS
-from planner.backends.launch.settings import LauncherName, LaunchSettings
+from planner.backends.launch.settings import LaunchSettings
 from planner.backends.registry import files_of, software
 from planner.errors import BackEndRefused
 from planner.plan import Plan

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.backends.launch.settings import LauncherName, LaunchSettings
+from planner.backends.launch import LauncherName
+from planner.backends.launch.settings import LaunchSettings
 from planner.plan import Plan
 
 BackEndName = str

@@ -12,8 +12,9 @@ from planner.backends.asked import physics_of, software_of
 from planner.backends.backend import BackEnd, Software
 from planner.backends.emission.describe import plan_markdown
 from planner.backends.emission.emission import PLAN_JSON, PLAN_MARKDOWN, BackEndFiles, Emission
+from planner.backends.launch import LauncherName
 from planner.backends.launch.launchers import launch_files
-from planner.backends.launch.settings import LauncherName, LaunchSettings
+from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import launch_spec
 from planner.backends.registry import files_of
 from planner.errors import BackEndRefused

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from planner.backends.launch import (
+    LauncherName,
     ascendjob,
     kubernetes,
     mpijob,
@@ -18,7 +19,6 @@ from planner.backends.launch import (
     trainjob,
     volcano,
 )
-from planner.backends.launch.settings import LauncherName
 from planner.backends.launch.spec import LaunchFiles, LaunchSpec
 from planner.errors import NotFound
 

@@ -1,21 +1,15 @@
-"""What does only the user know about a start?  The launcher, hosts and their order, switches, image, namespace."""
+"""What does only the user know about where a job runs?  Hosts and their order, switches, image, namespace."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from planner.backends.launch.hosts import read_hosts
 from planner.errors import DocumentInvalid
 
-LauncherName = Literal[
-    "torchrun", "slurm", "kubernetes", "trainjob", "pytorchjob", "volcano", "mpirun", "mpijob", "ray", "ray-train",
-    "ascendjob",
-]  # fmt: skip
-"""The one list (``launchers.LAUNCHERS`` has a writer for each).  ``kubernetes`` is a JobSet; ``trainjob`` and
-``pytorchjob`` are Kubeflow's."""
 IMAGE_PLACEHOLDER = "SET_THE_IMAGE"
 """Upper case is no legal image name, so a pod with it fails at once (InvalidImageName) and pulls nothing."""
 _IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:@-]*(:[A-Za-z0-9_][A-Za-z0-9._-]*)?(@sha256:[0-9a-f]{64})?")

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from planner.backends.emission.write import KIND, SCHEMA_VERSION, file_digests, write_folder
+from planner.backends.launch import LauncherName
 from planner.backends.launch.launchers import launch_files
-from planner.backends.launch.settings import LauncherName, LaunchSettings
+from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import LaunchFiles, job_name, spec_on_cluster
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.backends.native.capabilities import TORCH_VERSION

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from planner.backends.launch.settings import LauncherName
+from planner.backends.launch import LauncherName
 from planner.cli import launch_flags as place
 from planner.cli import options as flags
 from planner.cli.backend_names import BEST, bare_name, complete_backends, parse_emitted

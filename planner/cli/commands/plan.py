@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.backends.launch.settings import LauncherName
+from planner.backends.launch import LauncherName
 from planner.cli import options as flags
 from planner.cli.backend_names import ANY, parse_backends, parse_emitted, require_files_of_best
 from planner.cli.front import answer_front, front_alone

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from planner.backends.launch.settings import LauncherName
+from planner.backends.launch import LauncherName
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat
 

@@ -10,10 +10,11 @@ import pytest
 
 from planner.backends.emission.emission import PLAN_JSON
 from planner.backends.folders.emit import demand_pair, emit_plan
+from planner.backends.launch import LauncherName
 from planner.backends.launch.launchers import LAUNCHERS, launch_files
 from planner.backends.launch.manifest_text import manifest_text
 from planner.backends.launch.pods import CONFIG_MAP_LIMIT_BYTES, RESOURCES, object_name
-from planner.backends.launch.settings import IMAGE_PLACEHOLDER, LauncherName, LaunchSettings
+from planner.backends.launch.settings import IMAGE_PLACEHOLDER, LaunchSettings
 from planner.backends.launch.spec import LaunchSpec
 from planner.backends.registry import backend, with_files
 from planner.errors import BackEndRefused
