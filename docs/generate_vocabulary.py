@@ -71,7 +71,7 @@ def glossary_page() -> str:
 
 def vocabulary_module() -> str:
     """The TypeScript module."""
-    from planner.backends.launch.settings import LauncherName
+    from planner.backends.launch import LauncherName
     from planner.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED
     from planner.schedules import ScheduleName
     from planner.step_terms import MEMORY_TERMS, TERM_WORDS

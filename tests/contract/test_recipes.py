@@ -100,7 +100,7 @@ def test_a_launcher(house: House) -> None:
         '        "slurm": slurm.launch_files,\n',
         '        "slurm": slurm.launch_files,\n        "ssh": ssh.launch_files,\n',
     )
-    house.edit(f"{folder}/settings.py", '"torchrun", "slurm",', '"torchrun", "slurm", "ssh",')
+    house.edit(f"{folder}/__init__.py", '"torchrun", "slurm",', '"torchrun", "slurm", "ssh",')
     assert len(house.touched) == files_of_recipe("a launcher")
     question = ("--model", "llama-3.2-1b", "--cluster", "dgx-h100", "--devices", "16", "--global-batch-size", "64")
     out = house.folder / "out"
