@@ -43,7 +43,8 @@ def add_prices(graph: Graph, memory: Memory, unary: Reals, price: Reals, priced:
     before = np.zeros(price.size + 1)
     for r in range(price.size):
         before[r + 1] = before[r] + price[r]
-    priced[:] = unary
+    for u in range(priced.size):
+        priced[u] = unary[u]
     for s in range(memory.seg_class.size):
         weight = before[memory.seg_hi[s]] - before[memory.seg_lo[s]]
         if weight != 0.0:
