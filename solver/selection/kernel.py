@@ -7,7 +7,6 @@ compiling takes seconds.  ``python -m solver.selection.compile_kernels`` fills t
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
@@ -17,10 +16,8 @@ from threading import Lock
 from types import CodeType
 from typing import Any, TypeVar
 
-import numpy as np
-
 from solver.selection.kernel_store import link, read_code, write_code
-from solver.selection.kernel_types import FAILED, WRONG_ARGUMENT, Record, Signature, Type
+from solver.selection.kernel_types import Record, Signature, Type
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,7 +32,6 @@ REAL_ROWS = Type("float64", 2)
 BYTES = Type("uint8", 1, readonly=True)
 NOTHING = Type("void")
 
-C_TYPES = {"int64": ctypes.c_longlong, "float64": ctypes.c_double, "boolean": ctypes.c_bool, "void": ctypes.c_longlong}
 CONSTANTS = (bool, int, float, str, tuple)
 
 
@@ -117,25 +113,13 @@ class Kernel(Compiled):
     def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
         super().__init__(function, signature)
         self._lock = Lock()
-        self._entry: Any = None
-        self._num_arguments = len(signature.flat)
-        self._result = C_TYPES[signature.result.element]
-        self._has_records = any(isinstance(each, Record) for each in signature.arguments)
+        self._entry: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code."""
-        entry = self._entry or self.load()
-        if self._has_records:
-            arguments = self._flat(arguments)
-        if len(arguments) != self._num_arguments:
-            raise TypeError(f"{self.__name__} takes {self._num_arguments} values, not {len(arguments)}")
-        result = self._result()
-        status = entry(NDARRAY, *arguments, ctypes.byref(result))
-        if status:
-            raise self._failure(status)
-        return result.value
+        return (self._entry or self.load())(*arguments)
 
-    def load(self) -> Any:
+    def load(self) -> Callable[..., Any]:
         """The machine code as a function: from a file, or compiled and then kept in one."""
         with self._lock:
             if self._entry is None:
@@ -147,29 +131,5 @@ class Kernel(Compiled):
 
                     code = object_code(self.compiled, self.signature)
                     write_code(name, source, self.digest, code)
-                address, self._library = link(name, code)
-                self._entry = self._prototype()(address)
-        return self._entry
-
-    def _prototype(self) -> Any:
-        given = (ctypes.py_object if each.ndim else C_TYPES[each.element] for each in self.signature.flat)
-        return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *given, ctypes.c_void_p)
-
-    def _flat(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments with records field by field."""
-        flat: list[Any] = []
-        for kind, argument in zip(self.signature.arguments, arguments, strict=True):
-            if isinstance(kind, Record):
-                flat.extend(argument)
-            else:
-                flat.append(argument)
-        return tuple(flat)
-
-    def _failure(self, status: int) -> Exception:
-        if status == FAILED:
-            return ArithmeticError(f"{self.__name__} divides by zero, or has no room for its scratch arrays")
-        index = status - WRONG_ARGUMENT
-        return TypeError(f"value {index} of {self.__name__} is no {self.signature.flat[index]}")
-
-
-NDARRAY = id(np.ndarray)
+                self._entry = link(name, code)
+            return self._entry

@@ -1,16 +1,15 @@
-"""How does a kernel become machine code that runs without Numba?  As one object file with one C function.
+"""How does a kernel become machine code that runs without Numba?  As one object file with one function for Python.
 
-Numba compiles the kernel.  Around it stands a function with a plain C signature ::
+Numba compiles the kernel.  Around it stands a function that Python can call (``METH_FASTCALL``) ::
 
-    int entry(PyTypeObject *ndarray, argument ..., result *)
+    PyObject *entry(PyObject *ndarray, PyObject *const *arguments, Py_ssize_t count)
 
-whose arguments are ``long long``, ``double``, ``char`` or NumPy arrays; named tuples are passed field by field.  It
-reads the arrays' data and shape where NumPy's C interface has them (``PyArrayObject``, the same since NumPy 1.7), and
-gives 0, or ``FAILED`` where the kernel raised, or ``WRONG_ARGUMENT`` plus the number of an argument that is not an
-array of the declared type, shape and layout, in which case nothing was computed.
+where ``ndarray`` is NumPy's class.  It reads numbers through Python's C interface, and the data and shape of arrays
+where NumPy's C interface has them (``PyArrayObject``, the same since NumPy 1.7), after it has checked that each is an
+array of the declared type, number of axes and layout.  It releases Python's lock while the kernel runs.
 
 Numba's kernels take scratch memory from its run-time library.  Here it comes from ``malloc`` instead, so that the
-object file needs the C library alone.
+object file needs the C library and Python alone.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime.nrtdynmod import _meminfo_struct_type
 from numba.np.arrayobj import populate_array
 
-from solver.selection.kernel_types import ELEMENTS, ENTRY, FAILED, WRONG_ARGUMENT, Record, Signature, Type
+from solver.selection.kernel_types import ELEMENTS, ENTRY, Record, Signature, Type
 
 # Sums stay in the written order, so that the same input gives the same bits; what is relaxed concerns only
 # not-a-number, signed zero and fused multiply-add, none of which a kernel meets.
@@ -34,6 +33,7 @@ RELAXED = {"nnan", "nsz", "contract"}
 WORD = ir.IntType(64)
 INT = ir.IntType(32)
 BYTE = ir.IntType(8)
+REAL = ir.DoubleType()
 POINTER = BYTE.as_pointer()
 
 # Where the fields of PyObject, PyArrayObject and PyArray_Descr begin, in bytes; what comes before them is Python's head.
@@ -43,7 +43,12 @@ DATA_AT, NDIM_AT, SHAPE_AT, DESCR_AT, FLAGS_AT = HEAD, HEAD + 8, HEAD + 16, HEAD
 # NPY_ARRAY_C_CONTIGUOUS, _ALIGNED, _WRITEABLE.
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x0001, 0x0100, 0x0400
 
-C_LIBRARY = frozenset({"malloc", "free", "memset", "memcpy", "memmove", "floor", "ceil", "log2"})
+NEEDED = frozenset(
+    """malloc free memset memcpy memmove floor ceil log2
+    PyLong_AsLongLong PyFloat_AsDouble PyTuple_GetItem PyErr_Occurred PyErr_SetString
+    PyLong_FromLongLong PyFloat_FromDouble PyBool_FromLong Py_IncRef PyEval_SaveThread PyEval_RestoreThread
+    PyExc_TypeError PyExc_ArithmeticError _Py_NoneStruct""".split()
+)
 """What an object file may ask of the process that loads it."""
 
 
@@ -67,7 +72,7 @@ def compile_(function: Any, signature: Signature | None) -> Any:
 
 
 def object_code(compiled: Any, signature: Signature) -> bytes:
-    """The object file of a compiled kernel.  Raises ``AssertionError`` where it needs more than the C library."""
+    """The object file of a compiled kernel.  Raises ``AssertionError`` where it needs more than ``NEEDED``."""
     (result,) = compiled.overloads.values()
     codegen = result.target_context.codegen()
     with global_compiler_lock:
@@ -84,76 +89,118 @@ def object_code(compiled: Any, signature: Signature) -> bytes:
         # The library is not finalized, because that would give these functions to Numba's other code in the process.
         library._optimize_final_module()
     final.verify()
-    needed = {each.name for each in final.functions if each.is_declaration and not each.name.startswith("llvm.")}
-    if not needed <= C_LIBRARY:
-        raise AssertionError(f"{compiled.__name__} needs {', '.join(sorted(needed - C_LIBRARY))}")
+    named = (*final.functions, *final.global_variables)
+    more = {each.name for each in named if each.is_declaration and not each.name.startswith("llvm.")} - NEEDED
+    if more:
+        raise AssertionError(f"{compiled.__name__} needs {', '.join(sorted(more))}; write what asks for it as a loop")
     return bytes(codegen._tm.emit_object(final))
 
 
 class _Entry:
-    """Writes the C function around one compiled kernel."""
+    """Writes the function around one compiled kernel."""
 
     def __init__(self, module: Any, compiled: Any, signature: Signature) -> None:
         self.module, self.compiled, self.signature = module, compiled, signature
         self.context = compiled.target_context
-        arguments = [POINTER, *(_c_type(each) for each in signature.flat), POINTER]
-        self.function = ir.Function(module, ir.FunctionType(INT, arguments), ENTRY)
-        self.builder = ir.IRBuilder(self.function.append_basic_block())
+        function = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER.as_pointer(), WORD]), ENTRY)
+        self.ndarray, self.given, self.count = function.args
+        self.builder = ir.IRBuilder(function.append_basic_block())
 
     def write(self) -> None:
-        """The whole function: check, unpack, call, store the result."""
-        ndarray, *given, place = self.function.args
-        values = [self._value(index, each, ndarray, given[index]) for index, each in enumerate(self.signature.flat)]
-        types_ = self.compiled.signature.args
-        arguments, left = [], iter(values)
-        for kind, type_ in zip(self.signature.arguments, types_, strict=True):
-            if isinstance(kind, Record):
-                fields = [next(left) for _ in kind.fields]
-                arguments.append(self.context.make_tuple(self.builder, type_, fields))
-            else:
-                arguments.append(next(left))
-        descriptor = self.compiled.fndesc
+        """The whole function: check, unpack, call, give the result."""
+        builder, descriptor, wanted = self.builder, self.compiled.fndesc, self.signature.arguments
+        counted = builder.icmp_signed("==", self.count, ir.Constant(WORD, len(wanted)))
+        self._refuse_unless(counted, f"{len(wanted)} arguments are wanted")
+        arguments = [self._argument(index, kind) for index, kind in enumerate(wanted)]
+        lock = self._python(POINTER, "PyEval_SaveThread")
         callee = self.context.declare_function(self.module, descriptor)
         status, answer = self.context.call_conv.call_function(
-            self.builder, callee, descriptor.restype, descriptor.argtypes, arguments
+            builder, callee, descriptor.restype, descriptor.argtypes, arguments
         )
-        with self.builder.if_then(status.is_error, likely=False):
-            self.builder.ret(ir.Constant(INT, FAILED))
-        if self.signature.result.element != "void":
-            stored = self.context.data_model_manager[descriptor.restype].as_data(self.builder, answer)
-            self.builder.store(stored, self.builder.bitcast(place, stored.type.as_pointer()))
-        self.builder.ret(ir.Constant(INT, 0))
+        self._python(ir.VoidType(), "PyEval_RestoreThread", lock)
+        failed = "it divides by zero, or has no room for its scratch arrays"
+        self._refuse_unless(builder.not_(status.is_error), failed, "PyExc_ArithmeticError")
+        builder.ret(self._result(answer))
 
-    def _value(self, index: int, kind: Type, ndarray: Any, given: Any) -> Any:
-        type_ = numba_type(kind)
-        if not kind.ndim:
-            return self.context.data_model_manager[type_].from_data(self.builder, given)
-        self._check(index, kind, ndarray, given)
+    def _argument(self, index: int, kind: Type | Record) -> Any:
+        given = self.builder.load(self.builder.gep(self.given, [ir.Constant(WORD, index)]))
+        if isinstance(kind, Type):
+            return self._value(kind, given, f"argument {index}")
+        fields = []
+        for place, each in enumerate(kind.fields):
+            field = self._python(POINTER, "PyTuple_GetItem", given, ir.Constant(WORD, place))
+            self._leave_if(cgutils.is_null(self.builder, field))
+            fields.append(self._value(each, field, f"{kind.name.__name__}.{kind.name._fields[place]}"))  # type: ignore[attr-defined]
+        return self.context.make_tuple(self.builder, numba_type(kind), fields)
+
+    def _value(self, kind: Type, given: Any, name: str) -> Any:
+        """A number or an array as Numba passes it; leaves where the object is something else."""
+        builder = self.builder
+        if kind.ndim:
+            return self._array(kind, given, name)
+        if kind.element == "int64":
+            value = self._python(WORD, "PyLong_AsLongLong", given)
+            failed = builder.icmp_signed("==", value, ir.Constant(WORD, -1))
+        else:
+            value = self._python(REAL, "PyFloat_AsDouble", given)
+            failed = builder.fcmp_ordered("==", value, ir.Constant(REAL, -1.0))
+        with builder.if_then(failed, likely=False):
+            self._leave_if(builder.not_(cgutils.is_null(builder, self._python(POINTER, "PyErr_Occurred"))))
+        return value
+
+    def _array(self, kind: Type, given: Any, name: str) -> Any:
+        builder, type_ = self.builder, numba_type(kind)
+        layout = CONTIGUOUS | ALIGNED | (0 if kind.readonly else WRITEABLE)
+        message = f"{name} is not a C-ordered {kind.element} array of {kind.ndim} axes"
+        self._refuse_unless(builder.icmp_unsigned("==", self._load(given, TYPE_AT, POINTER), self.ndarray), message)
+        flags = builder.and_(self._load(given, FLAGS_AT, INT), ir.Constant(INT, layout))
+        number = self._load(self._load(given, DESCR_AT, POINTER), TYPE_NUMBER_AT, INT)
+        wanted = ((flags, layout), (number, _dtype(kind).num), (self._load(given, NDIM_AT, INT), kind.ndim))
+        for found, right in wanted:
+            self._refuse_unless(builder.icmp_unsigned("==", found, ir.Constant(INT, right)), message)
         shape_at = self._load(given, SHAPE_AT, WORD.as_pointer())
-        shape = [self.builder.load(self.builder.gep(shape_at, [ir.Constant(WORD, axis)])) for axis in range(kind.ndim)]
-        itemsize = ir.Constant(WORD, _dtype(kind).itemsize)
-        strides = [itemsize]
+        shape = [builder.load(builder.gep(shape_at, [ir.Constant(WORD, axis)])) for axis in range(kind.ndim)]
+        strides = [ir.Constant(WORD, _dtype(kind).itemsize)]
         for length in reversed(shape[1:]):
-            strides.insert(0, self.builder.mul(strides[0], length))
-        array = self.context.make_array(type_)(self.context, self.builder)
+            strides.insert(0, builder.mul(strides[0], length))
+        array = self.context.make_array(type_)(self.context, builder)
         data = self._load(given, DATA_AT, array.data.type)
-        populate_array(array, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
+        populate_array(array, data=data, shape=shape, strides=strides, itemsize=strides[-1], meminfo=None)
         return array._getvalue()
 
-    def _check(self, index: int, kind: Type, ndarray: Any, given: Any) -> None:
-        """Leave unless this object is an array of that type, number of axes and layout."""
-        builder, wrong = self.builder, ir.Constant(INT, WRONG_ARGUMENT + index)
-        with builder.if_then(builder.icmp_unsigned("!=", self._load(given, TYPE_AT, POINTER), ndarray), likely=False):
-            builder.ret(wrong)
-        wanted = CONTIGUOUS | ALIGNED | (0 if kind.readonly else WRITEABLE)
-        flags = builder.and_(self._load(given, FLAGS_AT, INT), ir.Constant(INT, wanted))
-        number = self._load(self._load(given, DESCR_AT, POINTER), TYPE_NUMBER_AT, INT)
-        fine = builder.icmp_unsigned("==", flags, ir.Constant(INT, wanted))
-        fine = builder.and_(fine, builder.icmp_unsigned("==", number, ir.Constant(INT, _dtype(kind).num)))
-        axes = self._load(given, NDIM_AT, INT)
-        fine = builder.and_(fine, builder.icmp_unsigned("==", axes, ir.Constant(INT, kind.ndim)))
-        with builder.if_then(builder.not_(fine), likely=False):
-            builder.ret(wrong)
+    def _result(self, answer: Any) -> Any:
+        """The result as a Python object."""
+        element = self.signature.result.element
+        if element == "void":
+            none = self._symbol("_Py_NoneStruct", BYTE)
+            self._python(ir.VoidType(), "Py_IncRef", none)
+            return none
+        if element == "boolean":
+            return self._python(POINTER, "PyBool_FromLong", self.builder.zext(answer, WORD))
+        name = "PyLong_FromLongLong" if element == "int64" else "PyFloat_FromDouble"
+        return self._python(POINTER, name, answer)
+
+    def _refuse_unless(self, fine: Any, message: str, error: str = "PyExc_TypeError") -> None:
+        with self.builder.if_then(self.builder.not_(fine), likely=False):
+            text = self.context.insert_const_string(self.module, f"{self.compiled.fndesc.qualname}: {message}")
+            error_class = self.builder.load(self._symbol(error, POINTER))
+            self._python(ir.VoidType(), "PyErr_SetString", error_class, text)
+            self.builder.ret(ir.Constant(POINTER, None))
+
+    def _leave_if(self, failed: Any) -> None:
+        """Give nothing, because Python has set an exception."""
+        with self.builder.if_then(failed, likely=False):
+            self.builder.ret(ir.Constant(POINTER, None))
+
+    def _python(self, result: Any, name: str, *arguments: Any) -> Any:
+        """Call a function of Python's C interface."""
+        type_ = ir.FunctionType(result, [each.type for each in arguments])
+        return self.builder.call(cgutils.get_or_insert_function(self.module, type_, name), arguments)
+
+    def _symbol(self, name: str, type_: Any) -> Any:
+        if name not in self.module.globals:
+            ir.GlobalVariable(self.module, type_, name)
+        return self.module.globals[name]
 
     def _load(self, base: Any, offset: int, type_: Any) -> Any:
         place = self.builder.gep(base, [ir.Constant(WORD, offset)])
@@ -162,12 +209,6 @@ class _Entry:
 
 def _dtype(kind: Type) -> np.dtype[Any]:
     return np.dtype(ELEMENTS[kind.element])
-
-
-def _c_type(kind: Type) -> Any:
-    if kind.ndim:
-        return POINTER
-    return {"int64": WORD, "float64": ir.DoubleType(), "boolean": BYTE}[kind.element]
 
 
 def _define_memory(module: Any) -> None:

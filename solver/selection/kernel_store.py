@@ -8,11 +8,12 @@ the user's cache where that folder cannot be written.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -23,6 +24,13 @@ import numpy as np
 
 from solver.selection.kernel_types import ENTRY
 
+METH_FASTCALL = 0x80
+"""Python's flag of functions that get an array of arguments."""
+
+_NEW_FUNCTION = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+_KEEP = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
 _LIBRARY_NUMBERS = itertools.count()
 
 
@@ -55,13 +63,29 @@ def write_code(name: str, source: Path, digest: bytes, code: bytes) -> None:
         return
 
 
-def link(name: str, code: bytes) -> tuple[int, Any]:
-    """The address of an object file's function, and what must be kept as long as it is called."""
+def link(name: str, code: bytes) -> Callable[..., Any]:
+    """The function of an object file."""
     from llvmlite.binding import JITLibraryBuilder
 
     builder = JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(ENTRY)
     library = builder.link(_linker(), f"{name}.{next(_LIBRARY_NUMBERS)}")
-    return library[ENTRY], library
+    definition = _MethodDefinition(name.encode(), library[ENTRY], METH_FASTCALL, None)
+    # Python keeps only the address of what it calls, also while it ends: neither the code nor the definition is freed.
+    _KEEP(definition)
+    _KEEP(library)
+    function: Callable[..., Any] = _NEW_FUNCTION(ctypes.addressof(definition), np.ndarray, None)
+    return function
+
+
+class _MethodDefinition(ctypes.Structure):
+    """Python's ``PyMethodDef``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("entry", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
 
 
 def _folders(source: Path) -> Iterator[Path]:
@@ -102,4 +126,6 @@ def _linker() -> Any:
 
     initialize_native_target()
     initialize_native_asmprinter()
-    return create_lljit_compiler()
+    linker = create_lljit_compiler()
+    _KEEP(linker)
+    return linker

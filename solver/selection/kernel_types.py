@@ -7,11 +7,6 @@ from dataclasses import dataclass
 ENTRY = "meshwright_kernel"
 """The name of the one function of an object file."""
 
-FAILED = 1
-WRONG_ARGUMENT = 2
-"""What that function gives where the kernel raised; where argument 0 is not what was declared, 3 for argument 1, ..."""
-
-
 ELEMENTS = {"boolean": "bool", "uint8": "uint8", "int64": "int64", "float64": "float64"}
 """Numba's names of numbers, and NumPy's."""
 
@@ -43,10 +38,3 @@ class Signature:
 
     result: Type
     arguments: tuple[Type | Record, ...]
-
-    @property
-    def flat(self) -> tuple[Type, ...]:
-        """The arguments with records field by field."""
-        return tuple(
-            each for kind in self.arguments for each in (kind.fields if isinstance(kind, Record) else (kind,))
-        )
