@@ -123,7 +123,7 @@ class Kernel(Compiled):
         """The machine code as a function: from a file, or compiled and then kept in one."""
         with self._lock:
             if self._entry is None:
-                name = f"{self.__module__}.{self.__qualname__}"
+                name = f"{self.__module__}.{self.function.__qualname__}"
                 source = Path(self.function.__code__.co_filename)
                 code = read_code(name, source, self.digest)
                 if code is None:

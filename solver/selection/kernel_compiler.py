@@ -12,6 +12,9 @@ Numba's kernels take scratch memory from its run-time library.  Here it comes fr
 object file needs the C library and Python alone.
 """
 
+# mypy: disable-error-code="no-untyped-call"
+# (Numba's insides have no types.)
+
 from __future__ import annotations
 
 from typing import Any
@@ -36,19 +39,19 @@ BYTE = ir.IntType(8)
 REAL = ir.DoubleType()
 POINTER = BYTE.as_pointer()
 
-# Where the fields of PyObject, PyArrayObject and PyArray_Descr begin, in bytes; what comes before them is Python's head.
+# Where the fields of PyObject, PyArrayObject and PyArray_Descr begin, in bytes; before them stands Python's head.
 HEAD = object.__basicsize__
-TYPE_AT, TYPE_NUMBER_AT = HEAD - 8, HEAD + 12
+TYPE_AT, BYTE_ORDER_AT, TYPE_NUMBER_AT = HEAD - 8, HEAD + 10, HEAD + 12
 DATA_AT, NDIM_AT, SHAPE_AT, DESCR_AT, FLAGS_AT = HEAD, HEAD + 8, HEAD + 16, HEAD + 40, HEAD + 48
 # NPY_ARRAY_C_CONTIGUOUS, _ALIGNED, _WRITEABLE.
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x0001, 0x0100, 0x0400
 
-NEEDED = frozenset(
-    """malloc free memset memcpy memmove floor ceil log2
-    PyLong_AsLongLong PyFloat_AsDouble PyTuple_GetItem PyErr_Occurred PyErr_SetString
-    PyLong_FromLongLong PyFloat_FromDouble PyBool_FromLong Py_IncRef PyEval_SaveThread PyEval_RestoreThread
-    PyExc_TypeError PyExc_ArithmeticError _Py_NoneStruct""".split()
-)
+NEEDED = {
+    *("malloc", "free", "memset", "memcpy", "memmove", "floor", "ceil", "log2"),
+    *("PyLong_AsLongLong", "PyFloat_AsDouble", "PyTuple_GetItem", "PyErr_Occurred", "PyErr_SetString"),
+    *("PyLong_FromLongLong", "PyFloat_FromDouble", "PyBool_FromLong", "Py_IncRef"),
+    *("PyEval_SaveThread", "PyEval_RestoreThread", "PyExc_TypeError", "PyExc_ArithmeticError", "_Py_NoneStruct"),
+}
 """What an object file may ask of the process that loads it."""
 
 
@@ -57,8 +60,8 @@ def numba_type(kind: Type | Record) -> Any:
     if isinstance(kind, Record):
         fields = [numba_type(each) for each in kind.fields]
         if len(set(fields)) == 1:
-            return types.NamedUniTuple(fields[0], len(fields), kind.name)  # type: ignore[no-untyped-call]
-        return types.NamedTuple(fields, kind.name)  # type: ignore[no-untyped-call]
+            return types.NamedUniTuple(fields[0], len(fields), kind.name)
+        return types.NamedTuple(fields, kind.name)
     element = getattr(types, kind.element)
     return types.Array(element, kind.ndim, "C", readonly=kind.readonly) if kind.ndim else element
 
@@ -154,13 +157,18 @@ class _Entry:
         message = f"{name} is not a C-ordered {kind.element} array of {kind.ndim} axes"
         self._refuse_unless(builder.icmp_unsigned("==", self._load(given, TYPE_AT, POINTER), self.ndarray), message)
         flags = builder.and_(self._load(given, FLAGS_AT, INT), ir.Constant(INT, layout))
-        number = self._load(self._load(given, DESCR_AT, POINTER), TYPE_NUMBER_AT, INT)
-        wanted = ((flags, layout), (number, _dtype(kind).num), (self._load(given, NDIM_AT, INT), kind.ndim))
+        descr, dtype = self._load(given, DESCR_AT, POINTER), _dtype(kind)
+        wanted = (
+            (flags, layout),
+            (self._load(given, NDIM_AT, INT), kind.ndim),
+            (self._load(descr, TYPE_NUMBER_AT, INT), dtype.num),
+            (self._load(descr, BYTE_ORDER_AT, BYTE), ord(dtype.byteorder)),
+        )
         for found, right in wanted:
-            self._refuse_unless(builder.icmp_unsigned("==", found, ir.Constant(INT, right)), message)
+            self._refuse_unless(builder.icmp_unsigned("==", found, ir.Constant(found.type, right)), message)
         shape_at = self._load(given, SHAPE_AT, WORD.as_pointer())
         shape = [builder.load(builder.gep(shape_at, [ir.Constant(WORD, axis)])) for axis in range(kind.ndim)]
-        strides = [ir.Constant(WORD, _dtype(kind).itemsize)]
+        strides = [ir.Constant(WORD, dtype.itemsize)]
         for length in reversed(shape[1:]):
             strides.insert(0, builder.mul(strides[0], length))
         array = self.context.make_array(type_)(self.context, builder)
