@@ -37,7 +37,10 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
 
 
 def build_app(only: str = "") -> typer.Typer:
-    """The whole command tree; where ``only`` names a command of this package, that one alone (a tenth of the time)."""
+    """The whole command tree; where ``only`` names a command of this package, that one alone (a tenth of the time).
+
+    Groups of commands come with the whole tree, because other packages add commands to them.
+    """
     app = typer.Typer(
         name="meshwright",
         help="Plan how a large model runs on a cluster: proved, explained, ready to launch.",
@@ -53,7 +56,7 @@ def build_app(only: str = "") -> typer.Typer:
     commands = {command.__name__.rpartition(".")[2]: command for command in _own_commands()}
     if only in commands:
         commands[only].register(app)
-        return app
+        return build_app() if app.registered_groups else app
     for command in commands.values():
         command.register(app)
     for point in sorted(entry_points(group=COMMAND_GROUP), key=lambda each: each.name):
