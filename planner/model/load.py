@@ -11,7 +11,6 @@ from typing import Any
 
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.hf_config import model_from_hf_config
-from planner.model.megatron_args import megatron_job
 from planner.model.model_yaml import model_from_description
 from planner.model.spec import ModelSpec
 from profiles.errors import DocumentInvalid, NotFound
@@ -53,6 +52,8 @@ def load_model(reference: str) -> ModelSpec:
 def read_model_file(path: Path) -> ModelSpec:
     """Read a model from an existing file of any supported kind."""
     if path.suffix.lower() in _SCRIPT_SUFFIXES:
+        from planner.model.megatron_args import megatron_job
+
         return megatron_job(_read_text(path), path.stem, str(path)).model
     name = path.resolve().parent.name if path.name == "config.json" else path.stem
     return model_from_data(load_document_file(path), name or "model", str(path))

@@ -201,7 +201,9 @@ def _count_rank_paths(  # noqa: PLR0917  (an order, and where the answer goes)
     for path in range(PATHS_A_RANK * num_ranks):
         rank, way, base = path // PATHS_A_RANK, path % PATHS_A_RANK, 4 * path
         begin, end = offsets[rank], offsets[rank + 1]
-        highest = np.flatnonzero(ranks == rank)[-1]
+        highest = chunks - 1
+        while ranks[highest] != rank:
+            highest -= 1
         last_forward = _last(kind, chunk, begin, end, highest, True)
         last = _last(kind, chunk, begin, end, rank, False)
         if way == 1:

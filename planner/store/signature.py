@@ -9,6 +9,7 @@ stored plans.
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import cache
 from pathlib import Path
 
@@ -21,7 +22,7 @@ DECIDING_FOLDERS = (
     *("backends", "calibration", "cost", "coverage", "memory", "model", "physics", "schedule", "search"),
 )
 """Folders of ``planner`` that decide a plan; modules directly in ``planner/`` do so too."""
-SOURCES = ("*.py", "*.yaml", "*.json")
+SOURCES = (".py", ".yaml", ".json")
 """Code, and the data that it reads beside the question."""
 IN_THE_QUESTION = ("profiles/catalogue/devices/", "profiles/catalogue/clusters/", "planner/model/catalogue/")
 """Data that a question holds in full."""
@@ -48,9 +49,10 @@ def deciding_sources() -> list[tuple[str, Path]]:
     """Every hashed file with its name inside the house, in a fixed order."""
     found: list[tuple[str, Path]] = []
     for package in (planner, profiles, solver):
-        for root in map(Path, package.__path__):
-            paths = (path for kind in SOURCES for path in root.rglob(kind))
-            found += [(f"{package.__name__}/{path.relative_to(root).as_posix()}", path) for path in paths]
+        for root in package.__path__:
+            for folder, _, files in os.walk(root):  # three times as fast as Path.rglob
+                room = "/".join((package.__name__, *Path(folder).relative_to(root).parts))
+                found += [(f"{room}/{name}", Path(folder, name)) for name in files if name.endswith(SOURCES)]
     return sorted((name, path) for name, path in found if _decides(name))
 
 

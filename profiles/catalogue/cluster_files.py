@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,17 @@ def load_cluster(reference: str, num_devices: int | None = None) -> Cluster:
     devices).  An existing file wins over a catalogue name only if the reference looks like a path.
     """
     if Path(reference).suffix.lower() in _SUFFIXES or "/" in reference:
-        path = Path(reference)
+        cluster = read_cluster(load_document_file(Path(reference)), str(Path(reference)))
     else:
-        path = CLUSTER_FOLDER / f"{_catalogue_name(reference)}.yaml"
-    cluster = read_cluster(load_document_file(path), str(path))
+        cluster = _catalogue_cluster(_catalogue_name(reference))
     return cluster if num_devices is None else scale_cluster(cluster, num_devices)
+
+
+@cache
+def _catalogue_cluster(name: str) -> Cluster:
+    """Read once: a command asks for its cluster several times."""
+    path = CLUSTER_FOLDER / f"{name}.yaml"
+    return read_cluster(load_document_file(path), str(path))
 
 
 def read_cluster(data: Any, where: str) -> Cluster:

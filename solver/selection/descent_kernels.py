@@ -217,7 +217,9 @@ def descend(
     moves: int,
 ) -> float:
     """Try moves, guided in turn by ``guide`` and ``accept``, accepted by ``accept``; the change of the true cost."""
-    num, largest = graph.sizes.size, tree_sizes.max()
+    num, largest = graph.sizes.size, tree_sizes[0]
+    for choice in range(1, tree_sizes.size):
+        largest = max(largest, tree_sizes[choice])
     position = np.full(num, -1, np.int64)
     member, parent, link = np.empty(largest, np.int64), np.empty(largest, np.int64), np.empty(largest, np.int64)
     delta = np.zeros(usage.size + 1, np.int64)

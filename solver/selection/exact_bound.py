@@ -88,7 +88,8 @@ def exact_parts(
     num, largest = graph.sizes.size, np.int64(1)
     for c in range(num):
         largest = max(largest, graph.sizes[c])
-    marginal[:] = priced
+    for u in range(marginal.size):
+        marginal[u] = priced[u]
     for e in range(graph.edge_a.size):
         for side in range(2):
             c = graph.edge_b[e] if side == 0 else graph.edge_a[e]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.selection.kernel import FLAG, INT, INTS, NOTHING, REAL, REALS, kernel, record
+from solver.selection.kernel import FLAG, INT, INTS, NOTHING, REALS, kernel, record
 from solver.selection.presolve.classes import NEVER
 from solver.selection.problem import Integers
 from solver.selection.reduced import GRAPH, MEMORY, Graph, Memory, Reduced
@@ -43,7 +43,8 @@ def add_prices(graph: Graph, memory: Memory, unary: Reals, price: Reals, priced:
     before = np.zeros(price.size + 1)
     for r in range(price.size):
         before[r + 1] = before[r] + price[r]
-    priced[:] = unary
+    for u in range(priced.size):
+        priced[u] = unary[u]
     for s in range(memory.seg_class.size):
         weight = before[memory.seg_hi[s]] - before[memory.seg_lo[s]]
         if weight != 0.0:
@@ -77,21 +78,9 @@ def fits(usage: Integers, slack: Integers) -> bool:
     return True
 
 
-@kernel(REAL(GRAPH, COSTS, INTS))
-def cost_of(graph: Graph, costs: Costs, values: Integers) -> float:
-    """Unaries and tables of an assignment."""
-    total = 0.0
-    for c in range(values.size):
-        total += costs.unary[graph.start[c] + values[c]]
-    for e in range(graph.edge_a.size):
-        a, b = graph.edge_a[e], graph.edge_b[e]
-        total += costs.table[graph.edge_start[e] + values[a] * graph.sizes[b] + values[b]]
-    return total
-
-
 @kernel(INT(GRAPH, INTS, INTS, INTS))
 def exact_cost_of(graph: Graph, unary: Integers, table: Integers, values: Integers) -> int:
-    """The same in integers, NEVER where a pair is forbidden."""
+    """What these values cost, NEVER where a pair is forbidden."""
     total = np.int64(0)
     for c in range(values.size):
         total += unary[graph.start[c] + values[c]]

@@ -3,8 +3,7 @@
 A ``Script`` is written rank after rank.  It numbers micro-batches by itself: each (kind, chunk) takes micro-batches 0,
 1, 2, ... in turn, which is what every schedule here does; those from ``most`` on are left out.  An input gradient puts
 its weight gradient on a queue, from which ``_weight_gradients`` takes the oldest ones.  Names: r rank, p stages, v
-chunks a rank, m micro-batches, g micro-batches a group.  All of it stands in one file because compiled code that is
-kept on disk is made anew only where its own file changed.
+chunks a rank, m micro-batches, g micro-batches a group.
 """
 
 from __future__ import annotations
