@@ -16,8 +16,8 @@ from planner.schedule.orders import order_findings
 from planner.schedule.orders.build import order_arrays
 from planner.schedule.paths import ChunkTimes, paths_of_ranks
 from planner.schedule.run import known_paths, run_pipeline
+from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 from planner.shard.integer_lists import integer_lists
-from planner.strategy import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 from solver.selection.kernel import Kernel
 from solver.selection.problem import SelectionProblem
 from solver.selection.solve import solve
