@@ -18,7 +18,7 @@ from api.solving.tasks import TASKS, Payload
 from api.solving.watch import Watch
 
 SEGFAULT, EXIT, MEMORY, LIE, HANG, RAISE, KILLED, SLOW, LIE_ABOUT_QUESTION, ONCE, PAUSE, KILL_WORKER = range(1, 13)
-BABBLE = 13
+BABBLE, UNREAL = 13, 14
 ONCE_FILE = "MESHWRIGHT_TEST_ONCE"
 real_plan = TASKS["plan"]
 
@@ -33,6 +33,8 @@ def plan(payload: Payload, watch: Watch) -> bytes:
         eat_memory()
     if fault == RAISE:
         raise RuntimeError("a bug in the engine")
+    if fault == UNREAL:
+        raise OverflowError("numbers that no machine has")
     if fault == HANG:
         # Progress without end, deaf to a wish to stop.
         while True:
