@@ -18,7 +18,8 @@ from api.solving.tasks import TASKS, Payload
 from api.solving.watch import Watch
 
 SEGFAULT, EXIT, MEMORY, LIE, HANG, RAISE, KILLED, SLOW, LIE_ABOUT_QUESTION, ONCE, PAUSE, KILL_WORKER = range(1, 13)
-BABBLE = 13
+BABBLE, UNREAL = 13, 14
+RAISED = {RAISE: RuntimeError("a bug in the engine"), UNREAL: OverflowError("numbers that no machine has")}
 ONCE_FILE = "MESHWRIGHT_TEST_ONCE"
 real_plan = TASKS["plan"]
 
@@ -31,8 +32,8 @@ def plan(payload: Payload, watch: Watch) -> bytes:
         end_at_once(fault)
     if fault == MEMORY:
         eat_memory()
-    if fault == RAISE:
-        raise RuntimeError("a bug in the engine")
+    if fault in RAISED:
+        raise RAISED[fault]
     if fault == HANG:
         # Progress without end, deaf to a wish to stop.
         while True:

@@ -131,6 +131,8 @@ def test_a_stopped_worker_that_comes_back_writes_no_second_result(board: DbosBoa
         (faulty_solver.SEGFAULT, "solver-crashed", 3),
         (faulty_solver.EXIT, "solver-crashed", 3),
         (faulty_solver.BABBLE, "solver-crashed", 3),
+        (faulty_solver.RAISE, "solver-crashed", 3),
+        (faulty_solver.UNREAL, "document-invalid", 1),
         (faulty_solver.MEMORY, "solver-out-of-memory", 3),
         (faulty_solver.KILLED, "solver-out-of-memory", 3),
         (faulty_solver.LIE, "solver-inconsistent", 1),
