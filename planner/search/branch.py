@@ -48,11 +48,11 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FIRST_BATCH = 200_000
-NEXT_BATCH = 4_000_000
+NEXT_BATCH = 16_000_000
 """Declared leaves under the cores written out at a time: the first batch finds an incumbent."""
 FIRST_LAYOUTS = 48
 MANY_LAYOUTS = 500
-MOST_LAYOUTS = 2_000
+MOST_LAYOUTS = 8_000
 """Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent; where
 another back-end gave one, a search begins with many."""
 
@@ -187,6 +187,10 @@ class Search:
             return Postponed(layouts, key, np.zeros(0), cores.table)
         shared, worth_s = layouts_by_setup(self.costs, layouts, (cores.table, key)), self.wanted_s(cutoff_s)
         at, bounds = np.flatnonzero(shared.loose_s < worth_s), np.full(len(layouts), np.inf)
+        if np.isfinite(worth_s):
+            # Memory is asked of the shardings: few of them are that fast.
+            bounds[at] = shared.loose_s[at]
+            return Postponed(layouts, key, bounds, cores.table)
         for here, reliefs in self._parts(layouts.take(at), at):
             bounds[here] = layout_bounds_s(shared.bound_terms(here), cores.table.layers, reliefs, self.limits, worth_s)
         return Postponed(layouts, key, bounds, cores.table)
@@ -195,7 +199,7 @@ class Search:
         """Bound the leaves of some layouts, a batch at a time; False when out of time."""
         bounds = layouts.bounds
         order, written = np.argsort(bounds, kind="stable"), np.zeros(len(bounds), dtype=np.bool_)
-        start, size = 0, FIRST_LAYOUTS if np.isinf(self._cutoff(cutoff_s)) else MANY_LAYOUTS
+        start, size = 0, FIRST_LAYOUTS if np.isinf(self._cutoff(cutoff_s)) else MOST_LAYOUTS
         while start < len(order):
             # Where another back-end is faster so far, its plan cuts this search as well as a look ahead would.
             if start and self._ahead is not None and self.fastest_s <= self.incumbent.step_time_s:
@@ -233,7 +237,7 @@ class Search:
         # large batches it is costed only where that still looks fast enough.
         alike = not self.costs.hardware.physics.deepspeed_where_needed
         twins = alike and self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
-        shared = shardings_by_setup(self.costs, self.space, layouts, (table, key), (0,) if twins else None)
+        shared = shardings_by_setup(self.costs, self.space, layouts, (table, key), (0,) if twins else None, self.wanted_s(cutoff_s))
         if shared is None:
             return True
         if not self._bounded_leaves(shared, cutoff_s):

@@ -88,14 +88,23 @@ def shardings_by_setup(
     layouts: StrategyRows,
     keyed: tuple[ModelCost, Ints],
     offloads: tuple[int, ...] | None,
+    below_s: float = np.inf,
 ) -> SharedSetups | None:
-    """Shardings of some layouts, in the order of ``Space.shardings``; None where there are none."""
+    """Shardings of some layouts, in the order of ``Space.shardings``; None where there are none.
+
+    Those that may be faster than ``below_s`` whatever their schedule.
+    """
     table, key = keyed
     first, of_layout = _setups(layouts, key)
     rows, seat = space.shardings(layouts.take(first), np.arange(len(first)), offloads, np.bincount(of_layout))
     if len(rows) == 0:
         return None
     terms = BoundTerms(costs, rows, costs.rows(rows, (table, key[first[seat]])))
+    fast = np.flatnonzero(rows.num_microbatches * terms.total_s / rows.pp + terms.tail_s < below_s)
+    if len(fast) < len(seat):
+        if len(fast) == 0:
+            return None
+        terms, seat = terms.taken(fast), seat[fast]
     return SharedSetups(terms, table, layouts, *_pairs(layouts, of_layout, seat))
 
 
