@@ -202,7 +202,7 @@ class Search:
         start, size = 0, FIRST_LAYOUTS if np.isinf(self._cutoff(cutoff_s)) else MOST_LAYOUTS
         while start < len(order):
             # Where another back-end is faster so far, its plan cuts this search as well as a look ahead would.
-            if start and self._ahead is not None and self.fastest_s <= self.incumbent.step_time_s:
+            if self._ahead is not None and self.fastest_s <= self.incumbent.step_time_s:
                 self._look_ahead(self._ahead, cutoff_s)
             picked = order[start : start + size]
             picked = picked[bounds[picked] < self._cutoff(cutoff_s)]
@@ -265,39 +265,36 @@ class Search:
         dealt = DealtBounds(leaves, self.rules, lambda: self.wanted_s(cutoff_s))
         left = np.ones(len(leaves.order), dtype=np.bool_)
         rest: Leaves | None = None
-        for count, index in enumerate(leaves.order.tolist()):
-            bound = float(leaves.bounds[index])
+        for place, bound in dealt.closest_first(lambda: self._cutoff(cutoff_s)):
             if bound >= self._cutoff(cutoff_s):
-                self.result.pruned[Pruned.OWN_BOUND] += len(leaves.order) - count
-                break
-            if self.late():
-                self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
-                return False
-            if dealt.step_s(count) >= self._cutoff(cutoff_s):
                 self.result.pruned[Pruned.OWN_BOUND] += 1
                 continue
-            left[count] = False
-            row = leaves.rows(np.array([index]))
+            if self.late():
+                self._not_examined(np.array([bound]), dealt.rest_s)
+                return False
+            left[place] = False
+            row, cost = leaves.leaf(int(leaves.order[place]))
             if self._refused(row):
                 if self.early_rules.learn(self._strategy(row, 0)):
-                    rest, left = self._not_refused(leaves, count + 1), left[: count + 1]
-                    dealt.forget_from(count + 1)
+                    rest, left = self._not_refused(leaves, dealt), left[dealt.seen]
+                    dealt.forget_unseen()
                     break
                 continue
-            row, cost = leaves.leaf(index)
             context, split = row_context(self.costs, leaves.table, row, cost), best_split
             if context.strategy.vpp == 1 and context.strategy.pp > 1 and self._may_be_uneven(context):
-                self._later.add(max(bound, dealt.step_s(count)), context)
+                self._later.add(bound, context)
                 split = near_even_split
             candidate = self.solve(context, self._cutoff(cutoff_s), split)
             if candidate is not None:
                 self._record(candidate)
+        else:
+            self.result.pruned[Pruned.OWN_BOUND] += int((~dealt.seen).sum())
         self.alternatives.remember(leaves, dealt, left, self._cannot_run, self.wanted_s(cutoff_s))
         return rest is None or self._solve_in_order(rest, cutoff_s)
 
-    def _not_refused(self, leaves: Leaves, start: int) -> Leaves:
-        """Cut the leaves from a position on; those of them that no rule is known to refuse."""
-        rest = leaves.cut(start)
+    def _not_refused(self, leaves: Leaves, dealt: DealtBounds) -> Leaves:
+        """Cut the leaves that were not seen out of the order; those of them that no rule is known to refuse."""
+        rest = leaves.cut(~dealt.seen)
         refused = self.early_rules.refused(leaves.terms.rows, OF_SHARDINGS)[rest.order % len(leaves.terms.rows)]
         self.result.pruned[Pruned.BACKEND_RULES] += int(refused.sum())
         rest.order = rest.order[~refused]
