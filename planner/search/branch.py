@@ -96,6 +96,8 @@ class Search:
         self.incumbent, self.near, self.fastest_s = incumbent, 1.0, float("inf")
         self._reached_s = self._ahead = self._surely = None
         self._left, self._later = LeftOpen(), DealtLater()
+        # What this search learns stays its own: what another one finds does not hang on which ran first.
+        self.early_rules = copy(self.early_rules)
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
         """Search for a candidate faster than ``cutoff_s``."""
