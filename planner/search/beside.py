@@ -12,6 +12,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import Generic, NoReturn, TypeVar
 
 Answer = TypeVar("Answer")
@@ -25,31 +26,34 @@ def can_fork(processes: int) -> bool:
 
 
 class Beside(Generic[Answer]):
-    """The answer of ``part``: worked out by a child since now, or by this process when it is asked for."""
+    """The answer of ``part``: worked out by a child from now on, or at once by this process."""
 
     def __init__(self, part: Callable[[], Answer], *, forks: bool) -> None:
         self._part, self._child = part, 0
-        if not forks:
-            return
+        if forks:
+            self._start()
+        if not self._child:
+            self.answer = part()
+
+    def _start(self) -> None:
         read, write = os.pipe()
         try:
             self._child = os.fork()
         except OSError:
-            # No room for another process: the parent does it.
+            # No room for another process.
             os.close(read)
             os.close(write)
             return
         if self._child == 0:
             os.close(read)
-            _tell(part, write)
+            _tell(self._part, write)
         os.close(write)
-        self._answer = os.fdopen(read, "rb")
+        self._told = os.fdopen(read, "rb")
 
-    def result(self) -> Answer:
-        """The answer; waits for the child."""
-        if not self._child:
-            return self._part()
-        told = self._answer.read()
+    @cached_property
+    def answer(self) -> Answer:
+        """The answer; waits for the child, and does its part where it died."""
+        told = self._told.read()
         answer: Answer = pickle.loads(told) if self._ended() == 0 else self._part()
         return answer
 
@@ -61,7 +65,7 @@ class Beside(Generic[Answer]):
 
     def _ended(self) -> int:
         """Wait for the child's end: its exit code, below zero where a signal ended it."""
-        self._answer.close()
+        self._told.close()
         _, status = os.waitpid(self._child, 0)
         self._child = 0
         return os.waitstatus_to_exitcode(status)

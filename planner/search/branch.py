@@ -239,7 +239,9 @@ class Search:
         # large batches it is costed only where that still looks fast enough.
         alike = not self.costs.hardware.physics.deepspeed_where_needed
         twins = alike and self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
-        shared = shardings_by_setup(self.costs, self.space, layouts, (table, key), (0,) if twins else None, self.wanted_s(cutoff_s))
+        shared = shardings_by_setup(
+            self.costs, self.space, layouts, (table, key), (0,) if twins else None, self.wanted_s(cutoff_s)
+        )
         if shared is None:
             return True
         if not self._bounded_leaves(shared, cutoff_s):

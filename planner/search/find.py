@@ -80,15 +80,13 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
             children.close()
             beside = _Beside(fastest, problem, options, progress, children)
         answers = (
-            backend_answers(compared.entries, best.step_time_s)
-            if len(compared.entries) > 1 and options.compare
-            else ()
+            backend_answers(compared.entries, best.step_time_s) if len(compared.entries) > 1 and options.compare else ()
         )
         free = None
         if problem.constraints.backends == (ANY,) and options.compare:
             left = _with_time_left(options, started_s)
             free = unrestricted_answer(unrestricted_entry(problem, left, best.step_time_s), fastest)
-        chosen, others = beside.recommended.result() or best, beside.others(options.top_k)
+        chosen, others = beside.recommended.answer or best, beside.others(options.top_k)
     proved = compared.complete or compared.lower_bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)
     status: PlanStatus = "optimal" if proved else "feasible"
     as_fast = chosen.step_time_s <= best.step_time_s * (1 + OPTIMAL_GAP)
@@ -118,7 +116,9 @@ class _Beside:
         forks, self.entry = can_fork(options.processes), entry
         prefers = problem.objective.prefer == "recommended"
         slowest_s, told = slowest_allowed_s(problem), None if forks else progress
-        self.recommended = Beside(lambda: recommended(entry, slowest_s, told) if prefers else None, forks=forks and prefers)
+        self.recommended = Beside(
+            lambda: recommended(entry, slowest_s, told) if prefers else None, forks=forks and prefers
+        )
         children.callback(self.recommended.stop)
         # One of them may be the recommended plan, or of its degrees.
         count = options.top_k + prefers if options.top_k else 0
@@ -127,9 +127,8 @@ class _Beside:
 
     def others(self, count: int) -> list[Candidate]:
         """The runners-up: plans of other degrees than those that are shown."""
-        chosen = self.recommended.result()
-        found = self._others.result()
-        return [each for each in found if chosen is None or degrees(each) != degrees(chosen)][:count]
+        chosen = self.recommended.answer
+        return [each for each in self._others.answer if chosen is None or degrees(each) != degrees(chosen)][:count]
 
 
 def _others(fastest: Entry, count: int) -> list[Candidate]:
