@@ -90,7 +90,7 @@ def search_options(top: int, time_limit_s: float | None, seed: int) -> SearchOpt
         raise DocumentInvalid(f"{seed} is no seed", where="--seed", hint="give a whole number from 0 to 2147483647")
     from planner.search.options import SearchOptions
 
-    return SearchOptions(top_k=top, time_limit_s=time_limit_s, seed=seed)
+    return SearchOptions(top_k=top, time_limit_s=time_limit_s, seed=seed, processes=2)
 
 
 def answer(problem: Problem, search: SearchOptions, wanted: Wanted, *, database: Place | None, reuse: bool) -> None:

@@ -14,7 +14,7 @@ Both only fall while a search runs: the last of these values bounds all that the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 
@@ -72,9 +72,16 @@ class Compared:
 
 
 def compare_backends(
-    problem: Problem, asked: Sequence[Software], options: SearchOptions, progress: Progress | None = None
+    problem: Problem,
+    asked: Sequence[Software],
+    options: SearchOptions,
+    progress: Progress | None = None,
+    first_found: Callable[[Entry], None] | None = None,
 ) -> Compared:
-    """Search every back-end; what cannot run the problem at all has its reason."""
+    """Search every back-end; what cannot run the problem at all has its reason.
+
+    ``first_found`` hears of the first one with a plan, most often the fastest, where others are still to be searched.
+    """
     incumbent = Incumbent()
     entries = [_entry(problem, each, options, incumbent) for each in asked]
     for entry in entries:
@@ -91,6 +98,9 @@ def compare_backends(
         entry.result = entry.search.run()
         if entry.best is None:
             entry.reason = _why_none(entry)
+        elif first_found is not None and position + 1 < len(running):
+            first_found(entry)
+            first_found = None
     found = [each for each in entries if each.best is not None]
     fastest = min(found, key=_found_first, default=None)
     return Compared(

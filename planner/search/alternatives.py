@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 
 ALTERNATIVE_SLACK = 1.04
 """Strategies bounded up to this factor above the incumbent are kept in mind as alternatives."""
-KEPT, TRIED = 4, 6
+KEPT, TRIED = 8, 12
 """Strategies of each set of degrees that are kept, and that the back-end is asked for, a batch."""
 SAME = 1e-12
 """What a bound gives away to rounding: a strategy that was solved is not kept again."""

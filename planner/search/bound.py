@@ -120,6 +120,14 @@ class BoundTerms:
             setattr(picked, name, getattr(self, name)[setup])
         return picked
 
+    def taken(self, at: Ints) -> BoundTerms:
+        """The terms of some of the rows."""
+        picked = copy(self)
+        picked.rows, picked.cost = self.rows.take(at), take(self.cost, at)
+        for name in BY_SETUP:
+            setattr(picked, name, getattr(self, name)[at])
+        return picked
+
     @cached_property
     def loose_s(self) -> Array:
         """Lower bound that ignores memory: [R]."""

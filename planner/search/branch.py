@@ -48,11 +48,11 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FIRST_BATCH = 200_000
-NEXT_BATCH = 4_000_000
+NEXT_BATCH = 16_000_000
 """Declared leaves under the cores written out at a time: the first batch finds an incumbent."""
 FIRST_LAYOUTS = 48
 MANY_LAYOUTS = 500
-MOST_LAYOUTS = 2_000
+MOST_LAYOUTS = 8_000
 """Rows handled at a time; they bound the memory that a search needs.  A few layouts give the first incumbent; where
 another back-end gave one, a search begins with many."""
 
@@ -96,6 +96,8 @@ class Search:
         self.incumbent, self.near, self.fastest_s = incumbent, 1.0, float("inf")
         self._reached_s = self._ahead = self._surely = None
         self._left, self._later = LeftOpen(), DealtLater()
+        # What this search learns stays its own: what another one finds does not hang on which ran first.
+        self.early_rules = copy(self.early_rules)
 
     def run(self, cutoff_s: float = float("inf")) -> SearchResult:
         """Search for a candidate faster than ``cutoff_s``."""
@@ -187,6 +189,10 @@ class Search:
             return Postponed(layouts, key, np.zeros(0), cores.table)
         shared, worth_s = layouts_by_setup(self.costs, layouts, (cores.table, key)), self.wanted_s(cutoff_s)
         at, bounds = np.flatnonzero(shared.loose_s < worth_s), np.full(len(layouts), np.inf)
+        if np.isfinite(worth_s):
+            # Memory is asked of the shardings: few of them are that fast.
+            bounds[at] = shared.loose_s[at]
+            return Postponed(layouts, key, bounds, cores.table)
         for here, reliefs in self._parts(layouts.take(at), at):
             bounds[here] = layout_bounds_s(shared.bound_terms(here), cores.table.layers, reliefs, self.limits, worth_s)
         return Postponed(layouts, key, bounds, cores.table)
@@ -195,10 +201,10 @@ class Search:
         """Bound the leaves of some layouts, a batch at a time; False when out of time."""
         bounds = layouts.bounds
         order, written = np.argsort(bounds, kind="stable"), np.zeros(len(bounds), dtype=np.bool_)
-        start, size = 0, FIRST_LAYOUTS if np.isinf(self._cutoff(cutoff_s)) else MANY_LAYOUTS
+        start, size = 0, FIRST_LAYOUTS if np.isinf(self._cutoff(cutoff_s)) else MOST_LAYOUTS
         while start < len(order):
             # Where another back-end is faster so far, its plan cuts this search as well as a look ahead would.
-            if start and self._ahead is not None and self.fastest_s <= self.incumbent.step_time_s:
+            if self._ahead is not None and self.fastest_s <= self.incumbent.step_time_s:
                 self._look_ahead(self._ahead, cutoff_s)
             picked = order[start : start + size]
             picked = picked[bounds[picked] < self._cutoff(cutoff_s)]
@@ -233,7 +239,9 @@ class Search:
         # large batches it is costed only where that still looks fast enough.
         alike = not self.costs.hardware.physics.deepspeed_where_needed
         twins = alike and self.space.offloads == [0, 1] and len(layouts) > MANY_LAYOUTS
-        shared = shardings_by_setup(self.costs, self.space, layouts, (table, key), (0,) if twins else None)
+        shared = shardings_by_setup(
+            self.costs, self.space, layouts, (table, key), (0,) if twins else None, self.wanted_s(cutoff_s)
+        )
         if shared is None:
             return True
         if not self._bounded_leaves(shared, cutoff_s):
@@ -261,39 +269,36 @@ class Search:
         dealt = DealtBounds(leaves, self.rules, lambda: self.wanted_s(cutoff_s))
         left = np.ones(len(leaves.order), dtype=np.bool_)
         rest: Leaves | None = None
-        for count, index in enumerate(leaves.order.tolist()):
-            bound = float(leaves.bounds[index])
+        for place, bound in dealt.closest_first(lambda: self._cutoff(cutoff_s)):
             if bound >= self._cutoff(cutoff_s):
-                self.result.pruned[Pruned.OWN_BOUND] += len(leaves.order) - count
-                break
-            if self.late():
-                self.result.lower_bound_s = min(self.result.lower_bound_s, bound)
-                return False
-            if dealt.step_s(count) >= self._cutoff(cutoff_s):
                 self.result.pruned[Pruned.OWN_BOUND] += 1
                 continue
-            left[count] = False
-            row = leaves.rows(np.array([index]))
+            if self.late():
+                self._not_examined(np.array([bound]), dealt.rest_s)
+                return False
+            left[place] = False
+            row, cost = leaves.leaf(int(leaves.order[place]))
             if self._refused(row):
                 if self.early_rules.learn(self._strategy(row, 0)):
-                    rest, left = self._not_refused(leaves, count + 1), left[: count + 1]
-                    dealt.forget_from(count + 1)
+                    rest, left = self._not_refused(leaves, dealt), left[dealt.seen]
+                    dealt.forget_unseen()
                     break
                 continue
-            row, cost = leaves.leaf(index)
             context, split = row_context(self.costs, leaves.table, row, cost), best_split
             if context.strategy.vpp == 1 and context.strategy.pp > 1 and self._may_be_uneven(context):
-                self._later.add(max(bound, dealt.step_s(count)), context)
+                self._later.add(bound, context)
                 split = near_even_split
             candidate = self.solve(context, self._cutoff(cutoff_s), split)
             if candidate is not None:
                 self._record(candidate)
+        else:
+            self.result.pruned[Pruned.OWN_BOUND] += int((~dealt.seen).sum())
         self.alternatives.remember(leaves, dealt, left, self._cannot_run, self.wanted_s(cutoff_s))
         return rest is None or self._solve_in_order(rest, cutoff_s)
 
-    def _not_refused(self, leaves: Leaves, start: int) -> Leaves:
-        """Cut the leaves from a position on; those of them that no rule is known to refuse."""
-        rest = leaves.cut(start)
+    def _not_refused(self, leaves: Leaves, dealt: DealtBounds) -> Leaves:
+        """Cut the leaves that were not seen out of the order; those of them that no rule is known to refuse."""
+        rest = leaves.cut(~dealt.seen)
         refused = self.early_rules.refused(leaves.terms.rows, OF_SHARDINGS)[rest.order % len(leaves.terms.rows)]
         self.result.pruned[Pruned.BACKEND_RULES] += int(refused.sum())
         rest.order = rest.order[~refused]

@@ -9,7 +9,7 @@ order in which they are solved, ever larger ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,28 +39,40 @@ class DealtBounds:
 
     def __init__(self, leaves: Leaves, rules: SplitRules, worth_s: Callable[[], float]) -> None:
         self._leaves, self._rules, self._worth_s = leaves, rules, worth_s
-        self._known, self._size = np.zeros(0), FIRST_BLOCK
+        self.known_s = np.zeros(0)
+        """The bounds found so far, in order; not to be relied on where they are of no use."""
+        self.seen = np.zeros(len(leaves.order), dtype=np.bool_)
+        """Leaves that were given out."""
 
-    def step_s(self, position: int) -> float:
-        """Lower bound of the leaf at ``position``, asked for in order; not to be relied on where it is of no use."""
-        if position >= len(self._known):
-            self._look_at(self._leaves.order[position : position + self._size])
-            self._size = min(4 * self._size, MOST_LEAVES)
-        return float(self._known[position])
+    def closest_first(self, cutoff_s: Callable[[], float]) -> Iterator[tuple[int, float]]:
+        """Every leaf that may be faster than ``cutoff_s``, which only falls: its place in the order, and its bound.
+
+        Of each block the leaf of the lowest bound first: that of its dealings nearly is its step time.
+        """
+        order, size = self._leaves.order, FIRST_BLOCK
+        while len(self.known_s) < len(order):
+            if self.rest_s >= cutoff_s():
+                return
+            start, worth_s = len(self.known_s), self._worth_s()
+            block = order[start : start + size]
+            block = block[self._leaves.bounds[block] < worth_s]
+            bounds = self.bounds_s(block, worth_s)
+            self.known_s = np.concatenate([self.known_s, bounds])
+            for place in np.argsort(bounds, kind="stable").tolist():
+                self.seen[start + place] = True
+                yield start + place, float(bounds[place])
+            size = min(4 * size, MOST_LEAVES)
 
     @property
-    def known_s(self) -> Array:
-        """The bounds found so far, in order."""
-        return self._known
+    def rest_s(self) -> float:
+        """No leaf after those that were looked at is faster; infinity where there is none."""
+        rest = self._leaves.order[len(self.known_s) :]
+        return float(self._leaves.bounds[rest[0]]) if len(rest) else float("inf")
 
-    def forget_from(self, position: int) -> None:
-        """Drop the bounds of the leaves from a position on."""
-        self._known = self._known[:position]
-
-    def _look_at(self, block: Ints) -> None:
-        worth_s = self._worth_s()
-        block = block[self._leaves.bounds[block] < worth_s]
-        self._known = np.concatenate([self._known, self.bounds_s(block, worth_s)])
+    def forget_unseen(self) -> None:
+        """Drop the bounds of the leaves that were not given out."""
+        self.known_s = self.known_s[self.seen[: len(self.known_s)]]
+        self.seen = self.seen[self.seen]
 
     def bounds_s(self, index: Ints, cutoff_s: float) -> Array:
         """Bounds of the leaves ``index``; not to be relied on from ``cutoff_s`` up."""

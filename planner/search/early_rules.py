@@ -67,7 +67,7 @@ class EarlyRules:
     def learn(self, strategy: Strategy) -> bool:
         """Ask early from now on what refuses this strategy; whether there is something new."""
         new = [rule for rule in self._rules.breaking(strategy) if rule not in self._active]
-        self._active += new
+        self._active = self._active + new
         return bool(new)
 
     def refused(self, rows: StrategyRows, decided: frozenset[str]) -> Mask:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from planner.backends.asked import asked_software
@@ -25,11 +26,13 @@ from planner.problem import ANY, Preference, Problem
 from planner.search.across_backends import Compared, Entry, compare_backends, least_bound_s, unrestricted_entry
 from planner.search.answers import backend_answers, fastest_plan, unrestricted_answer
 from planner.search.assemble_plan import assemble_plan
+from planner.search.beside import Beside, can_fork
 from planner.search.device_counts import cheapest, fewest_devices, slowest_allowed_s, too_slow
 from planner.search.infeasible import needed_share, no_feasible_plan
 from planner.search.options import Progress, SearchOptions
 from planner.search.other_degrees import find_alternatives
 from planner.search.recommend import recommended
+from planner.search.search_result import degrees
 from planner.search.spelled import as_spelled
 
 OPTIMAL_GAP = 1e-9
@@ -59,25 +62,32 @@ def find_plan(problem: Problem, options: SearchOptions | None = None, progress: 
 def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Progress | None = None) -> Plan:
     """The best plan that uses every device of the problem's cluster, by any back-end that was asked."""
     started_s = time.monotonic()
-    compared = compare_backends(problem, asked_software(problem), options, progress)
-    if compared.fastest is None:
-        raise _nothing(problem, compared, options)
-    fastest = compared.fastest
-    best = fastest.best
-    assert best is not None
-    chosen = best
-    if problem.objective.prefer == "recommended":
-        chosen = recommended(fastest, slowest_allowed_s(problem), progress)
-    others = _others(fastest, (best, chosen), options.top_k)
-    proved = compared.complete or compared.lower_bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)
-    answers = (
-        backend_answers(compared.entries, best.step_time_s) if len(compared.entries) > 1 and options.compare else ()
-    )
-    free = None
-    if problem.constraints.backends == (ANY,) and options.compare:
-        free = unrestricted_answer(
-            unrestricted_entry(problem, _with_time_left(options, started_s), best.step_time_s), fastest
+    with ExitStack() as children:
+        guessed: list[_Beside] = []
+
+        def guess(entry: Entry) -> None:
+            guessed.append(_Beside(entry, problem, options, None, children))
+
+        forks = can_fork(options.processes)
+        compared = compare_backends(problem, asked_software(problem), options, progress, guess if forks else None)
+        if compared.fastest is None:
+            raise _nothing(problem, compared, options)
+        fastest = compared.fastest
+        best = fastest.best
+        assert best is not None
+        beside = next((each for each in guessed if each.entry is fastest), None)
+        if beside is None:
+            children.close()
+            beside = _Beside(fastest, problem, options, progress, children)
+        answers = (
+            backend_answers(compared.entries, best.step_time_s) if len(compared.entries) > 1 and options.compare else ()
         )
+        free = None
+        if problem.constraints.backends == (ANY,) and options.compare:
+            left = _with_time_left(options, started_s)
+            free = unrestricted_answer(unrestricted_entry(problem, left, best.step_time_s), fastest)
+        chosen, others = beside.recommended.answer or best, beside.others(options.top_k)
+    proved = compared.complete or compared.lower_bound_s >= best.step_time_s * (1 - OPTIMAL_GAP)
     status: PlanStatus = "optimal" if proved else "feasible"
     as_fast = chosen.step_time_s <= best.step_time_s * (1 + OPTIMAL_GAP)
     plan = assemble_plan(
@@ -97,12 +107,37 @@ def plan_on_all_devices(problem: Problem, options: SearchOptions, progress: Prog
     return plan.model_copy(update={"fastest": fastest_plan(fastest, chosen, status)})
 
 
-def _others(fastest: Entry, shown: tuple[Candidate, ...], count: int) -> list[Candidate]:
-    """The runners-up: plans of other degrees than those that are shown."""
+class _Beside:
+    """What stands beside a back-end's fastest plan: the recommended one, None where that is it, and the runners-up."""
+
+    def __init__(
+        self, entry: Entry, problem: Problem, options: SearchOptions, progress: Progress | None, children: ExitStack
+    ) -> None:
+        forks, self.entry = can_fork(options.processes), entry
+        prefers = problem.objective.prefer == "recommended"
+        slowest_s, told = slowest_allowed_s(problem), None if forks else progress
+        self.recommended = Beside(
+            lambda: recommended(entry, slowest_s, told) if prefers else None, forks=forks and prefers
+        )
+        children.callback(self.recommended.stop)
+        # One of them may be the recommended plan, or of its degrees.
+        count = options.top_k + prefers if options.top_k else 0
+        self._others = Beside(lambda: _others(entry, count), forks=forks and count > 0)
+        children.callback(self._others.stop)
+
+    def others(self, count: int) -> list[Candidate]:
+        """The runners-up: plans of other degrees than those that are shown."""
+        chosen = self.recommended.answer
+        return [each for each in self._others.answer if chosen is None or degrees(each) != degrees(chosen)][:count]
+
+
+def _others(fastest: Entry, count: int) -> list[Candidate]:
+    """Plans of other degrees than the fastest one's."""
     assert fastest.search is not None
+    assert fastest.best is not None
     if count and not fastest.copied:
-        return find_alternatives(fastest.search, shown, count)
-    return fastest.result.others(shown)[:count]
+        return find_alternatives(fastest.search, (fastest.best,), count)
+    return fastest.result.others((fastest.best,))[:count]
 
 
 def preferring(prefer: Preference, problem: Problem) -> Problem:

@@ -36,10 +36,10 @@ class Leaves:
         relief, at = np.divmod(finite, len(place))
         self.order = finite[np.lexsort((place[at], relief, self.bounds[finite]))]
 
-    def cut(self, start: int) -> Leaves:
-        """Take the leaves from a position on out of the order; the same leaves with these alone."""
+    def cut(self, some: NDArray[np.bool_]) -> Leaves:
+        """Take some of the leaves out of the order; the same leaves with these alone."""
         rest = copy(self)
-        rest.order, self.order = self.order[start:], self.order[:start]
+        rest.order, self.order = self.order[some], self.order[~some]
         return rest
 
     def leaf(self, index: int) -> tuple[StrategyRows, RowCost]:

@@ -13,6 +13,7 @@ class SearchOptions:
     ``seed`` is part of the contract of reproducibility; the search uses no randomness.
     ``stop``: asked often while searching; True ends the search as an expired time limit does, best plan and bound kept.
     ``compare``: whether every back-end that was asked gets an answer of its own, or only the fastest one counts.
+    ``processes``: 2 lets parts run beside each other (``planner.search.beside``); the answer is the same.
     """
 
     top_k: int = 3
@@ -20,6 +21,7 @@ class SearchOptions:
     seed: int = 0
     stop: Callable[[], bool] | None = None
     compare: bool = True
+    processes: int = 1
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from planner.candidate import Candidate
 from planner.search.alternatives import Alternatives, Postponed
-from planner.search.branch import MANY_LAYOUTS, Search
+from planner.search.branch import MOST_LAYOUTS, Search
 from planner.search.options import Incumbent
 from planner.search.row_context import row_context
 from planner.search.search_result import DEGREES, Degrees, degrees
@@ -91,8 +91,8 @@ def _still_wanted(search: Search, what: Postponed) -> Postponed:
 def _expand(search: Search, layouts: Postponed) -> None:
     """Look at the leaves of some layouts for alternatives, the lowest bound first."""
     order = np.argsort(layouts.bounds, kind="stable")
-    for start in range(0, len(order), MANY_LAYOUTS):
-        picked = order[start : start + MANY_LAYOUTS]
+    for start in range(0, len(order), MOST_LAYOUTS):
+        picked = order[start : start + MOST_LAYOUTS]
         picked = picked[layouts.bounds[picked] < search.wanted_s(np.inf)]
         if len(picked) == 0 or search.late():
             return

@@ -44,8 +44,8 @@ SURE = 0.99
 """Chance to fit from which a plan counts as sure."""
 
 
-def recommended(entry: Entry, slowest_s: float = math.inf, progress: Progress | None = None) -> Candidate:
-    """The recommended plan of a back-end that was searched and has a fastest plan; that one where none is better.
+def recommended(entry: Entry, slowest_s: float = math.inf, progress: Progress | None = None) -> Candidate | None:
+    """The recommended plan of a back-end that was searched and has a fastest plan; None where that is it.
 
     ``slowest_s``: step time that the question allows.
     """
@@ -60,8 +60,8 @@ def recommended(entry: Entry, slowest_s: float = math.inf, progress: Progress | 
     for limit_bytes in limits:
         found = _simplest(near, limit_bytes)
         if found is not None:
-            return found
-    return fastest
+            return None if found is fastest else found
+    return None
 
 
 def _simplest(near: Near, limit_bytes: float) -> Candidate | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from planner.cost.model_cost import ModelCost
 from planner.cost.row_cost import CostModel
-from planner.search.bound import BoundTerms, Schedules
+from planner.search.bound import ROUNDING, BoundTerms, Schedules
 from planner.search.row_context import take
 from planner.search.space import Space
 from planner.strategy_rows import StrategyRows, first_of_each, schedule_class
@@ -88,14 +88,26 @@ def shardings_by_setup(
     layouts: StrategyRows,
     keyed: tuple[ModelCost, Ints],
     offloads: tuple[int, ...] | None,
+    below_s: float = np.inf,
 ) -> SharedSetups | None:
-    """Shardings of some layouts, in the order of ``Space.shardings``; None where there are none."""
+    """Shardings of some layouts, in the order of ``Space.shardings``; None where there are none.
+
+    Those that may be faster than ``below_s`` whatever their schedule.
+    """
     table, key = keyed
     first, of_layout = _setups(layouts, key)
     rows, seat = space.shardings(layouts.take(first), np.arange(len(first)), offloads, np.bincount(of_layout))
     if len(rows) == 0:
         return None
     terms = BoundTerms(costs, rows, costs.rows(rows, (table, key[first[seat]])))
+    least_s = rows.num_microbatches * terms.total_s / rows.pp + terms.tail_s
+    if offloads is not None:
+        # An offloaded twin stands on its row.
+        least_s += np.minimum(terms.offload_s(), 0.0)
+    fast = np.flatnonzero(least_s * (1.0 - ROUNDING) < below_s)
+    if len(fast) == 0:
+        return None
+    terms, seat = terms.taken(fast), seat[fast]
     return SharedSetups(terms, table, layouts, *_pairs(layouts, of_layout, seat))
 
 
