@@ -42,7 +42,7 @@ $(VENV)/.light: pyproject.toml constraints.txt
 	$(PIP) install --quiet -c constraints.txt -e .
 	@# Compiled once here, not in front of the first `meshwright plan`.
 	$(BIN)/python -m compileall -q api meshwright planner profiles solver
-	$(BIN)/python -m planner.schedule.compile_kernels
+	$(BIN)/python -m planner.predict.schedule.compile_kernels
 	touch $@
 
 # torch comes first and alone, so that nothing that follows chooses another build of it.
@@ -172,7 +172,7 @@ accuracy: $(VENV)/.dev
 	mkdir -p $(OUT)
 	$(BIN)/meshwright accuracy $(TRUTH) --calibrate-fraction 0.1 --markdown docs/reference/accuracy.md \
 	    --plot docs/reference/accuracy --html $(OUT)/accuracy.html >$(OUT)/accuracy.txt
-	$(BIN)/meshwright accuracy benchmarks/published/training_runs.csv -o json --quiet >planner/accuracy/published_report.json
+	$(BIN)/meshwright accuracy benchmarks/published/training_runs.csv -o json --quiet >planner/evidence/accuracy/published_report.json
 	$(BIN)/python -m docs.generate
 
 serve: $(VENV)/.light

@@ -24,8 +24,8 @@ from planner.backends.launch import LauncherName
 from planner.backends.registry import names_with_files
 from planner.errors import BackEndRefused
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import Constraints, Problem, Workload
+from planner.plan.plan import Plan
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.sample import random_plans
 from profiles.catalogue import load_cluster
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.fitting_rows TRUTH.csv... [--check]
 
-writes ``planner/accuracy/rows_used_for_fitting.txt`` (``--check``: exit code 1 if it is not up to date).  The rule is
-``may_fit``: 40 % of the ranking groups, chosen by a hash of the group's name, except those of sources that only judge.
-Whoever fits a constant takes rows of this list and no others; ``meshwright accuracy`` then judges by the rest.
+writes ``planner/evidence/accuracy/rows_used_for_fitting.txt`` (``--check``: exit code 1 if it is not up to date).  The
+rule is ``may_fit``: 40 % of the ranking groups, chosen by a hash of the group's name, except those of sources that only
+judge. Whoever fits a constant takes rows of this list and no others; ``meshwright accuracy`` then judges by the rest.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from planner.accuracy.fitted_rows import COMMITTED, fitted_rows_text
-from planner.accuracy.ranking import ranking_key
-from planner.accuracy.sources import source_group
-from planner.accuracy.truth import TruthRow
+from planner.evidence.accuracy.fitted_rows import COMMITTED, fitted_rows_text
+from planner.evidence.accuracy.ranking import ranking_key
+from planner.evidence.runs.sources import source_group
+from planner.evidence.runs.truth import TruthRow
 
 PERCENT = 40
 ONLY_JUDGE = re.compile(

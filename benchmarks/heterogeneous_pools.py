@@ -16,11 +16,11 @@ from pathlib import Path
 
 from benchmarks.measurement import Measurement, Spec
 from planner.model.load import load_model
-from planner.pools.assemble import assemble_pools_plan
-from planner.pools.find import find_assignment
-from planner.pools.plan import PoolsPlan
-from planner.pools.problem import PoolsProblem
-from planner.problem import Workload
+from planner.question.problem import Workload
+from planner.search.pools.assemble import assemble_pools_plan
+from planner.search.pools.find import find_assignment
+from planner.search.pools.plan import PoolsPlan
+from planner.search.pools.problem import PoolsProblem
 from profiles.catalogue import load_cluster
 
 V100 = str(Path(__file__).parents[1] / "examples" / "unequal-pools" / "v100-nodes.yaml")

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.mechanisms import MEMORY, TIME, Loss, losses
-from planner.accuracy.fitted_rows import committed_fitted_rows
-from planner.accuracy.plots.gallery import compact_svg
-from planner.accuracy.prediction import map_rows
+from planner.evidence.accuracy.fitted_rows import committed_fitted_rows
+from planner.evidence.accuracy.plots.gallery import compact_svg
+from planner.evidence.runs.prediction import map_rows
 from profiles.plots.figure_file import svg_text
 from profiles.plots.style import BLUE, ORANGE, Drawn, house_style, panels
 

@@ -1,7 +1,7 @@
 """What does each mechanism of the predictions buy?  The error of judged rows with and without it.
 
-Each mechanism is one or more traits of the back-ends (``planner.physics``); without it they are neutral and all else
-stays, constants too.  So a figure says what the finished model loses, not what was gained on the day that it came.
+Each mechanism is one or more traits of the back-ends (``planner.predict.physics``); without it they are neutral and all
+else stays, constants too.  So a figure says what the finished model loses, not what was gained on the day that it came.
 ``benchmarks.mechanism_page`` prints it.  Rows of which constants were chosen are left out, as in the accuracy report.
 """
 
@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.accuracy.prediction import MappedRun, Prediction, predict_runs
-from planner.accuracy.ranking import ranking_score
-from planner.accuracy.sources import source_group
-from planner.physics.physics import TUNED, Physics
+from planner.evidence.accuracy.ranking import ranking_score
+from planner.evidence.runs.prediction import MappedRun, Prediction, predict_runs
+from planner.evidence.runs.sources import source_group
+from planner.predict.physics.physics import TUNED, Physics
 
 LEAST_ROWS = 5
 LEAST_CHANGE = 0.003

@@ -2,9 +2,10 @@
 
     python -m benchmarks.memory_ratios TRUTH.csv... [--check]
 
-fits ``planner/memory/measured_ratios.json`` to the rows of ``planner/accuracy/rows_used_for_fitting.txt`` and to no
-others (``--check``: exit code 1 if the file is not what they give); ``meshwright accuracy`` judges it by the rest.  It
-must run again after every change of the memory model.
+fits ``planner/predict/memory/measured_ratios.json`` to the rows of
+``planner/evidence/accuracy/rows_used_for_fitting.txt`` and to no others (``--check``: exit code 1 if the file is not
+what they give); ``meshwright accuracy`` judges it by the rest.  It must run again after every change of the memory
+model.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from planner.accuracy.fitted_rows import committed_fitted_rows
-from planner.accuracy.memory_ratios import fitted_ratios, observation
-from planner.accuracy.prediction import predict_rows
-from planner.memory.fit_chance import COMMITTED, MeasuredRatios
+from planner.evidence.accuracy.fitted_rows import committed_fitted_rows
+from planner.evidence.accuracy.memory_ratios import fitted_ratios, observation
+from planner.evidence.runs.prediction import predict_rows
+from planner.predict.memory.fit_chance import COMMITTED, MeasuredRatios
 
 SAID = (
     "measured over predicted peak memory, fitted by python -m benchmarks.memory_ratios to the fit part"
-    " (planner/accuracy/rows_used_for_fitting.txt) of the published runs; docs/decisions/0036"
+    " (planner/evidence/accuracy/rows_used_for_fitting.txt) of the published runs; docs/decisions/0036"
 )
 SAME_AS = {"megatron-bridge": "megatron", "mindspeed": "megatron", "nemo": "megatron", "unrestricted": "megatron"}
 """They run Megatron-Core (its states, its kept activations, PyTorch's allocator), or are predicted with its memory as

@@ -29,7 +29,7 @@ class Laps:
 
 def measure(module: str, arguments: dict[str, Any], mesh_text: str, import_s: float, *, baselines: bool) -> None:
     """Trace, solve and print one row a phase."""
-    from planner.cost.hardware import hardware_of
+    from planner.predict.cost.hardware import hardware_of
     from planner.shard.baselines import BASELINES, prove_baseline
     from planner.shard.mesh_shapes import read_mesh
     from planner.shard.prove import StepQuestion, prove, table_builder

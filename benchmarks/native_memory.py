@@ -40,15 +40,15 @@ from planner.backends.native.trainer.mesh import build_meshes
 from planner.backends.native.trainer.optimizer import build_optimizer
 from planner.backends.native.trainer.pipeline import PipelineRunner
 from planner.backends.native.trainer.settings import TrainSettings
-from planner.candidate import Split
-from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
-from planner.plan import Plan, SearchReport
-from planner.problem import Constraints, Problem, Workload
+from planner.plan.plan import Plan, SearchReport
+from planner.predict.candidate import Split
+from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.assemble_plan import assemble_plan
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 
 SETTINGS = TrainSettings(device="cpu", precision="plan")

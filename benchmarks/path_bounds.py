@@ -20,12 +20,12 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedule.least_makespan import least_makespan_s
-from planner.schedule.orders import order_findings
-from planner.schedule.paths import ChunkTimes
-from planner.schedule.placement import chunk_ranks
-from planner.schedule.run import known_paths, run_pipeline
-from planner.schedules import LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.predict.schedule.least_makespan import least_makespan_s
+from planner.predict.schedule.orders import order_findings
+from planner.predict.schedule.paths import ChunkTimes
+from planner.predict.schedule.placement import chunk_ranks
+from planner.predict.schedule.run import known_paths, run_pipeline
+from planner.strategy.schedules import LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
 
 Array = NDArray[np.float64]
 Sizes = tuple[int, int, int, int]

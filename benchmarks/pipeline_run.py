@@ -10,8 +10,8 @@ import time
 import numpy as np
 
 from benchmarks.measurement import Measurement, Spec
-from planner.schedule.paths import ChunkTimes
-from planner.schedule.run import run_pipeline
+from planner.predict.schedule.paths import ChunkTimes
+from planner.predict.schedule.run import run_pipeline
 
 TARGET_S = 0.002
 STAGES, CHUNKS_A_DEVICE, MICROBATCHES = 32, 2, 512

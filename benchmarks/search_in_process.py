@@ -14,11 +14,11 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measurement import Measurement, Spec
-from planner.cost.hardware import hardware_of
 from planner.errors import NoFeasiblePlan
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import UNRESTRICTED, Constraints, Problem, Workload
+from planner.plan.plan import Plan
+from planner.predict.cost.hardware import hardware_of
+from planner.question.problem import UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.bound import BoundTerms
 from planner.search.branch import Search
 from planner.search.find import find_plan

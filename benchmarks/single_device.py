@@ -41,15 +41,15 @@ from planner.backends.native.trainer.optimizer import build_optimizer
 from planner.backends.native.trainer.rank_command import start_process_group
 from planner.backends.native.trainer.settings import DeviceKind, TrainSettings
 from planner.backends.registry import backends
-from planner.candidate import Split
-from planner.cost.hardware import FRAMEWORK_BYTES, WORKSPACE_BYTES
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec
-from planner.plan import Plan, SearchReport
-from planner.problem import Constraints, Problem, Workload
+from planner.plan.plan import Plan, SearchReport
+from planner.predict.candidate import Split
+from planner.predict.cost.hardware import FRAMEWORK_BYTES, WORKSPACE_BYTES
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.assemble_plan import assemble_plan
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
-from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
+from planner.strategy.strategy import RecomputeModule, RecomputePolicy, Strategy
 from planner.version import __version__
 from profiles.catalogue import load_cluster
 

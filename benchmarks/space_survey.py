@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from planner.accuracy.prediction import MappedRun, map_rows
-from planner.accuracy.truth import read_truth
 from planner.backends.registry import software
 from planner.errors import NotFound
-from planner.problem import Constraints, Problem
+from planner.evidence.runs.prediction import MappedRun, map_rows
+from planner.evidence.runs.truth import read_truth
+from planner.question.problem import Constraints, Problem
 from planner.search.membership import Membership, membership
 
 HERE = Path(__file__).parent

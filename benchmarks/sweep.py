@@ -20,13 +20,13 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from benchmarks.job_report import write_report
+from planner.answers.sweep.executor import executor
+from planner.answers.sweep.grid import Cell, Sources, grid
+from planner.answers.sweep.question import SweepQuestion
+from planner.answers.sweep.walk import answers
 from planner.model.load import load_model
 from planner.search.options import SearchOptions
 from planner.store import open_store
-from planner.sweep.executor import executor
-from planner.sweep.grid import Cell, Sources, grid
-from planner.sweep.question import SweepQuestion
-from planner.sweep.walk import answers
 from profiles.catalogue import load_cluster
 from profiles.scaling import scale_cluster
 

@@ -98,7 +98,7 @@ ERROR_MODULES = (
     "profiles.observation_store.errors",
     "planner.errors",
     "planner.store.errors",
-    "planner.sweep.errors",
+    "planner.answers.sweep.errors",
     "api.errors",
     "api.client.errors",
 )

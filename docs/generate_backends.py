@@ -12,7 +12,7 @@ from planner.backends.backend import BackEnd, Release
 from planner.backends.registry import OURS
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import SpaceRule
-from planner.physics.physics import TUNED, Physics
+from planner.predict.physics.physics import TUNED, Physics
 
 COLUMN_WORDS: dict[str, str] = {
     "schedules": "schedules",

@@ -41,15 +41,15 @@ LEFT_OUT = (
 
 def documents_page() -> str:
     """Every document that is written to disk, database or wire, field by field."""
-    from planner.calibration.document import Calibration
-    from planner.diff import PlanDiff
-    from planner.explain.why import Explanation
-    from planner.explain.why_not import WhyNot
+    from planner.answers.diff import PlanDiff
+    from planner.answers.explain.why import Explanation
+    from planner.answers.explain.why_not import WhyNot
+    from planner.answers.sensitivity import Sensitivity
+    from planner.evidence.calibration.document import Calibration
     from planner.model.model_yaml import ModelDescription
     from planner.model.spec import ModelSpec
-    from planner.plan import Plan
-    from planner.problem import Problem, Workload
-    from planner.sensitivity import Sensitivity
+    from planner.plan.plan import Plan
+    from planner.question.problem import Problem, Workload
     from profiles.cluster import Cluster
     from profiles.observation_store.batch import StoredBatch
 
@@ -70,8 +70,8 @@ def documents_page() -> str:
 
 def strategy_page() -> str:
     """Fields of a strategy: values, whether they can be pinned, what forbidding them means."""
-    from planner.relief_layers import WHERE_NEEDED
-    from planner.strategy_fields import FIELDS
+    from planner.strategy.fields import FIELDS
+    from planner.strategy.relief_layers import WHERE_NEEDED
 
     rows = []
     for each in FIELDS:
@@ -101,7 +101,7 @@ def _space_tables() -> str:
     """What is enumerated, and what each back-end can run."""
     from planner.backends.registry import backend
     from planner.backends.rules.legality import RULES
-    from planner.problem import UNRESTRICTED
+    from planner.question.problem import UNRESTRICTED
     from planner.search.choices import MOST_VIRTUAL_STAGES, VIRTUAL_STAGES
     from planner.search.chunk_family import END_RELIEF
 

@@ -47,9 +47,9 @@ GENERAL = (
 
 def glossary_page() -> str:
     """The words of the planner: general ones, and those that are declared as data."""
-    from planner.schedules import SCHEDULES
-    from planner.step_terms import TERM_WORDS
-    from planner.strategy_fields import FIELDS
+    from planner.predict.step_terms import TERM_WORDS
+    from planner.strategy.fields import FIELDS
+    from planner.strategy.schedules import SCHEDULES
 
     fields = [(f"`{each.name}`", ", ".join(f"`{alias}`" for alias in each.aliases), each.meaning) for each in FIELDS]
     schedules = [(f"`{each.name}`", each.source, each.remarks) for each in SCHEDULES]
@@ -72,10 +72,10 @@ def glossary_page() -> str:
 def vocabulary_module() -> str:
     """The TypeScript module."""
     from planner.backends.launch import LauncherName
-    from planner.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED
-    from planner.schedules import ScheduleName
-    from planner.step_terms import MEMORY_TERMS, TERM_WORDS
-    from planner.strategy_fields import FIELDS
+    from planner.predict.step_terms import MEMORY_TERMS, TERM_WORDS
+    from planner.strategy.fields import FIELDS
+    from planner.strategy.relief_layers import RECOMPUTE_WORDS, WHERE_NEEDED
+    from planner.strategy.schedules import ScheduleName
 
     fields = {each.name: {"kind": each.kind, "meaning": each.meaning} for each in FIELDS}
     values: dict[str, Any] = {

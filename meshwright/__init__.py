@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import MeshwrightError
 from planner.operations.notebook import show_plans
-from planner.plan import Plan
-from planner.problem import Constraints, Objective, Problem, Workload
+from planner.plan.plan import Plan
+from planner.question.problem import Constraints, Objective, Problem, Workload
 from planner.version import __version__
 
 if TYPE_CHECKING:
-    from planner.diff import PlanDiff
-    from planner.explain.why import Explanation
-    from planner.explain.why_not import WhyNot
-    from planner.replan.replan import Replan
-    from planner.sensitivity import Sensitivity
-    from planner.throughput.curve import Throughput
+    from planner.answers.diff import PlanDiff
+    from planner.answers.explain.why import Explanation
+    from planner.answers.explain.why_not import WhyNot
+    from planner.answers.replan.replan import Replan
+    from planner.answers.sensitivity import Sensitivity
+    from planner.answers.throughput.curve import Throughput
 
 __all__ = [
     "Constraints", "MeshwrightError", "Objective", "Plan", "Problem", "Workload", "__version__", "diff", "emit",
@@ -69,23 +69,23 @@ def estimate(strategy: str | Mapping[str, Any], model: Any, cluster: Any = None,
 
 def explain(plan: PlanSaid, *, brief: bool = False) -> Explanation:
     """Why this plan: what binds, what each choice costs, what the next faster one lacks."""
-    from planner.explain.why import explain as why
+    from planner.answers.explain.why import explain as why
 
     return why(load(plan), with_neighbours=not brief)
 
 
 def why_not(plan: PlanSaid, **fields: Any) -> WhyNot:
     """The best plan with these fields of a strategy, or what rules them out: ``why_not(plan, tp=8, pp=2)``."""
-    from planner.explain.why_not import why_not as ask
-    from planner.strategy_fields import PINNABLE
-    from planner.strategy_text import checked_fields
+    from planner.answers.explain.why_not import why_not as ask
+    from planner.strategy.fields import PINNABLE
+    from planner.strategy.text import checked_fields
 
     return ask(load(plan), checked_fields(fields, "why_not", PINNABLE))
 
 
 def diff(a: PlanSaid, b: PlanSaid) -> PlanDiff:
     """How two plans differ, term by term."""
-    from planner.diff import diff_plans
+    from planner.answers.diff import diff_plans
 
     return diff_plans(load(a), load(b))
 
@@ -94,14 +94,14 @@ def sensitivity(
     plan: PlanSaid, changes: Sequence[float] = (-0.2, -0.1, 0.1, 0.2), *, replan: bool = True
 ) -> Sensitivity:
     """How time and choice depend on inputs that may be wrong by these fractions."""
-    from planner.sensitivity import sensitivity as analyse
+    from planner.answers.sensitivity import sensitivity as analyse
 
     return analyse(load(plan), tuple(changes), replan=replan)
 
 
 def replan(plan: PlanSaid, *, devices: int | None = None, lost_nodes: Sequence[int] = ()) -> Replan:
     """The best plan on other devices of the same kind, and what must move."""
-    from planner.replan.replan import replan as plan_again
+    from planner.answers.replan.replan import replan as plan_again
 
     return plan_again(load(plan), num_devices=devices, lost_nodes=tuple(lost_nodes))
 
@@ -110,7 +110,7 @@ def throughput(
     model: Any, cluster: Any, device_counts: Sequence[int], *, budget_s: float = 10.0, **said: Any
 ) -> Throughput:
     """How fast on each of several device counts, within one budget of time."""
-    from planner.throughput.curve import throughput_curve
+    from planner.answers.throughput.curve import throughput_curve
 
     asked = problem(model, cluster, **{"prefer": "fastest", **said})
     return throughput_curve(asked, tuple(device_counts), budget_s=budget_s)

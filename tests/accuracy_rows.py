@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from planner.accuracy.truth import COLUMNS, TruthRow, read_truth
+from planner.evidence.runs.truth import COLUMNS, TruthRow, read_truth
 
 SHARED = Path(__file__).parents[1].parent / "shared" / "ground_truth"
 

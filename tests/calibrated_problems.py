@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from planner.factors import AppliedCalibration, Factors
-from planner.problem import Problem
+from planner.question.factors import AppliedCalibration, Factors
+from planner.question.problem import Problem
 
 
 def applied(factors: Factors, device: str, framework_sigma: float | None = None) -> AppliedCalibration:

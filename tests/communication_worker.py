@@ -23,7 +23,7 @@ from planner.backends.native.trainer.optimizer import build_optimizer
 from planner.backends.native.trainer.plan_file import load_plan
 from planner.backends.native.trainer.rank_command import start_process_group
 from planner.backends.native.trainer.settings import TrainSettings
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from tests.recorded_collectives import Call, RecordedCollectives
 
 SETTINGS = TrainSettings(device="cpu", precision="plan")

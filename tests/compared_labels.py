@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from planner.step_terms import TERM_WORDS
+from planner.predict.step_terms import TERM_WORDS
 from tests.plan_labels import MEMORY_WORDS, Data, Labelled, memory_terms
 from tests.shown_numbers import Cell
 

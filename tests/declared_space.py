@@ -11,12 +11,12 @@ import numpy as np
 from planner.backends.asked import the_software
 from planner.backends.rules.columns import Columns
 from planner.model.spec import ModelSpec
-from planner.problem import Problem
-from planner.relief_layers import policies
-from planner.schedules import SCHEDULE_NAMES
+from planner.question.problem import Problem
 from planner.search.choices import VIRTUAL_STAGES
 from planner.search.reliefs import relief_choices
-from planner.strategy_rows import StrategyRows
+from planner.strategy.relief_layers import policies
+from planner.strategy.rows import StrategyRows
+from planner.strategy.schedules import SCHEDULE_NAMES
 
 COLUMNS = (
     *("tp", "sp", "cp", "ring", "ep", "etp", "pp", "vpp", "group", "schedule", "dp", "micro_batch_size"),

@@ -12,8 +12,8 @@ from itertools import islice
 from planner.backends.asked import inside, problem_hardware
 from planner.backends.registry import software
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import Problem, Workload
+from planner.plan.plan import Plan
+from planner.question.problem import Problem, Workload
 from planner.search.backend_rules import BackEndRules
 from planner.search.estimate import estimate
 from planner.search.evaluate import evaluate_split

@@ -8,7 +8,7 @@ from planner.backends.emission.emission import Emission
 from planner.backends.folders.emit import emit_for
 from planner.backends.launch import LauncherName
 from planner.backends.registry import software
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 
 class Emitter(Protocol):

@@ -16,21 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.backends.asked import problem_hardware, the_software
-from planner.candidate import Split
-from planner.cost.hardware import Hardware
-from planner.cost.row_cost import CostModel, RowCost
-from planner.memory.fit_chance import usable_bytes
-from planner.memory.stage import stage_memory
-from planner.problem import Problem
-from planner.relief_layers import relief_layers
-from planner.schedule.in_flight import in_flight_chunks
-from planner.schedule.paths import ChunkTimes
-from planner.schedule.run import run_pipeline
+from planner.predict.candidate import Split
+from planner.predict.cost.hardware import Hardware
+from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.predict.memory.fit_chance import usable_bytes
+from planner.predict.schedule.in_flight import in_flight_chunks
+from planner.predict.schedule.paths import ChunkTimes
+from planner.predict.schedule.run import run_pipeline
+from planner.predict.stage_memory import stage_memory
+from planner.question.problem import Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.chunk_family import chunk_family
 from planner.search.reliefs import relief_choices
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import StrategyRows
+from planner.strategy.relief_layers import relief_layers
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Relief, Strategy
 from tests.declared_space import all_rows
 
 Array = NDArray[np.float64]

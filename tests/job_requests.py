@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from api.jobs.board import PlanRequest
 from planner.model.builtin import builtin_model
-from planner.problem import Constraints, Problem, Workload
+from planner.question.problem import Constraints, Problem, Workload
 from tests.faulty_solver import HANG
 from tests.plan_factory import make_cluster, make_model
 

@@ -10,8 +10,8 @@ from planner.backends.maxtext.decoder_blocks import BLOCKS
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_models
 from planner.model.load import load_model
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.emitter import emitter
 from tests.plan_factory import even_layers, make_plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.problem import Problem
+from planner.question.problem import Problem
 from profiles.prediction.build_curves import build_curves
 from profiles.prediction.collective_curves import collective_curves
 from profiles.prediction.profile import CollectiveKey, OperatorTable, Profile, TableOrigin

@@ -13,7 +13,7 @@ from planner.backends.megatron.environment import environment
 from planner.backends.megatron.flags import sections
 from planner.backends.megatron.validator import arguments_request, shell_words
 from planner.backends.megatron.write import data_arguments, offloads_modules
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 REFUSING_STAGES = {
     "A": {"validate"},

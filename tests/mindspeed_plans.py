@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.plan import Plan
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.strategy.strategy import Strategy
 from profiles.cluster import Cluster
 from tests.plan_factory import make_cluster
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec, MtpSpec
-from planner.plan import ChunkPlan, MemoryBill, Plan, SearchReport, StageOffload, StagePlan, StageRecompute
-from planner.problem import Problem, Workload
-from planner.strategy import Strategy
+from planner.plan.plan import ChunkPlan, MemoryBill, Plan, SearchReport, StageOffload, StagePlan, StageRecompute
+from planner.question.problem import Problem, Workload
+from planner.strategy.strategy import Strategy
 from profiles.cluster import Cluster, Host, Pool, ScaleUp
 from profiles.device import Device
 

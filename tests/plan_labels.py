@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from planner.relief_layers import policies
-from planner.step_terms import TERM_WORDS
+from planner.predict.step_terms import TERM_WORDS
+from planner.strategy.relief_layers import policies
 from tests.shown_numbers import SCALES, Cell, Shown
 
 Data = Mapping[str, Any]

@@ -8,10 +8,10 @@ from typing import get_args
 from hypothesis import strategies as st
 
 from planner.model.spec import ModelSpec
-from planner.plan import Plan
-from planner.problem import OptimizerName, Workload
-from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
-from planner.strategy import CpKind, RecomputeModule, RecomputePolicy, Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import OptimizerName, Workload
+from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.strategy.strategy import CpKind, RecomputeModule, RecomputePolicy, Strategy
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
 
 MODULES: tuple[RecomputeModule, ...] = ("attention_core", "norm", "activation", "mlp", "moe")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from planner.model.load import load_model
 from planner.model.spec import ModelSpec
-from planner.problem import Constraints, OptimizerName, Precision, Problem, Workload
+from planner.question.problem import Constraints, OptimizerName, Precision, Problem, Workload
 from profiles.catalogue import load_cluster
 
 NEMOTRON = """

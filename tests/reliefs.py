@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.strategy import Relief
+from planner.strategy.strategy import Relief
 
 RELIEFS = (
     Relief(),

@@ -22,8 +22,8 @@ from planner.backends.registry import files_of, software
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model
-from planner.plan import Plan
-from planner.problem import Problem, Workload
+from planner.plan.plan import Plan
+from planner.question.problem import Problem, Workload
 from planner.search.backend_rules import BackEndRules
 from planner.search.estimate import estimate
 from planner.search.evaluate import evaluate_split
@@ -31,7 +31,7 @@ from planner.search.row_context import strategy_context
 from planner.search.sample import random_strategies
 from planner.search.split import best_split
 from planner.search.split_limits import split_rules
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.catalogue.cluster_files import load_cluster
 
 DRAWS_A_PLAN = 40

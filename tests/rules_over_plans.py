@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.backends.rules.rule import RuleTable, SpaceRule, rule_input
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from planner.cost.hardware import hardware_of
+from planner.predict.cost.hardware import hardware_of
 from planner.shard.mesh_shapes import read_mesh
 from planner.shard.prove import Solve, StepQuestion
 from planner.shard.torch_graph.module_source import ModuleSource, load_module

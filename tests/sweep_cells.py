@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.answers.sweep.answer import Answer
+from planner.answers.sweep.executor import Executor
+from planner.answers.sweep.grid import Cell, Sources, grid
+from planner.answers.sweep.question import SweepQuestion
+from planner.answers.sweep.task import Task
+from planner.answers.sweep.walk import answers
 from planner.model.load import load_model
-from planner.problem import Constraints
+from planner.question.problem import Constraints
 from planner.search.options import SearchOptions
 from planner.store.repository import Store
-from planner.sweep.answer import Answer
-from planner.sweep.executor import Executor
-from planner.sweep.grid import Cell, Sources, grid
-from planner.sweep.question import SweepQuestion
-from planner.sweep.task import Task
-from planner.sweep.walk import answers
 from profiles.catalogue import load_cluster
 from profiles.scaling import scale_cluster
 

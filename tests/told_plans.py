@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from planner.answers.views.step import step_view
 from planner.cli.plan_answer import drawn_microbatches
 from planner.operations.plan_reference import load_plan
-from planner.plan import Plan
-from planner.plan_relief import asked_layers, relieves_every_layer
-from planner.relief_layers import relief_word
-from planner.views.step import step_view
+from planner.plan.plan import Plan
+from planner.plan.relief import asked_layers, relieves_every_layer
+from planner.strategy.relief_layers import relief_word
 from tests.command_line import run_here
 from tests.plan_labels import Answers
 from tests.shown_numbers import Cell, html_cells, markdown_cells, text_cells

@@ -14,10 +14,10 @@ from planner.backends.torchtitan.degrees import SCHEDULES, SELECTIVE_MODULES, ex
 from planner.backends.torchtitan.train_script import TRAIN_SCRIPT, train_script
 from planner.backends.torchtitan.validator import arguments
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.schedules import LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.schedules import LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
 
 CHECKED = {f"torchtitan.{rule}" for rule in ("T1", "C1", "E2", "E4", "P3", "P4", "P5")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.problem import Workload
+from planner.question.problem import Workload
 
 MEGATRON = Workload(global_batch_size=128, sequence_length=8192)
 TIMES_MS = (19_000.0, 4_100.0, 4_200.0, 4_300.0)

@@ -16,12 +16,12 @@ from api.planning.answers import StillSearching, make_job
 from api.service import Service
 from api.wire.jobs import JobRecord
 from api.wire.problem_details import ProblemDetails
+from planner.answers.replan.other_backend import why_no_plan_there
 from planner.backends.asked import inside, software_of
 from planner.backends.backend import Software
 from planner.backends.registry import files_of, software
 from planner.errors import BackEndRefused, NoFeasiblePlan
-from planner.plan import Plan
-from planner.replan.other_backend import why_no_plan_there
+from planner.plan.plan import Plan
 from planner.store.records import PlanText
 
 MOST_ALTERNATIVES = 100

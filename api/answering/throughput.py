@@ -13,10 +13,10 @@ from api.http.problem_responses import AnswerRefused
 from api.service import Service
 from api.solving.task_runner import TooLong
 from api.wire.questions import ClusterPart, Question, ThroughputQuestion
+from planner.answers.throughput.curve import UNDECIDED, Throughput, ThroughputPoint, measured_point, untargeted
 from planner.errors import MeshwrightError
-from planner.plan import Plan
-from planner.problem import Problem
-from planner.throughput.curve import UNDECIDED, Throughput, ThroughputPoint, measured_point, untargeted
+from planner.plan.plan import Plan
+from planner.question.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ from api.client.transport import Transport, read_answer
 from api.client.uploads import Uploads
 from api.wire.jobs import JobRecord
 from api.wire.views import BackEndListing, BackEndView, Estimate, Listing, NamedView, ProblemCheck, RequestView, Version
-from planner.plan import Plan
-from planner.replan.replan import Replan
-from planner.throughput.curve import Throughput
+from planner.answers.replan.replan import Replan
+from planner.answers.throughput.curve import Throughput
+from planner.plan.plan import Plan
 
 ACCEPTED = 202
 

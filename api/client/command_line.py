@@ -20,17 +20,17 @@ from api.wire.jobs import JobProgress
 from api.wire.problem_details import FLAG_POINTERS
 from api.wire.sweeps import UNANSWERED, SweepCellView
 from api.wire.views import PlanSummary
-from planner.diff import PlanDiff
+from planner.answers.diff import PlanDiff
+from planner.answers.explain.why import Explanation
+from planner.answers.explain.why_not import WhyNot
+from planner.answers.replan.replan import Replan
+from planner.answers.sensitivity import Sensitivity
+from planner.answers.sweep.answer import NOT_REACHED
+from planner.answers.throughput.curve import Throughput
 from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
-from planner.explain.why import Explanation
-from planner.explain.why_not import WhyNot
-from planner.plan import Plan
-from planner.replan.replan import Replan
+from planner.plan.plan import Plan
 from planner.search.options import Progress, SearchProgress
-from planner.sensitivity import Sensitivity
 from planner.store.records import PlanRecord
-from planner.sweep.answer import NOT_REACHED
-from planner.throughput.curve import Throughput
 
 T = TypeVar("T")
 FLAGS = {pointer: flag for flag, pointer in reversed(FLAG_POINTERS.items())}

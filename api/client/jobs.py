@@ -11,7 +11,7 @@ from api.client.question_body import path_part
 from api.client.stored_plans import StoredPlans
 from api.wire.jobs import ENDED, JobEvent, JobProgress, JobRecord, JobStatus
 from api.wire.views import JobPage
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 Progress = Callable[[JobProgress], None]
 """Hears how far a search is.  May raise to stop waiting; the job goes on."""

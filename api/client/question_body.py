@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import DocumentInvalid, NotFound
-from planner.problem import Problem
+from planner.question.problem import Problem
 from profiles.document import Document
 
 Asked = Problem | Document | Mapping[str, Any]

@@ -12,12 +12,12 @@ from api.client.question_body import path_part
 from api.client.transport import Transport, read_answer
 from api.http.archive import check_name
 from api.wire.views import EmissionView, LabelView, MemoryView, PlanPage, PlanSummary
+from planner.answers.diff import PlanDiff
+from planner.answers.explain.why import Explanation
+from planner.answers.explain.why_not import WhyNot
+from planner.answers.sensitivity import Sensitivity
 from planner.backends.emission.write import sha256, write_folder
-from planner.diff import PlanDiff
-from planner.explain.why import Explanation
-from planner.explain.why_not import WhyNot
-from planner.plan import Plan
-from planner.sensitivity import Sensitivity
+from planner.plan.plan import Plan
 
 PAGE = 500
 

@@ -127,8 +127,8 @@ def _event_line(event: JobEvent) -> str:
 
 
 def _list_table(jobs: list[JobRecord]) -> list[RenderableType]:
+    from planner.answers.views.words import short_id
     from planner.cli.render.tables import table
-    from planner.views.words import short_id
 
     rows = [
         (

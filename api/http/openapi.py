@@ -23,9 +23,9 @@ from api.wire.questions import (
 )
 from api.wire.sweeps import SweepRequest
 from api.wire.uploads import CompletionQuestion, ImportQuestion
-from planner.accuracy.report_document import AccuracyReport
 from planner.backends.registry import backends
-from planner.problem import ANY
+from planner.evidence.accuracy.report_document import AccuracyReport
+from planner.question.problem import ANY
 from planner.version import __version__
 
 REF = "#/components/schemas/{model}"

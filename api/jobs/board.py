@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 from pydantic import Field
 
 from api.wire.jobs import JobEvent, JobRecord, JobStatus, QueueCounts
-from planner.problem import Problem
+from planner.question.problem import Problem
 from planner.search.options import SearchOptions
 from profiles.document import Document
 

@@ -19,8 +19,8 @@ from api.solving.flights import Flights, RecentAnswers
 from api.solving.task_runner import TaskRunner, TooLong
 from api.telemetry.metrics import Metrics
 from api.wire.jobs import JobRecord
-from planner.older_documents import has_older_words
-from planner.plan import Plan
+from planner.plan.plan import Plan
+from planner.question.older_documents import has_older_words
 from planner.store.records import PlanText
 from planner.store.repository import Store
 

@@ -13,20 +13,20 @@ from typing import Any
 from api.jobs.board import PlanRequest
 from api.settings import Settings
 from api.wire.questions import EstimateQuestion, PlanQuestion, Question
+from planner.answers.sensitivity import LEVERS
 from planner.backends.registry import software
-from planner.calibration.document import Calibration
 from planner.errors import NotFound
-from planner.factors import AppliedCalibration
+from planner.evidence.calibration.document import Calibration
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.load import model_from_data
 from planner.model.spec import ModelSpec
 from planner.operations.question import complete_problem
-from planner.problem import ANY, Constraints, Objective, Problem, Workload
-from planner.sensitivity import LEVERS
-from planner.spelling import did_you_mean
+from planner.question.factors import AppliedCalibration
+from planner.question.problem import ANY, Constraints, Objective, Problem, Workload
 from planner.store.service import ServiceStore
-from planner.strategy_fields import FORBIDDABLE, PINNABLE, full_name
-from planner.strategy_text import checked_fields
+from planner.strategy.fields import FORBIDDABLE, PINNABLE, full_name
+from planner.strategy.spelling import did_you_mean
+from planner.strategy.text import checked_fields
 from profiles.catalogue import builtin_clusters, load_cluster, read_cluster
 from profiles.cluster import Cluster
 from profiles.device import Device
@@ -138,7 +138,7 @@ def _calibration(part: str | Mapping[str, Any] | None) -> Calibration | AppliedC
     """
     if part is None:
         return None
-    from planner.calibration.folder import calibrations_folder, find_calibration
+    from planner.evidence.calibration.folder import calibrations_folder, find_calibration
 
     if isinstance(part, str):
         return find_calibration(part, calibrations_folder())

@@ -23,8 +23,8 @@ from api.routes.named_documents import (
 )
 from api.service import Service, service_of
 from api.wire.accuracy import AccuracyListing, AccuracySummary, AccuracyView
-from planner.accuracy.report_document import PUBLISHED, AccuracyReport, published_report
-from planner.accuracy.report_groups import report_groups
+from planner.evidence.accuracy.report_document import PUBLISHED, AccuracyReport, published_report
+from planner.evidence.accuracy.report_groups import report_groups
 from profiles.validation import read_document as document_of
 
 router = APIRouter(prefix="/v1/accuracy", tags=["accuracy"])

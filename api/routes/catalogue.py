@@ -28,10 +28,10 @@ from api.routes.named_documents import (
 from api.service import service_of
 from api.wire.questions import ProfileName
 from api.wire.views import BackEndListing, BackEndView, Listing, NamedView
+from planner.answers.summaries import cluster_summary, device_summary, model_summary
 from planner.backends.registry import backends
 from planner.backends.summary import backend_summary
 from planner.model.builtin import builtin_models
-from planner.summaries import cluster_summary, device_summary, model_summary
 from profiles.catalogue import builtin_clusters, builtin_devices, load_device
 from profiles.document import Document
 

@@ -16,9 +16,9 @@ from api.routes.plans import EXAMPLE, PlanReference
 from api.service import service_of
 from api.solving.task_runner import TooLong
 from api.wire.questions import ReplanQuestion, ThroughputQuestion
-from planner.plan import Plan
-from planner.replan.replan import Replan
-from planner.throughput.curve import Throughput
+from planner.answers.replan.replan import Replan
+from planner.answers.throughput.curve import Throughput
+from planner.plan.plan import Plan
 from profiles.document import canonical_json
 
 router = APIRouter(prefix="/v1", tags=["elastic"])

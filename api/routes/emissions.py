@@ -30,7 +30,7 @@ from planner.backends.launch import LauncherName
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.registry import names_with_files
 from planner.errors import NotFound
-from planner.problem import BACKEND_PATTERN
+from planner.question.problem import BACKEND_PATTERN
 from planner.store.records import PlanText
 
 router = APIRouter(prefix="/v1/plans/{plan}", tags=["plans"])

@@ -22,7 +22,7 @@ from api.wire.problem_details import Finding, problem_details
 from api.wire.questions import EstimateQuestion, Question
 from api.wire.views import Estimate, ProblemCheck
 from planner.model.parameters import total_parameters
-from planner.problem import ANY, Problem
+from planner.question.problem import ANY, Problem
 from profiles.document import canonical_json
 from profiles.errors import MeshwrightError
 

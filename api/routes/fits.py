@@ -12,7 +12,7 @@ from api.access.auth import Reader
 from api.http.openapi import problems
 from api.routes.named_documents import StoredName
 from api.service import Service, service_of
-from planner.views.fits import FitsView
+from planner.answers.views.fits import FitsView
 from profiles.catalogue import load_device
 from profiles.errors import ProfileMissing
 
@@ -67,7 +67,7 @@ async def _fits(service: Service, find: Callable[[], Profile]) -> Response:
     """The view of a profile: profiles never change, so it is made once for each."""
 
     def compute() -> bytes:
-        from planner.views.fits import fits_view
+        from planner.answers.views.fits import fits_view
 
         profile = find()
         known = service.views.get(f"fits-{profile.profile_id}")

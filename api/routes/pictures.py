@@ -11,9 +11,9 @@ from api.http.openapi import problems
 from api.routes.plans import PlanReference
 from api.routes.views import computed_view, plan_view
 from api.service import service_of
-from planner.views.leaning import LeaningView
-from planner.views.mesh import MeshView
-from planner.views.step import StepView
+from planner.answers.views.leaning import LeaningView
+from planner.answers.views.mesh import MeshView
+from planner.answers.views.step import StepView
 
 router = APIRouter(prefix="/v1/plans/{plan}", tags=["plans"])
 

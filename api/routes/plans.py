@@ -21,7 +21,7 @@ from api.service import Service, service_of
 from api.wire.jobs import JobRecord
 from api.wire.questions import PlanQuestion
 from api.wire.views import PlanAnswer, PlanPage, PlanSummary
-from planner.diff import PlanDiff, diff_plans
+from planner.answers.diff import PlanDiff, diff_plans
 from planner.store.records import PlanRecord
 from profiles.catalogue import builtin_clusters
 from profiles.document import canonical_json

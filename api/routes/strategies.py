@@ -13,8 +13,8 @@ from api.wire.questions import StrategyText
 from api.wire.views import ReadStrategy
 from planner.model.megatron_args import megatron_job
 from planner.model.megatron_strategy import with_what_is_off
-from planner.strategy_fields import KEYS, PINNABLE
-from planner.strategy_text import parse_assignments
+from planner.strategy.fields import KEYS, PINNABLE
+from planner.strategy.text import parse_assignments
 
 router = APIRouter(prefix="/v1", tags=["questions"])
 FLAG = "--"

@@ -18,13 +18,13 @@ from api.routes.plans import FULL_ID, PlanReference
 from api.service import Service, service_of
 from api.solving.task_runner import TooLong
 from api.wire.views import MemoryStage, MemoryView
-from planner.explain.why import Explanation
-from planner.explain.why_not import WhyNot
-from planner.plan import Plan
-from planner.sensitivity import Sensitivity
+from planner.answers.explain.why import Explanation
+from planner.answers.explain.why_not import WhyNot
+from planner.answers.sensitivity import Sensitivity
+from planner.plan.plan import Plan
 from planner.store.records import PlanText
-from planner.strategy_fields import PINNABLE
-from planner.strategy_text import parse_assignments
+from planner.strategy.fields import PINNABLE
+from planner.strategy.text import parse_assignments
 from profiles.document import canonical_json
 
 router = APIRouter(prefix="/v1/plans/{plan}", tags=["plans"])

@@ -82,7 +82,7 @@ def _load() -> None:
     """Import what every search needs before the first one is asked for."""
     import planner.search.estimate
     import planner.search.find
-    import planner.strategy_text  # noqa: F401
+    import planner.strategy.text  # noqa: F401
 
     # What was imported stays: the collector need not walk through it during a search.
     gc.collect()

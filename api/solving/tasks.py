@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from api.solving.watch import Watch
-from planner.plan import Plan
-from planner.problem import Problem
+from planner.plan.plan import Plan
+from planner.question.problem import Problem
 from profiles.document import Document, canonical_json
 
 Payload = Mapping[str, Any]
@@ -34,9 +34,9 @@ def plan(payload: Payload, watch: Watch) -> bytes:
 
 def estimate(payload: Payload, watch: Watch) -> bytes:
     """One strategy's plan, fitting or not."""
-    from planner.relief_layers import relief_layers
     from planner.search.estimate import estimate as estimate_strategy
-    from planner.strategy_text import complete_strategy
+    from planner.strategy.relief_layers import relief_layers
+    from planner.strategy.text import complete_strategy
 
     problem = Problem.model_validate(payload["problem"])
     batch = problem.workload.global_batch_size
@@ -58,14 +58,14 @@ def estimate(payload: Payload, watch: Watch) -> bytes:
 
 def explanation(payload: Payload, watch: Watch) -> bytes:
     """Why this plan."""
-    from planner.explain.why import explain
+    from planner.answers.explain.why import explain
 
     return _document(explain(_plan(payload), with_neighbours=not payload.get("brief", False)))
 
 
 def why_not(payload: Payload, watch: Watch) -> bytes:
     """Why not another choice."""
-    from planner.explain.why_not import why_not as ask
+    from planner.answers.explain.why_not import why_not as ask
     from planner.search.options import SearchOptions
 
     return _document(ask(_plan(payload), payload["pins"], SearchOptions(top_k=0), watch.check))
@@ -73,8 +73,8 @@ def why_not(payload: Payload, watch: Watch) -> bytes:
 
 def timeline(payload: Payload, watch: Watch) -> bytes:
     """The simulated step, in the trace-event format that Perfetto opens."""
-    from planner.schedule.trace import trace_json
-    from planner.timeline import plan_timeline
+    from planner.plan.timeline import plan_timeline
+    from planner.predict.schedule.trace import trace_json
 
     plan = _plan(payload)
     return trace_json(plan_timeline(plan), plan.step_time_s).encode()
@@ -82,8 +82,8 @@ def timeline(payload: Payload, watch: Watch) -> bytes:
 
 def sensitivity(payload: Payload, watch: Watch) -> bytes:
     """How much the plan depends on numbers that may be wrong."""
+    from planner.answers.sensitivity import sensitivity as analyse
     from planner.search.options import SearchOptions
-    from planner.sensitivity import sensitivity as analyse
 
     replan = bool(payload.get("replan", False))
     changes = tuple(payload["changes"])
@@ -94,28 +94,28 @@ def sensitivity(payload: Payload, watch: Watch) -> bytes:
 
 def step(payload: Payload, watch: Watch) -> bytes:
     """The simulated step, as columns."""
-    from planner.views.step import step_view
+    from planner.answers.views.step import step_view
 
     return _document(step_view(_plan(payload)))
 
 
 def mesh(payload: Payload, watch: Watch) -> bytes:
     """Where every rank runs."""
-    from planner.views.mesh import mesh_view
+    from planner.answers.views.mesh import mesh_view
 
     return _document(mesh_view(_plan(payload)))
 
 
 def leaning(payload: Payload, watch: Watch) -> bytes:
     """Which numbers the plan leans on."""
-    from planner.views.leaning import leaning_view
+    from planner.answers.views.leaning import leaning_view
 
     return _document(leaning_view(_plan(payload), payload["rows"]))
 
 
 def report(payload: Payload, watch: Watch) -> bytes:
     """The plan as one HTML page."""
-    from planner.views.report.page import report_page
+    from planner.answers.views.report.page import report_page
 
     return report_page(_plan(payload)).encode()
 
@@ -125,11 +125,11 @@ def emission(payload: Payload, watch: Watch) -> bytes:
 
     ``asked``: the plan that was asked about, where the files are of the same question's plan in another back-end.
     """
+    from planner.answers.diff import diff_plans
+    from planner.answers.replan.other_backend import PlanThere
     from planner.backends.emission.write import manifest
     from planner.backends.folders.emit import emit_plan
     from planner.backends.launch.settings import LaunchSettings
-    from planner.diff import diff_plans
-    from planner.replan.other_backend import PlanThere
 
     plan = _plan(payload)
     asked = _stored(payload["asked"]) if "asked" in payload else None
@@ -153,7 +153,7 @@ def emission(payload: Payload, watch: Watch) -> bytes:
 
 def quick_plan(payload: Payload, watch: Watch) -> bytes:
     """A good plan soon, with the bound of the whole space."""
-    from planner.throughput.quick_plan import quick_plan as plan_quickly
+    from planner.answers.throughput.quick_plan import quick_plan as plan_quickly
 
     left_s = max(watch.left_s, 0.01)
     problem = Problem.model_validate(payload["problem"])
@@ -162,8 +162,8 @@ def quick_plan(payload: Payload, watch: Watch) -> bytes:
 
 def replan(payload: Payload, watch: Watch) -> bytes:
     """The plan on other devices, and what must move."""
+    from planner.answers.replan.replan import replan as plan_again
     from planner.errors import DocumentInvalid
-    from planner.replan.replan import replan as plan_again
     from planner.search.options import SearchOptions
 
     devices = payload["devices"]

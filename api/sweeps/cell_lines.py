@@ -8,13 +8,13 @@ from dataclasses import replace
 from api.sweeps.resolved import ResolvedSweep
 from api.wire.jobs import ENDED, JobRecord
 from api.wire.problem_details import ProblemDetails
+from planner.answers.sweep.answer import Answer, AnswerKind, missing, planned, refused
+from planner.answers.sweep.grid import Cell
+from planner.answers.sweep.table import line
 from planner.errors import BudgetSpent
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from planner.store.records import SweepCell
 from planner.store.sweeps import RUNNING, WAITING
-from planner.sweep.answer import Answer, AnswerKind, missing, planned, refused
-from planner.sweep.grid import Cell
-from planner.sweep.table import line
 from profiles.document import canonical_json
 
 CLIENT_ERRORS = range(400, 500)

@@ -17,12 +17,12 @@ from api.jobs.board import JobBoard, PlanRequest
 from api.sweeps.cell_lines import after_job, answered, given_up, unanswered
 from api.sweeps.resolved import ResolvedSweep
 from api.wire.jobs import ENDED, JobRecord
+from planner.answers.sweep.answer import missing, planned
+from planner.answers.sweep.grid import Cell
+from planner.answers.sweep.walk import stored_plan
 from planner.store.records import SweepCell, SweepRecord
 from planner.store.repository import Store
 from planner.store.sweeps import WAITING
-from planner.sweep.answer import missing, planned
-from planner.sweep.grid import Cell
-from planner.sweep.walk import stored_plan
 from profiles.errors import MeshwrightError
 from profiles.validation import FindingsInvalid, read_document
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
+from planner.answers.sweep.grid import Cell, Sources, grid
+from planner.answers.sweep.question import SweepQuestion
 from planner.model.spec import ModelSpec
 from planner.search.options import SearchOptions
 from planner.store import software_signature
-from planner.sweep.grid import Cell, Sources, grid
-from planner.sweep.question import SweepQuestion
 from profiles.cluster import Cluster
 from profiles.device import Device
 from profiles.document import Document

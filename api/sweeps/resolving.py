@@ -9,7 +9,7 @@ from api.errors import RequestRefused
 from api.planning.resolving import LARGEST_COUNT, Resolver, checked_constraints
 from api.sweeps.resolved import ResolvedSweep
 from api.wire.sweeps import SweepRequest
-from planner.sweep.question import SweepQuestion
+from planner.answers.sweep.question import SweepQuestion
 from profiles.document import Document
 from profiles.errors import MeshwrightError
 from profiles.prediction.reference import ProfileReference

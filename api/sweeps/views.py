@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 
 from api.wire.sweeps import SweepCellView, SweepProgress, SweepStatus, SweepSummary, SweepView
+from planner.answers.sweep.question import SweepQuestion
 from planner.store.records import SweepCell, SweepRecord
 from planner.store.sweeps import SweepStore
-from planner.sweep.question import SweepQuestion
 
 
 def summaries(store: SweepStore, records: Sequence[SweepRecord]) -> tuple[SweepSummary, ...]:

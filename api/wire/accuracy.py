@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from planner.accuracy.report_document import AccuracyReport
+from planner.evidence.accuracy.report_document import AccuracyReport
 from profiles.document import Document
 
 

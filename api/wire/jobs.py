@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from api.wire.problem_details import ProblemDetails
-from planner.problem import Problem
+from planner.question.problem import Problem
 from profiles.document import Document
 
 JobKind = Literal["plan"]

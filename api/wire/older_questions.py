@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.older_documents import problem_of_today
+from planner.question.older_documents import problem_of_today
 
 OLD = 1
 """``schema_version`` of documents with the old words."""

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from api.wire.older_questions import emission_of_today, question_of_today
 from planner.backends.launch import LauncherName
-from planner.problem import BACKEND_PATTERN, Constraints, Objective, Preference, Workload
+from planner.question.problem import BACKEND_PATTERN, Constraints, Objective, Preference, Workload
 from profiles.document import Document
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -50,7 +50,7 @@ CalibrationPart = Annotated[
 
 
 class Question(Document):
-    """Which problem is meant: the parts of ``planner.problem.Problem``, by name or in full."""
+    """Which problem is meant: the parts of ``planner.question.problem.Problem``, by name or in full."""
 
     model: ModelPart
     cluster: ClusterPart

@@ -13,8 +13,8 @@ from pydantic import Field, model_validator
 
 from api.wire.older_questions import question_of_today
 from api.wire.questions import ClusterPart, Devices, ModelPart, Name
-from planner.problem import Constraints, OptimizerName, Precision
-from planner.sweep.question import SweepQuestion
+from planner.answers.sweep.question import SweepQuestion
+from planner.question.problem import Constraints, OptimizerName, Precision
 from profiles.document import Document
 
 Count = Annotated[int, Field(gt=0)]

@@ -9,10 +9,10 @@ from pydantic import Field, create_model
 
 from api.wire.jobs import JobRecord
 from api.wire.problem_details import Finding, ProblemDetails
-from planner.diff import PlanDiff
+from planner.answers.diff import PlanDiff
 from planner.model.spec import ModelSpec
-from planner.plan import Plan, PlanOutcome, PlanStatus
-from planner.problem import Problem
+from planner.plan.plan import Plan, PlanOutcome, PlanStatus
+from planner.question.problem import Problem
 from profiles.document import Document
 
 _plan_fields: Any = {name: (field.annotation, field) for name, field in Plan.model_fields.items()}

@@ -26,7 +26,7 @@ from api.wire.problem_details import ProblemDetails
 from api.worker.job_notes import JobNotes
 from api.worker.settings import WorkerSettings
 from planner.errors import BudgetSpent, NoFeasiblePlan
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from planner.search.recheck import recheck_plan
 from planner.store.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from planner.store.repository import Store

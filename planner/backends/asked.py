@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from planner.backends.backend import Software
 from planner.backends.registry import software, with_files
-from planner.cost.hardware import Hardware
-from planner.cost.hardware import problem_hardware as hardware_under
 from planner.errors import DocumentInvalid
-from planner.physics.physics import Physics
-from planner.plan import Plan
-from planner.problem import ANY, Problem
+from planner.plan.plan import Plan
+from planner.predict.cost.hardware import Hardware
+from planner.predict.cost.hardware import problem_hardware as hardware_under
+from planner.predict.physics.physics import Physics
+from planner.question.problem import ANY, Problem
 
 
 def asked_software(problem: Problem) -> tuple[Software, ...]:

@@ -3,7 +3,7 @@
 A room ``planner/backends/<name>/`` holds one back-end, and its ``BACKEND`` is what a reader sees first:
 
     space.py       what it can express: whole columns (``Columns``) and small rules over strategy fields
-    physics.py     how its software behaves: kernels, launches, overlap, memory (``planner.physics``)
+    physics.py     how its software behaves: kernels, launches, overlap, memory (``planner.predict.physics``)
     write.py       plan -> files                    read.py    files -> plan
     validator.py   its own parser, asked in a process of its own
     tiny_run.py    train a small form, where it can run on a CPU
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleInput, RuleTable
-from planner.physics.physics import Physics
-from planner.strategy import Strategy
+from planner.predict.physics.physics import Physics
+from planner.strategy.strategy import Strategy
 
 if TYPE_CHECKING:
     from planner.backends.checking.validator import Validator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from planner.backends.emission.layout import Layout
     from planner.backends.launch import LauncherName
     from planner.backends.ranks.runner import Runner
-    from planner.plan import Plan
+    from planner.plan.plan import Plan
 
 Spelling = Callable[[Strategy, RuleInput], Strategy]
 

@@ -31,8 +31,8 @@ from planner.backends import (
 )
 from planner.backends.backend import BackEnd, Files, Software
 from planner.errors import DocumentInvalid, NotFound
-from planner.physics.physics import Physics
-from planner.spelling import did_you_mean
+from planner.predict.physics.physics import Physics
+from planner.strategy.spelling import did_you_mean
 
 ENTRY_POINTS = "meshwright.backends"
 OURS: tuple[BackEnd, ...] = (

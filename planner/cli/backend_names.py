@@ -6,10 +6,10 @@ The registry loads every back-end's room, so it is imported when a name is read,
 from __future__ import annotations
 
 from planner.errors import DocumentInvalid, MeshwrightError, NotFound
-from planner.spelling import did_you_mean
+from planner.strategy.spelling import did_you_mean
 
 ANY = "any"
-"""``planner.problem.ANY``, for defaults of flags: importing that module takes longer than a ``--help`` may."""
+"""``planner.question.problem.ANY``, for defaults of flags: importing that module takes longer than a ``--help`` may."""
 BEST = "best"
 """For ``--emit``: the back-end of the plan itself."""
 RENAMED = {
@@ -27,8 +27,8 @@ def parse_backends(text: str, where: str = "--backend") -> tuple[str, ...]:
     Raises NotFound (exit 3) where names or releases are not known, DocumentInvalid (exit 2) for anything else.
     """
     from planner.backends.registry import backends
-    from planner.problem import ANY as EVERY
-    from planner.problem import UNRESTRICTED
+    from planner.question.problem import ANY as EVERY
+    from planner.question.problem import UNRESTRICTED
 
     words, findings = _words(text, where)
     names: list[str] = []

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from planner.cli.output import talk
 
 if TYPE_CHECKING:
+    from planner.answers.replan.other_backend import PlanThere
     from planner.backends.launch import LauncherName
     from planner.backends.launch.settings import LaunchSettings
-    from planner.plan import Plan
-    from planner.replan.other_backend import PlanThere
+    from planner.plan.plan import Plan
     from planner.search.options import SearchOptions
 
 UNTOLD = ("problem", "stages", "same_problem", "identical", "summary")
@@ -26,9 +26,9 @@ them."""
 
 def planned_there(plan: Plan, backend: str, search: SearchOptions | None, *, quiet: bool) -> PlanThere:
     """The same question's best plan in ``backend``; ``best`` is the plan itself.  Raises NotFound, BackEndRefused."""
+    from planner.answers.replan.other_backend import PlanThere, plan_there
     from planner.cli.backend_names import BEST
     from planner.cli.progress import search_progress
-    from planner.replan.other_backend import PlanThere, plan_there
 
     if backend == BEST:
         return PlanThere(plan, None)
@@ -122,9 +122,9 @@ def emission_lines(data: Mapping[str, Any]) -> list[str]:
 
 def difference_lines(data: Mapping[str, Any]) -> list[str]:
     """How the plan of another back-end differs, term by term; nothing for the plan at hand."""
-    from planner.step_terms import term_words
-    from planner.strategy_fields import told_fields, value_words
-    from planner.views.words import gib, seconds
+    from planner.answers.views.words import gib, seconds
+    from planner.predict.step_terms import term_words
+    from planner.strategy.fields import told_fields, value_words
 
     difference = data["difference"]
     if difference is None:
@@ -145,7 +145,7 @@ def difference_lines(data: Mapping[str, Any]) -> list[str]:
 
 def _speed(data: Mapping[str, Any]) -> str:
     """``plan 0123456789ab, 120.1 s: 2.6 % slower than plan ba9876543210``."""
-    from planner.views.words import close_seconds, percent, short_id
+    from planner.answers.views.words import close_seconds, percent, short_id
 
     slower_by, difference = data["slower_by"], data["difference"]
     change = f"{percent(abs(slower_by))} {'slower' if slower_by >= 0 else 'faster'} than" if slower_by else "as fast as"

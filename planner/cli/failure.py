@@ -125,7 +125,7 @@ def _of_known_error(error: MeshwrightError) -> Failure:
 
 def _of_usage_error(error: TyperException) -> Failure:
     """A command line that Typer could not parse, with the nearest right spelling."""
-    from planner.spelling import did_you_mean
+    from planner.strategy.spelling import did_you_mean
 
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "meshwright"
@@ -173,7 +173,7 @@ def _served_hint(context: Any) -> str:
 
 def _choice_hint(error: TyperException, fallback: str) -> str:
     """The nearest choice for a value like ``'jsn' is not one of 'table', 'json', 'yaml'``."""
-    from planner.spelling import did_you_mean
+    from planner.strategy.spelling import did_you_mean
 
     match = re.search(r"'([^']*)' is not one of (.*)", error.format_message())
     if match is None:

@@ -14,7 +14,7 @@ from planner.errors import Conflict, NoFeasiblePlan
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.problem import Problem
+    from planner.question.problem import Problem
     from planner.search.device_counts import FrontPoint
     from planner.search.options import SearchOptions
 
@@ -81,9 +81,9 @@ def _data(point: FrontPoint) -> dict[str, Any]:
 
 
 def _table(points: list[FrontPoint]) -> Iterator[RenderableType]:
+    from planner.answers.views.words import digits, money, percent, seconds, short_id
     from planner.backends.emission.describe import plan_strategy_words
     from planner.cli.render.tables import heading, table
-    from planner.views.words import digits, money, percent, seconds, short_id
 
     priced = any(point.plan.cost_per_step is not None for point in points)
     yield heading("Devices against time (front = no other count is both faster and cheaper a step)")

@@ -113,8 +113,8 @@ def module_source(flags: ModuleFlags) -> ModuleSource:
 
 def step_question(source: ModuleSource, asked: ShardingFlags) -> tuple[StepQuestion, tuple[Any, ...]]:
     """The traced step on its devices, and the meshes to try."""
-    from planner.cost.hardware import hardware_of
     from planner.operations.profile_choice import chosen_profile
+    from planner.predict.cost.hardware import hardware_of
     from planner.shard.mesh_shapes import factorisations, read_mesh
     from planner.shard.prove import StepQuestion
     from planner.shard.torch_graph.read_graph import operator_graph, traced_step

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from planner.plan import Plan
-from planner.schedules import V_SCHEDULES
+from planner.plan.plan import Plan
+from planner.strategy.schedules import V_SCHEDULES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,9 +36,9 @@ def answer_tables(
 
 def timeline_chart(plan: Plan) -> str:
     """The text Gantt chart of the plan's pipeline, with few enough micro-batches that its shape can be seen."""
-    from planner.schedule.gantt import text_gantt
-    from planner.timeline import plan_timeline
-    from planner.views.words import close_seconds, seconds
+    from planner.answers.views.words import close_seconds, seconds
+    from planner.plan.timeline import plan_timeline
+    from planner.predict.schedule.gantt import text_gantt
 
     all_of_them = plan.chosen().num_microbatches
     shown = drawn_microbatches(plan)

@@ -20,8 +20,8 @@ from planner.cli.problem_inputs import positive
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 
 if TYPE_CHECKING:
-    from planner.plan import Plan
-    from planner.problem import Problem
+    from planner.plan.plan import Plan
+    from planner.question.problem import Problem
     from planner.search.options import SearchOptions
     from planner.store.repository import Store
 
@@ -189,8 +189,8 @@ def write_plan(plan: Plan, path: Path | None) -> None:
 def write_trace(plan: Plan, path: Path | None) -> None:
     """The simulated timeline in the trace format that Perfetto opens."""
     from planner.operations.reading import write_file
-    from planner.schedule.trace import trace_json
-    from planner.timeline import plan_timeline
+    from planner.plan.timeline import plan_timeline
+    from planner.predict.schedule.trace import trace_json
 
     if path is not None:
         write_file(path, trace_json(plan_timeline(plan), plan.step_time_s))

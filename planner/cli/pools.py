@@ -16,8 +16,8 @@ from planner.errors import BackEndRefused, Conflict, DocumentInvalid
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.pools.plan import PoolsPlan
-    from planner.pools.problem import PoolsProblem
+    from planner.search.pools.plan import PoolsPlan
+    from planner.search.pools.problem import PoolsProblem
     from profiles.cluster import Cluster
 
 LONGEST_COUNT = 30
@@ -98,7 +98,7 @@ def refuse_flags(flags: Mapping[str, bool], space: SpaceFlags, emitted: tuple[st
 def pools_problem(model: str, clusters: tuple[Cluster, ...], work: WorkloadFlags, space: SpaceFlags) -> PoolsProblem:
     """The checked question.  Raises DocumentInvalid or NotFound."""
     from planner.model.load import load_model
-    from planner.pools.problem import PoolsProblem
+    from planner.search.pools.problem import PoolsProblem
 
     problem = PoolsProblem(
         model=load_model(model),
@@ -127,8 +127,8 @@ def answer_pools(
     problem: PoolsProblem, time_limit_s: float | None, plan_out: Path | None, quiet: bool, output: OutputFormat
 ) -> None:
     """Plan and print.  Raises NoFeasiblePlan and BudgetSpent."""
-    from planner.pools.assemble import assemble_pools_plan
-    from planner.pools.find import find_assignment
+    from planner.search.pools.assemble import assemble_pools_plan
+    from planner.search.pools.find import find_assignment
 
     names = ", ".join(
         f"{cluster.num_devices:,} x {cluster.pools[0].device.name} ({name})"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from planner.cli.backend_names import ANY
 from planner.cli.options import ObjectiveChoice, PrecisionName, PreferChoice
 from planner.errors import DocumentInvalid
-from planner.spelling import did_you_mean
-from planner.strategy_fields import FORBIDDABLE, PINNABLE, Value, full_name
+from planner.strategy.fields import FORBIDDABLE, PINNABLE, Value, full_name
+from planner.strategy.spelling import did_you_mean
 
 if TYPE_CHECKING:
-    from planner.problem import Constraints, Objective, Problem, Workload
+    from planner.question.problem import Constraints, Objective, Problem, Workload
 
 LARGEST_COUNT = 10**12
 
@@ -80,7 +80,7 @@ def build_problem(flags: ProblemFlags) -> Problem:
 def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None) -> Workload:
     """What a launch script says, overlaid with the workload file, overlaid with flags.  Raises DocumentInvalid."""
     from planner.operations.reading import read_yaml
-    from planner.problem import Workload
+    from planner.question.problem import Workload
     from profiles.validation import read_document
 
     whole_number(flags.global_batch_size, "--global-batch-size")
@@ -109,7 +109,7 @@ def read_workload(flags: WorkloadFlags, script: Mapping[str, Any] | None = None)
 
 def read_constraints(space: SpaceFlags) -> Constraints:
     """Pins, forbids, back-ends and limits.  Raises DocumentInvalid."""
-    from planner.problem import Constraints
+    from planner.question.problem import Constraints
 
     if space.memory_margin is not None and not 0 <= space.memory_margin < 1:
         raise DocumentInvalid(
@@ -153,7 +153,7 @@ def chance(fits: float | None) -> None:
 
 def read_objective(space: SpaceFlags) -> Objective:
     """What is minimised and preferred.  Raises DocumentInvalid for a price that is no price."""
-    from planner.problem import Objective
+    from planner.question.problem import Objective
 
     positive(space.price, "--price")
     if space.price is not None and space.objective is not ObjectiveChoice.COST:

@@ -13,7 +13,7 @@ from planner.errors import NoFeasiblePlan
 
 if TYPE_CHECKING:
     from planner.operations.service import PlanService
-    from planner.plan import Plan
+    from planner.plan.plan import Plan
     from planner.search.options import SearchOptions
 
 

@@ -16,9 +16,9 @@ from planner.cli.sweeping import Wanted, judge, print_sweep
 from planner.errors import MeshwrightError
 
 if TYPE_CHECKING:
+    from planner.answers.sweep.question import SweepQuestion
     from planner.operations.service import PlanService
     from planner.search.options import SearchOptions
-    from planner.sweep.question import SweepQuestion
 
 
 def sweep_remotely(

@@ -11,12 +11,12 @@ from planner.cli.backend_names import parse_backends
 from planner.cli.options import PrecisionName
 from planner.cli.problem_inputs import LARGEST_COUNT, chance, parse_forbids
 from planner.errors import DocumentInvalid
-from planner.strategy_fields import PINNABLE
-from planner.strategy_text import parse_assignments
+from planner.strategy.fields import PINNABLE
+from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
-    from planner.sweep.grid import Cell
-    from planner.sweep.question import SweepQuestion
+    from planner.answers.sweep.grid import Cell
+    from planner.answers.sweep.question import SweepQuestion
     from profiles.device import Device
     from profiles.prediction.reference import ProfileReference
 
@@ -48,8 +48,8 @@ class SweepFlags:
 
 def read_question(flags: SweepFlags) -> SweepQuestion:
     """The checked sweep.  Raises DocumentInvalid or NotFound."""
+    from planner.answers.sweep.question import SweepQuestion
     from planner.operations.reading import read_yaml
-    from planner.sweep.question import SweepQuestion
     from profiles.validation import read_document
 
     data: Any = {} if flags.file is None else read_yaml(flags.file)
@@ -70,9 +70,9 @@ def read_question(flags: SweepFlags) -> SweepQuestion:
 
 def read_cells(question: SweepQuestion, profile: str) -> tuple[Cell, ...]:
     """Every cell, with the models, clusters and measurements that its names mean.  Raises DocumentInvalid, NotFound."""
+    from planner.answers.sweep.grid import Sources, grid
     from planner.model.load import load_model
     from planner.operations.profile_choice import chosen_profile
-    from planner.sweep.grid import Sources, grid
     from profiles.catalogue import load_cluster
     from profiles.scaling import scale_cluster
 

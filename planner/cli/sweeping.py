@@ -17,11 +17,11 @@ from planner.errors import BudgetSpent, DocumentInvalid, MeshwrightError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from planner.answers.sweep.answer import Answer
+    from planner.answers.sweep.executor import Executor
+    from planner.answers.sweep.grid import Cell
     from planner.search.options import SearchOptions
     from planner.store.repository import Store
-    from planner.sweep.answer import Answer
-    from planner.sweep.executor import Executor
-    from planner.sweep.grid import Cell
 
 GO_ON = "the same command goes on from the database"
 
@@ -51,9 +51,9 @@ def answer_sweep(cells: Sequence[Cell], search: SearchOptions, executor: Executo
     Raises, after what is known was printed: Interrupted, what the executor and the database raise, BudgetSpent when no
     cell could be decided, DocumentInvalid when none is a question, MeshwrightError when cells failed.
     """
+    from planner.answers.sweep.answer import missing
+    from planner.answers.sweep.table import lines
     from planner.store import open_store
-    from planner.sweep.answer import missing
-    from planner.sweep.table import lines
 
     talk(f"checked: {len(cells):,} cells", quiet=wanted.quiet)
     start_s = time.perf_counter()
@@ -80,7 +80,7 @@ def _collect(
     quiet: bool,
 ) -> MeshwrightError | KeyboardInterrupt | None:
     """Fill ``done``; what ended the sweep early, if anything."""
-    from planner.sweep.walk import answers
+    from planner.answers.sweep.walk import answers
 
     try:
         with (
@@ -98,7 +98,7 @@ def _collect(
 
 def print_sweep(rows: Sequence[dict[str, Any]], wall_s: float, wanted: Wanted) -> None:
     """The cells in the form that was asked for, and a count."""
-    from planner.sweep.table import csv_text, summary
+    from planner.answers.sweep.table import csv_text, summary
 
     if wanted.output is SweepOutput.CSV:
         write_stdout(csv_text(rows))

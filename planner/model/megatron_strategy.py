@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.model.megatron_flags import MegatronFlags
 from planner.model.megatron_split import read_split
-from planner.relief_layers import first_layers
+from planner.strategy.relief_layers import first_layers
 
 _DEGREES = {
     "tp": ("tensor-model-parallel-size",),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.model.operator import Operator
-from planner.strategy import RecomputeModule
+from planner.strategy.strategy import RecomputeModule
 
 
 def region(operators: Sequence[Operator], module: RecomputeModule) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from html import escape
 
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 HEIGHT_PX = 640
 
@@ -19,7 +19,7 @@ def show_plans() -> None:
 
 def plan_html(plan: Plan) -> str:
     """The report of a plan, as one element."""
-    from planner.views.report.page import report_page
+    from planner.answers.views.report.page import report_page
 
     page = escape(report_page(plan), quote=True)
     return f'<iframe title="Meshwright plan" srcdoc="{page}" style="width:100%;height:{HEIGHT_PX}px;border:0"></iframe>'

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import Conflict, DocumentInvalid, NotFound
 from planner.operations.reading import read_json
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from profiles.validation import read_document
 
 if TYPE_CHECKING:

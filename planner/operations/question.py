@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planner.calibration.document import Calibration
-    from planner.factors import AppliedCalibration
+    from planner.evidence.calibration.document import Calibration
     from planner.model.spec import ModelSpec
-    from planner.problem import Constraints, Objective, Problem, Workload
+    from planner.question.factors import AppliedCalibration
+    from planner.question.problem import Constraints, Objective, Problem, Workload
     from profiles.cluster import Cluster
     from profiles.prediction.reference import ProfileReference
 
@@ -32,11 +32,11 @@ def complete_problem(  # noqa: PLR0917  # the parts of a problem, in its order
 
     Raises Conflict, FindingsInvalid for a calibration of another device, other measurements or other back-ends.
     """
-    from planner.problem import Problem
+    from planner.question.problem import Problem
 
     applied = None
     if calibration is not None:
-        from planner.calibration.fitting_problem import fitting_calibration
+        from planner.evidence.calibration.fitting_problem import fitting_calibration
 
         device = cluster.pools[0].device
         applied, names = fitting_calibration(calibration, device, profile, constraints.backends)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import DocumentInvalid, NotFound
-from planner.spelling import did_you_mean
+from planner.strategy.spelling import did_you_mean
 
 LARGEST_FILE_BYTES = 16 * 1024 * 1024
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import DocumentInvalid
-from planner.problem import Constraints, Objective, Problem, Workload
-from planner.spelling import did_you_mean
-from planner.strategy_fields import FORBIDDABLE, PINNABLE, full_name
-from planner.strategy_text import checked_fields, complete_strategy, parse_assignments
+from planner.question.problem import Constraints, Objective, Problem, Workload
+from planner.strategy.fields import FORBIDDABLE, PINNABLE, full_name
+from planner.strategy.spelling import did_you_mean
+from planner.strategy.text import checked_fields, complete_strategy, parse_assignments
 from profiles.validation import read_document
 
 if TYPE_CHECKING:
-    from planner.plan import Plan
+    from planner.plan.plan import Plan
 
 SHORT = {
     "pin": "pins",
@@ -98,8 +98,8 @@ def _list(value: Any) -> tuple[str, ...]:
 
 def said_estimate(problem: Problem, strategy: str | Mapping[str, Any]) -> Plan:
     """The plan of one strategy, completed as the command line completes it.  Raises FindingsInvalid."""
-    from planner.relief_layers import relief_layers
     from planner.search.estimate import estimate
+    from planner.strategy.relief_layers import relief_layers
 
     where = "strategy"
     fields = parse_assignments([strategy], where) if isinstance(strategy, str) else checked_fields(strategy, where)
@@ -109,9 +109,9 @@ def said_estimate(problem: Problem, strategy: str | Mapping[str, Any]) -> Plan:
 
 def said_emission(plan: Plan, directory: Path, backend: str | None, launcher: str) -> Path:
     """Launch files in a folder.  Raises NotFound, BackEndRefused, Conflict for a folder that holds something else."""
+    from planner.answers.replan.other_backend import plan_there
     from planner.backends.emission.write import write_emission
     from planner.backends.folders.emit import emit_plan
-    from planner.replan.other_backend import plan_there
 
     there = plan if backend is None else plan_there(plan, backend).plan
     return write_emission(emit_plan(there, launcher), directory)  # type: ignore[arg-type]

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from planner.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
-    from planner.diff import PlanDiff
-    from planner.explain.why import Explanation
-    from planner.explain.why_not import WhyNot
-    from planner.plan import Plan
-    from planner.replan.replan import Replan
+    from planner.answers.diff import PlanDiff
+    from planner.answers.explain.why import Explanation
+    from planner.answers.explain.why_not import WhyNot
+    from planner.answers.replan.replan import Replan
+    from planner.answers.sensitivity import Sensitivity
+    from planner.answers.throughput.curve import Throughput
+    from planner.plan.plan import Plan
     from planner.search.options import Progress
-    from planner.sensitivity import Sensitivity
     from planner.store.records import PlanRecord
-    from planner.throughput.curve import Throughput
 
 SERVER_VARIABLE = "MESHWRIGHT_SERVER"
 SERVICE_GROUP = "meshwright.services"

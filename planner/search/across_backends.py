@@ -21,10 +21,10 @@ from math import isfinite
 from planner.backends.asked import inside, why_not_these_devices
 from planner.backends.backend import Software
 from planner.backends.registry import software
-from planner.candidate import Candidate
-from planner.cost.hardware import Hardware, problem_hardware
-from planner.memory.fit_chance import ratio_name
-from planner.problem import UNRESTRICTED, Problem
+from planner.predict.candidate import Candidate
+from planner.predict.cost.hardware import Hardware, problem_hardware
+from planner.predict.memory.fit_chance import ratio_name
+from planner.question.problem import UNRESTRICTED, Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import Search
 from planner.search.options import Incumbent, Progress, SearchOptions, SearchProgress

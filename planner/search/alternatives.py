@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidate import Candidate
-from planner.cost.model_cost import ModelCost
-from planner.cost.row_cost import CostModel, RowCost
+from planner.predict.candidate import Candidate
+from planner.predict.cost.model_cost import ModelCost
+from planner.predict.cost.row_cost import CostModel, RowCost
 from planner.search.bound import BoundTerms
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves
 from planner.search.row_context import joined
 from planner.search.search_result import DEGREES, Degrees, SearchResult
 from planner.search.split_terms import SplitRules
-from planner.strategy_rows import StrategyRows, distinct_rows
+from planner.strategy.rows import StrategyRows, distinct_rows
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

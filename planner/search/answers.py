@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.candidate import Candidate
-from planner.memory.fit_chance import chance_words, fits_probability
-from planner.plan import BackEndAnswer, FastestPlan, PlanStatus, UnrestrictedAnswer
+from planner.plan.plan import BackEndAnswer, FastestPlan, PlanStatus, UnrestrictedAnswer
+from planner.predict.candidate import Candidate
+from planner.predict.memory.fit_chance import chance_words, fits_probability
 from planner.search.across_backends import Entry
 from planner.search.backend_rules import BackEndRules
 from planner.search.mechanisms import has_common_shape, mechanisms_of

@@ -7,16 +7,8 @@ from typing import Any
 
 from planner.backends.asked import inside
 from planner.backends.backend import Software
-from planner.candidate import Candidate, StageBill
-from planner.cost.efficiency import DEFAULT_MATMUL_FRACTION
-from planner.cost.hardware import Hardware
-from planner.coverage.coverage import Coverage, coverage
-from planner.factors import factor_words
-from planner.memory.fit_chance import fits_probability
 from planner.model.flops import model_flops_per_token, vision_flops_per_image
-from planner.physics.kernels import AttentionChoice
-from planner.physics.physics import Physics
-from planner.plan import (
+from planner.plan.plan import (
     Alternative,
     BackEndAnswer,
     ChunkPlan,
@@ -29,11 +21,19 @@ from planner.plan import (
     StageRecompute,
     UnrestrictedAnswer,
 )
-from planner.problem import Problem
+from planner.predict.candidate import Candidate, StageBill
+from planner.predict.cost.efficiency import DEFAULT_MATMUL_FRACTION
+from planner.predict.cost.hardware import Hardware
+from planner.predict.coverage.coverage import Coverage, coverage
+from planner.predict.memory.fit_chance import fits_probability
+from planner.predict.physics.kernels import AttentionChoice
+from planner.predict.physics.physics import Physics
+from planner.predict.uncertainty import step_interval_s
+from planner.question.factors import factor_words
+from planner.question.problem import Problem
 from planner.search.evaluate import chunk_starts
 from planner.search.room_notes import room_notes
 from planner.search.split_limits import memory_limit_bytes
-from planner.uncertainty import step_interval_s
 from planner.version import __version__
 
 ATTENTION_WORDS: dict[AttentionChoice, str] = {

@@ -8,8 +8,8 @@ from planner.backends.asked import inside, the_software, why_not_these_devices
 from planner.backends.backend import Software
 from planner.backends.emission.emission import Finding
 from planner.backends.rules.rule import RuleInput, SpaceRule, scale_up_devices
-from planner.problem import Problem
-from planner.strategy import Strategy
+from planner.question.problem import Problem
+from planner.strategy.strategy import Strategy
 
 
 class BackEndRules:

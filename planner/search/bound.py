@@ -22,17 +22,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.data_parallel import optimizer_places_s
-from planner.cost.row_cost import CostModel, RowCost
-from planner.cost.short_axis import least_of_row
-from planner.cost.step_payload import DataParallelism
-from planner.memory.states import state_bytes
-from planner.schedule.least_makespan import least_makespan_s
-from planner.schedules import SCHEDULE_NAMES, SPLIT_SCHEDULES, V_SCHEDULES
+from planner.predict.cost.data_parallel import optimizer_places_s
+from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.predict.cost.short_axis import least_of_row
+from planner.predict.cost.step_payload import DataParallelism
+from planner.predict.memory.states import state_bytes
+from planner.predict.schedule.least_makespan import least_makespan_s
 from planner.search.chunk_family import fullest_holds
 from planner.search.chunk_times import weight_gradients_s
 from planner.search.row_context import take
-from planner.strategy_rows import StrategyRows, first_of_each
+from planner.strategy.rows import StrategyRows, first_of_each
+from planner.strategy.schedules import SCHEDULE_NAMES, SPLIT_SCHEDULES, V_SCHEDULES
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

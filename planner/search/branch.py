@@ -17,11 +17,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidate import Candidate
-from planner.cost.hardware import Hardware
-from planner.cost.model_cost import ModelCost
-from planner.cost.row_cost import CostModel
-from planner.problem import Problem
+from planner.predict.candidate import Candidate
+from planner.predict.cost.hardware import Hardware
+from planner.predict.cost.model_cost import ModelCost
+from planner.predict.cost.row_cost import CostModel
+from planner.question.problem import Problem
 from planner.search.alternatives import Alternatives, Postponed
 from planner.search.backend_rules import BackEndRules
 from planner.search.core_waves import CoreWaves, Wave
@@ -41,8 +41,8 @@ from planner.search.space import Space
 from planner.search.split import SplitSolver, best_split, even_split, near_even_split
 from planner.search.split_limits import split_rules
 from planner.search.stage_capacity import MemoryLimits
-from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Strategy
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,9 +11,9 @@ from difflib import get_close_matches
 from functools import cache
 
 from planner.backends.rules.legality import EMPTY_ENDS
-from planner.problem import Constraints
-from planner.relief_layers import WHERE_NEEDED, is_recompute_word, policies
-from planner.strategy_fields import ALIASES, FIELD, PINNABLE, full_name
+from planner.question.problem import Constraints
+from planner.strategy.fields import ALIASES, FIELD, PINNABLE, full_name
+from planner.strategy.relief_layers import WHERE_NEEDED, is_recompute_word, policies
 from profiles.validation import Finding, pointer_to, require
 
 VIRTUAL_STAGES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20)
@@ -38,7 +38,7 @@ def virtual_stages(num_layers: int, pp: int, *, empty_ends: bool = False) -> tup
 def checked_pins(constraints: Constraints) -> dict[str, int | str | bool]:
     """Pins and forbids as one table field -> value.  Raises FindingsInvalid at every unknown or clashing name.
 
-    Of recompute and offload the policy; which layers use it: ``planner.relief_layers.relief_layers``.
+    Of recompute and offload the policy; which layers use it: ``planner.strategy.relief_layers.relief_layers``.
     """
     findings: list[Finding] = []
     pins: dict[str, int | str | bool] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.legality import EMPTY_ENDS
 from planner.backends.rules.pipeline import interleaved_group_size
-from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
 from planner.search.choices import virtual_stages
+from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
 
 
 def chunk_choices(columns: Columns, name: str, pp: int, count: int, layers: int) -> list[tuple[int, int]]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.row_cost import RowCost
-from planner.schedule.paths import ChunkTimes
+from planner.predict.cost.row_cost import RowCost
+from planner.predict.schedule.paths import ChunkTimes
 from planner.search.row_context import RowContext
 
 Array = NDArray[np.float64]

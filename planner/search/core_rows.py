@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
 
 CORE_COLUMNS = (
     "tp",

@@ -15,11 +15,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.model_cost import ModelCost
-from planner.cost.row_cost import CostModel
+from planner.predict.cost.model_cost import ModelCost
+from planner.predict.cost.row_cost import CostModel
 from planner.search.alternatives import Postponed
 from planner.search.bound import BoundTerms, Schedules
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -21,7 +21,7 @@ from planner.search.line_bound import LineBound
 from planner.search.row_context import take
 from planner.search.split_terms import SplitRules
 from planner.search.stage_bound import StageBound
-from planner.strategy_rows import first_of_each, v_placed
+from planner.strategy.rows import first_of_each, v_placed
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

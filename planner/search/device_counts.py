@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
-from planner.plan import Plan
-from planner.problem import Problem
+from planner.plan.plan import Plan
+from planner.question.problem import Problem
 from planner.search.options import Progress, SearchOptions
 from planner.search.reach import fewest_nodes, reaches
 from profiles.cluster import Cluster

@@ -15,14 +15,12 @@ import numpy as np
 from planner.backends.asked import asked_software, inside, problem_hardware, the_software, why_not_these_devices
 from planner.backends.backend import Software
 from planner.backends.rules.legality import broken_rules, model_shape
-from planner.backends.rules.strategy_findings import STRATEGY_FLAG, strategy_finding
-from planner.candidate import Candidate, Split
-from planner.cost.hardware import Hardware
 from planner.errors import NoFeasiblePlan
-from planner.plan import BackEndAnswer, Origins, Plan, SearchReport
-from planner.plan_relief import of_stages
-from planner.problem import Problem
-from planner.relief_layers import ReliefLayers
+from planner.plan.plan import BackEndAnswer, Origins, Plan, SearchReport
+from planner.plan.relief import of_stages
+from planner.predict.candidate import Candidate, Split
+from planner.predict.cost.hardware import Hardware
+from planner.question.problem import Problem
 from planner.search.assemble_plan import assemble_plan
 from planner.search.backend_rules import BackEndRules
 from planner.search.evaluate import evaluate_split
@@ -34,7 +32,9 @@ from planner.search.split import best_split
 from planner.search.split_limits import split_rules
 from planner.search.split_terms import SLACK, SplitRules
 from planner.search.unsaid import with_unsaid
-from planner.strategy import Strategy
+from planner.strategy.findings import STRATEGY_FLAG, strategy_finding
+from planner.strategy.relief_layers import ReliefLayers
+from planner.strategy.strategy import Strategy
 from profiles.validation import Finding, FindingsInvalid, require
 
 LAYERS_FLAG = "--layers"

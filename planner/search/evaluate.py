@@ -1,7 +1,7 @@
 """What does one fully decided configuration cost?  Strategy + split -> ``Candidate``.
 
-step = makespan(schedule; chunk times)                       ``planner.schedule.run``, simulated
-     + tail of the stage with the most dense parameters      ``planner.cost.data_parallel``
+step = makespan(schedule; chunk times)                       ``planner.predict.schedule.run``, simulated
+     + tail of the stage with the most dense parameters      ``planner.predict.cost.data_parallel``
      + tail of the stage with the most expert parameters
 
 Every number of a plan comes from here; the exact inner search minimises the same sum.
@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidate import Candidate, Split, StageBill
-from planner.cost.data_parallel import optimizer_s
-from planner.memory.moments import Moment
-from planner.schedule.paths import ChunkTimes
-from planner.schedule.run import PipelineRun, run_pipeline
+from planner.predict.candidate import Candidate, Split, StageBill
+from planner.predict.cost.data_parallel import optimizer_s
+from planner.predict.memory.moments import Moment
+from planner.predict.schedule.paths import ChunkTimes
+from planner.predict.schedule.run import PipelineRun, run_pipeline
 from planner.search.chunk_times import HOST_FORWARD_SHARE, chunk_times
 from planner.search.row_context import RowContext, without_relief
 

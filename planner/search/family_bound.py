@@ -13,14 +13,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.row_cost import CostModel, RowCost
-from planner.memory.stage import StageMemory, end_seconds, head_stage, stage_memory
+from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.predict.stage_memory import StageMemory, end_seconds, head_stage, stage_memory
 from planner.search.bound import BACK_WHOLE, Schedules
 from planner.search.chunk_family import FamilyLayers, chunk_family, family_layers
 from planner.search.family_paths import family_paths
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK, SplitRules
-from planner.strategy_rows import StrategyRows, first_of_each
+from planner.strategy.rows import StrategyRows, first_of_each
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

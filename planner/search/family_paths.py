@@ -5,8 +5,9 @@ a member is known once for all strategies of one order::
 
     length[k] = sum_n (f_n F[k, n] + b_n B[k, n] + w_n W[k, n]) + what the ends, the hosts and the hops take
 
-with F, B and W the layers of kind n on path k, forward, backward and weight gradient (``planner.schedule.paths``).
-Shape letters: Q pairs of a row and a member, K paths, F members, C chunks, P stages, N layer kinds.
+with F, B and W the layers of kind n on path k, forward, backward and weight gradient
+(``planner.predict.schedule.paths``). Shape letters: Q pairs of a row and a member, K paths, F members, C chunks, P
+stages, N layer kinds.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.row_cost import RowCost
-from planner.schedule.orders.build import KEPT
-from planner.schedule.run import known_paths
-from planner.schedules import ScheduleName
+from planner.predict.cost.row_cost import RowCost
+from planner.predict.schedule.orders.build import KEPT
+from planner.predict.schedule.run import known_paths
 from planner.search.chunk_times import HOST_FORWARD_SHARE
 from planner.search.layer_spans import Kinds, running_kinds
+from planner.strategy.schedules import ScheduleName
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

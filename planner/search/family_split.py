@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidate import Candidate, Split
+from planner.predict.candidate import Candidate, Split
 from planner.search.chunk_family import chunk_family
 from planner.search.chunk_times import chunk_times
 from planner.search.evaluate import evaluate_split

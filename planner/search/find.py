@@ -19,10 +19,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from planner.backends.asked import asked_software
-from planner.candidate import Candidate
 from planner.errors import BudgetSpent, NoFeasiblePlan
-from planner.plan import Plan, PlanStatus, SearchReport
-from planner.problem import ANY, Preference, Problem
+from planner.plan.plan import Plan, PlanStatus, SearchReport
+from planner.predict.candidate import Candidate
+from planner.question.problem import ANY, Preference, Problem
 from planner.search.across_backends import Compared, Entry, compare_backends, least_bound_s, unrestricted_entry
 from planner.search.answers import backend_answers, fastest_plan, unrestricted_answer
 from planner.search.assemble_plan import assemble_plan

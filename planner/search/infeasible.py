@@ -10,9 +10,9 @@ import numpy as np
 from planner.backends.asked import inside, problem_hardware, the_software, why_not_these_devices
 from planner.backends.backend import Software
 from planner.backends.registry import with_files
-from planner.cost.row_cost import CostModel
 from planner.errors import MeshwrightError, NoFeasiblePlan
-from planner.problem import Problem
+from planner.predict.cost.row_cost import CostModel
+from planner.question.problem import Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.bound import BoundTerms
 from planner.search.branch import Search
@@ -24,7 +24,7 @@ from planner.search.room_notes import room_words
 from planner.search.search_result import Pruned, SearchResult
 from planner.search.space import Space
 from planner.search.split_limits import memory_limit_bytes
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
 
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)
 MOST_CORES = 400

@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.model_cost import ModelCost
-from planner.cost.row_cost import RowCost
+from planner.predict.cost.model_cost import ModelCost
+from planner.predict.cost.row_cost import RowCost
 from planner.search.bound import BoundTerms
 from planner.search.row_context import take
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
 
 
 class Leaves:

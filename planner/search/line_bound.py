@@ -19,14 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.row_cost import CostModel, RowCost
-from planner.memory.stage import end_seconds, head_stage, stage_memory
+from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.predict.stage_memory import end_seconds, head_stage, stage_memory
 from planner.search.bound import Schedules, makespan_s
 from planner.search.layer_spans import Spans, spans_of
 from planner.search.line_paths import LinePaths
 from planner.search.row_context import take
 from planner.search.split_terms import SLACK, SplitRules
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -16,11 +16,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.row_cost import RowCost
-from planner.memory.stage import head_stage
-from planner.schedules import SCHEDULE_NAMES
+from planner.predict.cost.row_cost import RowCost
+from planner.predict.stage_memory import head_stage
 from planner.search.chunk_times import HOST_FORWARD_SHARE, weight_gradients_s
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
+from planner.strategy.schedules import SCHEDULE_NAMES
 
 Array = NDArray[np.float64]
 

@@ -24,10 +24,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidate import Candidate, Split
-from planner.memory.moments import Moment
-from planner.schedule.least_makespan import least_makespan_s
-from planner.schedule.paths import PathCounts
+from planner.predict.candidate import Candidate, Split
+from planner.predict.memory.moments import Moment
+from planner.predict.schedule.least_makespan import least_makespan_s
+from planner.predict.schedule.paths import PathCounts
 from planner.search.bound import BoundTerms
 from planner.search.chunk_times import end_times
 from planner.search.evaluate import evaluate_with_run

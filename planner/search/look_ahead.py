@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from planner.search.alternatives import Postponed
 from planner.search.search_result import DEGREES
 from planner.search.space import Space
-from planner.strategy_rows import first_of_each
+from planner.strategy.rows import first_of_each
 
 Ints = NDArray[np.int64]
 

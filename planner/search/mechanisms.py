@@ -18,9 +18,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidate import Candidate
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import Mask, StrategyRows, relief_of, scheduled_as
+from planner.predict.candidate import Candidate
+from planner.strategy.rows import Mask, StrategyRows, relief_of, scheduled_as
+from planner.strategy.strategy import Relief, Strategy
 
 Ints = NDArray[np.int64]
 Reliefs = Sequence[Relief]

@@ -14,13 +14,13 @@ import numpy as np
 
 from planner.backends.asked import the_software
 from planner.backends.rules.legality import RULES
-from planner.problem import Problem
+from planner.question.problem import Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.pin_cause import pin_cause
 from planner.search.reliefs import relief_choices
 from planner.search.space import Space
-from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows, relief_of
+from planner.strategy.rows import StrategyRows, relief_of
+from planner.strategy.strategy import Strategy
 
 SET_BY_THE_SEARCH = ("overlap_grad_reduce", "overlap_param_gather", "overlap_tp", "overlap_ep")
 PINNED = (

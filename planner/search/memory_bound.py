@@ -12,12 +12,12 @@ from functools import cached_property, partial, reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.model_cost import LayerTable
-from planner.memory.stage import end_seconds, in_flight, leanest_fixed_bytes, passes_memory
+from planner.predict.cost.model_cost import LayerTable
+from planner.predict.stage_memory import end_seconds, in_flight, leanest_fixed_bytes, passes_memory
 from planner.search.bound import BoundTerms, Rows, Schedules
 from planner.search.row_context import take
 from planner.search.stage_capacity import Capacity, MemoryLimits, ReliefOffer, StageRoom
-from planner.strategy_rows import first_of_each
+from planner.strategy.rows import first_of_each
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.candidate import Candidate
+from planner.predict.candidate import Candidate
 from planner.search.alternatives import Alternatives, Postponed
 from planner.search.branch import MOST_LAYOUTS, Search
 from planner.search.options import Incumbent
 from planner.search.row_context import row_context
 from planner.search.search_result import DEGREES, Degrees, degrees
-from planner.strategy_rows import Mask, StrategyRows
+from planner.strategy.rows import Mask, StrategyRows
 
 Ints = NDArray[np.int64]
 

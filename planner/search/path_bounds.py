@@ -1,6 +1,6 @@
 """How long is the pipeline of a dealing at least?  The longest of some paths of its order, for many dealings at once.
 
-A path's length is linear in the chunks' times (``planner.schedule.paths.PathCounts``).  The paths that an order
+A path's length is linear in the chunks' times (``planner.predict.schedule.paths.PathCounts``).  The paths that an order
 surely has are known at once; each run adds the one that made it as long as it is, which is nearly always the longest
 one of similar dealings too.  Shape letters: K paths, F dealings, C chunks.
 """
@@ -13,9 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedule.paths import ChunkTimes, PathCounts
-from planner.schedule.run import known_paths, run_pipeline
-from planner.schedules import ScheduleName
+from planner.predict.schedule.paths import ChunkTimes, PathCounts
+from planner.predict.schedule.run import known_paths, run_pipeline
+from planner.strategy.schedules import ScheduleName
 
 Array = NDArray[np.float64]
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from planner.backends.rules.legality import ModelShape
 from planner.errors import DocumentInvalid
-from planner.problem import Problem
-from planner.schedules import SCHEDULE_NAMES
+from planner.question.problem import Problem
 from planner.search.core_rows import CORE_COLUMNS
 from planner.search.pin_conflict import under, value_word
 from planner.search.space import Space
-from planner.strategy_fields import FIELD, full_name
-from planner.strategy_rows import COLUMN_OF_FIELD, StrategyRows
+from planner.strategy.fields import FIELD, full_name
+from planner.strategy.rows import COLUMN_OF_FIELD, StrategyRows
+from planner.strategy.schedules import SCHEDULE_NAMES
 
 MOST_CORES = 2_000
 """Cores whose layouts and shardings are written out to see which values are left."""

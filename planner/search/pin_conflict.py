@@ -23,12 +23,12 @@ from planner.backends.asked import the_software
 from planner.backends.registry import software
 from planner.backends.rules.columns import Columns
 from planner.errors import DocumentInvalid
-from planner.problem import UNRESTRICTED, Constraints, Problem
+from planner.question.problem import UNRESTRICTED, Constraints, Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.space import Space
-from planner.strategy import Strategy
-from planner.strategy_fields import full_name, values_of
-from planner.strategy_rows import StrategyRows, distinct_rows
+from planner.strategy.fields import full_name, values_of
+from planner.strategy.rows import StrategyRows, distinct_rows
+from planner.strategy.strategy import Strategy
 
 FEW = 200
 """Rows that are looked at without choosing."""

@@ -7,9 +7,9 @@ import time
 from dataclasses import replace
 
 from planner.backends.asked import asked_software, inside
-from planner.cost.hardware import problem_hardware
 from planner.model.flops import model_flops_per_token
-from planner.problem import Problem
+from planner.predict.cost.hardware import problem_hardware
+from planner.question.problem import Problem
 from planner.search.backend_rules import why_none_there
 from planner.search.branch import Search
 from planner.search.options import Incumbent, SearchOptions, SearchProgress

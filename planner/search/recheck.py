@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.backends.asked import asked_software, problem_hardware, problem_of, software_of
-from planner.candidate import Candidate, Split
-from planner.cost.hardware import Hardware
-from planner.plan import Plan
-from planner.plan_relief import of_stages, relieves_every_layer, relieves_first
-from planner.problem import Problem
-from planner.relief_layers import relief_layers
+from planner.plan.plan import Plan
+from planner.plan.relief import of_stages, relieves_every_layer, relieves_first
+from planner.predict.candidate import Candidate, Split
+from planner.predict.cost.hardware import Hardware
+from planner.question.problem import Problem
 from planner.search.assemble_plan import assemble_plan
 from planner.search.choices import checked_pins
 from planner.search.device_counts import cut_to, slowest_allowed_s
@@ -25,7 +24,8 @@ from planner.search.estimate import layer_findings, strategy_findings
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context
 from planner.search.split_limits import memory_limit_bytes, split_rules
-from planner.strategy_fields import OF_RELIEF
+from planner.strategy.fields import OF_RELIEF
+from planner.strategy.relief_layers import relief_layers
 from solver.check import CheckFailed
 
 TOLERANCE = 1e-9

@@ -25,8 +25,8 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 
-from planner.candidate import Candidate
-from planner.memory.fit_chance import memory_ratio
+from planner.predict.candidate import Candidate
+from planner.predict.memory.fit_chance import memory_ratio
 from planner.search.across_backends import Entry
 from planner.search.branch import Search
 from planner.search.mechanisms import MECHANISMS, Plain, has_common_shape, mechanisms_of
@@ -35,9 +35,9 @@ from planner.search.stage_capacity import MemoryLimits
 
 BAND = 0.04
 """Predicted ratio less one below which two configurations of one question are in the right order less than 75 % of the
-time.  *Fitted* by ``planner.accuracy.telling_apart`` to the runs of the fit part that are predicted within 25 % of
-their group's fastest (61 groups, 1,254 pairs, simulated step times): 3.9 %.  On the report part (97 groups) 69 % of the
-pairs that are 2 to 5 % apart are in the right order, and 79 % of those that are 5 to 10 % apart."""
+time.  *Fitted* by ``planner.evidence.accuracy.telling_apart`` to the runs of the fit part that are predicted within 25
+% of their group's fastest (61 groups, 1,254 pairs, simulated step times): 3.9 %.  On the report part (97 groups) 69 %
+of the pairs that are 2 to 5 % apart are in the right order, and 79 % of those that are 5 to 10 % apart."""
 MOST = len(MECHANISMS) + 2
 """One more than a strategy with unequal layers can have."""
 SURE = 0.99

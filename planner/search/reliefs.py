@@ -19,9 +19,9 @@ from planner.backends.backend import Software
 from planner.backends.rules.rule import RuleInput
 from planner.model.operators import layer_operators
 from planner.model.recompute import freed_operators
-from planner.physics.physics import Physics
-from planner.problem import Problem
-from planner.strategy import RecomputeModule, Relief, Strategy
+from planner.predict.physics.physics import Physics
+from planner.question.problem import Problem
+from planner.strategy.strategy import RecomputeModule, Relief, Strategy
 
 MODULES: tuple[RecomputeModule, ...] = get_args(RecomputeModule)
 SETS: tuple[tuple[RecomputeModule, ...], ...] = tuple(

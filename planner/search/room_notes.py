@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planner.backends.backend import Software
-from planner.memory.fit_chance import POOLED, memory_ratio, ratio_name
-from planner.problem import Constraints
+from planner.predict.memory.fit_chance import POOLED, memory_ratio, ratio_name
+from planner.question.problem import Constraints
 
 
 def room_notes(constraints: Constraints, software: Software) -> tuple[str, ...]:

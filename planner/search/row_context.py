@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.hardware import Hardware
-from planner.cost.model_cost import ModelCost
-from planner.cost.row_cost import CostModel, RowCost
-from planner.memory.stage import StageMemory, end_seconds, head_stage, stage_memory
-from planner.problem import Problem
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import StrategyRows, relief_of
+from planner.predict.cost.hardware import Hardware
+from planner.predict.cost.model_cost import ModelCost
+from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.predict.stage_memory import StageMemory, end_seconds, head_stage, stage_memory
+from planner.question.problem import Problem
+from planner.strategy.rows import StrategyRows, relief_of
+from planner.strategy.strategy import Relief, Strategy
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -12,15 +12,15 @@ import numpy as np
 
 from planner.backends.asked import problem_hardware, the_software
 from planner.backends.rules.rule import rule_input
-from planner.plan import Plan
-from planner.problem import Problem
+from planner.plan.plan import Plan
+from planner.question.problem import Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.branch import Search
 from planner.search.core_waves import core_bounds
 from planner.search.estimate import estimate_if_it_fits
 from planner.search.options import SearchOptions
-from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Strategy
 
 DRAWS_A_TRY = 20
 """Draws after which a back-end that refuses all of them is given up."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from planner.candidate import Candidate
+from planner.predict.candidate import Candidate
 
 DEGREES = ("tp", "cp", "pp", "ep", "etp", "dp")
 Degrees = tuple[int, ...]

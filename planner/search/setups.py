@@ -1,6 +1,6 @@
 """Which strategies share their costs?  Those that differ in nothing but their schedule.
 
-Costs know of a schedule its class (``planner.strategy_rows.schedule_class``) and how many chunks it makes of a stage.
+Costs know of a schedule its class (``planner.strategy.rows.schedule_class``) and how many chunks it makes of a stage.
 A *setup* is everything else about a strategy.  Thousands of strategies share a few hundred setups: these are costed
 once, and what a strategy adds is the makespan of its own schedule.  Shape letters: R rows, L layouts, C setups.
 """
@@ -13,12 +13,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.model_cost import ModelCost
-from planner.cost.row_cost import CostModel
+from planner.predict.cost.model_cost import ModelCost
+from planner.predict.cost.row_cost import CostModel
 from planner.search.bound import ROUNDING, BoundTerms, Schedules
 from planner.search.row_context import take
 from planner.search.space import Space
-from planner.strategy_rows import StrategyRows, first_of_each, schedule_class
+from planner.strategy.rows import StrategyRows, first_of_each, schedule_class
 
 Ints = NDArray[np.int64]
 Array = NDArray[np.float64]

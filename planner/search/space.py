@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from planner.backends.asked import the_software
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.legality import RULES, LegalityRule, ModelShape, model_shape
-from planner.problem import Problem
-from planner.relief_layers import WHERE_NEEDED, relief_layers
-from planner.schedules import SCHEDULE_NAMES
+from planner.question.problem import Problem
 from planner.search.choices import checked_pins
 from planner.search.chunk_choices import chunk_choices
 from planner.search.core_rows import CORE_COLUMNS, core_rows
 from planner.search.reliefs import relief_choices
-from planner.strategy_fields import OF_RELIEF
-from planner.strategy_rows import StrategyRows, distinct_rows
+from planner.strategy.fields import OF_RELIEF
+from planner.strategy.relief_layers import WHERE_NEEDED, relief_layers
+from planner.strategy.rows import StrategyRows, distinct_rows
+from planner.strategy.schedules import SCHEDULE_NAMES
 
 Ints = NDArray[np.int64]
 

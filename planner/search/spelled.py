@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.candidate import Candidate
-from planner.cost.hardware import Hardware
-from planner.problem import Problem
+from planner.predict.candidate import Candidate
+from planner.predict.cost.hardware import Hardware
+from planner.question.problem import Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import strategy_context

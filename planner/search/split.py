@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from planner.candidate import Candidate
+from planner.predict.candidate import Candidate
 from planner.search.evaluate import evaluate_split
 from planner.search.family_split import best_of_family, given_split
 from planner.search.line_split import LeftOpen, best_line

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from planner.backends.asked import the_software
-from planner.cost.hardware import Hardware
-from planner.memory.fit_chance import usable_bytes
-from planner.problem import Problem
-from planner.relief_layers import ReliefLayers, relief_layers
+from planner.predict.cost.hardware import Hardware
+from planner.predict.memory.fit_chance import usable_bytes
+from planner.question.problem import Problem
 from planner.search.split_terms import SplitRules
+from planner.strategy.relief_layers import ReliefLayers, relief_layers
 
 HOST_FRACTION = 0.9
 """Part of a device's share of host memory that offloaded tensors may take."""

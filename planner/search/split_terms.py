@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.relief_layers import ReliefLayers
 from planner.search.row_context import RowContext
+from planner.strategy.relief_layers import ReliefLayers
 
 Array = NDArray[np.float64]
 

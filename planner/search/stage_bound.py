@@ -21,11 +21,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.row_cost import CostModel, RowCost
-from planner.memory.stage import end_seconds, passes_memory
+from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.predict.stage_memory import end_seconds, passes_memory
 from planner.search.line_paths import LinePaths
 from planner.search.split_terms import SLACK, SplitRules
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
 
 Array = NDArray[np.float64]
 

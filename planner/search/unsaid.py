@@ -13,9 +13,9 @@ from typing import Any
 
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.pipeline import interleaved_group_size
-from planner.schedules import GROUPED_SCHEDULES
 from planner.search.backend_rules import BackEndRules
-from planner.strategy import Strategy
+from planner.strategy.schedules import GROUPED_SCHEDULES
+from planner.strategy.strategy import Strategy
 
 DATA_OVERLAP = ("overlap_grad_reduce", "overlap_param_gather")
 

@@ -1,9 +1,9 @@
 """How long does an operator run on the part that one device holds?  Whole picoseconds for every option of an operator.
 
-Roofline of ``planner.cost``: products at the device's rate for their local shape or over memory bandwidth, whichever is
-longer; attention by kernel and device generation; everything else moves its local inputs and outputs once, a kernel of
-its own each, as eager PyTorch runs it.  Measured profiles replace the datasheet where they have the shape.  Shape
-letters: K options, A axes.
+Roofline of ``planner.predict.cost``: products at the device's rate for their local shape or over memory bandwidth,
+whichever is longer; attention by kernel and device generation; everything else moves its local inputs and outputs once,
+a kernel of its own each, as eager PyTorch runs it.  Measured profiles replace the datasheet where they have the shape.
+Shape letters: K options, A axes.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.attention_time import attention_seconds
-from planner.cost.efficiency import WIDE_ELEMENT_BYTES
-from planner.cost.hardware import Hardware
+from planner.predict.cost.attention_time import attention_seconds
+from planner.predict.cost.efficiency import WIDE_ELEMENT_BYTES
+from planner.predict.cost.hardware import Hardware
 from planner.shard.mesh_shapes import MeshShape
 from planner.shard.operator_graph import OperatorNode
 from planner.shard.options import OperatorOptions, local_bytes, local_sizes

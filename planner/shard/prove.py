@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.errors import BudgetSpent, NoFeasiblePlan
+from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, Hardware
 from planner.shard.folding import FoldedGraph, fold_repeated_blocks, unfolded
 from planner.shard.memory_over_time import MemoryOverTime, memory_over_time
 from planner.shard.mesh_shapes import MeshShape

@@ -6,7 +6,7 @@ are undone from the inside out, then the rest follows from the outside in::
     shard -> replicate  all_gather        shard -> other shard  all_to_all     replicate -> shard  a slice, free
     partial -> shard    reduce_scatter    partial -> replicate  all_reduce     anything -> partial never
 
-Time is ``planner.cost.collective`` over the network levels that the axis crosses, or what was measured, in whole
+Time is ``planner.predict.collective`` over the network levels that the axis crosses, or what was measured, in whole
 picoseconds.  Shape letters: H layouts held, N layouts needed.
 """
 
@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.cost.hardware import Hardware
+from planner.predict.cost.hardware import Hardware
 from planner.shard.mesh_shapes import MeshShape
 from planner.shard.placement import REPLICATE, Layout, is_partial, is_shard
 from solver.selection.problem import FORBIDDEN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.errors import DocumentInvalid
-from planner.memory.states import MASTER_BYTES, MOMENT_BYTES
+from planner.predict.memory.states import MASTER_BYTES, MOMENT_BYTES
 from planner.shard.operator_graph import TensorShape
 
 ALIASES = {"adamw": "adam"}

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import Connection, Select, func, select, tuple_
 
-from planner.plan import FINAL, Plan
+from planner.plan.plan import FINAL, Plan
 from planner.store.errors import AmbiguousPlan, PlanUnreadable, StoreCorrupt
 from planner.store.records import EmissionRecord, LabelRecord, PlanRecord, PlanText
 from planner.store.tables import DocumentRow, EmissionRow, LabelRow, PlanRow, SearchRow

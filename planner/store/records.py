@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from planner.plan import FINAL, PlanOutcome, PlanStatus, status_of
+from planner.plan.plan import FINAL, PlanOutcome, PlanStatus, status_of
 
 
 @dataclass(frozen=True, slots=True)

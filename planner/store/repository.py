@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from sqlalchemy import Engine
 
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from planner.store import finding, saving
 from planner.store.audit import AuditTrail
 from planner.store.engine import make_engine, reading, shown, writing

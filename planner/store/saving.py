@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, inspect, select, text
 from sqlalchemy.dialects import sqlite
 
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from planner.store.tables import Base, DocumentRow, EmissionRow, LabelRow, PlanRow, ProblemRow, SearchRow
 from profiles.document import Document, canonical_json
 from profiles.errors import Conflict

@@ -18,17 +18,15 @@ import profiles
 import solver
 from planner.version import __version__
 
-DECIDING_FOLDERS = (
-    *("backends", "calibration", "cost", "coverage", "memory", "model", "physics", "schedule", "search"),
-)
-"""Folders of ``planner`` that decide a plan; modules directly in ``planner/`` do so too."""
+DECIDING_ROOMS = frozenset({"backends", "model", "plan", "predict", "question", "search", "strategy"})
+"""Rooms of ``planner`` that decide a plan; what calibrates it and modules directly in ``planner/`` do so too."""
 SOURCES = (".py", ".yaml", ".json")
 """Code, and the data that it reads beside the question."""
 IN_THE_QUESTION = ("profiles/catalogue/devices/", "profiles/catalogue/clusters/", "planner/model/catalogue/")
 """Data that a question holds in full."""
 UNDECIDING_BACKEND_PARTS = frozenset(
     {
-        *("checking", "conformance", "folders", "operator_sharding", "ranks", "trainer"),
+        *("checking", "folders", "operator_sharding", "ranks", "trainer"),
         *("write.py", "read.py", "validator.py", "tiny_run.py"),
     }
 )
@@ -64,4 +62,4 @@ def _decides(name: str) -> bool:
         return True
     if parts[1] == "backends" and (UNDECIDING_BACKEND_PARTS.intersection(parts) or parts[-1].endswith("_worker.py")):
         return False
-    return parts[1] in DECIDING_FOLDERS
+    return parts[1] in DECIDING_ROOMS or parts[1:3] == ["evidence", "calibration"]

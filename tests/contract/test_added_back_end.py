@@ -24,7 +24,7 @@ import json, sys
 from pathlib import Path
 from planner.backends.registry import files_of, software
 from planner.backends.emission.layout import layout_of
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 texts = {path.name: path.read_text() for path in Path(sys.argv[1]).iterdir()}
 plan = Plan.model_validate(json.loads(texts["plan.json"]))
@@ -114,7 +114,7 @@ def test_the_files_run_as_configurator_runs_them(site: Path, tmp_path: Path) -> 
 
 def test_an_entry_point_that_is_no_back_end_is_named(tmp_path: Path) -> None:
     install_metadata(tmp_path, "wrong", "1.0", "[meshwright.backends]\nwrong = json:loads\n")
-    done = python(tmp_path, tmp_path, "-m", "planner.backends.conformance", "wrong")
+    done = python(tmp_path, tmp_path, "-m", "planner.evidence.conformance", "wrong")
     assert done.returncode == 2
     assert "the entry point wrong = json:loads gives something that is no BackEnd" in done.stderr
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planner.backends.backend import Software
-from planner.backends.conformance.checks import CHECKS, Check, faults_of
 from planner.backends.registry import OURS
+from planner.evidence.conformance.checks import CHECKS, Check, faults_of
 
 ROOMS = [Software(each, release) for each in OURS for release in each.releases]
 

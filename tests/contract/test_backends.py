@@ -20,12 +20,12 @@ from planner.backends.launch.launchers import LAUNCHERS
 from planner.backends.registry import OURS, backends, files_of, names_with_files, physics_by_name, software, with_files
 from planner.errors import NotFound
 from planner.model.load import load_model
-from planner.problem import ANY, Constraints, Problem, Workload
-from planner.schedules import SCHEDULE_NAMES
+from planner.question.problem import ANY, Constraints, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.space import Space as SearchSpace
-from planner.strategy import Strategy
+from planner.strategy.schedules import SCHEDULE_NAMES
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster, load_device
 from profiles.device import Vendor
 

@@ -65,7 +65,7 @@ HEAVY = {
     "rich",
     "ruamel",
     "pyarrow",
-    "planner.problem",
+    "planner.question.problem",
     "planner.backends.registry",
 }
 """Not pydantic: Typer itself loads it to read the value of a flag."""

@@ -22,8 +22,8 @@ from planner.backends.backend import BackEnd
 from planner.backends.registry import OURS, backend
 from planner.backends.rules.columns import Columns
 from planner.cli.main import build_app
-from planner.problem import UNRESTRICTED
-from planner.strategy import Strategy
+from planner.question.problem import UNRESTRICTED
+from planner.strategy.strategy import Strategy
 from profiles.importing.format import Format
 from profiles.importing.imported import Imported
 from profiles.observation_store.schema import KINDS, columns_of

@@ -67,7 +67,7 @@ def loose_ends(text: str) -> list[str]:
 
 def test_the_search_finds_the_house() -> None:
     names = {name_of(path) for path in python_files()}
-    assert {"planner/plan.py", "profiles/cluster.py", "tests/contract/test_files.py"} <= names
+    assert {"planner/plan/plan.py", "profiles/cluster.py", "tests/contract/test_files.py"} <= names
 
 
 def test_no_file_is_too_long() -> None:

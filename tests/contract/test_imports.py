@@ -37,21 +37,21 @@ def test_layers_hold() -> None:
 @pytest.mark.parametrize(
     ("module", "line", "broken"),
     [
-        ("profiles/device.py", "import planner.problem", "The house"),
+        ("profiles/device.py", "import planner.question.problem", "The house"),
         ("solver/__init__.py", "import profiles.device", "The house"),
         ("planner/model/spec.py", "import planner.search", "The floors"),
         ("planner/backends/asked.py", "import planner.search.find", "The floors"),
-        ("planner/backends/registry.py", "import planner.backends.conformance", "What checks"),
+        ("planner/backends/registry.py", "import planner.evidence.conformance", "The floors"),
         ("planner/backends/deepspeed/write.py", "import planner.backends.folders.emit", "The floors of back-ends"),
         ("planner/backends/launch/spec.py", "import planner.backends.emission.layout", "The floors of back-ends"),
-        ("planner/store/saving.py", "import planner.sweep.walk", "The floors"),
-        ("planner/uncertainty.py", "import planner.plan", "The floors"),
+        ("planner/store/saving.py", "import planner.answers.sweep.walk", "The floors"),
+        ("planner/predict/uncertainty.py", "import planner.plan.plan", "The floors"),
         ("planner/search/__init__.py", "import sqlalchemy", "SQLAlchemy"),
         ("planner/search/__init__.py", "import torch", "torch lives"),
-        ("planner/plan.py", "import fastapi", "No HTTP"),
+        ("planner/plan/plan.py", "import fastapi", "No HTTP"),
         ("planner/operations/service.py", "import httpx", "No HTTP"),
         ("planner/operations/service.py", "import api.client", "The house"),
-        ("planner/plan.py", "import api.settings", "The house"),
+        ("planner/plan/plan.py", "import api.settings", "The house"),
         ("api/app.py", "import sqlalchemy", "SQLAlchemy"),
         ("api/wire/views.py", "import api.jobs.board", "The floors of api"),
         ("api/planning/answers.py", "import api.service", "The floors of api"),
@@ -83,7 +83,7 @@ def test_a_part_without_a_floor_is_caught(tmp_path: Path, folder: str) -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        *("planner.plan", "planner.store", "planner.cli.main", "planner.backends.native", "profiles.cluster"),
+        *("planner.plan.plan", "planner.store", "planner.cli.main", "planner.backends.native", "profiles.cluster"),
         "api.client.command_line",
     ],
 )
@@ -98,7 +98,8 @@ def test_light_modules_import_nothing_heavy(module: str) -> None:
 def test_help_and_version_load_no_documents(words: list[str]) -> None:
     code = (
         "import sys; from planner.cli.main import main; code = main(sys.argv[1:]);"
-        " print(code, *sorted({'numpy', 'pydantic', 'planner.physics.physics', 'planner.problem'} & set(sys.modules)))"
+        " print(code, *sorted({*"
+        "('numpy', 'pydantic', 'planner.predict.physics.physics', 'planner.question.problem')} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *words], cwd=REPOSITORY, capture_output=True, text=True, check=False

@@ -37,7 +37,7 @@ def calibrate(*words: str) -> Ran:
 @pytest.fixture
 def slow_runs(tmp_path: Path) -> str:
     """Ten single-device runs, each 1.6 times as slow as predicted: only operators can be the reason."""
-    from planner.accuracy.prediction import predict_rows
+    from planner.evidence.runs.prediction import predict_rows
     from tests.accuracy_rows import rows_of
 
     settings = [

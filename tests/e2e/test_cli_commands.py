@@ -11,8 +11,8 @@ import pytest
 
 from planner.backends.registry import names_with_files
 from planner.operations.plan_reference import document_part
-from planner.plan import Plan
-from planner.strategy_fields import value_words
+from planner.plan.plan import Plan
+from planner.strategy.fields import value_words
 from profiles.safe_yaml import load_yaml_text
 from tests.command_line import Ran, run_here, run_process
 

@@ -9,7 +9,7 @@ import pytest
 
 from planner.backends.folders.emit import plan_json
 from planner.model.load import load_model
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.command_line import run_here
 from tests.plan_factory import make_plan

@@ -23,8 +23,8 @@ from planner.backends.ranks.extension_cache import ENVIRONMENT_VARIABLE, extensi
 from planner.backends.ranks.launch_ranks import descendants
 from planner.model.load import load_model
 from planner.operations.plan_reference import full_document
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.command_line import REPOSITORY, run_process, shell_environment
 from tests.plan_factory import make_plan
 from tests.rank_launch import cpu_environment

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from planner.memory.fit_chance import fits_probability
+from planner.predict.memory.fit_chance import fits_probability
 from tests.command_line import run_here
 from tests.compared_labels import (
     difference_quantities,

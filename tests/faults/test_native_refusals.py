@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.native_models import tiny_plan
 from tests.plan_factory import make_mla_model, make_plan
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from planner.accuracy.report_document import published_report
-from planner.accuracy.report_groups import report_groups
+from planner.evidence.accuracy.report_document import published_report
+from planner.evidence.accuracy.report_groups import report_groups
 from tests.command_line import REPOSITORY, run_here
 
-REPORT = REPOSITORY / "planner" / "accuracy" / "published_report.json"
+REPORT = REPOSITORY / "planner" / "evidence" / "accuracy" / "published_report.json"
 ROWS = Path("benchmarks") / "published" / "training_runs.csv"
 LARGEST_BYTES = 300_000
 

@@ -27,9 +27,9 @@ from planner.backends.folders.report import Checker
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_plan
 from tests.property.test_accelerate_round_trip import near_accelerate_plans

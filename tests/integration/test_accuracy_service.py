@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from planner.accuracy.report_document import published_report
+from planner.evidence.accuracy.report_document import published_report
 from tests.command_line import REPOSITORY, run_here
 from tests.running_service import service
 

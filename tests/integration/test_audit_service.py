@@ -13,7 +13,7 @@ from sqlalchemy import text
 from api.access.api_keys import new_key
 from api.access.audit import REFUSALS_AT_ONCE
 from api.app import openapi_document
-from planner.accuracy.report_document import published_report
+from planner.evidence.accuracy.report_document import published_report
 from planner.store import open_store
 from planner.store.address import database_url as sqlalchemy_url
 from planner.store.engine import make_engine, writing

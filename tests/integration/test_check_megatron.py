@@ -14,7 +14,7 @@ from planner.backends.checking.worker import Worker
 from planner.backends.emission.write import write_emission
 from planner.backends.folders.catalogue import parse_requirement
 from planner.backends.megatron.validator import request
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.command_line import run_here
 from tests.emitter import emitter
 from tests.install_validators import OTHER_RELEASES

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.backends.emission.write import write_emission
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.command_line import run_here
 from tests.emitter import emitter
 from tests.plan_factory import make_plan

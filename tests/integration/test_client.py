@@ -18,8 +18,8 @@ from api.wire.jobs import JobRecord
 from api.wire.questions import EstimateQuestion, PlanQuestion, ThroughputQuestion
 from planner.backends.emission.write import changed_files, read_manifest
 from planner.errors import Conflict, DocumentInvalid, NotFound
-from planner.plan import Plan
-from planner.problem import Workload
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
 from planner.store import open_store
 from tests.board_in_memory import MemoryBoard
 from tests.listening_service import listening

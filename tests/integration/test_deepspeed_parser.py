@@ -15,8 +15,8 @@ from planner.backends.deepspeed.space import TABLE
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.rules.rule import rule_input
 from planner.model.spec import ModelSpec
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_model, make_moe_model, make_plan
 from tests.validators import worker_or_skip
 

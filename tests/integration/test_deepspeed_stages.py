@@ -16,8 +16,8 @@ from planner.backends.emission.write import write_emission
 from planner.model.hf_config import model_from_hf_config
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_plan
 from tests.rank_launch import cpu_environment, launched

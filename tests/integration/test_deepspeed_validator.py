@@ -27,9 +27,9 @@ from planner.backends.folders.report import Checker
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model, builtin_models
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from profiles.errors import DocumentInvalid
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_plan

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.answers.replan.other_backend import plan_there
 from planner.backends.asked import inside, software_of
 from planner.backends.emission.write import read_manifest, write_emission
 from planner.backends.folders.directory import check_directory
@@ -13,9 +14,8 @@ from planner.backends.folders.emit import emit_plan
 from planner.backends.registry import names_with_files, software
 from planner.errors import BackEndRefused, NotFound
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import Problem, Workload
-from planner.replan.other_backend import plan_there
+from planner.plan.plan import Plan
+from planner.question.problem import Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.recheck import recheck_plan

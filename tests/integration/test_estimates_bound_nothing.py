@@ -13,10 +13,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.client.stored_plans import read_plan
-from planner.explain.why import explain
+from planner.answers.explain.why import explain
 from planner.operations.plan_reference import load_plan
-from planner.plan import Plan
-from planner.recommendation import UNSEARCHED
+from planner.plan.plan import Plan
+from planner.plan.recommendation import UNSEARCHED
 from planner.store import open_store
 from profiles.document import canonical_json
 from tests.command_line import run_here

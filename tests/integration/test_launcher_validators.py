@@ -21,8 +21,8 @@ from planner.backends.launch.launchers import LAUNCHERS
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.registry import files_of, software
 from planner.errors import BackEndRefused
-from planner.plan import Plan
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
 from tests.plan_strategies import plans
 from tests.validators import worker_or_skip

@@ -21,7 +21,7 @@ from planner.backends.maxtext.read import parse_config
 from planner.backends.maxtext.validator import VALIDATOR, request
 from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION
 from planner.model.load import load_model
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.maxtext_plans import random_emissions
 from tests.plan_factory import make_cluster, make_plan

@@ -16,8 +16,8 @@ from planner.backends.megatron_bridge.read import read_back
 from planner.backends.megatron_bridge.validator import request
 from planner.errors import DocumentInvalid
 from planner.model.spec import ModelSpec
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
 from tests.round_trip import plans_of_the_space, question

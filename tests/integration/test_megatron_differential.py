@@ -19,9 +19,9 @@ from planner.backends.megatron.space import TABLE
 from planner.backends.rules.rule import rule_input
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import AxisOrder, RecomputePolicy, Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.strategy import AxisOrder, RecomputePolicy, Strategy
 from tests.megatron_models import REFUSED_MODELS
 from tests.megatron_verdicts import ask_megatron, disagreement
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan

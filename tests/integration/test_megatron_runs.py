@@ -16,8 +16,8 @@ import pytest
 from planner.backends.checking.environment import overlay
 from planner.backends.emission.write import write_emission
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_plan
 from tests.rank_launch import cpu_environment, launched, torchrun

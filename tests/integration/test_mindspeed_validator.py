@@ -28,9 +28,9 @@ from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.spec import ModelSpec
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.mindspeed_plans import DUALPIPEV, INTERLEAVED, ascend_cluster, in_bf16_with_adam, on_ascend
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan

@@ -17,8 +17,8 @@ import pytest
 from planner.backends.emission.write import write_emission
 from planner.backends.native.space import violations
 from planner.backends.rules.rule import rule_input
-from planner.plan import Plan
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_plan, tiny_qwen3_moe
 from tests.rank_launch import cpu_environment, launched, torchrun

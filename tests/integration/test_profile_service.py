@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.problem import Problem, Workload
+from planner.question.problem import Problem, Workload
 from profiles.catalogue import load_cluster
 from profiles.scaling import scale_cluster
 from tests.measured_problems import random_profile

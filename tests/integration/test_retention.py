@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from api.jobs.dbos_board import DbosBoard
 from api.retention import Removed, RetentionSettings, prune
-from planner.problem import Workload
+from planner.question.problem import Workload
 from planner.store import open_store
 from planner.store.audit import AuditTrail
 from planner.store.records import ApiKeyRecord, AuditEvent, SweepCell

@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 from api.client.question_body import body_of
 from planner.backends import megatron
 from planner.backends.registry import with_files
-from planner.calibration.document import Calibration
-from planner.calibration.folder import calibrations_folder, keep
-from planner.factors import Factors
-from planner.problem import Problem
+from planner.evidence.calibration.document import Calibration
+from planner.evidence.calibration.folder import calibrations_folder, keep
+from planner.question.factors import Factors
+from planner.question.problem import Problem
 from tests.board_in_memory import MemoryBoard
 from tests.running_service import question, service
 

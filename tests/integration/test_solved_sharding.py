@@ -19,7 +19,7 @@ import pytest
 
 pytest.importorskip("torch", reason="sharding plans need the extra meshwright[torch]")
 
-from planner.cost.hardware import Hardware, hardware_of
+from planner.predict.cost.hardware import Hardware, hardware_of
 from planner.shard.sharding_plan import ShardingPlan
 from profiles.catalogue import load_cluster
 from tests.command_line import REPOSITORY, run_here, shell_environment

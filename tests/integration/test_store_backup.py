@@ -13,7 +13,7 @@ from planner.store import open_store
 from planner.store.address import jobs_path
 from planner.store.backup import PAGES_A_STEP, backup_store, restore_store
 from planner.store.errors import StoreCorrupt, StoreTooNew
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.errors import Conflict, NotFound
 from tests.command_line import run_here
 from tests.plan_factory import make_plan

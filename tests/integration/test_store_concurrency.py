@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from planner.store import open_store
 from tests.plan_factory import make_model, make_plan
 

@@ -9,15 +9,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import create_engine, text
 
-from planner.plan import Plan
-from planner.problem import Workload
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
 from planner.store import open_store, software_signature
 from planner.store.address import database_url as sqlalchemy_url
 from planner.store.engine import make_engine
 from planner.store.errors import AmbiguousPlan, PlanUnreadable, StoreCorrupt
 from planner.store.repository import Store
 from planner.store.schema import ensure_schema
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.errors import Conflict, DocumentInvalid, NotFound
 from profiles.prediction.reference import ProfileReference
 from tests.plan_factory import make_cluster, make_model, make_plan

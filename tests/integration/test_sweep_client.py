@@ -11,7 +11,7 @@ import pytest
 
 from api.client import Client, ProblemReported, SweepUnfinished
 from api.wire.sweeps import SweepProgress, SweepRequest
-from planner.problem import Constraints
+from planner.question.problem import Constraints
 from tests.board_in_memory import MemoryBoard
 from tests.command_line import run_here
 from tests.listening_service import listening

@@ -11,11 +11,11 @@ from contextlib import closing
 
 import pytest
 
+from planner.answers.sweep.executor import executor
+from planner.answers.sweep.processes import Processes
+from planner.answers.sweep.serial import Serial
+from planner.answers.sweep.task import MOST_TRIES, Outcome
 from planner.errors import DocumentInvalid
-from planner.sweep.executor import executor
-from planner.sweep.processes import Processes
-from planner.sweep.serial import Serial
-from planner.sweep.task import MOST_TRIES, Outcome
 from tests.sweep_cells import cells_of, small_question, tasks_of
 
 QUESTION = small_question(device_counts=(4, 16), sequence_lengths=(1024, 2048))

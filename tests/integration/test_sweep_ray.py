@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from planner.answers.sweep.errors import ExecutorUnavailable
+from planner.answers.sweep.executor import executor
 from planner.cli.failure import failure_of
 from planner.store import open_store
-from planner.sweep.errors import ExecutorUnavailable
-from planner.sweep.executor import executor
 from tests.command_line import REPOSITORY, Ran, command, run_process, shell_environment
 from tests.measured_problems import random_profile
 from tests.ray_clusters import RayCluster, ray_cluster, require_ray
@@ -179,7 +179,7 @@ def test_workers_with_other_software_are_refused_and_can_be_sent_ours(tmp_path: 
     home.mkdir()
     for name in ("planner", "profiles", "solver"):
         shutil.copytree(REPOSITORY / name, sources / name, ignore=shutil.ignore_patterns("__pycache__"))
-    changed = sources / "planner" / "plan.py"
+    changed = sources / "planner" / "plan" / "plan.py"
     changed.write_text(changed.read_text(encoding="utf-8") + "\n# Another release.\n", encoding="utf-8")
     with ray_cluster(1, sources) as other:
         asked = words(home / "plans.db", "--executor", other.client)

@@ -12,9 +12,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.wire.problem_details import in_fields
+from planner.answers.sweep.serial import Serial
+from planner.answers.sweep.table import line
 from planner.store import open_store
-from planner.sweep.serial import Serial
-from planner.sweep.table import line
 from tests.board_in_memory import MemoryBoard
 from tests.running_service import SMALL_MODEL, question, service
 from tests.sweep_cells import cells_of, small_question, sweep

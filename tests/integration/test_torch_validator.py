@@ -13,9 +13,9 @@ from planner.backends.checking.worker import Worker
 from planner.backends.native.validator import VALIDATOR
 from planner.errors import ValidatorUnavailable
 from planner.model.load import load_model
-from planner.problem import Constraints, Problem, Workload
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.sample import random_plans
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.emitter import emitter
 from tests.plan_factory import make_plan

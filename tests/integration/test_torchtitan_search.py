@@ -13,7 +13,7 @@ from planner.backends.folders.emit import emit_plan
 from planner.backends.torchtitan.read import read_back
 from planner.errors import NoFeasiblePlan
 from planner.model.load import load_model
-from planner.problem import Constraints, Problem, Workload
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.find import find_plan
 from profiles.catalogue import load_cluster
 

@@ -23,10 +23,10 @@ from planner.backends.torchtitan.validator import VALIDATOR, request
 from planner.backends.torchtitan.values import parallelism
 from planner.backends.torchtitan.version import TORCHTITAN_VERSION, VERSIONS
 from planner.backends.torchtitan.write import violations_for
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.schedules import ScheduleName
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.schedules import ScheduleName
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_model, make_plan
 from tests.round_trip import as_spelled

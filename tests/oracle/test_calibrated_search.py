@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import NoFeasiblePlan
-from planner.plan import ChunkPlan, Plan
+from planner.plan.plan import ChunkPlan, Plan
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions

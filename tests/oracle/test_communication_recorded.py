@@ -22,10 +22,10 @@ from typing import Any
 import pytest
 
 from planner.backends.asked import physics_of
-from planner.communication_bill import communication_bill
 from planner.model.spec import ModelSpec
-from planner.plan import Plan
-from planner.strategy import Strategy
+from planner.plan.communication_bill import communication_bill
+from planner.plan.plan import Plan
+from planner.strategy.strategy import Strategy
 from tests.native_models import SEQUENCE_LENGTH, tiny_llama, tiny_plan, tiny_qwen3_moe
 from tests.rank_launch import cpu_environment, launched, torchrun
 from tests.warm_python.interpreters import NATIVE, WarmPythons

@@ -12,8 +12,8 @@ from collections import Counter
 import pytest
 
 from planner.errors import NoFeasiblePlan
-from planner.plan import Plan
-from planner.problem import UNRESTRICTED, Constraints, Problem
+from planner.plan.plan import Plan
+from planner.question.problem import UNRESTRICTED, Constraints, Problem
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.recheck import recheck_plan

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from planner.backends.hugging_face.physics import TRANSFORMERS
-from planner.cost.layer_keys import LayerKeys
-from planner.memory.activations import saved_bytes
-from planner.memory.framework_memory import with_framework_kept
 from planner.model.hf_config.registry import model_from_hf_config
 from planner.model.operators import layer_operators
-from planner.physics.physics import TUNED, Physics
-from planner.strategy import Relief
+from planner.predict.layer_keys import LayerKeys
+from planner.predict.memory.activations import saved_bytes
+from planner.predict.memory.framework_memory import with_framework_kept
+from planner.predict.physics.physics import TUNED, Physics
+from planner.strategy.strategy import Relief
 
 if TYPE_CHECKING:
     from torch import Tensor

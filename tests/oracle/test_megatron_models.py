@@ -11,8 +11,8 @@ from planner.backends.rules.rule import rule_input
 from planner.model.builtin import builtin_model, builtin_models
 from planner.model.megatron_args import megatron_job
 from planner.model.spec import ModelSpec
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.megatron_models import REFUSED_MODELS
 from tests.plan_factory import make_plan

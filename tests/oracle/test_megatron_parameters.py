@@ -15,10 +15,10 @@ from planner.backends.megatron.vocabulary import padding_parameters
 from planner.backends.registry import software
 from planner.backends.rules.rule import rule_input
 from planner.model.builtin import builtin_model
-from planner.plan import Plan
-from planner.problem import Problem, Workload
+from planner.plan.plan import Plan
+from planner.question.problem import Problem, Workload
 from planner.search.estimate import estimate
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.megatron_verdicts import ask_megatron
 from tests.plan_factory import make_cluster
 from tests.validators import worker_or_skip

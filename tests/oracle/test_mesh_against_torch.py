@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from planner.mesh import build_mesh
-from planner.strategy import Strategy
+from planner.strategy.mesh import build_mesh
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 
 torch = pytest.importorskip("torch")

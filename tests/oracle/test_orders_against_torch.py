@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from planner.schedule.action import Action, Kind, Order
-from planner.schedule.orders import build_order
-from planner.schedule.placement import chunk_ranks
-from planner.schedules import ScheduleName
+from planner.predict.schedule.action import Action, Kind, Order
+from planner.predict.schedule.orders import build_order
+from planner.predict.schedule.placement import chunk_ranks
+from planner.strategy.schedules import ScheduleName
 
 torch = pytest.importorskip("torch")
 

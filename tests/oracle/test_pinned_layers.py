@@ -7,10 +7,9 @@ import math
 import pytest
 
 from planner.backends.asked import the_software
-from planner.cost.hardware import problem_hardware
 from planner.errors import NoFeasiblePlan
-from planner.problem import Constraints, Problem
-from planner.relief_layers import first_layers
+from planner.predict.cost.hardware import problem_hardware
+from planner.question.problem import Constraints, Problem
 from planner.search.backend_rules import BackEndRules
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
@@ -18,6 +17,7 @@ from planner.search.reliefs import relief_choices
 from planner.search.row_context import strategy_context
 from planner.search.split import best_split
 from planner.search.split_limits import split_rules
+from planner.strategy.relief_layers import first_layers
 from tests.declared_space import all_rows
 from tests.search_problems import Pin, Size, random_problem
 

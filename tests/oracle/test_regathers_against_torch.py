@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from planner.cost.regathers import gathers_a_step
-from planner.schedule.orders import build_order
-from planner.schedules import ScheduleName
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import StrategyRows
+from planner.predict.cost.regathers import gathers_a_step
+from planner.predict.schedule.orders import build_order
+from planner.strategy.rows import StrategyRows
+from planner.strategy.schedules import ScheduleName
+from planner.strategy.strategy import Relief, Strategy
 
 pytest.importorskip("torch")
 

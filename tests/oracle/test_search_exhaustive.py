@@ -7,11 +7,11 @@ import pytest
 
 from planner.backends.asked import problem_hardware, the_software
 from planner.backends.registry import physics_by_name
-from planner.cost.hardware import problem_hardware as hardware_under
 from planner.errors import NoFeasiblePlan
-from planner.memory.fit_chance import usable_bytes
-from planner.plan import Plan
-from planner.problem import UNRESTRICTED, Problem
+from planner.plan.plan import Plan
+from planner.predict.cost.hardware import problem_hardware as hardware_under
+from planner.predict.memory.fit_chance import usable_bytes
+from planner.question.problem import UNRESTRICTED, Problem
 from planner.search.branch import Search
 from planner.search.evaluate import evaluate_split
 from planner.search.find import find_plan

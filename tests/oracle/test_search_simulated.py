@@ -6,13 +6,13 @@ import random
 
 import pytest
 
+from planner.answers.views.step import step_view
 from planner.errors import NoFeasiblePlan
-from planner.plan import Plan
-from planner.problem import Constraints
+from planner.plan.plan import Plan
+from planner.plan.timeline import plan_timeline
+from planner.question.problem import Constraints
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
-from planner.timeline import plan_timeline
-from planner.views.step import step_view
 from tests.search_problems import Size, random_problem
 
 SIZE = Size(max_devices=8, max_layers=7, max_batch=16, narrowings=1)

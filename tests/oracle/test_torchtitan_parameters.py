@@ -18,10 +18,10 @@ from planner.model.load import load_model
 from planner.model.operators import layer_operators
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
-from planner.plan import Plan, StagePlan
-from planner.problem import Problem, Workload
+from planner.plan.plan import Plan, StagePlan
+from planner.question.problem import Problem, Workload
 from planner.search.estimate import estimate
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_mla_model

@@ -21,12 +21,12 @@ from planner.backends.checking.worker import Worker
 from planner.backends.maxtext.read import parse_config
 from planner.backends.maxtext.step_validator import step_request
 from planner.backends.maxtext.version import CONFIG_FILE
-from planner.communication_bill import communication_bill
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
-from planner.physics.physics import TUNED
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.communication_bill import communication_bill
+from planner.plan.plan import Plan
+from planner.predict.physics.physics import TUNED
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_plan
 from tests.validators import worker_or_skip

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from planner.backends.deepspeed.physics import DEEPSPEED
-from planner.memory.states import state_bytes
-from planner.memory.zero_memory import working_copy_bytes, zero_states
-from planner.problem import Workload
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import StrategyRows
+from planner.predict.memory.states import state_bytes
+from planner.predict.memory.zero_memory import working_copy_bytes, zero_states
+from planner.question.problem import Workload
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Relief, Strategy
 from tests.deepspeed_memory_worker import BUCKET_ELEMENTS, LAYERS, LIVE_ELEMENTS, RANKS, WIDTH
 from tests.rank_launch import cpu_environment, launched
 from tests.warm_python.interpreters import DEEPSPEED as DEEPSPEED_PYTHON

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from planner.backends.accelerate.read import read_back
 from planner.backends.accelerate.space import violations
 from planner.backends.rules.rule import rule_input
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.drawn_from_space import drawn_plans, question
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_plan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.backends.asked import problem_hardware
-from planner.problem import Problem
+from planner.question.problem import Problem
 from planner.search import core_waves
 from planner.search.branch import Search
 from planner.search.core_waves import CoreWaves, core_bounds

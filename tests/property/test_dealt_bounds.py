@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from planner.backends.asked import problem_hardware
-from planner.candidate import Candidate
-from planner.problem import Problem
+from planner.predict.candidate import Candidate
+from planner.question.problem import Problem
 from planner.search.branch import Search
 from planner.search.dealt_bounds import DealtBounds
 from planner.search.leaves import Leaves

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from planner.model.load import load_model
-from planner.problem import UNRESTRICTED, Constraints, Problem, Workload
+from planner.question.problem import UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.backend_rules import BackEndRules
 from planner.search.early_rules import OF_CORES, OF_LAYOUTS, OF_SHARDINGS, EarlyRules
 from planner.search.reliefs import relief_choices
 from planner.search.sample import random_strategies
-from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 
 BACKENDS = ("megatron", "megatron==23.04", "megatron-deepspeed", "mindspeed", "maxtext", "native", "deepspeed")

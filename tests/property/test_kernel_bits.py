@@ -12,12 +12,12 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from planner.schedule.orders import order_findings
-from planner.schedule.orders.build import order_arrays
-from planner.schedule.paths import ChunkTimes, paths_of_ranks
-from planner.schedule.run import known_paths, run_pipeline
-from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.predict.schedule.orders import order_findings
+from planner.predict.schedule.orders.build import order_arrays
+from planner.predict.schedule.paths import ChunkTimes, paths_of_ranks
+from planner.predict.schedule.run import known_paths, run_pipeline
 from planner.shard.integer_lists import integer_lists
+from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 from solver.selection.kernel import Kernel
 from solver.selection.problem import SelectionProblem
 from solver.selection.solve import solve

@@ -11,7 +11,7 @@ from planner.backends.emission.emission import PLAN_JSON
 from planner.backends.maxtext.read import read_back
 from planner.backends.maxtext.space import violations
 from planner.backends.rules.rule import rule_input
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from tests.drawn_from_space import drawn_plans, question
 from tests.emitter import emitter
 from tests.plan_factory import make_plan

@@ -16,9 +16,9 @@ from planner.backends.megatron.read import read_back
 from planner.backends.megatron.space import TABLE
 from planner.backends.registry import software
 from planner.backends.rules.rule import rule_input
-from planner.plan import ChunkPlan, Plan
+from planner.plan.plan import ChunkPlan, Plan
 from planner.search.estimate import estimate
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_strategies import plans
 from tests.round_trip import (

@@ -7,8 +7,8 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.mesh import Axis, Mesh, build_mesh
-from planner.strategy import AxisOrder, Strategy
+from planner.strategy.mesh import Axis, Mesh, build_mesh
+from planner.strategy.strategy import AxisOrder, Strategy
 from profiles.catalogue import load_cluster
 from profiles.cluster import Cluster, FabricLevel
 

@@ -15,7 +15,7 @@ from planner.backends.mindspeed.read import read_back
 from planner.backends.mindspeed.space import TABLE
 from planner.backends.mindspeed.write import ARGUMENTS_FILE
 from planner.backends.rules.rule import rule_input
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from tests.emitter import emitter
 from tests.mindspeed_plans import in_bf16_with_adam, on_ascend
 from tests.plan_strategies import plans

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 from benchmarks.space_survey import SHARED
-from planner.accuracy.prediction import MappedRun, map_rows
-from planner.accuracy.truth import read_truth
+from planner.evidence.runs.prediction import MappedRun, map_rows
+from planner.evidence.runs.truth import read_truth
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import Constraints, Problem, Workload
-from planner.relief_layers import relief_layers
+from planner.plan.plan import Plan
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.membership import membership
 from planner.search.options import SearchOptions
 from planner.search.sample import random_plans
-from planner.strategy_text import complete_strategy, parse_assignments
+from planner.strategy.relief_layers import relief_layers
+from planner.strategy.text import complete_strategy, parse_assignments
 from profiles.catalogue import load_cluster
 from profiles.validation import FindingsInvalid
 from tests.published_runs import FULL, OTHERS, problem_of_run

@@ -10,9 +10,9 @@ from planner.backends.asked import asked_software, inside
 from planner.backends.registry import names_with_files, with_files
 from planner.errors import NoFeasiblePlan
 from planner.model.load import load_model
-from planner.physics.physics import TUNED
-from planner.plan import BackEndAnswer, Plan
-from planner.problem import ANY, UNRESTRICTED, Problem, Workload
+from planner.plan.plan import BackEndAnswer, Plan
+from planner.predict.physics.physics import TUNED
+from planner.question.problem import ANY, UNRESTRICTED, Problem, Workload
 from planner.search.across_backends import NEAR, compare_backends
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions, SearchProgress

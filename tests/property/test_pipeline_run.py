@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import DocumentInvalid
-from planner.schedule.dependencies import order_graph
-from planner.schedule.least_makespan import least_makespan_s
-from planner.schedule.orders import build_order, order_findings
-from planner.schedule.paths import ChunkTimes
-from planner.schedule.placement import chunk_ranks
-from planner.schedule.run import known_paths, run_pipeline
-from planner.schedule.simulate import simulate
-from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.predict.schedule.dependencies import order_graph
+from planner.predict.schedule.least_makespan import least_makespan_s
+from planner.predict.schedule.orders import build_order, order_findings
+from planner.predict.schedule.paths import ChunkTimes
+from planner.predict.schedule.placement import chunk_ranks
+from planner.predict.schedule.run import known_paths, run_pipeline
+from planner.predict.schedule.simulate import simulate
+from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, SPLIT_SCHEDULES, V_SCHEDULES, ScheduleName
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pytest
 
 from planner.errors import NoFeasiblePlan
 from planner.model.builtin import builtin_model
-from planner.plan import Plan
-from planner.problem import UNRESTRICTED, Constraints, Objective, Problem, Workload
+from planner.plan.plan import Plan
+from planner.question.problem import UNRESTRICTED, Constraints, Objective, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.recheck import OF_THE_SEARCH, recheck_plan

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from planner.errors import NoFeasiblePlan
-from planner.plan import Plan
-from planner.problem import UNRESTRICTED, Objective, Problem
+from planner.plan.plan import Plan
+from planner.question.problem import UNRESTRICTED, Objective, Problem
 from planner.search.find import find_plan
 from planner.search.mechanisms import number_of_mechanisms
 from planner.search.options import SearchOptions

@@ -12,12 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from planner.backends.registry import physics_by_name
-from planner.candidate import Split
-from planner.cost.hardware import Hardware
-from planner.cost.hardware import problem_hardware as hardware_under
 from planner.model.load import load_model
-from planner.problem import UNRESTRICTED, Problem, Workload
-from planner.schedules import SCHEDULE_NAMES
+from planner.predict.candidate import Split
+from planner.predict.cost.hardware import Hardware
+from planner.predict.cost.hardware import problem_hardware as hardware_under
+from planner.question.problem import UNRESTRICTED, Problem, Workload
 from planner.search.bound import BoundTerms
 from planner.search.evaluate import evaluate_split
 from planner.search.memory_bound import layout_bounds_s, lower_bounds_s
@@ -25,8 +24,9 @@ from planner.search.row_context import strategy_context
 from planner.search.space import Space
 from planner.search.split_limits import memory_limit_bytes, split_rules
 from planner.search.stage_capacity import MemoryLimits
-from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
+from planner.strategy.schedules import SCHEDULE_NAMES
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.calibrated_problems import calibrated
 from tests.exhaustive_search import Outcomes, all_outcomes

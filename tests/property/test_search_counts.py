@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import MeshwrightError
-from planner.problem import Constraints
+from planner.question.problem import Constraints
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from tests.search_problems import random_problem

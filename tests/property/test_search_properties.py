@@ -13,16 +13,16 @@ from planner.backends.asked import software_of, the_software
 from planner.backends.emission.layout import chunks_in_model_order, layout_of
 from planner.backends.folders.emit import emit_plan
 from planner.backends.registry import files_of, names_with_files
-from planner.cost.hardware import hardware_of
 from planner.errors import BudgetSpent, NoFeasiblePlan
-from planner.plan import Plan
-from planner.plan_relief import of_stages
-from planner.problem import Problem
-from planner.relief_layers import relief_layers
+from planner.plan.plan import Plan
+from planner.plan.relief import of_stages
+from planner.predict.cost.hardware import hardware_of
+from planner.question.problem import Problem
 from planner.search.branch import Search
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
+from planner.strategy.relief_layers import relief_layers
 from profiles.cluster import Pool
 from tests.rules_over_plans import over_plans
 from tests.search_problems import Size, random_problem

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from planner.schedule.action import FORWARD, Action, Kind
-from planner.schedule.dependencies import cached_graph
-from planner.schedule.orders import order_findings
-from planner.schedule.simulate import simulate
-from planner.schedule.timeline import Timeline
-from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
+from planner.predict.schedule.action import FORWARD, Action, Kind
+from planner.predict.schedule.dependencies import cached_graph
+from planner.predict.schedule.orders import order_findings
+from planner.predict.schedule.simulate import simulate
+from planner.predict.schedule.timeline import Timeline
+from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES, ScheduleName
 
 Durations = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 SCHEDULES: tuple[ScheduleName, ...] = get_args(ScheduleName)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner.backends.torchtitan.read import read_back
 from planner.backends.torchtitan.version import VERSIONS
 from planner.backends.torchtitan.write import violations_for
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from tests.drawn_from_space import drawn_plans, question
 from tests.emitter import emitter
 from tests.plan_strategies import plans

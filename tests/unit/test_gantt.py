@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import DocumentInvalid
-from planner.schedule.gantt import text_gantt
-from planner.schedule.orders import build_order
-from planner.schedule.simulate import simulate
+from planner.predict.schedule.gantt import text_gantt
+from planner.predict.schedule.orders import build_order
+from planner.predict.schedule.simulate import simulate
 
 
 def test_small_chart_exactly() -> None:

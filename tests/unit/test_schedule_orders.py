@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import DocumentInvalid
-from planner.schedule.action import Action, Kind
-from planner.schedule.orders import build_order
-from planner.schedule.placement import chunk_ranks
-from planner.schedules import ScheduleName
-from planner.strategy import Strategy
+from planner.predict.schedule.action import Action, Kind
+from planner.predict.schedule.orders import build_order
+from planner.predict.schedule.placement import chunk_ranks
+from planner.strategy.schedules import ScheduleName
+from planner.strategy.strategy import Strategy
 
 SIZES: list[tuple[ScheduleName, int, int, int, int]] = [
     ("gpipe", 3, 1, 5, 0),

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from planner.schedule.orders import build_order
-from planner.schedule.simulate import simulate
-from planner.schedule.timeline import Timeline
-from planner.schedule.trace import AFTER_PIPELINE, chrome_trace, trace_json
-from planner.schedules import ScheduleName
+from planner.predict.schedule.orders import build_order
+from planner.predict.schedule.simulate import simulate
+from planner.predict.schedule.timeline import Timeline
+from planner.predict.schedule.trace import AFTER_PIPELINE, chrome_trace, trace_json
+from planner.strategy.schedules import ScheduleName
 
 REQUIRED = {
     "X": {"name", "pid", "tid", "ts", "dur"},

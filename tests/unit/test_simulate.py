@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from planner.errors import DocumentInvalid
-from planner.schedule.action import Action, Kind, Order
-from planner.schedule.dependencies import order_graph
-from planner.schedule.orders import build_order
-from planner.schedule.simulate import simulate
+from planner.predict.schedule.action import Action, Kind, Order
+from planner.predict.schedule.dependencies import order_graph
+from planner.predict.schedule.orders import build_order
+from planner.predict.schedule.simulate import simulate
 
 F, B, I, W = Kind.FORWARD, Kind.BACKWARD, Kind.INPUT_GRADIENT, Kind.WEIGHT_GRADIENT  # noqa: E741
 

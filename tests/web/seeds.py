@@ -31,7 +31,7 @@ from typing import Any
 
 import httpx
 
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from planner.store import open_store
 from tests.accuracy_rows import csv_text
 from tests.web.measurements import MADE_UP, seed_measurements

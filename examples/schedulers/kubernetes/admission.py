@@ -31,9 +31,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from api.client import Client, Patience
+from planner.answers.throughput.choice import most_devices
 from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
-from planner.plan import Plan
-from planner.throughput.choice import most_devices
+from planner.plan.plan import Plan
 
 DOMAIN = "meshwright.dev"
 SAME_FOR_A_CURVE = ("model", "cluster", "workload", "constraints", "profile")

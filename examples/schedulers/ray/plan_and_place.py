@@ -22,8 +22,8 @@ import ray
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
 from api.client import Client
+from planner.answers.throughput.choice import most_devices
 from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
-from planner.throughput.choice import most_devices
 
 SAME_FOR_A_CURVE = ("model", "cluster", "workload", "constraints", "profile")
 MOST_COUNTS = 64

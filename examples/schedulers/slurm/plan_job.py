@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from api.client import Client
+from planner.answers.throughput.choice import fewest_devices, most_devices
 from planner.errors import DocumentInvalid, MeshwrightError, NoFeasiblePlan
-from planner.throughput.choice import fewest_devices, most_devices
 
 SAME_FOR_A_CURVE = ("model", "cluster", "workload", "constraints", "profile")
 MOST_COUNTS = 64

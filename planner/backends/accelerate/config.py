@@ -17,7 +17,7 @@ from planner.backends.deepspeed.config import CONFIG_FILE as DEEPSPEED_FILE
 from planner.backends.emission.emission import Finding
 from planner.backends.rules.foreign_names import foreign_names
 from planner.errors import DocumentInvalid
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 CONFIG_FILE = "accelerate_config.yaml"
 _KEYS = f"accelerate {ACCELERATE_VERSION} commands/config/config_args.py:195"

@@ -16,7 +16,7 @@ from planner.backends.emission.layout import Layout
 from planner.backends.launch.rank_environment import rank_environment
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.errors import DocumentInvalid
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 _PREFIXES = ("ACCELERATE_", "FSDP_", "PARALLELISM_CONFIG_")
 _AGAIN = "emit the plan again"

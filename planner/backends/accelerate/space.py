@@ -20,7 +20,7 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import context_parallel_sequence, exact_batch, positions
 from planner.backends.rules.overlap import FSDP2, data_parallel, fsdp2_overlap, fsdp2_spelling, plain_spelling
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 _LIBRARY = f"accelerate {ACCELERATE_VERSION}"
 _PARALLELISM = f"{_LIBRARY} parallelism_config.py"

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 
 from planner.backends.deepspeed import training_document as deepspeed
 from planner.errors import DocumentInvalid
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 TRAINING_FILE = deepspeed.TRAINING_FILE
 

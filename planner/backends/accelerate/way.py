@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 Way = Literal["NO", "MULTI_GPU", "FSDP", "DEEPSPEED"]
 """``distributed_type`` of the config file."""

@@ -25,7 +25,7 @@ from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.launch.spec import launch_spec
 from planner.backends.rules.rule import rule_input
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 TRAIN_SCRIPT = "train_accelerate.py"
 

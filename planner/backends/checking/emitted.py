@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.backends.emission.emission import PLAN_JSON
 from planner.backends.emission.write import read_manifest
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

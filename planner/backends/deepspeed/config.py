@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from planner.backends.deepspeed.engine_rules import AUTOEP_PRESETS
-from planner.plan import Plan
-from planner.problem import Problem
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Problem
+from planner.strategy.strategy import Strategy
 
 CONFIG_FILE = "ds_config.json"
 PREFETCH_ELEMENTS = 50_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.rules.foreign_names import foreign_names
 from planner.backends.rules.rule import RuleInput, SpaceRule
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 _DS = f"deepspeed {DEEPSPEED_VERSION}"
 

@@ -23,7 +23,7 @@ ZeRO-1 and 2 all_reduce buckets of gradients and copy their part out: use_multi_
 (runtime/zero/config.py:119, runtime/zero/stage_1_and_2.py:1695 and 1545); so does ZeRO-1 with fp32 gradients on bf16
 weights, with a pipeline too (runtime/engine.py:3921, runtime/pipe/engine.py:287-298).
 Buckets have the default sizes (runtime/zero/config.py:113, 245 and 251), which our files leave; what they and ZeRO's
-other copies hold is in ``planner.memory.zero_memory``.
+other copies hold is in ``planner.predict.memory.zero_memory``.
 AutoTP's tp_overlap_comm starts the all_reduce of an input gradient before the matmul of the weight gradient, and does
 nothing in the forward pass (module_inject/layers.py:388-389 and 993-998, AsyncColumnParallel).
 Not modelled: copies of at most one part of the gradients (ZeRO-2 and 3) at the step, when activations are gone; the

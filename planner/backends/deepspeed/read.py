@@ -12,7 +12,7 @@ from planner.backends.deepspeed.training_document import TRAINING_FILE, Training
 from planner.backends.emission.layout import Layout
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.errors import DocumentInvalid
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 
 def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:

@@ -24,7 +24,7 @@ from planner.backends.deepspeed.version import DEEPSPEED_VERSION
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.pipeline import end_problem, placement_problem
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 
 def _device(given: RuleInput) -> str | None:

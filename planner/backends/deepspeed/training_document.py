@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from planner.backends.emission.layout import Layout, StageLayout, layout_of
-from planner.plan import ChunkPlan, Plan, StageOffload, StageRecompute
+from planner.plan.plan import ChunkPlan, Plan, StageOffload, StageRecompute
 from profiles.document import Document
 from profiles.errors import DocumentInvalid
 

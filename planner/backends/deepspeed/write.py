@@ -13,7 +13,7 @@ from planner.backends.deepspeed.training_document import TRAINING_FILE, training
 from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.refusal import refused
 from planner.backends.rules.rule import mixtures, rule_input
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 MODEL_CONFIG_FILE = "model_config.json"
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.backends.emission.emission import Emission
-from planner.communication_bill import TRAFFIC_COLUMNS, busiest_stages, communication_bill, traffic_words
-from planner.memory.fit_chance import chance_words
-from planner.physics.physics import Physics
-from planner.plan import ChunkPlan, Plan, StagePlan
-from planner.plan_relief import asked_layers, relieves_every_layer
-from planner.recommendation import UNSEARCHED, is_another, proved_words
-from planner.relief_layers import ReliefLayers, relief_word
-from planner.step_terms import term_words, told_terms
-from planner.strategy import Strategy
-from planner.strategy_fields import told_fields, value_words
+from planner.plan.communication_bill import TRAFFIC_COLUMNS, busiest_stages, communication_bill, traffic_words
+from planner.plan.plan import ChunkPlan, Plan, StagePlan
+from planner.plan.recommendation import UNSEARCHED, is_another, proved_words
+from planner.plan.relief import asked_layers, relieves_every_layer
+from planner.predict.memory.fit_chance import chance_words
+from planner.predict.physics.physics import Physics
+from planner.predict.step_terms import term_words, told_terms
+from planner.strategy.fields import told_fields, value_words
+from planner.strategy.relief_layers import ReliefLayers, relief_word
+from planner.strategy.strategy import Strategy
 from profiles.errors import ProfileMissing
 
 _GIB = 2**30

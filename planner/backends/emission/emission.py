@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from planner.backends.launch import LauncherName
 from planner.backends.launch.settings import LaunchSettings
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 BackEndName = str
 """A name of the registry (``planner.backends.registry``)."""

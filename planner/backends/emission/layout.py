@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.plan import ChunkPlan, Plan, StageOffload, StageRecompute
+from planner.plan.plan import ChunkPlan, Plan, StageOffload, StageRecompute
 
 
 @dataclass(frozen=True, slots=True)

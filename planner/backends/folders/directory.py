@@ -16,9 +16,9 @@ from planner.backends.folders.sharding_folder import OPERATOR_SHARDING, sharding
 from planner.backends.registry import backend, files_of
 from planner.backends.rules.rule import rule_input
 from planner.errors import MeshwrightError
-from planner.plan import Plan
-from planner.problem import UNRESTRICTED
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import UNRESTRICTED
+from planner.strategy.strategy import Strategy
 
 _OURS = "docs: meshwright check"
 

@@ -18,7 +18,7 @@ from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import launch_spec
 from planner.backends.registry import files_of
 from planner.errors import BackEndRefused
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 NO_SETTINGS = LaunchSettings()
 

@@ -18,10 +18,10 @@ from planner.backends.folders.tiny_model import tiny_model, tiny_sequence_length
 from planner.backends.rules.legality import RULES, model_shape
 from planner.backends.rules.rule import mixtures, rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
-from planner.plan import Plan
-from planner.problem import Problem, Workload
-from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows, relief_of
+from planner.plan.plan import Plan
+from planner.question.problem import Problem, Workload
+from planner.strategy.rows import StrategyRows, relief_of
+from planner.strategy.strategy import Strategy
 from profiles.cluster import Cluster
 
 DEGREES = ("tp", "cp", "pp", "vpp", "dp_replicate", "dp_shard", "ep", "etp")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from planner.backends.emission.layout import chunks_in_model_order, layout_of
-from planner.plan import ChunkPlan, Plan, StageOffload, StagePlan, StageRecompute
-from planner.strategy import Strategy
+from planner.plan.plan import ChunkPlan, Plan, StageOffload, StagePlan, StageRecompute
+from planner.strategy.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)

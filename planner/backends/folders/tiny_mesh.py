@@ -9,8 +9,8 @@ from math import log2, prod
 from typing import Any
 
 from planner.errors import DocumentInvalid
-from planner.schedules import GROUPED_SCHEDULES, V_SCHEDULES
-from planner.strategy import Strategy
+from planner.strategy.schedules import GROUPED_SCHEDULES, V_SCHEDULES
+from planner.strategy.strategy import Strategy
 
 AXES = ("tp", "cp", "pp", "dp_replicate", "dp_shard")
 MOST_CHUNKS = 16

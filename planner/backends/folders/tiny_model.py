@@ -7,7 +7,7 @@ from itertools import groupby
 from math import ceil, lcm
 
 from planner.model.spec import AttentionSpec, LayerRun, LayerSpec, MlpSpec, ModelSpec, MoeSpec
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 HEAD_DIM = 16
 FEWEST_HEADS = 4

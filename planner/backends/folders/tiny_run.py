@@ -19,7 +19,7 @@ from planner.backends.ranks.runner import Runner, SmallRun
 from planner.backends.ranks.stop_signals import exits_on_request
 from planner.backends.registry import backend, with_files
 from planner.errors import BackEndRefused, Conflict, DocumentInvalid, NotFound
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 TOLERANCE = 1e-5
 """Largest relative difference of a loss in fp32 that counts as parity; summing in another order costs about 1e-7."""

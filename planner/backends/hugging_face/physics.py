@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.backends.pytorch_fsdp.physics import EAGER
-from planner.physics.physics import Physics
+from planner.predict.physics.physics import Physics
 
 TRANSFORMERS = Physics(
     name="transformers",

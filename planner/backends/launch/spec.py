@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from planner.backends.launch.settings import LaunchSettings
 from planner.errors import BackEndRefused, DocumentInvalid
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from profiles.cluster import Cluster
 from profiles.device import Vendor
 

@@ -17,8 +17,8 @@ from planner.backends.maxtext.saved_tensors import remat_keys
 from planner.backends.maxtext.version import MAXTEXT_VERSION
 from planner.backends.rules.rule import scale_up_devices
 from planner.errors import BackEndRefused
-from planner.plan import Plan
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.strategy.strategy import Strategy
 
 DROPOUT_RATE = 0.1
 

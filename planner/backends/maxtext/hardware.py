@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from planner.backends.maxtext.mesh_axes import axis_sizes
-from planner.plan import Plan
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.strategy.strategy import Strategy
 
 AMD = frozenset({"cdna2", "cdna3", "cdna4", "cdna5"})
 NVIDIA = frozenset({"volta", "ampere", "ada", "hopper", "blackwell", "rubin"})

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.backends.rules.foreign_names import foreign_names
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 AXES = ("stage", "data", "fsdp", "expert", "context", "tensor")
 """The axes that a plan uses, outermost first."""

@@ -12,8 +12,8 @@ from planner.backends.maxtext.mesh_axes import MeshSplit, read_mesh
 from planner.backends.maxtext.saved_tensors import read_remat
 from planner.backends.maxtext.version import CONFIG_FILE
 from planner.errors import DocumentInvalid
-from planner.plan import ChunkPlan, StageOffload, StageRecompute
-from planner.strategy import Strategy
+from planner.plan.plan import ChunkPlan, StageOffload, StageRecompute
+from planner.strategy.strategy import Strategy
 
 _HINT = "repair these keys or emit the plan again"
 

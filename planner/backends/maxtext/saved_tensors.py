@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.backends.rules.foreign_names import foreign_names
-from planner.strategy import RecomputeModule, RecomputePolicy
+from planner.strategy.strategy import RecomputeModule, RecomputePolicy
 
 PROJECTIONS = foreign_names(
     """

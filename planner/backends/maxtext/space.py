@@ -16,7 +16,7 @@ from planner.backends.maxtext.run_rules import QUESTION_RULES, RUN_RULES
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.overlap import data_parallel, plain_spelling
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 STRATEGY_RULES: tuple[SpaceRule, ...] = (*AXIS_RULES, *RUN_RULES)
 

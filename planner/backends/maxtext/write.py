@@ -10,7 +10,7 @@ from planner.backends.maxtext.hardware import environment, is_tpu
 from planner.backends.maxtext.space import violations
 from planner.backends.maxtext.version import CONFIG_FILE, MAXTEXT_VERSION, TRAIN_MODULE, TRAIN_SCRIPT
 from planner.backends.rules.rule import mixtures, rule_input
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 _HEADER = """#!/usr/bin/env bash
 # Runs once on each node and drives all its devices; launch.sh starts it.

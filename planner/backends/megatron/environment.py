@@ -5,7 +5,7 @@ Only what follows from the plan; network settings (NCCL_IB_HCA and the like) bel
 
 from __future__ import annotations
 
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 
 def is_blackwell_or_later(architecture: str) -> bool:

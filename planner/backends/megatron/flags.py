@@ -10,9 +10,9 @@ from planner.backends.megatron.environment import is_blackwell_or_later
 from planner.backends.megatron.layout import is_even, layout_string
 from planner.backends.megatron.model_flags import model_flags, moe_flags
 from planner.backends.megatron.recompute import MODULE_FLAGS, offload_modules
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 
 FSDP_STRATEGIES = {2: "optim_grads", 3: "optim_grads_params"}
 CP_KINDS = {"ring": "p2p", "all_to_all": "a2a"}

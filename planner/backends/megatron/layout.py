@@ -12,7 +12,7 @@ from itertools import groupby
 
 from planner.errors import DocumentInvalid
 from planner.model.megatron_layout import expanded_layout
-from planner.plan import ChunkPlan
+from planner.plan.plan import ChunkPlan
 
 
 def layout_string(chunks: Sequence[ChunkPlan]) -> str:

@@ -12,7 +12,7 @@ from planner.backends.megatron.arguments import Words
 from planner.backends.megatron.model_rules import linear_biases
 from planner.backends.rules.rule import mixture, used_kinds
 from planner.model.spec import AttentionSpec, ModelSpec, MoeSpec
-from planner.problem import Workload
+from planner.question.problem import Workload
 
 VOCABULARY_MULTIPLE = 128
 

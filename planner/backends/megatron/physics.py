@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.physics.physics import Physics
+from planner.predict.physics.physics import Physics
 
 MEGATRON_2021 = Physics(
     name="megatron-2021",

@@ -16,8 +16,8 @@ from planner.backends.megatron.flags import CP_KINDS, FSDP_STRATEGIES, GROUP_SIZ
 from planner.backends.megatron.layout import even_chunks, parse_layout
 from planner.backends.megatron.recompute import MODULES_BY_FLAG
 from planner.errors import DocumentInvalid
-from planner.plan import ChunkPlan, StageOffload, StageRecompute
-from planner.strategy import CpKind, RecomputePolicy, Strategy
+from planner.plan.plan import ChunkPlan, StageOffload, StageRecompute
+from planner.strategy.strategy import CpKind, RecomputePolicy, Strategy
 
 LAYOUT = "--pipeline-model-parallel-layout"
 

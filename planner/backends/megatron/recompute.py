@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from planner.backends.rules.rule import latent, mixture, used_kinds
 from planner.model.spec import ModelSpec
-from planner.strategy import RecomputeModule
+from planner.strategy.strategy import RecomputeModule
 
 MODULE_FLAGS: dict[RecomputeModule, str] = {
     "attention_core": "core_attn",

@@ -28,7 +28,7 @@ from planner.backends.rules.divisibility import (
 )
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixture, used_kinds
 from planner.model.spec import ModelSpec
-from planner.strategy import RecomputeModule, Strategy
+from planner.strategy.strategy import RecomputeModule, Strategy
 
 _VALIDATE = "megatron-core 0.19.2 training/arguments.py"
 _CONFIG = "megatron-core 0.19.2 core/transformer/transformer_config.py"

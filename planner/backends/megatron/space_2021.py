@@ -40,7 +40,7 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.divisibility import exact_batch, heads, positions
 from planner.backends.rules.pipeline import end_problem, placement_problem
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 _TAG = "Megatron-LM v2.5 megatron"
 _PLAIN: Mapping[str, int | bool] = {

@@ -38,7 +38,7 @@ from planner.backends.megatron.space_2021 import (
 )
 from planner.backends.rules.divisibility import exact_batch, heads, positions
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
-from planner.strategy import RecomputeModule
+from planner.strategy.strategy import RecomputeModule
 
 _TAG = "Megatron-LM 23.04 megatron"
 _SELECTIVE: tuple[RecomputeModule, ...] = ("attention_core",)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from planner.backends.emission.layout import StageLayout
 from planner.backends.rules.pipeline import end_problem, placement_problem
 from planner.backends.rules.rule import RuleInput
-from planner.plan import StageRecompute
-from planner.strategy import Strategy
+from planner.plan.plan import StageRecompute
+from planner.strategy.strategy import Strategy
 
 
 def one_recompute(given: RuleInput) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from planner.backends.megatron.model_flags import VOCABULARY_MULTIPLE
 from planner.model.spec import ModelSpec
-from planner.plan import Plan, StagePlan
+from planner.plan.plan import Plan, StagePlan
 
 
 def padded_vocabulary(vocab_size: int, tp: int) -> int:

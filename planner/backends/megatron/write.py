@@ -11,7 +11,7 @@ from planner.backends.megatron.space import TABLE
 from planner.backends.megatron.version import MEGATRON_CORE_VERSION
 from planner.backends.megatron.vocabulary import padded_vocabulary, padding_parameters
 from planner.backends.rules.rule import mixture, rule_input, used_kinds
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 DATA_FILE = "data.args"
 TRAIN_SCRIPT = "train.sh"

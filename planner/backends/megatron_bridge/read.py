@@ -9,7 +9,7 @@ from planner.backends.megatron.arguments import ARGUMENTS_FILE, Section, write_a
 from planner.backends.megatron.read import read_back as read_arguments_files
 from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, arguments_of, parse_overrides
 from planner.errors import DocumentInvalid
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 
 def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:

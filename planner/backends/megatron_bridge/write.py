@@ -14,7 +14,7 @@ from planner.backends.megatron_bridge.overrides import OVERRIDES_FILE, overrides
 from planner.backends.megatron_bridge.space import TABLE
 from planner.backends.megatron_bridge.version import BRIDGE_VERSION
 from planner.backends.rules.rule import latent, mixture, rule_input, used_kinds
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 RECIPE_FILE = "bridge_recipe.py"
 TRAIN_SCRIPT = "bridge_train.py"

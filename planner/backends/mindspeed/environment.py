@@ -8,7 +8,7 @@ GLOO_SOCKET_IFNAME, HCCL_IF_BASE_PORT) belong to the cluster's own profile.
 
 from __future__ import annotations
 
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 
 def environment(strategy: Strategy) -> dict[str, str]:

@@ -29,9 +29,9 @@ from planner.backends.megatron.model_flags import model_flags, moe_flags
 from planner.backends.mindspeed.recompute import module_names, module_switches
 from planner.backends.rules.rule import used_kinds
 from planner.model.spec import ModelSpec
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 
 CP_ALGORITHMS = {"ring": "megatron_cp_algo", "all_to_all": "ulysses_cp_algo"}
 DUALPIPEV = "dualpipev"

@@ -27,9 +27,9 @@ from planner.backends.mindspeed.flags import CP_ALGORITHMS, DUALPIPEV, OWN_SWITC
 from planner.backends.mindspeed.recompute import MODULES_BY_NAME, MODULES_BY_SWITCH, in_order
 from planner.backends.mindspeed.write import ARGUMENTS_FILE
 from planner.errors import DocumentInvalid
-from planner.plan import ChunkPlan
-from planner.schedules import ScheduleName
-from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
+from planner.plan.plan import ChunkPlan
+from planner.strategy.schedules import ScheduleName
+from planner.strategy.strategy import RecomputeModule, RecomputePolicy, Strategy
 
 
 def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:

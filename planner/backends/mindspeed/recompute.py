@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from planner.backends.rules.rule import mixtures, used_kinds
 from planner.model.spec import ModelSpec
-from planner.strategy import RecomputeModule
+from planner.strategy.strategy import RecomputeModule
 
 MODULES_BY_NAME: dict[str, RecomputeModule] = {
     "core_attn": "attention_core",

@@ -23,7 +23,7 @@ from planner.backends.mindspeed.model_rules import MODEL_RULES
 from planner.backends.mindspeed.recompute import cannot_recompute, in_order
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, mixtures, used_kinds
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 ARCHITECTURES = ("ascend910b", "ascend910c", "ascend950")
 """Atlas A2, A3 and 950: what MindSpeed's documents list."""

@@ -11,7 +11,7 @@ from planner.backends.mindspeed.flag_table import CORE_VERSION
 from planner.backends.mindspeed.flags import sections
 from planner.backends.mindspeed.space import TABLE
 from planner.backends.rules.rule import mixtures, rule_input
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 ARGUMENTS_FILE = "mindspeed.args"
 PRETRAIN_SCRIPT = "pretrain_npu.py"

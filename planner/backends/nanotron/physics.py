@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.physics.physics import Physics
+from planner.predict.physics.physics import Physics
 
 NANOTRON = Physics(
     name="nanotron",

@@ -11,8 +11,8 @@ from planner.backends.emission.emission import PLAN_JSON
 from planner.backends.emission.layout import Layout, layout_of
 from planner.backends.launch.torchrun import LAUNCH_SCRIPT, read_world_size
 from planner.errors import DocumentInvalid
-from planner.plan import Plan
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.strategy.strategy import Strategy
 
 
 def read_back(files: Mapping[str, str]) -> tuple[Strategy, Layout]:

@@ -35,8 +35,8 @@ from planner.backends.rules.pipeline import (
     uneven_rounds,
 )
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule, used_kinds
-from planner.schedules import GROUPED_SCHEDULES, SCHEDULE_NAMES
-from planner.strategy import Strategy
+from planner.strategy.schedules import GROUPED_SCHEDULES, SCHEDULE_NAMES
+from planner.strategy.strategy import Strategy
 
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"
 _STAGE = "torch 2.13.0 distributed/pipelining/stage.py"

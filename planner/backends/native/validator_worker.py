@@ -24,7 +24,7 @@ from planner.backends.native.trainer.pipeline import build_pipeline, hidden_shap
 from planner.backends.native.trainer.plan_file import check_world_size, load_plan, refuse_unrunnable
 from planner.backends.native.trainer.settings import TrainSettings
 from planner.errors import MeshwrightError
-from planner.plan import ChunkPlan, Plan
+from planner.plan.plan import ChunkPlan, Plan
 
 
 def stages(request: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:

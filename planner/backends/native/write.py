@@ -7,7 +7,7 @@ from planner.backends.emission.refusal import refused
 from planner.backends.native.capabilities import TORCH_VERSION
 from planner.backends.native.space import violations
 from planner.backends.rules.rule import mixtures, rule_input
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 TRAINER = "planner.backends.native.trainer.train"
 """What every rank runs; folders of older releases say ``planner.native.train``, which still leads there."""

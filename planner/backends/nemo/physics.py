@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.physics.physics import Physics
+from planner.predict.physics.physics import Physics
 
 NEMO = Physics(
     name="nemo",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.physics.physics import Physics
+from planner.predict.physics.physics import Physics
 
 EAGER = frozenset({"norm", "activation", "rope", "cross_entropy"})
 """Operator classes that PyTorch runs as several kernels without a compiler."""

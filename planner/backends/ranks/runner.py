@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

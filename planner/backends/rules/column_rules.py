@@ -12,8 +12,8 @@ from planner.backends.rules.columns import Columns
 from planner.backends.rules.overlap import data_parallel
 from planner.backends.rules.pipeline import interleaved_group_size
 from planner.backends.rules.rule import RuleInput, SpaceRule
-from planner.schedules import GROUPED_SCHEDULES
-from planner.strategy import Strategy
+from planner.strategy.schedules import GROUPED_SCHEDULES
+from planner.strategy.strategy import Strategy
 
 SWITCHES = ("sp", "cp_kind", "axis_order")
 GROUP = ("microbatch_group_size", "num_microbatches")

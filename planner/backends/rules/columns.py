@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.schedules import ScheduleName
-from planner.strategy import RecomputeModule
+from planner.strategy.schedules import ScheduleName
+from planner.strategy.strategy import RecomputeModule
 
 
 @dataclass(frozen=True, slots=True)

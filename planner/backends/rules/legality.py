@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.spec import ModelSpec
-from planner.problem import Workload
-from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES
-from planner.strategy_rows import StrategyRows, scheduled_as, v_placed
+from planner.question.problem import Workload
+from planner.strategy.rows import StrategyRows, scheduled_as, v_placed
+from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES
 
 Mask = NDArray[np.bool_]
 

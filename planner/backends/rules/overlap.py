@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.backends.rules.rule import RuleInput, mixtures
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 FSDP2 = (
     "torch 2.13.0 distributed/fsdp/_fully_shard/_fsdp_param_group.py: prefetch, reduce-scatter in the backward pass;"

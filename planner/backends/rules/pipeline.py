@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from planner.backends.emission.layout import StageLayout, chunks_in_model_order
 from planner.backends.rules.rule import RuleInput
-from planner.plan import ChunkPlan
-from planner.schedules import LOOPED_SCHEDULES, V_SCHEDULES
+from planner.plan.plan import ChunkPlan
+from planner.strategy.schedules import LOOPED_SCHEDULES, V_SCHEDULES
 
 
 def interleaved_group_size(pp: int, num_microbatches: int) -> int:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from planner.backends.emission.emission import Finding
 from planner.backends.emission.layout import Layout, chunks_in_model_order, layout_of
 from planner.model.spec import LayerSpec, ModelSpec, MoeSpec
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from profiles.cluster import Cluster
 
 

@@ -16,7 +16,7 @@ from planner.backends.torchtitan.family import FamilyName, family_of, model_size
 from planner.backends.torchtitan.values import compiling, float8_recipe, parallelism, training
 from planner.backends.torchtitan.version import TORCHTITAN_VERSION
 from planner.errors import DocumentInvalid
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 MODULE_FILE = "titan_plan.py"
 FIXED = "# Below this line nothing depends on the plan."

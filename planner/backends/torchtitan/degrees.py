@@ -16,8 +16,8 @@ Sources: torchtitan 0.3.0 distributed/fsdp.py:59-82, torch 2.13.0 distributed/pi
 from __future__ import annotations
 
 from planner.backends.rules.pipeline import interleaved_group_size
-from planner.schedules import GROUPED_SCHEDULES, ScheduleName
-from planner.strategy import RecomputeModule, RecomputePolicy, Strategy
+from planner.strategy.schedules import GROUPED_SCHEDULES, ScheduleName
+from planner.strategy.strategy import RecomputeModule, RecomputePolicy, Strategy
 
 SCHEDULES: dict[ScheduleName, str] = {
     "1f1b": "1F1B",

@@ -27,7 +27,7 @@ torch's stages switch gradient synchronisation off for every backward pass and r
 the stage's last one, which the compute stream waits for (torch 2.13.0, distributed/pipelining/stage.py:844-847 and
 1164-1191, schedules.py:1254-1282).  Accumulated gradients are whole, in the dtype of the reduction
 (distributed/fsdp/_fully_shard/_fsdp_param.py:802-813).  Schedules of more than three chunks a rank drop and gather
-chunks again (``planner.cost.regathers``).
+chunks again (``planner.predict.cost.regathers``).
 Without a pipeline every micro-batch reduces its gradients and drops its parameters (trainer.py:885, no switch is set).
 Plain cross-entropy over fp32 logits: the kept log-softmax, the gradient of the loss and that of the softmax, three
 fp32 tensors at the head's backward (torchtitan, components/loss.py)."""

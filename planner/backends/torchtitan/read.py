@@ -24,9 +24,9 @@ from planner.backends.torchtitan.train_script import TRAIN_SCRIPT, train_script
 from planner.backends.torchtitan.values import HEAD_MODULE
 from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
 from planner.errors import DocumentInvalid
-from planner.plan import ChunkPlan, StageOffload, StageRecompute
-from planner.schedules import V_SCHEDULES
-from planner.strategy import Strategy
+from planner.plan.plan import ChunkPlan, StageOffload, StageRecompute
+from planner.strategy.schedules import V_SCHEDULES
+from planner.strategy.strategy import Strategy
 
 _HINT = "repair it or emit the plan again"
 _LAYER = re.compile(r"layers\.(\d+)")

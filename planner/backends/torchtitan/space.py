@@ -37,8 +37,8 @@ from planner.backends.torchtitan.degrees import (
 )
 from planner.backends.torchtitan.model_rules import MODEL_RULES
 from planner.backends.torchtitan.toml_rules import TOML_MODEL_RULES, TOML_RULES
-from planner.schedules import GROUPED_SCHEDULES
-from planner.strategy import Strategy
+from planner.strategy.schedules import GROUPED_SCHEDULES
+from planner.strategy.strategy import Strategy
 
 _TITAN = "torchtitan 0.3.0"
 _SCHEDULES = "torch 2.13.0 distributed/pipelining/schedules.py"

@@ -16,7 +16,7 @@ from planner.backends.torchtitan.family import family_of, model_sizes
 from planner.backends.torchtitan.values import compiling, parallelism, training
 from planner.backends.torchtitan.version import TOML_VERSION
 from planner.errors import DocumentInvalid
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 CONFIG_FILE = "titan.toml"
 MODEL_FILE = "titan_model.py"

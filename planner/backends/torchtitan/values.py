@@ -15,7 +15,7 @@ from planner.backends.torchtitan.degrees import (
     shard_degree,
 )
 from planner.backends.torchtitan.version import TOML_VERSION
-from planner.plan import ChunkPlan, Plan
+from planner.plan.plan import ChunkPlan, Plan
 
 Values = dict[str, Any]
 

@@ -10,7 +10,7 @@ from planner.backends.torchtitan.space import TABLE, TOML_TABLE
 from planner.backends.torchtitan.toml_config import CONFIG_FILE, MODEL_FILE, config_text, model_text
 from planner.backends.torchtitan.train_script import TRAIN_SCRIPT, train_script
 from planner.backends.torchtitan.version import TOML_VERSION, TORCHTITAN_VERSION
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 
 def write(plan: Plan, version: str) -> BackEndFiles:

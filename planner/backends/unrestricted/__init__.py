@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.backends.backend import BackEnd, Release
 from planner.backends.unrestricted.space import SPACE
-from planner.physics.physics import TUNED
+from planner.predict.physics.physics import TUNED
 
 BACKEND = BackEnd(
     name="unrestricted",

@@ -5,6 +5,6 @@ from __future__ import annotations
 from planner.backends.backend import Space
 from planner.backends.rules.columns import Columns
 from planner.backends.rules.rule import RuleTable
-from planner.schedules import SCHEDULE_NAMES
+from planner.strategy.schedules import SCHEDULE_NAMES
 
 SPACE = Space(columns=Columns(schedules=SCHEDULE_NAMES, empty_ends=True), rules=RuleTable("unrestricted", (), ()))

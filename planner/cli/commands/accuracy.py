@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from planner.accuracy.figure import FigureFile
-    from planner.accuracy.fitted_rows import FittedRows
-    from planner.accuracy.truth import TruthRow
+    from planner.evidence.accuracy.figure import FigureFile
+    from planner.evidence.accuracy.fitted_rows import FittedRows
+    from planner.evidence.runs.truth import TruthRow
 
 
 class GroupChoice(StrEnum):
@@ -96,7 +96,7 @@ def accuracy(  # noqa: PLR0917  # a flag is an argument
     rows, groups = read_truth_files(truth)
     fitted = _fitted(fitted_rows)
 
-    from planner.accuracy.report import assess, report_data
+    from planner.evidence.accuracy.report import assess, report_data
 
     talk(f"predicting {len(rows)} measured runs", quiet=quiet)
     data = report_data(assess(rows, groups, fraction, fitted), by.value)
@@ -106,8 +106,8 @@ def accuracy(  # noqa: PLR0917  # a flag is an argument
 
 def read_truth_files(paths: list[Path]) -> tuple[list[TruthRow], dict[str, str]]:
     """Rows of all files, and the ranking groups found beside them.  Raises DocumentInvalid or NotFound."""
-    from planner.accuracy.ranking import read_groups
-    from planner.accuracy.truth import read_truth
+    from planner.evidence.accuracy.ranking import read_groups
+    from planner.evidence.runs.truth import read_truth
 
     rows: list[TruthRow] = []
     groups: dict[str, str] = {}
@@ -128,7 +128,7 @@ def read_truth_files(paths: list[Path]) -> tuple[list[TruthRow], dict[str, str]]
 
 
 def _fitted(path: Path | None) -> FittedRows:
-    from planner.accuracy.fitted_rows import committed_fitted_rows, read_fitted_rows
+    from planner.evidence.accuracy.fitted_rows import committed_fitted_rows, read_fitted_rows
 
     return committed_fitted_rows() if path is None else read_fitted_rows(read_text(path), str(path))
 
@@ -140,7 +140,7 @@ def _write_files(
     svgs: list[tuple[FigureFile, bytes]] = []
     figures: Sequence[FigureFile] = ()
     if html is not None or plot is not None:
-        from planner.accuracy.plots.gallery import drawn_files
+        from planner.evidence.accuracy.plots.gallery import drawn_files
 
         if html is not None or choice is FigureChoice.SVG:
             svgs = list(drawn_files(data, "svg"))
@@ -151,19 +151,19 @@ def _write_files(
             figures = [each for each, _ in files]
             data["figures"] = [{"file": str(plot / each.file_name), "title": each.title} for each in figures]
     if html is not None:
-        from planner.accuracy.html_page import html_page
+        from planner.evidence.accuracy.html_page import html_page
 
         write_file(html, html_page(data, [(each, content.decode()) for each, content in svgs]))
     if markdown is not None:
-        from planner.accuracy.markdown import accuracy_page
+        from planner.evidence.accuracy.markdown import accuracy_page
 
         beside = "" if plot is None else Path(os.path.relpath(plot, markdown.parent)).as_posix()
         write_file(markdown, accuracy_page(data, figures, beside))
 
 
 def _tables(data: dict[str, Any]) -> Iterable[RenderableType]:
-    from planner.accuracy.report_tables import report_tables
     from planner.cli.render.tables import table
+    from planner.evidence.accuracy.report_tables import report_tables
 
     for number, each in enumerate(report_tables(data)):
         if number:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from planner.answers.summaries import cluster_summary
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
 from planner.cli.problem_inputs import whole_number
 from planner.operations.service import asked_service
-from planner.summaries import cluster_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -71,8 +71,8 @@ def _cluster(reference: str, devices: int | None, service: PlanService | None) -
 
 
 def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:
+    from planner.answers.views.words import gib
     from planner.cli.render.tables import table
-    from planner.views.words import gib
 
     cells = [
         (
@@ -91,8 +91,8 @@ def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:
 
 
 def _show_tables(cluster: Cluster) -> list[RenderableType]:
+    from planner.answers.views.words import gib, seconds
     from planner.cli.render.tables import facts, heading, table
-    from planner.views.words import gib, seconds
 
     parts: list[RenderableType] = [facts([("name", cluster.name), ("devices", f"{cluster.num_devices:,}")])]
     for pool in cluster.pools:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from planner.answers.summaries import device_summary
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
 from planner.operations.service import asked_service
-from planner.summaries import device_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,8 +53,8 @@ def show(device: Name, server: flags.Server = None, output: flags.Output = Outpu
 
 
 def _list_table(devices: list[dict[str, Any]]) -> list[RenderableType]:
+    from planner.answers.views.words import gib
     from planner.cli.render.tables import table
-    from planner.views.words import gib
 
     rows = [
         (
@@ -71,8 +71,8 @@ def _list_table(devices: list[dict[str, Any]]) -> list[RenderableType]:
 
 
 def _show_tables(device: Device) -> list[RenderableType]:
+    from planner.answers.views.words import gib, percent
     from planner.cli.render.tables import facts, heading, table
-    from planner.views.words import gib, percent
 
     peaks = [
         (

@@ -27,8 +27,8 @@ def diff(
     output: flags.Output = OutputFormat.TABLE,
 ) -> None:
     """Strategy, stages, time and memory of two plans, term by term."""
+    from planner.answers.diff import diff_plans
     from planner.cli.render.comparison import diff_report
-    from planner.diff import diff_plans
     from planner.operations.plan_reference import is_plan_file, load_plan
 
     with asked_service(server, database) as service:

@@ -26,7 +26,7 @@ from planner.operations.service import PlanService, asked_service
 
 if TYPE_CHECKING:
     from planner.backends.launch.settings import LaunchSettings
-    from planner.plan import Plan
+    from planner.plan.plan import Plan
 
 Backend = Annotated[
     str,

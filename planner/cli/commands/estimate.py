@@ -17,12 +17,12 @@ from planner.cli.remote_question import remote_question
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.operations.megatron_script import megatron_script, script_strategy
 from planner.operations.service import asked_service
-from planner.relief_layers import relief_layers
-from planner.strategy_text import complete_strategy, parse_assignments
+from planner.strategy.relief_layers import relief_layers
+from planner.strategy.text import complete_strategy, parse_assignments
 
 if TYPE_CHECKING:
-    from planner.plan import Plan
-    from planner.problem import Problem
+    from planner.plan.plan import Plan
+    from planner.question.problem import Problem
 
 StrategyText = Annotated[
     list[str] | None,

@@ -10,12 +10,12 @@ import typer
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
 from planner.operations.service import PlanService, asked_service, refuse
-from planner.strategy_fields import PINNABLE
-from planner.strategy_text import parse_assignments
+from planner.strategy.fields import PINNABLE
+from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
-    from planner.explain.why_not import WhyNot as Counterfactual
-    from planner.plan import Plan
+    from planner.answers.explain.why_not import WhyNot as Counterfactual
+    from planner.plan.plan import Plan
 
 WhyNot = Annotated[
     list[str] | None,
@@ -54,8 +54,8 @@ def explain(  # noqa: PLR0917  # a flag is an argument
             _print_why_not(the_plan, _other(the_plan, why_not, pins, time_limit, service, quiet=quiet), output)
             return
         if html is not None:
+            from planner.answers.views.report.page import report_page
             from planner.operations.reading import write_file
-            from planner.views.report.page import report_page
 
             write_file(html, report_page(the_plan))
         from planner.cli.render.explanation import explanation_report
@@ -63,7 +63,7 @@ def explain(  # noqa: PLR0917  # a flag is an argument
         if service is not None:
             explanation = service.explanation(the_plan.plan_id, brief)
         else:
-            from planner.explain.why import explain as ask_why
+            from planner.answers.explain.why import explain as ask_why
 
             explanation = ask_why(the_plan, with_neighbours=not brief)
     write_answer(explanation.model_dump(mode="json"), output, lambda: explanation_report(the_plan, explanation))
@@ -81,9 +81,9 @@ def _other(
     """The best plan with the wished fields, or what rules them out."""
     if service is not None:
         return service.why_not(plan.plan_id, ",".join(texts))
+    from planner.answers.explain.why_not import why_not as ask
     from planner.cli.planning import search_options
     from planner.cli.progress import search_progress
-    from planner.explain.why_not import why_not as ask
 
     search = search_options(0, time_limit, 0)
     with search_progress(quiet=quiet) as progress:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from planner.answers.summaries import model_summary
 from planner.cli import options as flags
 from planner.cli.output import OutputFormat, write_answer
 from planner.operations.service import asked_service
-from planner.summaries import model_summary
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -67,8 +67,8 @@ def _spec(reference: str, service: PlanService | None) -> ModelSpec:
 
 
 def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:
+    from planner.answers.views.words import count
     from planner.cli.render.tables import table
-    from planner.views.words import count
 
     cells = [
         (
@@ -88,9 +88,9 @@ def _list_table(rows: list[dict[str, Any]]) -> list[RenderableType]:
 
 
 def _show_tables(spec: ModelSpec, data: dict[str, Any]) -> list[RenderableType]:
+    from planner.answers.views.words import count, percent
     from planner.cli.render.tables import facts, heading, table
     from planner.model.flops import model_flops_per_token
-    from planner.views.words import count, percent
 
     sequence = min(spec.max_sequence_length, 8192)
     total = data["parameters"]

@@ -18,8 +18,8 @@ from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, 
 from planner.cli.remote_planning import answer_remotely
 from planner.cli.remote_question import remote_question
 from planner.operations.service import asked_service, refuse
-from planner.strategy_fields import PINNABLE, Value
-from planner.strategy_text import parse_assignments
+from planner.strategy.fields import PINNABLE, Value
+from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
     from profiles.cluster import Cluster

@@ -127,9 +127,9 @@ def _row(record: PlanRecord) -> dict[str, Any]:
 
 
 def _list_table(records: Iterable[PlanRecord]) -> list[RenderableType]:
+    from planner.answers.views.words import percent, seconds, short_id
     from planner.cli.render.back_ends import software_name
     from planner.cli.render.tables import table
-    from planner.views.words import percent, seconds, short_id
 
     rows = [
         (

@@ -16,7 +16,7 @@ from planner.operations.service import asked_service, refuse
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.replan.replan import Replan
+    from planner.answers.replan.replan import Replan
 
 LostNodes = Annotated[
     str | None,
@@ -61,9 +61,9 @@ def replan(  # noqa: PLR0917  # a flag is an argument
             refuse(service, {"--no-store": no_store}, "plan on this machine")
             made = service.replan(stored_reference(plan, service), devices, lost, top)
         else:
+            from planner.answers.replan.replan import replan as plan_again
             from planner.cli.progress import search_progress
             from planner.operations.plan_reference import load_plan
-            from planner.replan.replan import replan as plan_again
 
             old = load_plan(plan, database)
             with search_progress(quiet=quiet) as progress:
@@ -101,9 +101,9 @@ def _keep(made: Replan, database: str | None) -> None:
 
 
 def _tables(made: Replan) -> Iterator[RenderableType]:
+    from planner.answers.views.words import gib, percent, seconds, short_id
     from planner.cli.render.plan import strategy_line
     from planner.cli.render.tables import facts, heading, table
-    from planner.views.words import gib, percent, seconds, short_id
 
     moved = made.resharding
     yield facts(

@@ -16,9 +16,9 @@ from planner.errors import BackEndRefused, DocumentInvalid
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from planner.answers.replan.other_backend import PlanThere
     from planner.backends.folders.tiny_run import TinyRun
-    from planner.plan import Plan
-    from planner.replan.other_backend import PlanThere
+    from planner.plan.plan import Plan
 
 Tiny = Annotated[bool, typer.Option("--tiny", help="A small model on the plan's mesh, on CPU ranks of this machine.")]
 Backend = Annotated[

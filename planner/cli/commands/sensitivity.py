@@ -32,11 +32,11 @@ def sensitivity(  # noqa: PLR0917  # a flag is an argument
 ) -> None:
     """Speed and choice under wrong inputs: compute, links, memory, batch, up and down."""
     fractions = parse_changes(changes)
+    from planner.answers.sensitivity import sensitivity as analyse
     from planner.cli.planning import search_options
     from planner.cli.progress import counted_progress
     from planner.cli.render.comparison import sensitivity_report
     from planner.operations.plan_reference import load_plan, stored_reference
-    from planner.sensitivity import sensitivity as analyse
 
     search = search_options(0, time_limit, 0)
     with asked_service(server, database) as service:

@@ -100,8 +100,8 @@ def sweep(  # noqa: PLR0913, PLR0917  # a flag is an argument
     output: Annotated[SweepOutput, typer.Option("--output", "-o", help="How to print the answer.")] = SweepOutput.TABLE,
 ) -> None:
     """Plan every combination of models, clusters, device counts, sequence lengths and batch sizes."""
-    from planner.sweep.executor import PROCESSES
-    from planner.sweep.executor import executor as executor_of
+    from planner.answers.sweep.executor import PROCESSES
+    from planner.answers.sweep.executor import executor as executor_of
 
     axes = {
         "models": model,

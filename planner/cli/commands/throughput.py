@@ -14,15 +14,15 @@ from planner.cli.problem_inputs import ProblemFlags, SpaceFlags, WorkloadFlags, 
 from planner.cli.remote_question import remote_question
 from planner.errors import DocumentInvalid
 from planner.operations.service import asked_service, refuse
-from planner.strategy_fields import PINNABLE
-from planner.strategy_text import parse_assignments
+from planner.strategy.fields import PINNABLE
+from planner.strategy.text import parse_assignments
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.plan import Plan
-    from planner.problem import Problem
-    from planner.throughput.curve import Throughput, ThroughputPoint
+    from planner.answers.throughput.curve import Throughput, ThroughputPoint
+    from planner.plan.plan import Plan
+    from planner.question.problem import Problem
 
 TITLE = "The fastest plan found for each (as plan --prefer fastest; the recommended one may be a little slower)"
 MOST_COUNTS = 64
@@ -106,7 +106,7 @@ def _curve(
     problem: Problem, counts: tuple[int, ...], price: float | None, budget_s: float, place: tuple[str | None] | None
 ) -> Throughput:
     """The curve, made here; with a database its proofs answer first, and new plans are kept there."""
-    from planner.throughput.curve import throughput_curve
+    from planner.answers.throughput.curve import throughput_curve
 
     if place is None:
         return throughput_curve(problem, counts, budget_s=budget_s, price_per_device_hour=price)
@@ -131,7 +131,7 @@ def _table(found: Throughput) -> Iterator[RenderableType]:
 
 
 def _row(point: ThroughputPoint) -> tuple[str, ...]:
-    from planner.views.words import count, money, percent, seconds, short_id
+    from planner.answers.views.words import count, money, percent, seconds, short_id
 
     fits = {True: "yes", False: "no", None: "unknown"}[point.fits]
     if point.plan_id is None or point.step_time_s is None:

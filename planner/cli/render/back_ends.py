@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from planner.answers.views.words import close_seconds, percent
 from planner.cli.render.tables import heading, table
-from planner.plan import BackEndAnswer, Plan
-from planner.recommendation import back_ends_words
-from planner.strategy_fields import told_fields, value_words
-from planner.views.words import close_seconds, percent
+from planner.plan.plan import BackEndAnswer, Plan
+from planner.plan.recommendation import back_ends_words
+from planner.strategy.fields import told_fields, value_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from planner.answers.diff import FieldChange, PlanDiff, StageChange, TermChange
+from planner.answers.sensitivity import LeverSummary, Sensitivity, SensitivityPoint
+from planner.answers.views.words import gib, percent, seconds, short_id
 from planner.cli.render.tables import heading, table
 from planner.cli.render.words import symbol
-from planner.diff import FieldChange, PlanDiff, StageChange, TermChange
-from planner.sensitivity import LeverSummary, Sensitivity, SensitivityPoint
-from planner.step_terms import NOTHING, term_words
-from planner.strategy_fields import told_fields, value_words
-from planner.views.words import gib, percent, seconds, short_id
+from planner.predict.step_terms import NOTHING, term_words
+from planner.strategy.fields import told_fields, value_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from planner.answers.explain.neighbours import Neighbour
+from planner.answers.explain.why import Explanation
+from planner.answers.explain.why_not import WhyNot
+from planner.answers.views.words import gib, percent, seconds, short_id
 from planner.cli.render.comparison import bytes_table, seconds_table
 from planner.cli.render.plan import strategy_line
 from planner.cli.render.tables import bullets, facts, heading, table
 from planner.cli.render.words import bar
-from planner.communication_bill import TRAFFIC_COLUMNS, busiest_stages, traffic_words
-from planner.explain.neighbours import Neighbour
-from planner.explain.why import Explanation
-from planner.explain.why_not import WhyNot
-from planner.plan import Plan
-from planner.step_terms import term_words
-from planner.views.words import gib, percent, seconds, short_id
+from planner.plan.communication_bill import TRAFFIC_COLUMNS, busiest_stages, traffic_words
+from planner.plan.plan import Plan
+from planner.predict.step_terms import term_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from planner.answers.views.words import GIB, close_seconds, count, gib, money, percent, seconds, short_id
 from planner.cli.render.back_ends import back_ends, short_strategy, software_title
 from planner.cli.render.tables import WideOrNarrow, bullets, facts, heading, table
 from planner.cli.render.words import bar, symbol
-from planner.memory.fit_chance import chance_words
-from planner.plan import Alternative, ChunkPlan, FastestPlan, Origins, Plan, StagePlan
-from planner.plan_relief import offload_words
-from planner.recommendation import is_another, proved_words, same_words
-from planner.step_terms import term_words, told_terms
-from planner.strategy import Strategy
-from planner.strategy_fields import told_fields, value_words
-from planner.views.words import GIB, close_seconds, count, gib, money, percent, seconds, short_id
+from planner.plan.plan import Alternative, ChunkPlan, FastestPlan, Origins, Plan, StagePlan
+from planner.plan.recommendation import is_another, proved_words, same_words
+from planner.plan.relief import offload_words
+from planner.predict.memory.fit_chance import chance_words
+from planner.predict.step_terms import term_words, told_terms
+from planner.strategy.fields import told_fields, value_words
+from planner.strategy.strategy import Strategy
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

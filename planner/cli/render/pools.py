@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from planner.answers.views.words import count, gib, percent, seconds, short_id
 from planner.cli.render.tables import bullets, facts, heading, table
-from planner.pools.plan import PoolsPlan, PoolStage
-from planner.views.words import count, gib, percent, seconds, short_id
+from planner.search.pools.plan import PoolsPlan, PoolStage
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

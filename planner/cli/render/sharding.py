@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from planner.answers.views.words import gib, percent, seconds, short_id
 from planner.cli.render.tables import bullets, facts, heading, table
 from planner.shard.compare_plans import ShardingDifference, TermDifference
 from planner.shard.explain_operator import OperatorExplanation
 from planner.shard.placement import layout_of, short
 from planner.shard.sharding_plan import ShardingPlan
 from planner.shard.words import module_summaries
-from planner.views.words import gib, percent, seconds, short_id
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from planner.answers.views.words import count, gib, money, percent, seconds, short_id
 from planner.cli.render.back_ends import software_name
 from planner.cli.render.tables import bullets, heading, table
-from planner.views.words import count, gib, money, percent, seconds, short_id
 
 WORDS = {
     "planned": "yes",

@@ -2,7 +2,7 @@
 
 Megatron prints ``------ arguments ------``, one ``  name ........ value`` a line, ``------ end of arguments ------``;
 DeepSpeed prints its configuration the same way without the frame.  Only names known here are kept: paths, hosts and
-run names never are.  Strategy keys are those of ``planner.strategy.Strategy``.
+run names never are.  Strategy keys are those of ``planner.strategy.strategy.Strategy``.
 """
 
 from __future__ import annotations

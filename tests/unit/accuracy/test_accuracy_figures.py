@@ -8,14 +8,28 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from planner.accuracy.baseline import baseline_step_s, same_source
-from planner.accuracy.prediction import Prediction, predict_rows
-from planner.accuracy.ranking import kendall_tau, ranking_groups, ranking_key, ranking_score, read_groups, regret
-from planner.accuracy.statistics import coverage, coverage_curve, error_figures, not_beaten, oom_figures, time_figures
 from planner.errors import DocumentInvalid
-from planner.problem import Constraints, Problem, Workload
+from planner.evidence.accuracy.baseline import baseline_step_s, same_source
+from planner.evidence.accuracy.ranking import (
+    kendall_tau,
+    ranking_groups,
+    ranking_key,
+    ranking_score,
+    read_groups,
+    regret,
+)
+from planner.evidence.accuracy.statistics import (
+    coverage,
+    coverage_curve,
+    error_figures,
+    not_beaten,
+    oom_figures,
+    time_figures,
+)
+from planner.evidence.runs.prediction import Prediction, predict_rows
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.accuracy_rows import rows_of
 
@@ -31,8 +45,8 @@ def test_a_row_is_predicted_exactly_as_estimate_would(recompute: str) -> None:
     """The lean path shares no code with the search's splitting, only the cost of a given split."""
     (row,) = predicted({"recompute": recompute, "device": "H200-SXM-141GB", "gbs": "64"})
     (mapped_row,) = rows_of({"recompute": recompute})
-    from planner.accuracy.flavours import flavour_of
-    from planner.accuracy.row_model import model_of_row
+    from planner.evidence.runs.flavours import flavour_of
+    from planner.evidence.runs.row_model import model_of_row
 
     model = model_of_row(mapped_row, flavour_of(mapped_row.source, ""))
     relief = {"recompute": "full"} if recompute == "full" else {}

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.accuracy.calibration import Calibration, calibrate
-from planner.accuracy.calibration_part import calibration_part
-from planner.accuracy.prediction import DATASHEET, MappedRun, Prediction, map_rows, predict_rows, predict_runs
-from planner.accuracy.ranking import ranking_key
-from planner.accuracy.residual_model import shrunken_level
-from planner.accuracy.statistics import coverage, memory_figures, time_figures
-from planner.factors import Factors
-from planner.physics.physics import TUNED
+from planner.evidence.accuracy.calibration import Calibration, calibrate
+from planner.evidence.accuracy.calibration_part import calibration_part
+from planner.evidence.accuracy.ranking import ranking_key
+from planner.evidence.accuracy.residual_model import shrunken_level
+from planner.evidence.accuracy.statistics import coverage, memory_figures, time_figures
+from planner.evidence.runs.prediction import DATASHEET, MappedRun, Prediction, map_rows, predict_rows, predict_runs
+from planner.predict.physics.physics import TUNED
+from planner.question.factors import Factors
 from tests.accuracy_rows import rows_of
 
 TRUE = Factors(compute=1.5, communication=2.0)
@@ -138,7 +138,7 @@ def test_memory_has_factors_and_a_second_stage_too() -> None:
 
 
 def test_a_level_of_memory_is_shrunken_by_the_spread_of_memory_not_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.accuracy.calibration._factors", lambda runs, source: None)
+    monkeypatch.setattr("planner.evidence.accuracy.calibration._factors", lambda runs, source: None)
     asked = changes("lean", 4)
     plain = {each.row.id: each.peak_memory_bytes / 2**30 for each in predict_rows(rows_of(*asked))[0]}
     found = known(*({**each, "step_time_s": "", "peak_mem_gib": repr(plain[each["id"]] * 0.97)} for each in asked))

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks.fitting_rows import PERCENT, fitting_rows_text, may_fit
-from planner.accuracy.fitted_rows import (
+from planner.cli.commands.accuracy import read_truth_files
+from planner.errors import DocumentInvalid
+from planner.evidence.accuracy.fitted_rows import (
     COMMITTED,
     committed_fitted_rows,
     fitted_rows_text,
     read_fitted_rows,
     row_digest,
 )
-from planner.accuracy.report import assess, report_data
-from planner.cli.commands.accuracy import read_truth_files
-from planner.errors import DocumentInvalid
+from planner.evidence.accuracy.report import assess, report_data
 from tests.accuracy_rows import SHARED, rows_of
 
 PUBLISHED = Path(__file__).parents[3] / "benchmarks" / "published" / "training_runs.csv"

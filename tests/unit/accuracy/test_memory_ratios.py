@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from planner.accuracy.memory_ratios import Observation, chance_figures, fitted_ratios
-from planner.accuracy.telling_apart import apart_data, band, fitted_spread, pair_figures, pairs_of
-from planner.memory.fit_chance import POOLED, memory_ratio
+from planner.evidence.accuracy.memory_ratios import Observation, chance_figures, fitted_ratios
+from planner.evidence.accuracy.telling_apart import apart_data, band, fitted_spread, pair_figures, pairs_of
+from planner.predict.memory.fit_chance import POOLED, memory_ratio
 
 MEDIAN, SCALE = 1.05, 0.04
 

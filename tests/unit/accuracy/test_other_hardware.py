@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.accuracy.prediction import Prediction, predict_rows
+from planner.evidence.runs.prediction import Prediction, predict_rows
 from tests.accuracy_rows import rows_of
 
 SEVEN = {

@@ -6,18 +6,18 @@ import re
 
 import pytest
 
-from planner.accuracy.flavours import MEGATRON_CI, flavour_of
-from planner.accuracy.published_models import (
+from planner.evidence.runs.flavours import MEGATRON_CI, flavour_of
+from planner.evidence.runs.published_models import (
     canonical_name,
     model_of_entry,
     published_entries,
     published_model,
     shortened,
 )
-from planner.accuracy.row_model import model_of_row
-from planner.accuracy.row_strategy import arithmetic_of_row
-from planner.accuracy.truth import TruthRow
-from planner.accuracy.unmapped import RowUnmapped
+from planner.evidence.runs.row_model import model_of_row
+from planner.evidence.runs.row_strategy import arithmetic_of_row
+from planner.evidence.runs.truth import TruthRow
+from planner.evidence.runs.unmapped import RowUnmapped
 from planner.model.builtin import builtin_model
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec

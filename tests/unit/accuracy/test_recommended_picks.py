@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.accuracy.recommended_picks import Run, pick_data, picks
+from planner.evidence.accuracy.recommended_picks import Run, pick_data, picks
 from planner.search.recommend import BAND
 
 FAST = Run("q", "judged", predicted_s=1.0, measured_s=1.0, chance=0.97, num_mechanisms=2, common=True)

@@ -10,15 +10,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from planner.accuracy.fitted_rows import FittedRows
-from planner.accuracy.headline import TARGETS
-from planner.accuracy.html_page import LIGHT_AND_DARK, html_page, inline_svg
-from planner.accuracy.markdown import accuracy_page
-from planner.accuracy.plots.gallery import DRAWINGS, compact_svg, drawn_files
-from planner.accuracy.plots.shown import MOST_PANELS, OTHERS, panels_of, thinned
-from planner.accuracy.report import assess, report_data
-from planner.accuracy.report_table import ReportTable
-from planner.accuracy.report_tables import NOT_BEATEN, report_tables
+from planner.evidence.accuracy.fitted_rows import FittedRows
+from planner.evidence.accuracy.headline import TARGETS
+from planner.evidence.accuracy.html_page import LIGHT_AND_DARK, html_page, inline_svg
+from planner.evidence.accuracy.markdown import accuracy_page
+from planner.evidence.accuracy.plots.gallery import DRAWINGS, compact_svg, drawn_files
+from planner.evidence.accuracy.plots.shown import MOST_PANELS, OTHERS, panels_of, thinned
+from planner.evidence.accuracy.report import assess, report_data
+from planner.evidence.accuracy.report_table import ReportTable
+from planner.evidence.accuracy.report_tables import NOT_BEATEN, report_tables
 from tests.accuracy_rows import rows_of
 
 LARGEST_SVG_BYTES = 300_000

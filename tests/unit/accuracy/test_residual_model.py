@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.accuracy import residual_model
-from planner.accuracy.prediction import map_rows, predict_runs
-from planner.accuracy.residual_model import LARGEST_CORRECTION, few_rows, fit_residual_model, shrunken_level
-from planner.accuracy.run_features import FEATURES, run_features
+from planner.evidence.accuracy import residual_model
+from planner.evidence.accuracy.residual_model import LARGEST_CORRECTION, few_rows, fit_residual_model, shrunken_level
+from planner.evidence.accuracy.run_features import FEATURES, run_features
+from planner.evidence.runs.prediction import map_rows, predict_runs
 from tests.accuracy_rows import rows_of
 
 

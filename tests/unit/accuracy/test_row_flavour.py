@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from planner.accuracy.flavours import FLAVOURS
-from planner.accuracy.prediction import map_rows, predict_rows
-from planner.accuracy.row_flavour import flavour_of_row
-from planner.accuracy.statistics import oom_figures
 from planner.backends.registry import backends, physics_by_name, software
+from planner.evidence.accuracy.statistics import oom_figures
+from planner.evidence.runs.flavours import FLAVOURS
+from planner.evidence.runs.prediction import map_rows, predict_rows
+from planner.evidence.runs.row_flavour import flavour_of_row
 from tests.accuracy_rows import rows_of
 
 CI = {"source": "github:NVIDIA/Megatron-LM:tests/functional_tests/test_cases/a.json"}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from planner.accuracy.flavours import MEGATRON_CI, NANOTRON, NEMO, TORCHTITAN, Flavour, flavour_of
-from planner.accuracy.row_cluster import cluster_of_row
-from planner.accuracy.row_flavour import flavour_of_row
-from planner.accuracy.row_model import model_of_row
-from planner.accuracy.row_strategy import (
+from planner.backends.nanotron import physics as nanotron
+from planner.evidence.runs.flavours import MEGATRON_CI, NANOTRON, NEMO, TORCHTITAN, Flavour, flavour_of
+from planner.evidence.runs.row_cluster import cluster_of_row
+from planner.evidence.runs.row_flavour import flavour_of_row
+from planner.evidence.runs.row_model import model_of_row
+from planner.evidence.runs.row_strategy import (
     arithmetic_of_row,
     chunk_layers_of_row,
     degrees_of_row,
@@ -16,15 +17,14 @@ from planner.accuracy.row_strategy import (
     traits_of_row,
     workload_of_row,
 )
-from planner.accuracy.sources import source_group
-from planner.accuracy.truth import TruthRow
-from planner.accuracy.unmapped import RowUnmapped
-from planner.backends.nanotron import physics as nanotron
+from planner.evidence.runs.sources import source_group
+from planner.evidence.runs.truth import TruthRow
+from planner.evidence.runs.unmapped import RowUnmapped
 from planner.model.builtin import builtin_model
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
-from planner.physics.physics import Physics
-from planner.strategy import Strategy
+from planner.predict.physics.physics import Physics
+from planner.strategy.strategy import Strategy
 from tests.accuracy_rows import rows_of
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.accuracy.prediction import predict_rows
-from planner.accuracy.truth import COLUMNS, read_truth
 from planner.errors import DocumentInvalid
+from planner.evidence.runs.prediction import predict_rows
+from planner.evidence.runs.truth import COLUMNS, read_truth
 from tests.accuracy_rows import csv_text, rows_of
 
 

@@ -9,7 +9,7 @@ import pytest
 from api.http.document_check import checked_document
 from api.wire.questions import EmissionQuestion, EstimateQuestion, PlanQuestion, ThroughputQuestion
 from api.wire.sweeps import SweepRequest
-from planner.problem import Constraints
+from planner.question.problem import Constraints
 from profiles.validation import FindingsInvalid
 
 WORKLOAD = {"global_batch_size": 256, "sequence_length": 4096, "precision": "fp8", "optimizer": "adam"}

@@ -10,7 +10,7 @@ from api.client.question_body import body_of
 from api.http.document_check import checked_document
 from api.wire.questions import PlanQuestion
 from planner.model.load import load_model
-from planner.problem import Objective, Preference, Problem, Workload
+from planner.question.problem import Objective, Preference, Problem, Workload
 from profiles.catalogue import load_cluster
 
 ASKED: dict[str, Any] = {

@@ -13,8 +13,8 @@ from api.solving import child
 from api.solving.messages import Message
 from api.solving.watch import Watch
 from planner.errors import NoFeasiblePlan
-from planner.plan import Plan
-from planner.problem import Problem, Workload
+from planner.plan.plan import Plan
+from planner.question.problem import Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from profiles.catalogue import load_cluster

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from planner.backends.registry import backend, backends, with_files
-from planner.calibration.asked_backends import backends_for_calibration, corrected_physics, first_not_corrected
-from planner.calibration.document import Calibration
-from planner.calibration.fitting_problem import fitting_calibration
-from planner.calibration.folder import read_calibration
 from planner.errors import Conflict
-from planner.factors import Factors
-from planner.problem import ANY, UNRESTRICTED, Constraints
+from planner.evidence.calibration.asked_backends import backends_for_calibration, corrected_physics, first_not_corrected
+from planner.evidence.calibration.document import Calibration
+from planner.evidence.calibration.fitting_problem import fitting_calibration
+from planner.evidence.calibration.folder import read_calibration
+from planner.question.factors import Factors
+from planner.question.problem import ANY, UNRESTRICTED, Constraints
 from profiles.catalogue import load_cluster
 
 OLD = Path(__file__).parents[2] / "golden" / "documents" / "calibrations" / "tuned.json"

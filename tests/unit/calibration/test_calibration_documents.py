@@ -8,13 +8,19 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from planner.calibration.document import Calibration
-from planner.calibration.folder import calibration_text, find_calibration, keep, read_calibration, stored_calibrations
-from planner.cost.hardware import hardware_of
 from planner.errors import DocumentInvalid, NotFound
-from planner.factors import NEUTRAL, Factors
-from planner.problem import Problem
-from planner.uncertainty import Z, step_interval_s, step_sigma
+from planner.evidence.calibration.document import Calibration
+from planner.evidence.calibration.folder import (
+    calibration_text,
+    find_calibration,
+    keep,
+    read_calibration,
+    stored_calibrations,
+)
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.uncertainty import Z, step_interval_s, step_sigma
+from planner.question.factors import NEUTRAL, Factors
+from planner.question.problem import Problem
 from profiles.catalogue import load_cluster
 from tests.calibrated_problems import applied
 from tests.search_problems import random_problem

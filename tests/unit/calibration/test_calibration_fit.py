@@ -9,11 +9,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from planner.accuracy.prediction import Inputs, map_rows, predict_runs
-from planner.calibration.calibrate import CalibrationRun, calibrate
-from planner.calibration.document import Calibration
-from planner.calibration.response import RATIOS, MemoryResponse, TimeResponse
-from planner.factors import Factors
+from planner.evidence.calibration.calibrate import CalibrationRun, calibrate
+from planner.evidence.calibration.document import Calibration
+from planner.evidence.calibration.response import RATIOS, MemoryResponse, TimeResponse
+from planner.evidence.runs.prediction import Inputs, map_rows, predict_runs
+from planner.question.factors import Factors
 from tests.accuracy_rows import rows_of
 
 SETTINGS = [

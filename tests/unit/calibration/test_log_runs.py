@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.accuracy.prediction import Unmapped, predict_runs
-from planner.calibration.calibrate import CalibrationRun
-from planner.calibration.log_runs import Said, log_runs
+from planner.evidence.calibration.calibrate import CalibrationRun
+from planner.evidence.calibration.log_runs import Said, log_runs
+from planner.evidence.runs.prediction import Unmapped, predict_runs
 from planner.model.load import load_model
 from profiles.catalogue import load_cluster
 from profiles.importing.format import ReadOptions

@@ -8,10 +8,10 @@ import sys
 import pytest
 from rich.text import Text
 
+from planner.answers.views.words import count, gib, percent, seconds
 from planner.cli.output import OutputFormat, render_text, to_json, to_yaml, write_answer
 from planner.cli.render.tables import table
 from planner.cli.render.words import bar
-from planner.views.words import count, gib, percent, seconds
 from profiles.safe_yaml import load_yaml_text
 
 

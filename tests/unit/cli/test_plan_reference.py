@@ -9,9 +9,9 @@ import pytest
 from planner.cli.plan_answer import answer_data
 from planner.errors import Conflict, DocumentInvalid, NotFound
 from planner.operations.plan_reference import full_document, load_plan
-from planner.plan import Plan
+from planner.plan.plan import Plan
 from planner.store import open_store
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_plan
 
 

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from planner.cli.commands.profile.measure import register
 from planner.cli.commands.profile.measure_plans import MeasureFlags, collective_plan, device_plan, wanted_kinds
-from planner.cost.shard_shapes import shard_shapes
 from planner.errors import Conflict, DocumentInvalid, MeshwrightError, NotFound
 from planner.model.load import load_model
+from planner.predict.cost.shard_shapes import shard_shapes
 from profiles.importers.meshwright_measure import FORMAT
 from profiles.importing.source_file import SourceFile
 from profiles.measure.ranks import launched_by_torchrun, quiet_rank

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
+from planner.answers.diff import diff_plans
 from planner.cli.output import render_text
 from planner.cli.render.comparison import diff_report
 from planner.cli.render.plan import plan_report
-from planner.diff import diff_plans
-from planner.plan import Alternative, BackEndAnswer, Plan, UnrestrictedAnswer
-from planner.strategy import Strategy
+from planner.plan.plan import Alternative, BackEndAnswer, Plan, UnrestrictedAnswer
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_cluster, make_model, make_plan
 
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from planner.answers.views.words import digits, gib, money
 from planner.cli.problem_inputs import parse_forbids
 from planner.errors import DocumentInvalid
-from planner.problem import Constraints
+from planner.predict.step_terms import term_words
+from planner.question.problem import Constraints
 from planner.search.choices import checked_pins
-from planner.step_terms import term_words
-from planner.strategy_fields import ALIASES, FORBIDDABLE, PINNABLE, told_fields
-from planner.views.words import digits, gib, money
+from planner.strategy.fields import ALIASES, FORBIDDABLE, PINNABLE, told_fields
 
 
 def test_sizes_change_unit_where_gib_gets_long() -> None:

@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.cost.attention_time import attention_seconds, fused_kernel, fused_seconds
-from planner.cost.efficiency import LAUNCH_S, DeviceRates, device_rates
-from planner.cost.hardware import Hardware, hardware_of
-from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
-from planner.cost.operator_time import UNFUSED_PASSES, is_wide, moved_bytes, operator_backward_s, operator_forward_s
 from planner.model.operators import head_operators, layer_operators
-from planner.physics.kernels import AttentionChoice, attention_on
-from planner.physics.physics import TUNED, Physics
+from planner.predict.cost.attention_time import attention_seconds, fused_kernel, fused_seconds
+from planner.predict.cost.efficiency import LAUNCH_S, DeviceRates, device_rates
+from planner.predict.cost.hardware import Hardware, hardware_of
+from planner.predict.cost.operator_time import (
+    UNFUSED_PASSES,
+    is_wide,
+    moved_bytes,
+    operator_backward_s,
+    operator_forward_s,
+)
+from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
+from planner.predict.physics.kernels import AttentionChoice, attention_on
+from planner.predict.physics.physics import TUNED, Physics
 from profiles.catalogue import load_cluster, load_device
 from profiles.catalogue.architectures import FusedAttentionRates
 from tests.plan_factory import make_model

@@ -9,14 +9,14 @@ import pytest
 
 from planner.backends.accelerate.physics import ACCELERATE
 from planner.backends.deepspeed.physics import DEEPSPEED
-from planner.cost.hardware import hardware_of
-from planner.cost.row_cost import CostModel, RowCost
 from planner.model.load import load_model
-from planner.physics.physics import Physics
-from planner.problem import Workload
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.predict.physics.physics import Physics
+from planner.question.problem import Workload
 from planner.search.bound import BoundTerms
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Relief, Strategy
 from profiles.catalogue import load_cluster
 
 PLAIN = Strategy(dp_shard=16, num_microbatches=4, overlap_grad_reduce=False, overlap_param_gather=False)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.cost.hardware import hardware_of
-from planner.cost.layer import layer_kind
-from planner.cost.layer_keys import LayerKeys
-from planner.cost.payload import column_reductions, exchanges
 from planner.model.load import load_model
 from planner.model.operators import layer_operators
-from planner.physics.physics import TUNED, Physics
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.cost.layer import layer_kind
+from planner.predict.cost.payload import column_reductions, exchanges
+from planner.predict.layer_keys import LayerKeys
+from planner.predict.physics.physics import TUNED, Physics
 from profiles.catalogue import load_cluster
 
 OPERATORS = layer_operators(load_model("llama-3.1-8b"), 0)

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.cost.efficiency import sustained_fraction
-from planner.cost.hardware import hardware_of
 from planner.errors import DocumentInvalid, ProfileMissing
 from planner.model.builtin import builtin_model
-from planner.problem import Problem, Workload
+from planner.predict.cost.efficiency import sustained_fraction
+from planner.predict.cost.hardware import hardware_of
+from planner.question.problem import Problem, Workload
 from planner.search.estimate import estimate
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from profiles.prediction.build_curves import build_curves
 from profiles.prediction.collective_curves import collective_curves

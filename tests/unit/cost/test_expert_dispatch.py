@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.cost.collective import distinct_fraction
-from planner.cost.hardware import hardware_of
-from planner.physics.physics import Physics
+from planner.predict.collective import distinct_fraction
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.physics.physics import Physics
 from profiles.catalogue import load_cluster
 from profiles.scaling import scale_cluster
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.cost.hardware import hardware_of
-from planner.cost.row_cost import CostModel
-from planner.memory.stage import in_flight
 from planner.model.load import load_model
-from planner.physics.physics import TUNED, Physics
-from planner.problem import Workload
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import StrategyRows
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.cost.row_cost import CostModel
+from planner.predict.physics.physics import TUNED, Physics
+from planner.predict.stage_memory import in_flight
+from planner.question.problem import Workload
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Relief, Strategy
 from profiles.catalogue import load_cluster
 
 LOOP = replace(TUNED, bubbles_keep=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.cost.hardware import Hardware, hardware_of
-from planner.cost.layer import layer_kind
-from planner.cost.layer_keys import LayerKeys
 from planner.model.operators import layer_operators
+from planner.predict.cost.hardware import Hardware, hardware_of
+from planner.predict.cost.layer import layer_kind
+from planner.predict.layer_keys import LayerKeys
 from profiles.catalogue import load_cluster
 from tests.plan_factory import make_model
 

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.cost.hardware import Hardware, hardware_of
-from planner.cost.layer import layer_kind
-from planner.cost.layer_keys import LayerKeys
-from planner.cost.row_cost import CostModel
 from planner.model.builtin import builtin_model
 from planner.model.operators import layer_operators
 from planner.model.parameters import total_parameters, weight_tensors
-from planner.physics.physics import TUNED, Physics
-from planner.problem import Workload
-from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows
+from planner.predict.cost.hardware import Hardware, hardware_of
+from planner.predict.cost.layer import layer_kind
+from planner.predict.cost.row_cost import CostModel
+from planner.predict.layer_keys import LayerKeys
+from planner.predict.physics.physics import TUNED, Physics
+from planner.question.problem import Workload
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.reliefs import RELIEFS
 

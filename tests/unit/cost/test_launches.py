@@ -9,26 +9,26 @@ import pytest
 
 from planner.backends.megatron.physics import MEGATRON_2021
 from planner.backends.megatron_deepspeed.physics import MEGATRON_DEEPSPEED
-from planner.cost.hardware import Hardware, hardware_of
-from planner.cost.launches import (
+from planner.model.builtin import builtin_model
+from planner.model.model_yaml import model_from_description
+from planner.model.operator import Operator
+from planner.model.operators import head_operators, layer_operators, mtp_operators
+from planner.model.spec import ModelSpec
+from planner.predict.cost.hardware import Hardware, hardware_of
+from planner.predict.cost.launches import (
     EAGER_SOFTMAX_CALLS,
     EAGER_SOFTMAX_KERNELS,
     FUSED_KERNELS,
     UNFUSED_ATTENTION_KERNELS,
     host_s,
 )
-from planner.cost.layer import layer_kind, saved_and_extra
-from planner.cost.layer_keys import LayerKeys
-from planner.cost.row_cost import CostModel
-from planner.model.builtin import builtin_model
-from planner.model.model_yaml import model_from_description
-from planner.model.operator import Operator
-from planner.model.operators import head_operators, layer_operators, mtp_operators
-from planner.model.spec import ModelSpec
-from planner.physics.physics import TUNED, Physics
-from planner.problem import Workload
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import StrategyRows
+from planner.predict.cost.layer import layer_kind, saved_and_extra
+from planner.predict.cost.row_cost import CostModel
+from planner.predict.layer_keys import LayerKeys
+from planner.predict.physics.physics import TUNED, Physics
+from planner.question.problem import Workload
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Relief, Strategy
 from profiles.catalogue import load_cluster
 from tests.reliefs import RELIEFS
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from planner.backends.registry import physics_by_name
-from planner.cost.hardware import hardware_of
-from planner.cost.row_cost import CostModel
 from planner.model.load import load_model
-from planner.physics.physics import TUNED, Physics
-from planner.problem import Workload
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import StrategyRows
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.cost.row_cost import CostModel
+from planner.predict.physics.physics import TUNED, Physics
+from planner.question.problem import Workload
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Relief, Strategy
 from profiles.catalogue import load_cluster
 
 WORKLOAD = Workload(global_batch_size=64, sequence_length=4096)

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.cost.hardware import Hardware, hardware_of
-from planner.cost.launches import host_s
-from planner.cost.layer import launch_floor_s, layer_kind
-from planner.cost.layer_keys import LayerKeys
-from planner.cost.row_cost import CostModel, RowCost
 from planner.model.builtin import builtin_model
 from planner.model.operators import embedding_operators, head_operators, layer_operators
-from planner.physics.physics import Physics
-from planner.problem import Workload
-from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows
+from planner.predict.cost.hardware import Hardware, hardware_of
+from planner.predict.cost.launches import host_s
+from planner.predict.cost.layer import launch_floor_s, layer_kind
+from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.predict.layer_keys import LayerKeys
+from planner.predict.physics.physics import Physics
+from planner.question.problem import Workload
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.reliefs import RELIEFS
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from planner.backends.torchtitan.physics import TORCHTITAN_COMPILED
-from planner.candidate import Candidate, Split
-from planner.cost.hardware import hardware_of
 from planner.model.load import load_model
-from planner.problem import Problem, Workload
+from planner.predict.candidate import Candidate, Split
+from planner.predict.cost.hardware import hardware_of
+from planner.question.problem import Problem, Workload
 from planner.search.evaluate import evaluate_split
 from planner.search.row_context import RowContext, strategy_context
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 
 ROUNDS = 4

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.cost.hardware import Hardware, hardware_of
-from planner.cost.stage_hop import stage_hop_s
-from planner.schedule.orders import build_order
-from planner.schedule.simulate import simulate
-from planner.schedules import ScheduleName
-from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows
+from planner.predict.cost.hardware import Hardware, hardware_of
+from planner.predict.cost.stage_hop import stage_hop_s
+from planner.predict.schedule.orders import build_order
+from planner.predict.schedule.simulate import simulate
+from planner.strategy.rows import StrategyRows
+from planner.strategy.schedules import ScheduleName
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.reliefs import RELIEFS
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from planner.cost.hardware import hardware_of
-from planner.cost.row_cost import CostModel, RowCost
 from planner.model.builtin import builtin_model
-from planner.problem import Workload
-from planner.strategy import Strategy
-from planner.strategy_rows import StrategyRows
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.question.problem import Workload
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.reliefs import RELIEFS
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from planner.backends.registry import physics_by_name
-from planner.cost.hardware import hardware_of
-from planner.cost.row_cost import CostModel, RowCost
-from planner.memory.stage import stage_memory
 from planner.model.load import load_model
-from planner.physics.physics import TUNED, Physics
-from planner.problem import Workload
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import StrategyRows
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.cost.row_cost import CostModel, RowCost
+from planner.predict.physics.physics import TUNED, Physics
+from planner.predict.stage_memory import stage_memory
+from planner.question.problem import Workload
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Relief, Strategy
 from profiles.catalogue import load_cluster
 
 MODEL = load_model("llama-3.1-8b")

@@ -11,8 +11,8 @@ from planner.backends.accelerate.space import TABLE, violations
 from planner.backends.accelerate.way import way
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
 from tests.rules_over_plans import over_plans

@@ -14,7 +14,7 @@ from planner.backends.launch.launchers import launch_files as launch_files_of
 from planner.backends.launch.spec import LaunchSpec, launch_spec
 from planner.backends.launch.torchrun import read_world_size
 from planner.errors import BackEndRefused
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.importers.hccl_rank_table import FORMAT
 from profiles.topology import Topology
 from tests.importing import read, written

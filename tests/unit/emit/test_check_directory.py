@@ -12,7 +12,7 @@ from planner.backends.folders.directory import check_directory
 from planner.backends.folders.emit import emit_plan
 from planner.backends.registry import names_with_files
 from planner.errors import DocumentInvalid, NotFound
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_plan
 
 STRATEGY = Strategy(tp=2, sp=True, pp=2, dp_shard=2, num_microbatches=4, recompute="full")

@@ -22,9 +22,9 @@ from planner.backends.emission.write import write_emission
 from planner.backends.folders.directory import check_directory
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.builtin import builtin_model, builtin_models
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
 

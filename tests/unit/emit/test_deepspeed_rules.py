@@ -13,9 +13,9 @@ from planner.backends.deepspeed.space import SPACE, TABLE
 from planner.backends.registry import software
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import AttentionSpec, LayerSpec, MlpSpec, ModelSpec, MtpSpec, VisionSpec
-from planner.problem import Workload
+from planner.question.problem import Workload
 from planner.search.backend_rules import BackEndRules
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_mla_model, make_model, make_moe_model, make_plan
 from tests.round_trip import question
 

@@ -6,10 +6,10 @@ import pytest
 
 from planner.backends.emission.describe import plan_markdown, plan_strategy_words, strategy_words
 from planner.backends.emission.emission import BackEndFiles, Emission
-from planner.physics.physics import TUNED
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.predict.physics.physics import TUNED
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.plan_factory import make_plan
 

@@ -12,7 +12,7 @@ from planner.backends.launch.hosts import expand, load_hosts, read_hosts
 from planner.backends.launch.settings import LaunchSettings
 from planner.backends.launch.spec import launch_spec, why_order_matters
 from planner.errors import DocumentInvalid
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.cluster import FabricLevel
 from tests.plan_factory import make_cluster, make_plan
 

@@ -18,7 +18,7 @@ from planner.backends.launch.settings import IMAGE_PLACEHOLDER, LaunchSettings
 from planner.backends.launch.spec import LaunchSpec
 from planner.backends.registry import backend, with_files
 from planner.errors import BackEndRefused
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
 
 SPEC = LaunchSpec(

@@ -12,7 +12,7 @@ from planner.backends.launch.launchers import launch_files
 from planner.backends.launch.spec import LaunchSpec, launch_spec
 from planner.backends.launch.torchrun import read_world_size
 from planner.errors import BackEndRefused, DocumentInvalid, NotFound
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
 
 SPEC = LaunchSpec(

@@ -18,7 +18,7 @@ from planner.backends.maxtext.read import parse_config, read_back
 from planner.backends.maxtext.saved_tensors import canonical_modules, read_remat, remat_keys
 from planner.backends.maxtext.version import CONFIG_FILE, TRAIN_SCRIPT
 from planner.errors import BackEndRefused, DocumentInvalid
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_model, make_moe_model, make_plan
 

@@ -10,8 +10,8 @@ import pytest
 from planner.backends.maxtext.space import TABLE, violations
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import ModelSpec, MtpSpec
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_gpt, make_mla_model, make_model, make_moe_model, make_plan
 from tests.rules_over_plans import over_plans
 

@@ -12,8 +12,8 @@ from planner.backends.megatron.model_flags import list_pattern, model_flags, moe
 from planner.errors import BackEndRefused
 from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model, make_plan
 

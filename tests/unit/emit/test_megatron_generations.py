@@ -15,12 +15,12 @@ from planner.backends.rules.rule import RuleInput, rule_input
 from planner.errors import NoFeasiblePlan
 from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec, MtpSpec
-from planner.plan import Plan
-from planner.problem import Constraints, Problem, Workload
+from planner.plan.plan import Plan
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.plan_factory import make_gpt, make_model, make_moe_model, make_plan
 from tests.round_trip import plans_of_the_space, question

@@ -13,10 +13,10 @@ from planner.backends.registry import backend
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.errors import BackEndRefused
 from planner.model.spec import LayerRun, LayerSpec, MlpSpec, ModelSpec, VisionSpec
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
-from planner.strategy_fields import PINNABLE
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.fields import PINNABLE
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_model, make_moe_model, make_plan
 

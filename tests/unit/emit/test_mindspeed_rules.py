@@ -12,9 +12,9 @@ from planner.backends.registry import software
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.errors import BackEndRefused
 from planner.model.spec import LayerSpec, ModelSpec
-from planner.problem import Constraints, Workload
+from planner.question.problem import Constraints, Workload
 from planner.search.backend_rules import BackEndRules
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.catalogue.device_files import load_device
 from tests.emitter import emitter
 from tests.mindspeed_plans import DUALPIPEV, INTERLEAVED, ascend_cluster, on_ascend

@@ -15,8 +15,8 @@ from planner.backends.native.read import read_back
 from planner.backends.native.write import write
 from planner.backends.registry import backend
 from planner.errors import BackEndRefused, DocumentInvalid
-from planner.plan import Plan
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.native_models import tiny_llama, tiny_plan
 from tests.plan_factory import make_mla_model, make_plan

@@ -8,9 +8,9 @@ from planner.backends.native.model_rules import MODEL_RULES
 from planner.backends.native.space import STRATEGY_RULES, TABLE, spelled, violations
 from planner.backends.rules.rule import RuleInput, rule_input
 from planner.model.spec import LayerSpec, ModelSpec
-from planner.plan import Plan, StageRecompute
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.plan import Plan, StageRecompute
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_qwen3_moe
 from tests.plan_factory import make_mla_model, make_moe_model, make_plan
 from tests.rules_over_plans import over_plans

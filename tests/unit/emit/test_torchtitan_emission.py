@@ -19,9 +19,9 @@ from planner.backends.torchtitan.read import read_back
 from planner.backends.torchtitan.toml_config import read_config, read_model
 from planner.backends.torchtitan.version import VERSIONS
 from planner.errors import BackEndRefused, DocumentInvalid
-from planner.problem import Workload
-from planner.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.schedules import GROUPED_SCHEDULES, LOOPED_SCHEDULES, V_SCHEDULES
+from planner.strategy.strategy import Strategy
 from tests.emitter import emitter
 from tests.plan_factory import make_model, make_moe_model, make_plan
 from tests.torchtitan_cases import deepseek_like, qwen_like

@@ -11,8 +11,8 @@ from planner.backends.torchtitan.toml_rules import TOML_RULES
 from planner.backends.torchtitan.write import violations_for
 from planner.model.builtin import builtin_model
 from planner.model.spec import ModelSpec
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_model, make_moe_model, make_plan
 from tests.rules_over_plans import over_plans
 from tests.torchtitan_cases import deepseek_like, llama_like, qwen_like

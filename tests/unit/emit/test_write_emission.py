@@ -13,8 +13,8 @@ from planner.backends.emission.emission import BackEndFiles, Emission
 from planner.backends.emission.write import write_emission
 from planner.backends.folders.emit import assemble
 from planner.errors import Conflict, DocumentInvalid
-from planner.plan import Plan
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.strategy.strategy import Strategy
 from planner.version import __version__
 from tests.plan_factory import make_plan
 

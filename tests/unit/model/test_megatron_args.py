@@ -9,8 +9,8 @@ from planner.model.load import load_model
 from planner.model.megatron_args import megatron_job
 from planner.model.parameters import mtp_parameters, total_parameters
 from planner.model.shell_words import UNKNOWN, script_words
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from profiles.validation import FindingsInvalid
 
 GPT3 = r"""#!/bin/bash

@@ -26,9 +26,9 @@ from planner.backends.rules.pipeline import interleaved_group_size
 from planner.errors import BackEndRefused, DocumentInvalid, NotFound
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
-from planner.plan import ChunkPlan
-from planner.schedules import ScheduleName
-from planner.strategy import RecomputeModule, Strategy
+from planner.plan.plan import ChunkPlan
+from planner.strategy.schedules import ScheduleName
+from planner.strategy.strategy import RecomputeModule, Strategy
 from tests.native_models import tiny_gpt2, tiny_llama, tiny_plan, tiny_qwen3_moe
 from tests.plan_factory import make_mla_model, make_plan
 

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
+from planner.answers.replan.other_backend import plan_there
+from planner.answers.throughput.quick_plan import quick_plan
 from planner.backends.asked import why_not_these_devices
 from planner.backends.registry import names_with_files, software, with_files
 from planner.errors import BackEndRefused, NoFeasiblePlan, NotFound
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import Constraints, Problem, Workload
-from planner.replan.other_backend import plan_there
+from planner.plan.plan import Plan
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
-from planner.strategy import Strategy
-from planner.throughput.quick_plan import quick_plan
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 
 QUICK = SearchOptions(top_k=0)

@@ -11,11 +11,11 @@ import pytest
 
 from planner.backends.registry import names_with_files
 from planner.model.builtin import builtin_model
-from planner.problem import Constraints, Problem, Workload
-from planner.schedules import ScheduleName
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.backend_rules import BackEndRules
 from planner.search.sample import random_strategies
-from planner.strategy import Strategy
+from planner.strategy.schedules import ScheduleName
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 
 VALUES: dict[str, tuple[Any, ...]] = {

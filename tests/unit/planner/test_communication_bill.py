@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from planner.backends.asked import physics_of
-from planner.communication_bill import Traffic, busiest_stages, communication_bill, data_size
-from planner.cost.hardware import hardware_of
-from planner.cost.layer import layer_kind
-from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
-from planner.cost.payload import exchanges
 from planner.model.operators import layer_operators
 from planner.model.parameters import total_parameters
 from planner.model.spec import ModelSpec
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.communication_bill import Traffic, busiest_stages, communication_bill, data_size
+from planner.plan.plan import Plan
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.cost.layer import layer_kind
+from planner.predict.cost.payload import exchanges
+from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_cluster, make_model, make_moe_model, make_plan
 
 TOKENS = 4096

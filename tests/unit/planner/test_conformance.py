@@ -11,15 +11,15 @@ import pytest
 
 from planner.backends import registry
 from planner.backends.backend import BackEnd, Files, Release, Software, Space
-from planner.backends.conformance.__main__ import main
-from planner.backends.conformance.checks import CHECKS, faults_of
 from planner.backends.emission.emission import BackEndFiles
 from planner.backends.emission.layout import Layout
 from planner.backends.rules.rule import RuleInput, RuleTable, SpaceRule
 from planner.errors import BackEndRefused
-from planner.physics.physics import Physics
-from planner.plan import Plan
-from planner.strategy import Strategy
+from planner.evidence.conformance.__main__ import main
+from planner.evidence.conformance.checks import CHECKS, faults_of
+from planner.plan.plan import Plan
+from planner.predict.physics.physics import Physics
+from planner.strategy.strategy import Strategy
 from tests.page_back_end import install_page
 
 Room = Callable[[BackEnd], BackEnd]

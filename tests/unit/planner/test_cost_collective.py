@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.cost.collective import (
+from planner.predict.collective import (
     ALL_TO_ALL_FRACTION,
     BASE_LATENCY_S,
     FILL_BYTES,

@@ -12,16 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from planner.cost import operator_time
-from planner.cost.attention_time import BACKWARD_FLOPS, attention_seconds
-from planner.cost.data_parallel import HOST_OPTIMIZER_BYTES_PER_S
-from planner.cost.efficiency import DeviceRates
-from planner.cost.hardware import Hardware, hardware_of
-from planner.cost.layer import layer_kind
-from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
-from planner.cost.model_cost import model_cost
-from planner.cost.overlap import exposed_s
-from planner.cost.row_cost import CostModel
 from planner.model.flops import forward_flops, forward_flops_per_token, model_flops_per_token
 from planner.model.operator import Operator
 from planner.model.operators import (
@@ -32,14 +22,24 @@ from planner.model.operators import (
 )
 from planner.model.parameters import mtp_parameters, total_parameters
 from planner.model.spec import ModelSpec
-from planner.physics.kernels import AttentionChoice
-from planner.problem import Problem, Workload
+from planner.predict.cost import operator_time
+from planner.predict.cost.attention_time import BACKWARD_FLOPS, attention_seconds
+from planner.predict.cost.data_parallel import HOST_OPTIMIZER_BYTES_PER_S
+from planner.predict.cost.efficiency import DeviceRates
+from planner.predict.cost.hardware import Hardware, hardware_of
+from planner.predict.cost.layer import layer_kind
+from planner.predict.cost.model_cost import model_cost
+from planner.predict.cost.overlap import exposed_s
+from planner.predict.cost.row_cost import CostModel
+from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
+from planner.predict.physics.kernels import AttentionChoice
+from planner.question.problem import Problem, Workload
 from planner.search.evaluate import evaluate_split
 from planner.search.reliefs import relief_choices
 from planner.search.row_context import strategy_context
 from planner.search.split import best_split
 from planner.search.split_terms import SplitRules
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.declared_space import all_rows
 from tests.plan_factory import make_cluster, make_mla_model, make_model, make_moe_model
 from tests.reliefs import RELIEFS

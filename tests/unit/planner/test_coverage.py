@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cost.hardware import hardware_of
-from planner.coverage.coverage import Coverage, class_sigma, coverage
-from planner.coverage.leaning import ROOFLINE_SIGMA, Leaning
+from planner.answers.views.leaning import leaning_view
 from planner.model.builtin import builtin_model
-from planner.problem import Problem, Workload
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.coverage.coverage import Coverage, class_sigma, coverage
+from planner.predict.coverage.leaning import ROOFLINE_SIGMA, Leaning
+from planner.predict.uncertainty import DATASHEET_SIGMA, step_interval_s, step_sigma
+from planner.question.problem import Problem, Workload
 from planner.search.estimate import estimate
-from planner.strategy import Strategy
-from planner.uncertainty import DATASHEET_SIGMA, step_interval_s, step_sigma
-from planner.views.leaning import leaning_view
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from profiles.prediction.rungs import Rung
 from tests.measured_problems import random_profile

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from planner.diff import diff_plans, strategy_changes, worst_stage
-from planner.plan_relief import offload_words, recompute_words
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.answers.diff import diff_plans, strategy_changes, worst_stage
+from planner.plan.relief import offload_words, recompute_words
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_cluster, make_plan
 
 PIPELINE = Strategy(pp=2, dp_shard=4, num_microbatches=8)

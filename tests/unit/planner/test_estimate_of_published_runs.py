@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from planner.plan import Plan
-from planner.plan_relief import relieves_every_layer
-from planner.relief_layers import relief_layers
+from planner.plan.plan import Plan
+from planner.plan.relief import relieves_every_layer
 from planner.search.estimate import estimate
-from planner.strategy_text import complete_strategy, parse_assignments
+from planner.strategy.relief_layers import relief_layers
+from planner.strategy.text import complete_strategy, parse_assignments
 from tests.command_line import run_here
 from tests.published_runs import FULL, OTHERS, Run, problem_of_run
 

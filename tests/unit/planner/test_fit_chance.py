@@ -6,7 +6,9 @@ import itertools
 
 import pytest
 
-from planner.memory.fit_chance import (
+from planner.model.load import load_model
+from planner.plan.plan import Plan
+from planner.predict.memory.fit_chance import (
     POOLED,
     MemoryRatio,
     chance_words,
@@ -18,9 +20,7 @@ from planner.memory.fit_chance import (
     student_4_quantile,
     usable_bytes,
 )
-from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import USUAL_CHANCE, Constraints, Objective, Problem, Workload
+from planner.question.problem import USUAL_CHANCE, Constraints, Objective, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.recheck import recheck_plan

@@ -9,19 +9,19 @@ import pytest
 
 from planner.backends.asked import problem_hardware
 from planner.backends.nanotron.physics import NANOTRON
-from planner.cost.hardware import hardware_of
-from planner.memory.framework_memory import (
+from planner.model.mlp_operators import mlp_operators
+from planner.model.spec import MlpSpec
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.memory.framework_memory import (
     collective_buffer_bytes,
     framework_buffer_bytes,
     step_copy_bytes,
     with_framework_gradients,
     with_framework_kept,
 )
-from planner.memory.states import state_bytes
-from planner.model.mlp_operators import mlp_operators
-from planner.model.spec import MlpSpec
-from planner.physics.physics import TUNED
-from planner.problem import Constraints, Problem, Workload
+from planner.predict.memory.states import state_bytes
+from planner.predict.physics.physics import TUNED
+from planner.question.problem import Constraints, Problem, Workload
 from profiles.catalogue import load_device
 from tests.plan_factory import make_cluster, make_model
 

@@ -6,13 +6,13 @@ import numpy as np
 
 from planner.backends.asked import problem_hardware
 from planner.model.load import load_model
-from planner.problem import Constraints, Problem, Workload
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate, estimate_if_it_fits
 from planner.search.line_split import LeftOpen
 from planner.search.row_context import strategy_context
 from planner.search.split import best_split
 from planner.search.split_limits import split_rules
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 
 STRATEGY = Strategy(tp=4, sp=True, pp=16, num_microbatches=64, zero_stage=1, schedule="1f1b", recompute="full")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from planner.search.mechanisms import MECHANISMS, Plain, is_common, mechanisms_of, number_of_mechanisms
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import StrategyRows
+from planner.strategy.rows import StrategyRows
+from planner.strategy.strategy import Relief, Strategy
 from tests.reliefs import RELIEFS
 
 PLAIN = Strategy(tp=4, sp=True, pp=4, dp_shard=4, num_microbatches=16)

@@ -7,20 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.cost.hardware import hardware_of
-from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
-from planner.cost.model_cost import model_cost
-from planner.cost.row_cost import CostModel
-from planner.memory.activations import replayed_shares, saved_bytes
-from planner.memory.framework_kept import kept_matmuls
-from planner.memory.stage import stage_memory
-from planner.memory.states import state_bytes
 from planner.model.builtin import builtin_model
 from planner.model.operators import layer_operators
-from planner.physics.physics import TUNED, Physics
-from planner.problem import Workload
-from planner.strategy import Relief, Strategy
-from planner.strategy_rows import StrategyRows, relief_of
+from planner.predict.cost.hardware import hardware_of
+from planner.predict.cost.model_cost import model_cost
+from planner.predict.cost.row_cost import CostModel
+from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
+from planner.predict.memory.activations import replayed_shares, saved_bytes
+from planner.predict.memory.framework_kept import kept_matmuls
+from planner.predict.memory.states import state_bytes
+from planner.predict.physics.physics import TUNED, Physics
+from planner.predict.stage_memory import stage_memory
+from planner.question.problem import Workload
+from planner.strategy.rows import StrategyRows, relief_of
+from planner.strategy.strategy import Relief, Strategy
 from profiles.catalogue import load_cluster
 from tests.plan_factory import make_gpt
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
-from planner.memory.activations import saved_bytes
-from planner.memory.states import state_bytes
 from planner.model.operators import layer_operators
-from planner.problem import Workload
-from planner.strategy import Relief
+from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
+from planner.predict.memory.activations import saved_bytes
+from planner.predict.memory.states import state_bytes
+from planner.question.problem import Workload
+from planner.strategy.strategy import Relief
 from tests.plan_factory import make_gpt
 
 S, B, H, HEADS = 2048, 2, 6144, 64

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import DocumentInvalid
-from planner.mesh import Place, build_mesh
-from planner.strategy import Strategy
+from planner.strategy.mesh import Place, build_mesh
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from profiles.cluster import Cluster
 

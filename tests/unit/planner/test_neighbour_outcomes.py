@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from planner.explain.neighbours import SAME_TIME, neighbours
-from planner.plan import Plan
-from planner.problem import Constraints, Problem, Workload
-from planner.relief_layers import policies
+from planner.answers.explain.neighbours import SAME_TIME, neighbours
+from planner.plan.plan import Plan
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
-from planner.strategy import Strategy
+from planner.strategy.relief_layers import policies
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_cluster, make_model
 
 STRATEGY = Strategy(tp=2, sp=True, dp_shard=4, num_microbatches=8, zero_stage=1)

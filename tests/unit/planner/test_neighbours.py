@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.explain.neighbours import adapt, moves
-from planner.schedules import V_SCHEDULES
-from planner.strategy import Strategy
+from planner.answers.explain.neighbours import adapt, moves
+from planner.strategy.schedules import V_SCHEDULES
+from planner.strategy.strategy import Strategy
 
 BASE = Strategy(
     tp=4,

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from planner.answers.explain.why import explain
 from planner.backends.asked import physics_of, problem_of, software_of
 from planner.backends.emission.write import read_manifest, write_emission
 from planner.backends.folders.directory import check_directory
 from planner.backends.folders.emit import emit_plan
-from planner.explain.why import explain
-from planner.older_documents import backend_of
-from planner.plan import Plan
-from planner.problem import Constraints, Problem
+from planner.plan.plan import Plan
+from planner.question.older_documents import backend_of
+from planner.question.problem import Constraints, Problem
 from planner.store import open_store
 from profiles.document import canonical_json
 

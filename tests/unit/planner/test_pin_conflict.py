@@ -8,12 +8,12 @@ import pytest
 
 from planner.backends.asked import problem_hardware
 from planner.errors import NoFeasiblePlan
-from planner.problem import Constraints, Problem, Workload
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.branch import Search
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.pin_conflict import PinConflict, pin_conflict
-from planner.strategy_fields import FIELD
+from planner.strategy.fields import FIELD
 from tests.plan_factory import make_cluster, make_model
 
 QUICK = SearchOptions(top_k=0)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from planner.answers.throughput.quick_plan import narrowed, quick_plan
 from planner.errors import BudgetSpent, NoFeasiblePlan
-from planner.problem import Constraints, Problem, Workload
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
-from planner.throughput.quick_plan import narrowed, quick_plan
 from profiles.catalogue import load_cluster
 from tests.plan_factory import make_model, make_moe_model
 

@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
-from planner.explain.why import explain
+from planner.answers.explain.why import explain
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import Constraints, Objective, Preference, Problem, Workload
-from planner.recommendation import recommendation_sentence
+from planner.plan.plan import Plan
+from planner.plan.recommendation import recommendation_sentence
+from planner.question.problem import Constraints, Objective, Preference, Problem, Workload
 from planner.search.device_counts import slowest_allowed_s
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions

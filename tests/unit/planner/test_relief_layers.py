@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
+from planner.answers.explain.why_not import why_not
 from planner.errors import NoFeasiblePlan
-from planner.explain.why_not import why_not
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.plan_relief import of_stages, relieves_every_layer, relieves_first
-from planner.problem import Constraints, Problem, Workload
-from planner.relief_layers import ReliefLayers, policies, relief_layers, relief_word
+from planner.plan.plan import Plan
+from planner.plan.relief import of_stages, relieves_every_layer, relieves_first
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.recheck import recheck_plan
-from planner.strategy import Strategy
-from planner.strategy_text import complete_strategy, parse_assignments
+from planner.strategy.relief_layers import ReliefLayers, policies, relief_layers, relief_word
+from planner.strategy.strategy import Strategy
+from planner.strategy.text import complete_strategy, parse_assignments
 from profiles.catalogue import load_cluster
 from profiles.validation import FindingsInvalid
 from solver.check import CheckFailed

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from planner.backends.asked import the_software
-from planner.cost.layer_keys import KEY_COLUMNS, LayerKeys
-from planner.memory.activations import saved_bytes
 from planner.model.load import load_model
 from planner.model.operators import layer_operators
 from planner.model.recompute import region
-from planner.problem import Constraints, Problem, Workload
+from planner.predict.layer_keys import KEY_COLUMNS, LayerKeys
+from planner.predict.memory.activations import saved_bytes
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.backend_rules import BackEndRules
 from planner.search.reliefs import SETS, relief_choices, selective_sets
-from planner.strategy import Relief, Strategy
+from planner.strategy.strategy import Relief, Strategy
 from profiles.catalogue import load_cluster
 
 MODELS = ("llama-3.1-8b", "mixtral-8x7b", "deepseek-v3")

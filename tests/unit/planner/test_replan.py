@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from planner.answers.replan.layout import area, overlap, state_layout
+from planner.answers.replan.replan import replan
+from planner.answers.replan.resharding import resharding
 from planner.errors import DocumentInvalid
-from planner.memory.states import optimizer_bytes
 from planner.model.parameters import total_parameters
-from planner.plan import Plan
-from planner.problem import Problem, Workload
-from planner.replan.layout import area, overlap, state_layout
-from planner.replan.replan import replan
-from planner.replan.resharding import resharding
+from planner.plan.plan import Plan
+from planner.predict.memory.states import optimizer_bytes
+from planner.question.problem import Problem, Workload
 from planner.search.estimate import estimate
-from planner.strategy_text import complete_strategy
+from planner.strategy.text import complete_strategy
 from profiles.catalogue import load_cluster
 from tests.plan_factory import make_model, make_moe_model
 

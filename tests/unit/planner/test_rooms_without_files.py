@@ -11,12 +11,12 @@ import pytest
 from planner.backends.asked import inside
 from planner.backends.registry import backend, software
 from planner.backends.rules.rule import RuleInput
-from planner.problem import Workload
+from planner.question.problem import Workload
 from planner.search.backend_rules import BackEndRules
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.search.sample import random_strategies
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 from tests.drawn_from_space import question
 from tests.plan_factory import make_model, make_moe_model
 

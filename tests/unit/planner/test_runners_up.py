@@ -8,8 +8,8 @@ import pytest
 
 from planner.errors import NoFeasiblePlan
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import Constraints, Objective, Preference, Problem, Workload
+from planner.plan.plan import Plan
+from planner.question.problem import Constraints, Objective, Preference, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from profiles.catalogue import load_cluster

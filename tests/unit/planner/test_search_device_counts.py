@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from planner.errors import BudgetSpent, DocumentInvalid, NoFeasiblePlan
-from planner.plan import Plan
-from planner.problem import UNRESTRICTED, Constraints, Objective, Problem, Workload
+from planner.plan.plan import Plan
+from planner.question.problem import UNRESTRICTED, Constraints, Objective, Problem, Workload
 from planner.search.device_counts import cut_to, device_counts, pareto_front
 from planner.search.find import find_plan, plan_on_all_devices
 from planner.search.options import SearchOptions

@@ -8,10 +8,10 @@ import pytest
 
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.model.load import load_model
-from planner.problem import UNRESTRICTED, Constraints, Problem, Workload
+from planner.question.problem import UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
-from planner.strategy_text import parse_assignments
+from planner.strategy.text import parse_assignments
 from profiles.cluster import Cluster
 from tests.plan_factory import make_cluster, make_model
 from tests.search_problems import Size, random_problem

@@ -6,10 +6,10 @@ import pytest
 
 from planner.backends.rules.legality import broken_rules, model_shape
 from planner.model.load import load_model
-from planner.problem import UNRESTRICTED, Constraints, Problem, Workload
+from planner.question.problem import UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.backend_rules import BackEndRules
 from planner.search.sample import random_plans, random_strategies
-from planner.strategy_rows import StrategyRows, relief_of
+from planner.strategy.rows import StrategyRows, relief_of
 from profiles.catalogue import load_cluster
 
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from planner.backends.registry import physics_by_name
-from planner.cost.hardware import problem_hardware
 from planner.model.load import load_model
-from planner.problem import UNRESTRICTED, Constraints, Problem, Workload
+from planner.predict.cost.hardware import problem_hardware
+from planner.question.problem import UNRESTRICTED, Constraints, Problem, Workload
 from planner.search.bound import BoundTerms
 from planner.search.branch import Search
 from planner.search.options import SearchOptions
 from planner.search.setups import SharedSetups, layouts_by_setup, shardings_by_setup
-from planner.strategy_rows import COLUMNS, StrategyRows
+from planner.strategy.rows import COLUMNS, StrategyRows
 from profiles.catalogue import load_cluster
 
 PROBLEMS = (

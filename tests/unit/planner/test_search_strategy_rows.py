@@ -11,7 +11,7 @@ from planner.backends.registry import backend
 from planner.search.choices import virtual_stages
 from planner.search.chunk_choices import chunk_choices
 from planner.search.reliefs import relief_choices
-from planner.strategy_rows import TABLE_A_ROW, StrategyRows, distinct_rows, first_of_each
+from planner.strategy.rows import TABLE_A_ROW, StrategyRows, distinct_rows, first_of_each
 from tests.declared_space import all_rows
 from tests.search_problems import random_problem
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from planner.answers.sensitivity import LEVERS, sensitivity
 from planner.errors import DocumentInvalid
-from planner.problem import Problem
-from planner.sensitivity import LEVERS, sensitivity
-from planner.strategy import Strategy
+from planner.question.problem import Problem
+from planner.strategy.strategy import Strategy
 from profiles.cluster import Pool
 from tests.plan_factory import make_plan
 

@@ -5,9 +5,9 @@ from typing import get_args, get_type_hints
 import pytest
 
 from planner.errors import DocumentInvalid
-from planner.strategy import Strategy
-from planner.strategy_fields import FIELD, FIELDS, KEYS, PINNABLE
-from planner.strategy_text import complete_strategy, parse_assignments
+from planner.strategy.fields import FIELD, FIELDS, KEYS, PINNABLE
+from planner.strategy.strategy import Strategy
+from planner.strategy.text import complete_strategy, parse_assignments
 from profiles.validation import FindingsInvalid
 
 

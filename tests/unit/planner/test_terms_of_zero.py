@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import Constraints, Problem, Workload
+from planner.plan.plan import Plan
+from planner.predict.step_terms import told_terms
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
-from planner.step_terms import told_terms
-from planner.strategy_text import complete_strategy, parse_assignments
+from planner.strategy.text import complete_strategy, parse_assignments
 from profiles.catalogue import load_cluster
 
 NOISE = 1e-9

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from planner.throughput.choice import fewest_devices, most_devices
-from planner.throughput.curve import Throughput, ThroughputPoint
+from planner.answers.throughput.choice import fewest_devices, most_devices
+from planner.answers.throughput.curve import Throughput, ThroughputPoint
 
 
 def point(devices: int, rate: float | None, **changes: Any) -> ThroughputPoint:

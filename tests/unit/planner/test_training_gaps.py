@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.coverage.training_gaps import COLLECTIVES, MOVED, Gap, training_gaps
+from planner.predict.coverage.training_gaps import COLLECTIVES, MOVED, Gap, training_gaps
 from profiles.catalogue import load_device
 from profiles.measure.operators import COMMUNICATION, KINDS
 from profiles.prediction.build_curves import build_curves

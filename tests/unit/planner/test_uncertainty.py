@@ -8,8 +8,8 @@ import pytest
 
 from planner.backends.nanotron.physics import NANOTRON
 from planner.backends.nemo.physics import NEMO
-from planner.physics.physics import EXPERTS_SPREAD, TUNED
-from planner.uncertainty import SLOW_SIDE, STUDIED_SLOW_SIDE, step_interval_s, step_sigma, z_of
+from planner.predict.physics.physics import EXPERTS_SPREAD, TUNED
+from planner.predict.uncertainty import SLOW_SIDE, STUDIED_SLOW_SIDE, step_interval_s, step_sigma, z_of
 
 BREAKDOWN = {"compute": 8.0, "tp": 1.0, "pp_bubble": 1.0}
 

@@ -4,10 +4,10 @@ import warnings
 
 import pytest
 
-from planner.explain.why import explain
-from planner.explain.why_not import broken_rules, with_pins
-from planner.plan import Alternative, Plan
-from planner.strategy import Strategy
+from planner.answers.explain.why import explain
+from planner.answers.explain.why_not import broken_rules, with_pins
+from planner.plan.plan import Alternative, Plan
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_plan
 
 

@@ -8,23 +8,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import planner.pools.find as find_module
+import planner.search.pools.find as find_module
 from planner.errors import DocumentInvalid, NoFeasiblePlan
 from planner.model.load import load_model
 from planner.model.spec import LayerRun
-from planner.pools.assemble import assemble_pools_plan
-from planner.pools.find import find_assignment
-from planner.pools.microbatch_space import MicrobatchSpace
-from planner.pools.plan import PoolsPlan
-from planner.pools.problem import PoolsProblem
-from planner.pools.step import simulated_stages
-from planner.pools.step_objective import StepObjective, pace_mix, pace_shares
-from planner.pools.sub_mesh import pool_hardware
-from planner.problem import Constraints, Problem, Workload
-from planner.schedule.paths import ChunkTimes
-from planner.schedule.run import run_pipeline
+from planner.predict.schedule.paths import ChunkTimes
+from planner.predict.schedule.run import run_pipeline
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
+from planner.search.pools.assemble import assemble_pools_plan
+from planner.search.pools.find import find_assignment
+from planner.search.pools.microbatch_space import MicrobatchSpace
+from planner.search.pools.plan import PoolsPlan
+from planner.search.pools.problem import PoolsProblem
+from planner.search.pools.step import simulated_stages
+from planner.search.pools.step_objective import StepObjective, pace_mix, pace_shares
+from planner.search.pools.sub_mesh import pool_hardware
 from profiles.catalogue import load_cluster
 from solver.check import CheckFailed
 from solver.stage_assignment.assign import assign

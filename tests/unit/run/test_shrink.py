@@ -16,9 +16,9 @@ from planner.backends.registry import files_of, software, with_files
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused, DocumentInvalid
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import Workload
-from planner.strategy import Strategy
+from planner.plan.plan import Plan
+from planner.question.problem import Workload
+from planner.strategy.strategy import Strategy
 from tests.plan_factory import make_plan
 from tests.plan_strategies import plans
 

@@ -22,14 +22,19 @@ def test_signature_is_the_release_and_a_hash() -> None:
 
 def test_sources_that_decide_numbers_are_in_and_doors_are_out() -> None:
     names = {name for name, _ in deciding_sources()}
-    assert {"planner/plan.py", "planner/strategy.py", "planner/model/spec.py", "profiles/cluster.py"} <= names
+    assert {
+        "planner/plan/plan.py",
+        "planner/strategy/strategy.py",
+        "planner/model/spec.py",
+        "profiles/cluster.py",
+    } <= names
     assert {f"planner/backends/{each.name.replace('-', '_')}/space.py" for each in OURS} <= names
     files = ("/write.py", "/read.py", "/validator.py", "_worker.py")
     assert not [name for name in names if name.startswith("planner/backends/") and name.endswith(files)]
     assert any(name.startswith("solver/") for name in names)
-    assert {"profiles/catalogue/architectures.yaml", "planner/memory/measured_ratios.json"} <= names
+    assert {"profiles/catalogue/architectures.yaml", "planner/predict/memory/measured_ratios.json"} <= names
     assert not [name for name in names if "/catalogue/devices/" in name or "/model/catalogue/" in name]
-    assert not [name for name in names if name.startswith(("planner/store/", "planner/cli/", "planner/views/"))]
+    assert not [name for name in names if name.startswith(("planner/store/", "planner/cli/", "planner/answers/views/"))]
 
 
 def test_every_source_that_planning_imports_is_hashed() -> None:
@@ -38,7 +43,7 @@ def test_every_source_that_planning_imports_is_hashed() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     modules = {name for name in done.stdout.split() if name.startswith(("planner.", "profiles.", "solver."))}
     hashed = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name, _ in deciding_sources()}
-    assert "planner.cost.hardware" in modules
+    assert "planner.predict.cost.hardware" in modules
     assert not modules - hashed
 
 
@@ -61,7 +66,7 @@ def test_a_changed_cost_source_changes_the_signature_and_a_changed_door_does_not
     with (copy_of_the_house / "planner" / "cli" / "__init__.py").open("a") as door:
         door.write("\n# a comment\n")
     assert _signature_of(copy_of_the_house) == before
-    with (copy_of_the_house / "planner" / "cost" / "__init__.py").open("a") as cost:
+    with (copy_of_the_house / "planner" / "predict" / "__init__.py").open("a") as cost:
         cost.write("\n# a comment\n")
     changed = _signature_of(copy_of_the_house)
     assert changed != before

@@ -2260,7 +2260,7 @@ export interface components {
             causes: components["schemas"]["Cause"][];
             /**
              * Communication
-             * @description payload of one rank of a stage and one step: see planner.communication_bill
+             * @description payload of one rank of a stage and one step: see planner.plan.communication_bill
              * @default []
              */
             communication: components["schemas"]["Traffic"][];
@@ -4257,7 +4257,7 @@ export interface components {
         };
         /**
          * Question
-         * @description Which problem is meant: the parts of ``planner.problem.Problem``, by name or in full.
+         * @description Which problem is meant: the parts of ``planner.question.problem.Problem``, by name or in full.
          */
         Question: {
             /**

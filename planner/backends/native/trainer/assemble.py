@@ -18,7 +18,7 @@ from planner.backends.native.trainer.positions import local_positions
 from planner.backends.native.trainer.recompute import layer_choices
 from planner.backends.native.trainer.settings import TrainSettings
 from planner.backends.native.trainer.tensor_parallel import split_chunk
-from planner.plan import ChunkPlan, Plan
+from planner.plan.plan import ChunkPlan, Plan
 
 
 @dataclass(frozen=True, slots=True)

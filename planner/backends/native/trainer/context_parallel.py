@@ -14,7 +14,7 @@ from torch.distributed._functional_collectives import all_gather_single_autograd
 
 from planner.backends.native.trainer.attention import AttentionCore, masked_attention, visible, whole_sequence_attention
 from planner.backends.native.trainer.positions import local_positions
-from planner.strategy import CpKind
+from planner.strategy.strategy import CpKind
 
 
 def context_core(kind: CpKind, group: dist.ProcessGroup | None, sequence_length: int) -> AttentionCore:

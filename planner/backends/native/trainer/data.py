@@ -16,7 +16,7 @@ from torch import Tensor
 
 from planner.backends.native.trainer.mesh import Coordinates
 from planner.errors import DocumentInvalid
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 
 class TokenSource(Protocol):

@@ -22,7 +22,7 @@ from planner.backends.native.trainer.mesh import Meshes
 from planner.backends.native.trainer.mixture import Experts, Mixture
 from planner.backends.native.trainer.model import DecoderChunk
 from planner.backends.native.trainer.settings import TrainSettings
-from planner.problem import Workload
+from planner.question.problem import Workload
 
 
 def precision_policy(workload: Workload, settings: TrainSettings) -> MixedPrecisionPolicy:

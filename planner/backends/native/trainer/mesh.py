@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
-from planner.strategy import Strategy
+from planner.strategy.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)

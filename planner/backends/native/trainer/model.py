@@ -20,7 +20,7 @@ from planner.backends.native.trainer.mixture import Experts, Mixture
 from planner.backends.native.trainer.positions import rotation
 from planner.backends.native.trainer.recompute import KEEP_ALL, RecomputeChoice
 from planner.model.spec import LayerSpec, ModelSpec
-from planner.plan import ChunkPlan
+from planner.plan.plan import ChunkPlan
 
 
 class Block(nn.Module):

@@ -25,8 +25,8 @@ from torch.distributed.pipelining.stage import _PipelineStageBase
 from planner.backends.native.trainer.data_parallel import prepare_backward
 from planner.backends.native.trainer.loss import TokenLoss
 from planner.backends.native.trainer.model import DecoderChunk
-from planner.schedules import ScheduleName
-from planner.strategy import Strategy
+from planner.strategy.schedules import ScheduleName
+from planner.strategy.strategy import Strategy
 
 SINGLE: dict[ScheduleName, type[PipelineScheduleSingle]] = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 SEVERAL: dict[ScheduleName, type[PipelineScheduleMulti]] = {

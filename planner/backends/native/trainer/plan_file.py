@@ -11,7 +11,7 @@ from planner.backends.native.space import violations
 from planner.backends.native.trainer.rank_command import require_world_size
 from planner.backends.rules.rule import rule_input
 from planner.errors import BackEndRefused, DocumentInvalid, NotFound
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 
 def load_plan(path: Path) -> Plan:

@@ -15,7 +15,7 @@ from typing import cast
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from planner.plan import StagePlan
+from planner.plan.plan import StagePlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from planner.backends.native.trainer.model import on_meta, whole_model
 from planner.backends.native.trainer.optimizer import build_optimizer
 from planner.backends.native.trainer.report import StepRecord, Stopwatch
 from planner.backends.native.trainer.settings import TrainSettings
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 
 def reference_records(plan: Plan, settings: TrainSettings, device: torch.device) -> list[StepRecord]:

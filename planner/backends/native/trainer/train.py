@@ -34,7 +34,7 @@ from planner.backends.native.trainer.rank_command import (
 from planner.backends.native.trainer.reference import reference_records, worst_differences
 from planner.backends.native.trainer.report import StepRecord, Stopwatch, peak_memory_by_stage, write_record
 from planner.backends.native.trainer.settings import ComputePrecision, DeviceKind, TrainSettings
-from planner.plan import Plan
+from planner.plan.plan import Plan
 
 
 def train(

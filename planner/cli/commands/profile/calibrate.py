@@ -16,9 +16,9 @@ from planner.cli.output import OutputFormat, talk, write_answer
 from planner.errors import DocumentInvalid
 
 if TYPE_CHECKING:
-    from planner.accuracy.prediction import Inputs
     from planner.backends.backend import Software
-    from planner.calibration.document import Calibration
+    from planner.evidence.calibration.document import Calibration
+    from planner.evidence.runs.prediction import Inputs
     from profiles.device import Device as DeviceDocument
     from profiles.prediction.reference import ProfileReference
 
@@ -102,13 +102,13 @@ def calibrate_runs(  # noqa: PLR0913, PLR0917  # a flag is an argument
     from planner.cli.commands.profile.calibrate_answer import answer_data, answer_tables, list_data, list_tables
 
     if list_only:
-        from planner.calibration.folder import calibrations_folder, stored_calibrations
+        from planner.evidence.calibration.folder import calibrations_folder, stored_calibrations
 
         stored = stored_calibrations(calibrations_folder(profiles))
         write_answer(list_data(stored), output, lambda: list_tables(stored))
         return
-    from planner.calibration.calibrate import calibrate
     from planner.cli.commands.profile.calibrate_sources import Gathered, nothing_usable, user_words
+    from planner.evidence.calibration.calibrate import calibrate
 
     gathered = Gathered(None if backend is None else _one_backend(backend))
     gathered.add_truth(truth or [], by.value, software_version)
@@ -138,7 +138,7 @@ def calibrate_runs(  # noqa: PLR0913, PLR0917  # a flag is an argument
 def _one_backend(text: str) -> Software:
     """The back-end that ran.  Raises NotFound, DocumentInvalid for none or several."""
     from planner.backends.registry import software
-    from planner.problem import ANY
+    from planner.question.problem import ANY
 
     names = parse_backends(text)
     if len(names) != 1 or names == (ANY,):
@@ -149,7 +149,7 @@ def _one_backend(text: str) -> Software:
 
 def _inputs(profile: str, profiles: str | None) -> tuple[Inputs, dict[str, str]]:
     """Predictions with the profile that ``--profile`` names, by device; and the ids of the profiles used."""
-    from planner.accuracy.prediction import Inputs
+    from planner.evidence.runs.prediction import Inputs
     from planner.operations.profile_choice import AUTO, chosen_profile
     from profiles.observation_store.address import profiles_folder
     from profiles.prediction.profile_folder import profile_of_device, reference_of
@@ -174,7 +174,7 @@ def _inputs(profile: str, profiles: str | None) -> tuple[Inputs, dict[str, str]]
 
 def _written(found: list[Calibration], out: Path | None, profiles: str | None, *, store: bool) -> dict[str, str]:
     """Files by calibration id: stored ones, and the one that ``--out`` asks for.  Raises DocumentInvalid."""
-    from planner.calibration.folder import calibration_text, calibrations_folder, keep
+    from planner.evidence.calibration.folder import calibration_text, calibrations_folder, keep
     from planner.operations.reading import write_file
 
     useful = [each for each in found if each.factors.changed()]

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.factors import MEANINGS, UNITS, Factors, factor_words
+from planner.question.factors import MEANINGS, UNITS, Factors, factor_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.accuracy.prediction import Unmapped
-    from planner.calibration.document import Calibration, ErrorFigures, FittedQuantity
+    from planner.evidence.calibration.document import Calibration, ErrorFigures, FittedQuantity
+    from planner.evidence.runs.prediction import Unmapped
 
 SHOWN_REASONS = 12
 
@@ -117,8 +117,8 @@ def answer_tables(
 
 def list_tables(stored: Sequence[Calibration]) -> Iterable[RenderableType]:
     """Stored calibrations, oldest first."""
+    from planner.answers.views.words import short_id
     from planner.cli.render.tables import table
-    from planner.views.words import short_id
 
     if not stored:
         yield "No calibration is stored. `meshwright profile calibrate TRUTH.csv` makes some."
@@ -195,7 +195,7 @@ def _one(each: Calibration, written: dict[str, str]) -> Iterable[RenderableType]
 
 def _corrects(each: Calibration) -> list[str]:
     """Back-ends that a plan or an estimate with it may be of."""
-    from planner.calibration.asked_backends import corrected_backends
+    from planner.evidence.calibration.asked_backends import corrected_backends
 
     return list(corrected_backends(each))
 

@@ -11,11 +11,11 @@ from planner.cli.problem_inputs import whole_number
 from planner.errors import DocumentInvalid, NotFound
 
 if TYPE_CHECKING:
-    from planner.accuracy.prediction import Unmapped
     from planner.backends.backend import Software
-    from planner.calibration.calibrate import CalibrationRun
-    from planner.calibration.log_runs import Said
-    from planner.calibration.truth_runs import GroupBy
+    from planner.evidence.calibration.calibrate import CalibrationRun
+    from planner.evidence.calibration.log_runs import Said
+    from planner.evidence.calibration.truth_runs import GroupBy
+    from planner.evidence.runs.prediction import Unmapped
 
 
 class Gathered:
@@ -32,9 +32,9 @@ class Gathered:
 
     def add_truth(self, paths: list[Path], by: GroupBy, version: str) -> None:
         """Rows of CSV files; a name that two files share is told apart by its hash."""
-        from planner.accuracy.truth import read_truth
-        from planner.calibration.truth_runs import truth_runs
         from planner.cli.commands.accuracy import read_truth_files
+        from planner.evidence.calibration.truth_runs import truth_runs
+        from planner.evidence.runs.truth import read_truth
         from planner.operations.reading import read_text
 
         if not paths:
@@ -53,7 +53,7 @@ class Gathered:
 
     def add_logs(self, said: Said, profiles: str | None, prefixes: tuple[str, ...]) -> None:
         """Stored iterations.  Raises NotFound where there are none."""
-        from planner.calibration.log_runs import log_runs, source_name
+        from planner.evidence.calibration.log_runs import log_runs, source_name
         from profiles.observation_store.query import Selection, observations
         from profiles.observation_store.store import ObservationStore
 
@@ -74,7 +74,7 @@ class Gathered:
 
     def wanted(self, devices: tuple[str, ...]) -> list[CalibrationRun]:
         """Runs of the back-end and devices that are asked for.  Raises DocumentInvalid when none is left."""
-        from planner.calibration.runs_of_backend import runs_of_backend
+        from planner.evidence.calibration.runs_of_backend import runs_of_backend
 
         found = self.runs if self.said is None else runs_of_backend(self.runs, self.said)
         found = [run for run in found if not devices or run.device in devices]
@@ -110,9 +110,9 @@ def user_words(
     software_version: str,
 ) -> Said:
     """What the user says about the logs.  Raises DocumentInvalid, NotFound."""
-    from planner.calibration.log_runs import Said
+    from planner.evidence.calibration.log_runs import Said
     from planner.model.load import load_model
-    from planner.strategy_text import parse_assignments
+    from planner.strategy.text import parse_assignments
     from profiles.catalogue import load_cluster
 
     if model is None or cluster is None:

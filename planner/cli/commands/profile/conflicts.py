@@ -49,8 +49,8 @@ def conflicts(
 
 
 def _tables(found: list[MeasuredTwice], threshold: float) -> list[RenderableType]:
+    from planner.answers.views.words import percent, seconds
     from planner.cli.render.tables import table
-    from planner.views.words import percent, seconds
 
     if not found:
         return [f"No two batches differ by more than {percent(threshold)}."]

@@ -45,7 +45,7 @@ LEGEND = (
 
 def fits_data(profile: Profile, device: Device) -> dict[str, Any]:
     """Everything as plain data."""
-    from planner.views.fits import fits_view
+    from planner.answers.views.fits import fits_view
 
     return {**fits_view(profile, device).model_dump(mode="json"), "figures": []}
 
@@ -101,7 +101,7 @@ def table_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def collective_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
     """One row a curve."""
-    from planner.views.words import seconds
+    from planner.answers.views.words import seconds
     from profiles.plots.size_labels import byte_words
 
     return [
@@ -121,7 +121,7 @@ def collective_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _head(data: dict[str, Any]) -> str:
-    from planner.views.words import short_id
+    from planner.answers.views.words import short_id
 
     return (
         f"profile {short_id(data['profile_id'])} of {data['device']}: {data['num_points']:,} measured points,"

@@ -66,8 +66,8 @@ def status(state: BatchState) -> str:
 
 
 def _table(states: list[BatchState], store: ObservationStore) -> list[RenderableType]:
+    from planner.answers.views.words import short_id
     from planner.cli.render.tables import table
-    from planner.views.words import short_id
 
     if not states:
         return [f"No stored measurement fits in {store.folder}. `meshwright profile import FILE` stores some."]

@@ -190,8 +190,8 @@ def _keep(imported: Imported, out: Path | None, profiles: str | None) -> tuple[l
 
 
 def _tables(data: dict[str, Any]) -> Iterable[RenderableType]:
+    from planner.answers.views.words import short_id
     from planner.cli.render.tables import bullets, facts, heading, table
-    from planner.views.words import short_id
 
     environment, wall = data["environment"], f"{data['facts']['wall_s']:g} s"
     kept = data["file"] or ", ".join(short_id(batch) for batch in data["batches"])

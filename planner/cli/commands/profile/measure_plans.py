@@ -98,8 +98,8 @@ def _model_shapes(said: MeasureFlags) -> tuple[WantedShape, ...]:
     if said.model is None:
         return ()
     from planner.cli.problem_inputs import whole_number
-    from planner.cost.shard_shapes import shard_shapes
     from planner.model.load import load_model
+    from planner.predict.cost.shard_shapes import shard_shapes
 
     whole_number(said.sequence_length, "--sequence-length")
     spec = load_model(said.model)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planner.views.words import seconds
+from planner.answers.views.words import seconds
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -49,7 +49,7 @@ def _found(store: ObservationStore, reference: str) -> list[BatchState]:
         return of_device
     if any(state.batch.batch_id.startswith(reference) for state in states):
         return [store.resolve(reference)]
-    from planner.spelling import did_you_mean
+    from planner.strategy.spelling import did_you_mean
 
     devices = sorted({state.batch.device for state in states if state.batch.device})
     raise NotFound(

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from planner.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES
 from planner.errors import Conflict, DocumentInvalid, NoFeasiblePlan, NotFound
+from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES
 from planner.shard.baselines import COMMON_NAMES, Baseline, SplitWeights, prove_baseline
 from planner.shard.compare_plans import compare_plans
 from planner.shard.explain_operator import explain_operator

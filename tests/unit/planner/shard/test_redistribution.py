@@ -11,7 +11,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._redistribute import _gen_transform_infos_non_cached
 from torch.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
-from planner.cost.hardware import hardware_of
+from planner.predict.cost.hardware import hardware_of
 from planner.shard.mesh_shapes import MeshShape, factorisations, read_mesh
 from planner.shard.redistribution import NEVER, RedistributionTimes, path_keys, redistribution_steps
 from profiles.catalogue import load_cluster

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from planner.answers.sweep.question import SweepQuestion
 from planner.errors import DocumentInvalid, NotFound
-from planner.sweep.question import SweepQuestion
 from profiles.validation import read_document
 from tests.sweep_cells import cells_of, small_question
 

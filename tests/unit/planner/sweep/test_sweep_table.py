@@ -8,12 +8,12 @@ import json
 
 import pytest
 
+from planner.answers.sweep.answer import Answer, missing, planned, refused, without_plan
+from planner.answers.sweep.table import csv_text, line, lines, summary
+from planner.answers.sweep.task import Outcome
 from planner.cli.output import render_text
 from planner.cli.render.sweep import sweep_report
 from planner.search.find import find_plan
-from planner.sweep.answer import Answer, missing, planned, refused, without_plan
-from planner.sweep.table import csv_text, line, lines, summary
-from planner.sweep.task import Outcome
 from tests.sweep_cells import QUICK, cells_of, small_question
 
 

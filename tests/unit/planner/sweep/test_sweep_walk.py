@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from planner.plan import Plan
-from planner.problem import Problem
+from planner.answers.sweep.serial import Serial
+from planner.answers.sweep.solving import solve
+from planner.answers.sweep.table import lines, summary
+from planner.answers.sweep.task import Outcome, Task
+from planner.answers.sweep.walk import answers
+from planner.plan.plan import Plan
+from planner.question.problem import Problem
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
 from planner.store import open_store
 from planner.store.repository import Store
-from planner.sweep.serial import Serial
-from planner.sweep.solving import solve
-from planner.sweep.table import lines, summary
-from planner.sweep.task import Outcome, Task
-from planner.sweep.walk import answers
 from tests.sweep_cells import QUICK, cells_of, small_question, sweep
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from planner.views.fits import MOST_POINTS, CollectiveFitView, fits_view
+from planner.answers.views.fits import MOST_POINTS, CollectiveFitView, fits_view
 from profiles.catalogue import load_device
 from profiles.prediction.collective_curves import CollectiveCurve
 from profiles.prediction.curve_table import Z80

@@ -6,15 +6,15 @@ from itertools import product
 
 import pytest
 
+from planner.answers.views.mesh import MapAxis, MeshView, mesh_view
 from planner.backends.asked import physics_of
-from planner.communication_bill import busiest_stages, communication_bill
-from planner.mesh import build_mesh
 from planner.model.load import load_model
-from planner.plan import Plan
-from planner.problem import Constraints, Problem, Workload
+from planner.plan.communication_bill import busiest_stages, communication_bill
+from planner.plan.plan import Plan
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.estimate import estimate
-from planner.strategy import AxisOrder, Strategy
-from planner.views.mesh import MapAxis, MeshView, mesh_view
+from planner.strategy.mesh import build_mesh
+from planner.strategy.strategy import AxisOrder, Strategy
 from profiles.catalogue import load_cluster
 from tests.plan_factory import make_cluster, make_moe_model, make_plan
 

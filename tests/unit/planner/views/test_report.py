@@ -5,15 +5,15 @@ from __future__ import annotations
 from html import escape
 from html.parser import HTMLParser
 
+from planner.answers.views.report.page import report_page
+from planner.answers.views.words import gib, seconds
 from planner.backends.asked import inside
 from planner.backends.registry import software
 from planner.model.load import load_model
-from planner.problem import Problem, Workload
+from planner.question.problem import Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
-from planner.strategy import Strategy
-from planner.views.report.page import report_page
-from planner.views.words import gib, seconds
+from planner.strategy.strategy import Strategy
 from profiles.catalogue import load_cluster
 from tests.plan_factory import make_model, make_plan
 

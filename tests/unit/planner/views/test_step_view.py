@@ -7,13 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
+from planner.answers.views.step import StepView, step_view
 from planner.model.builtin import builtin_model
-from planner.plan import Plan
-from planner.problem import Constraints, Problem, Workload
+from planner.plan.plan import Plan
+from planner.plan.timeline import plan_timeline
+from planner.question.problem import Constraints, Problem, Workload
 from planner.search.find import find_plan
 from planner.search.options import SearchOptions
-from planner.timeline import plan_timeline
-from planner.views.step import StepView, step_view
 from profiles.catalogue import load_cluster
 from profiles.scaling import scale_cluster
 
@@ -61,7 +61,7 @@ def test_the_critical_path_is_that_of_the_simulator(plan: Plan, step: StepView) 
 
 
 def needed(step: StepView, place: int, places: dict[tuple[str, int, int], int]) -> int:
-    """The rule of planner/schedule/dependencies.py, spelt out for one action."""
+    """The rule of planner/predict/schedule/dependencies.py, spelt out for one action."""
     actions = step.actions
     kind, chunk, microbatch = step.kinds[actions.kind[place]], actions.chunk[place], actions.microbatch[place]
     if kind == "forward":

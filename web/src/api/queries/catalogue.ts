@@ -3,7 +3,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, ask, type Schemas } from "../client";
 
-/** The API types a row as an object; these are the fields that planner.summaries writes. */
+/** The API types a row as an object; these are the fields that planner.answers.summaries writes. */
 export interface ModelRow {
   name: string;
   family: string;

@@ -9,7 +9,7 @@ export type TableFit = FitsView["tables"][number];
 export type CollectiveFit = FitsView["collectives"][number];
 export type LeaningView = Schemas["LeaningView"];
 
-/** The API types a row as an object; these are the fields that planner.summaries writes. */
+/** The API types a row as an object; these are the fields that planner.answers.summaries writes. */
 export interface DeviceRow {
   name: string;
   vendor: string;

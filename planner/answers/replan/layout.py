@@ -1,0 +1,142 @@
+"""Which part of the training state does each device hold?  A cell of every layer on its stage.
+
+What survives a change of devices is the optimizer's state: master weights and moments
+(``planner.predict.memory.states``); the 16-bit weights follow from the masters by the all-gather that every step does
+anyway.  A layer's state is a unit square
+for each of two families, cut into equal cells::
+
+    dense     tp x shards             shards = dp_shard * cp from ZeRO-1 on, else 1
+    experts   ep x (etp x shards)     shards = edp_shard from ZeRO-1 on, else 1
+
+A device holds one cell of each family of each layer on its stage.  Two simplifications: norms and other parameters
+that tensor parallelism replicates are cut like the rest (below one per cent), and ZeRO cuts each layer evenly, where
+Megatron-LM cuts one flat buffer of all layers of a rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.model.operators import layer_operators
+from planner.model.parameters import (
+    embedding_parameters,
+    final_norm_parameters,
+    head_parameters,
+    layer_parameters,
+    mtp_parameters,
+    sum_parameters,
+    vision_parameters,
+)
+from planner.plan.plan import Plan
+from planner.predict.memory.states import optimizer_bytes
+from planner.strategy.grid import RankGrid
+from planner.strategy.mesh import dense_grid, expert_grid
+from planner.strategy.strategy import Strategy
+
+Span = tuple[float, float]
+Cell = tuple[Span, Span]
+"""Part of a unit square: (experts or everything, tensor and shard)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one device holds: its stage, and its cell of the dense and of the expert state of each layer there."""
+
+    stage: int
+    dense: Cell
+    experts: Cell
+
+
+@dataclass(frozen=True, slots=True)
+class PieceBytes:
+    """State of one piece of the model (a layer, the embedding, the head), whole, in bytes."""
+
+    dense: float
+    experts: float
+
+
+@dataclass(frozen=True, slots=True)
+class StateLayout:
+    """Where a plan keeps the state."""
+
+    strategy: Strategy
+    pieces: Mapping[str, PieceBytes]
+    stages: tuple[frozenset[str], ...]
+    """Names of the pieces on each stage."""
+    dense: RankGrid
+    experts: RankGrid
+
+    def held(self, rank: int) -> Held:
+        """What a rank holds."""
+        strategy = self.strategy
+        at = self.dense.coordinates(rank)
+        sharded = strategy.zero_stage >= 1
+        shards = strategy.dp_shard * strategy.cp if sharded else 1
+        shard = at["dp_shard"] * strategy.cp + at["cp"] if sharded else 0
+        dense = (0.0, 1.0), _slice(at["tp"] * shards + shard, strategy.tp * shards)
+        there = self.experts.coordinates(rank)
+        cuts = self.experts.sizes[self.experts.names.index("edp_shard")] if sharded else 1
+        cut = there["edp_shard"] if sharded else 0
+        spread = _slice(there["etp"] * cuts + cut, strategy.etp * cuts)
+        return Held(at["pp"], dense, (_slice(there["ep"], strategy.ep), spread))
+
+    def bytes_of(self, held: Held) -> float:
+        """Bytes that a device holds."""
+        pieces = [self.pieces[name] for name in self.stages[held.stage]]
+        return sum(piece.dense * area(held.dense) + piece.experts * area(held.experts) for piece in pieces)
+
+    @property
+    def total_bytes(self) -> float:
+        """One copy of the whole state."""
+        return sum(piece.dense + piece.experts for piece in self.pieces.values())
+
+
+def state_layout(plan: Plan) -> StateLayout:
+    """The layout of a plan's state over its ranks."""
+    strategy = plan.chosen()
+    stages: list[set[str]] = [set() for _ in plan.stages]
+    for stage in plan.stages:
+        for chunk in stage.chunks:
+            names = {f"layer {chunk.first_layer + index}" for index in range(chunk.num_layers)}
+            names |= {"embedding"} if chunk.has_embedding else set()
+            names |= {"head"} if chunk.has_head else set()
+            names |= {"mtp"} if chunk.num_mtp_layers else set()
+            stages[stage.stage] |= names
+    frozen = tuple(frozenset(names) for names in stages)
+    return StateLayout(strategy, _pieces(plan), frozen, dense_grid(strategy), expert_grid(strategy))
+
+
+def area(cell: Cell) -> float:
+    """Part of the unit square."""
+    return (cell[0][1] - cell[0][0]) * (cell[1][1] - cell[1][0])
+
+
+def overlap(a: Cell, b: Cell) -> float:
+    """Part of the unit square that both cells hold."""
+    return _common(a[0], b[0]) * _common(a[1], b[1])
+
+
+def _common(a: Span, b: Span) -> float:
+    return max(0.0, min(a[1], b[1]) - max(a[0], b[0]))
+
+
+def _slice(index: int, count: int) -> Span:
+    return index / count, (index + 1) / count
+
+
+def _pieces(plan: Plan) -> dict[str, PieceBytes]:
+    model = plan.problem.model
+    each = optimizer_bytes(plan.problem.workload)
+    kinds: list[PieceBytes] = []
+    for kind in range(len(model.layer_kinds)):
+        whole = layer_parameters(model, kind)
+        experts = sum_parameters(op for op in layer_operators(model, kind) if op.op_class == "grouped_matmul")
+        kinds.append(PieceBytes((whole - experts) * each, experts * each))
+    pieces = {f"layer {index}": kinds[kind] for index, kind in enumerate(model.layer_kind_sequence())}
+    ends = embedding_parameters(model) + vision_parameters(model)
+    pieces["embedding"] = PieceBytes(ends * each, 0.0)
+    pieces["head"] = PieceBytes((head_parameters(model) + final_norm_parameters(model)) * each, 0.0)
+    if model.mtp is not None:
+        pieces["mtp"] = PieceBytes(mtp_parameters(model) * each, 0.0)
+    return pieces

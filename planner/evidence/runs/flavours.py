@@ -1,0 +1,203 @@
+"""How does each back-end run what a row leaves unsaid?
+
+A row names degrees; the software decides the rest: the dtype in which gradients are reduced, what overlaps, how layers
+are dealt to stages, and what its memory figure means.  These are facts of the software (its defaults, or what the
+source writes about its runs), never numbers fitted to the rows.  The first flavour whose pattern matches the source
+wins; the last one is Megatron-Core's defaults, which most published tables use.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from planner.backends.hugging_face import physics as hugging_face
+from planner.backends.llm_foundry import physics as llm_foundry
+from planner.backends.megascale import physics as megascale
+from planner.backends.megatron import physics as megatron
+from planner.backends.megatron_deepspeed import physics as megatron_deepspeed
+from planner.backends.nanotron import physics as nanotron
+from planner.backends.nemo import physics as nemo
+from planner.backends.nemo_automodel import physics as nemo_automodel
+from planner.backends.pytorch_fsdp import physics as pytorch_fsdp
+from planner.backends.torchtitan import physics as torchtitan
+from planner.predict.physics.physics import TUNED, Physics
+from planner.strategy.strategy import RecomputePolicy
+
+MemoryMeaning = Literal["allocated", "reserved", "process", "resident"]
+"""allocated: torch's max_memory_allocated; reserved: its pool; process: what nvidia-smi shows; resident: what stays
+allocated between steps (weights, gradients, optimizer)."""
+MemoryRank = Literal["worst", "first", "last"]
+Dealing = Literal["even", "by_compute"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """Defaults of one back-end as one kind of publication runs it."""
+
+    name: str
+    backend: str = ""
+    """Back-end that it is of, ``NAME`` or ``NAME==RELEASE``; empty = the source does not say."""
+    traits: Physics = TUNED
+    gradient_dtype: Literal["fp32", "bf16"] = "fp32"
+    zero_stage: int = 1
+    sequence_parallel: bool = True
+    overlap_grad_reduce: bool = True
+    overlap_param_gather: bool = True
+    overlap_tp: bool = False
+    expert_tensor_parallel_is_tp: bool = True
+    dealing: Dealing = "even"
+    memory: MemoryMeaning = "allocated"
+    memory_rank: MemoryRank = "worst"
+    recompute: RecomputePolicy | None = None
+    """What the runs recomputed, where the row's column is known to say something else."""
+    shards_by_default: bool = False
+    """Rows without degrees shard parameters over all devices, each taking its part of the batch at once (JAX)."""
+    megatron_defaults: bool = False
+    """Blank feed-forward width = 4 h (8/3 h when gated), blank vocabulary = GPT-2's: Megatron-LM arguments.py."""
+
+
+NANOTRON = Flavour(
+    "nanotron", backend="nanotron", traits=nanotron.NANOTRON, overlap_param_gather=False, dealing="by_compute",
+    memory="resident", memory_rank="first",
+)  # fmt: skip
+"""fp32 accumulation (notes of the rows); ZeRO-1 gathers after the step; stages balanced by FLOPs of their blocks
+(nanotron models/base.py, build_model).  Rank 0 prints max_memory_allocated after its counter was reset behind the last
+backward pass (trainer.py, log_memory): state of the first stage and what the optimizer step allocates, in GiB."""
+NANOTRON_MEETING = replace(NANOTRON, name="nanotron, ranks meet", traits=nanotron.NANOTRON_MEETING)
+NANOTRON_STALLING = replace(NANOTRON, name="nanotron, stages stall", traits=nanotron.NANOTRON_STALLING)
+VTRAIN = Flavour(
+    "Megatron-DeepSpeed, plain DDP", backend="megatron-deepspeed", zero_stage=0, sequence_parallel=False,
+    overlap_grad_reduce=False, gradient_dtype="bf16", traits=megatron_deepspeed.MEGATRON_DEEPSPEED,
+)  # fmt: skip
+"""16-bit all_reduce after the last backward, no buckets (notes of the rows)."""
+VTRAIN_ONE_NODE = replace(VTRAIN, name="Megatron-DeepSpeed, plain DDP, activations kept", recompute="none")
+"""The recompute column is ``use_checkpoint`` of vTrain's simulator, which itself replays no last stage
+(src/predictor.py), and so nothing without a pipeline.  The measured layers of this part replay nothing on any stage:
+a layer of hidden 2048 takes 2.0 ms a sample more for each sample, with or without a pipeline; with a replay that were
+223 TFLOP/s of an A100 in matmuls, unfused softmax and point-wise work together, without 167."""
+MEGATRON_2021 = Flavour(
+    "Megatron-LM before 2023", backend="megatron==2.5", zero_stage=0, sequence_parallel=False,
+    overlap_grad_reduce=False, overlap_param_gather=False, gradient_dtype="bf16", memory="process",
+    traits=megatron.MEGATRON_2021,
+)  # fmt: skip
+"""No sequence parallelism, no distributed optimizer, one blocking all_reduce of 16-bit gradients."""
+MEGATRON_2022 = replace(MEGATRON_2021, name="Megatron-LM of 2022", backend="megatron==23.04")
+"""The same with sequence parallelism and selective recompute, where a row says so (arXiv 2205.05198, section 6)."""
+MEGATRON_DEEPSPEED = replace(
+    MEGATRON_2021, name="Megatron-DeepSpeed", backend="megatron-deepspeed", traits=megatron_deepspeed.MEGATRON_DEEPSPEED
+)
+"""MT-NLG and BLOOM: the same Megatron under DeepSpeed's pipeline engine (arXiv 2201.11990, section 3.1; bigscience)."""
+SAILOR = replace(MEGATRON_DEEPSPEED, name="Sailor (Megatron-DeepSpeed)", memory="allocated")
+"""It is built on Megatron-DeepSpeed (eth-easl/sailor, README)."""
+FSDP = Flavour(
+    "PyTorch FSDP",
+    backend="pytorch-fsdp",
+    zero_stage=3,
+    gradient_dtype="bf16",
+    sequence_parallel=False,
+    traits=pytorch_fsdp.PYTORCH_FSDP,
+)
+"""MixedPrecision(param and reduce 16-bit), as llm-foundry's PURE mode and fms-fsdp set it."""
+LLM_FOUNDRY = Flavour(
+    "llm-foundry (FSDP)",
+    backend="llm-foundry",
+    zero_stage=3,
+    gradient_dtype="bf16",
+    sequence_parallel=False,
+    traits=llm_foundry.LLM_FOUNDRY,
+)
+LLM_FOUNDRY_FP32 = replace(LLM_FOUNDRY, name="llm-foundry (FSDP), fp32 reduction", gradient_dtype="fp32")
+"""``mp_mode=DEFAULT`` in the notes of a row: Composer then reduces gradients in fp32 (from memory of its manual)."""
+LLM_FOUNDRY_FIRST = replace(
+    LLM_FOUNDRY_FP32, name="llm-foundry (FSDP), first tables", traits=llm_foundry.LLM_FOUNDRY_FIRST
+)
+TORCHTITAN = Flavour(
+    "torchtitan (FSDP2)", backend="torchtitan", zero_stage=3, memory="reserved", traits=torchtitan.TORCHTITAN
+)
+"""fp32 gradient reduction (training.mixed_precision_reduce), memory = max_memory_reserved over ranks."""
+NEMO = Flavour(
+    "NeMo performance recipe", backend="nemo", overlap_tp=True, expert_tensor_parallel_is_tp=False,
+    gradient_dtype="bf16", traits=nemo.NEMO,
+)  # fmt: skip
+"""User-buffer tp overlap, overlapped distributed optimizer, 16-bit gradient reduction (NeMo performance recipes)."""
+MEGATRON_CI = Flavour(
+    "Megatron-LM functional test",
+    backend="megatron",
+    traits=megatron.MEGATRON_TEST,
+    zero_stage=0,
+    sequence_parallel=False,
+    overlap_grad_reduce=False,
+    overlap_param_gather=False,
+    memory="allocated",
+    memory_rank="last",
+    megatron_defaults=True,
+)
+"""Every switch is off unless the row's flags name it; the logging rank is the last one (README)."""
+AUTOMODEL = Flavour(
+    "NeMo Automodel (FSDP2)", backend="nemo-automodel", zero_stage=3, sequence_parallel=False,
+    traits=nemo_automodel.AUTOMODEL,
+)  # fmt: skip
+"""Hugging Face models under FSDP2: eager point-wise operators, scaled_dot_product_attention."""
+NEUSIGHT = Flavour(
+    "Hugging Face eager, one forward and backward pass",
+    backend="hugging-face",
+    zero_stage=0,
+    traits=hugging_face.HUGGING_FACE,
+)
+SIMUMAX = Flavour(
+    "Megatron-LM without overlap", backend="megatron", overlap_grad_reduce=False, overlap_param_gather=False
+)
+"""The ground-truth table says that these runs overlap nothing."""
+INTERNEVO = Flavour("InternEvo", backend="internevo", gradient_dtype="bf16", sequence_parallel=False, memory="process")
+JAX = Flavour(
+    "JAX / MaxText", backend="maxtext", zero_stage=3, gradient_dtype="fp32", sequence_parallel=False, overlap_tp=True,
+    shards_by_default=True,
+)  # fmt: skip
+"""ici_fsdp_parallelism = -1 and no gradient accumulation are MaxText's defaults (configs/base.yml)."""
+ZERO_BUBBLE = replace(
+    MEGATRON_2021, name="zero-bubble (Megatron-LM of 2023, fp16)", sequence_parallel=True, memory="allocated"
+)
+"""Megatron-LM's local kernels without flash attention, fp16, dropout as it is by default (examples/pretrain_zbh1.sh);
+the paper counts kept activations with the scores, s b (34 h + 5 a s) (arXiv 2401.10241, section 2.1)."""
+BF16_OPTIMIZER = replace(
+    MEGATRON_2021, name="Megatron-DeepSpeed, bf16", backend="megatron-deepspeed", gradient_dtype="fp32"
+)
+"""DeepSpeed's BF16_Optimizer accumulates and reduces gradients in fp32 (runtime/bf16_optimizer.py)."""
+MEGASCALE = Flavour("MegaScale", backend="megascale", zero_stage=2, overlap_tp=True, traits=megascale.MEGASCALE)
+"""ZeRO-2, chunks of an interleaved pipeline, tensor-parallel collectives fused with matmuls (arXiv 2402.15627, sections
+2 and 3.2)."""
+DEFAULT = Flavour("Megatron-Core defaults")
+SOME_FSDP = replace(FSDP, backend="")
+"""A row that says FSDP, and not whose."""
+
+FLAVOURS: tuple[tuple[str, Flavour], ...] = (
+    (r"huggingface_data|nanotron", NANOTRON),
+    (r"vTrain:data/ground_truth_single", VTRAIN_ONE_NODE),
+    (r"vTrain", VTRAIN),
+    (r"NVIDIA/Megatron-LM:tests", MEGATRON_CI),
+    (r"2201\.11990|bigscience", MEGATRON_DEEPSPEED),
+    (r"2104\.04473", MEGATRON_2021),
+    (r"2205\.05198", MEGATRON_2022),
+    (r"llm-foundry", LLM_FOUNDRY),
+    (r"fms-fsdp|foundation-model-stack", FSDP),
+    (r"torchtitan|awsome-distributed-training", TORCHTITAN),
+    (r"maxtext|paxml|tpu-recipes|gpu-recipes.*maxtext|levanter", JAX),
+    (r"Automodel", AUTOMODEL),
+    (r"Megatron-Bridge|NeMo|nemo-framework|dgxc-benchmarking|mlcommons|MLPerf", NEMO),
+    (r"SimuMax", SIMUMAX),
+    (r"NeuSight", NEUSIGHT),
+    (r"sailor", SAILOR),
+    (r"InternEvo", INTERNEVO),
+    (r"zero-bubble|2401\.10241", ZERO_BUBBLE),
+    (r"2402\.15627|MegaScale", MEGASCALE),
+)
+
+
+def flavour_of(source: str, zero_or_fsdp: str) -> Flavour:
+    """Defaults for a row: by its source, else FSDP where the row says so, else Megatron-Core."""
+    for pattern, flavour in FLAVOURS:
+        if re.search(pattern, source, re.IGNORECASE):
+            return flavour
+    return SOME_FSDP if "fsdp" in zero_or_fsdp.lower() else DEFAULT

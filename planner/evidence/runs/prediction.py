@@ -1,0 +1,315 @@
+"""What does the planner say about each measured run?  Rows -> predictions, or the reason why there is none.
+
+Rows of one model, workload and cluster share one cost table, so thousands of rows take seconds.  No search runs: the
+row's strategy is costed as stated, its layers dealt as its back-end deals them, its recompute policy on every layer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.errors import DocumentInvalid, ProfileMissing
+from planner.evidence.runs.flavours import Flavour
+from planner.evidence.runs.resident import resident_bytes
+from planner.evidence.runs.row_cluster import cluster_of_row
+from planner.evidence.runs.row_flavour import flavour_of_row
+from planner.evidence.runs.row_model import model_of_row
+from planner.evidence.runs.row_strategy import (
+    arithmetic_of_row,
+    chunk_layers_of_row,
+    degrees_of_row,
+    strategy_of_row,
+    traits_of_row,
+    workload_of_row,
+)
+from planner.evidence.runs.truth import TruthRow
+from planner.evidence.runs.unmapped import RowUnmapped
+from planner.model.flops import model_flops_per_token
+from planner.model.spec import ModelSpec
+from planner.predict.candidate import Candidate, Split
+from planner.predict.cost.hardware import COMMUNICATOR_BYTES, FRAMEWORK_BYTES, WORKSPACE_BYTES, Hardware, hardware_of
+from planner.predict.cost.row_cost import CostModel
+from planner.predict.memory.fit_chance import usable_bytes
+from planner.predict.physics.physics import Physics
+from planner.predict.uncertainty import step_interval_s
+from planner.question.factors import NEUTRAL, Factors
+from planner.question.problem import Constraints, Workload
+from planner.search.evaluate import evaluate_split
+from planner.search.row_context import RowContext, row_context, take
+from planner.strategy.rows import StrategyRows, relief_of
+from planner.strategy.strategy import Relief, Strategy
+from profiles.cluster import Cluster
+from profiles.device import Device
+from profiles.prediction.profile import Profile
+from profiles.prediction.reference import ProfileReference
+
+STATED_LEVEL = 0.90
+"""What the intervals of ``accuracy`` are meant to hold; those of plans: ``planner.predict.uncertainty.PLAN_LEVEL``."""
+RESERVED_PER_ALLOCATED = 1.10
+"""Memory that PyTorch's caching allocator holds for each byte in use at the peak: rounding, segments and blocks that
+fit no later tensor.  Read off five torchtitan runs of the fit part (1.06-1.16; a sixth, of another cluster, is far
+off).  Fit part, together with what the back-end keeps: mean error of reserved memory 74 % -> 10 %; held part
+124 % -> 28 %.  A plan's own memory is what is allocated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the planner says about one row.
+
+    ``peak_memory_bytes`` is the figure that the source reports (``Flavour.memory``, ``memory_rank``);
+    ``fits`` compares the whole device memory of the worst rank with ``_limit_bytes``.
+    ``least_memory_bytes`` is that memory under full recompute where the row leaves recompute unsaid, else the same.
+    ``model_flops_per_device`` and ``peak_flops_per_s`` serve the constant-utilization baseline.
+    ``framework_sigma``: the spread that a calibration left, where there is one.
+    """
+
+    row: TruthRow
+    step_time_s: float
+    peak_memory_bytes: float
+    total_memory_bytes: float
+    memory_limit_bytes: float
+    device_memory_bytes: float
+    breakdown_s: dict[str, float]
+    model_flops_per_device: float
+    peak_flops_per_s: float
+    flavour: Flavour
+    least_memory_bytes: float
+    num_devices: int
+    experts: bool
+    strategy: Strategy
+    num_layers: int
+    devices_per_node: int
+    framework_sigma: float | None = None
+
+    def interval_at(self, level: float) -> tuple[float, float]:
+        """Seconds between which this part of such runs is meant to lie."""
+        low_s, high_s = step_interval_s(
+            self.breakdown_s,
+            framework_sigma=self.framework_sigma,
+            studied_sigma=self.flavour.traits.spread_at(self.num_devices, experts=self.experts),
+            level=level,
+        )
+        # A correction of the whole step leaves the breakdown as it was.
+        scale = self.step_time_s / sum(self.breakdown_s.values())
+        return low_s * scale, high_s * scale
+
+    @property
+    def interval_s(self) -> tuple[float, float]:
+        """Interval of the level that ``accuracy`` states."""
+        return self.interval_at(STATED_LEVEL)
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the planner would let this run start; None where that hangs on recompute and the row is silent."""
+        if self.total_memory_bytes <= self.memory_limit_bytes:
+            return True
+        return None if self.least_memory_bytes <= self.memory_limit_bytes else False
+
+
+@dataclass(frozen=True, slots=True)
+class Unmapped:
+    """A row without a prediction."""
+
+    row: TruthRow
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MappedRun:
+    """A measured run in the planner's terms."""
+
+    row: TruthRow
+    flavour: Flavour
+    model: ModelSpec
+    cluster: Cluster
+    workload: Workload
+    strategy: Strategy
+    chunk_layers: tuple[int, ...]
+    arithmetic: str
+    """Precision of the matmuls, wider or narrower than a plan may ask for (fp32, fp4)."""
+    traits: Physics
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What predictions are made from: measurements of a device (None = its datasheet), factors of a calibration."""
+
+    profile_of: Callable[[Device], ProfileReference | Profile | None] = lambda device: None
+    factors: Factors = NEUTRAL
+
+
+DATASHEET = Inputs()
+
+
+def predict_rows(rows: Iterable[TruthRow]) -> tuple[list[Prediction], list[Unmapped]]:
+    """Predictions from datasheets and unmapped rows, each in the order of the file."""
+    runs, unmapped = map_rows(rows)
+    predictions, more = predict_runs(runs)
+    return predictions, sorted([*unmapped, *more], key=lambda each: each.row.line)
+
+
+def map_rows(rows: Iterable[TruthRow]) -> tuple[list[MappedRun], list[Unmapped]]:
+    """Rows in the planner's terms, and those that cannot be put so."""
+    runs: list[MappedRun] = []
+    unmapped: list[Unmapped] = []
+    models: dict[str, ModelSpec] = {}
+    for row in rows:
+        try:
+            runs.append(_map(row, models))
+        except RowUnmapped as error:
+            unmapped.append(Unmapped(row, error.what))
+    return runs, unmapped
+
+
+def predict_runs(runs: Iterable[MappedRun], inputs: Inputs = DATASHEET) -> tuple[list[Prediction], list[Unmapped]]:
+    """Predictions in the order of the rows' lines, and runs whose device or cluster cannot be costed."""
+    batches: dict[tuple[object, ...], list[MappedRun]] = defaultdict(list)
+    for run in runs:
+        workload = run.workload.model_dump_json()
+        key = run.model.model_dump_json(), id(run.cluster), workload, run.flavour.name, run.arithmetic, run.traits
+        batches[key].append(run)
+    predictions: list[Prediction] = []
+    unmapped: list[Unmapped] = []
+    for batch in batches.values():
+        _predict_batch(batch, inputs, predictions, unmapped)
+    return sorted(predictions, key=lambda each: each.row.line), unmapped
+
+
+def _map(row: TruthRow, models: dict[str, ModelSpec]) -> MappedRun:
+    if row.contradiction:
+        raise RowUnmapped(row.contradiction)
+    flavour = flavour_of_row(row)
+    shape = (row.layers, row.hidden, row.ffn_hidden, row.heads, row.kv_heads, row.vocab, row.experts, row.topk)
+    words = (row.model, *shape, row.params_b, row.sequence_length, row.tp, flavour.name, _model_words(row, flavour))
+    key = "|".join(str(word) for word in words)
+    if key not in models:
+        models[key] = model_of_row(row, flavour)
+    model = models[key]
+    workload = workload_of_row(row, flavour)
+    degrees = degrees_of_row(row, flavour, model.num_layers)
+    strategy = strategy_of_row(row, degrees, model, flavour)
+    cluster = cluster_of_row(row, strategy.world_size)
+    return MappedRun(
+        row=row,
+        flavour=flavour,
+        model=model,
+        cluster=cluster,
+        workload=workload,
+        strategy=strategy,
+        chunk_layers=chunk_layers_of_row(model, strategy, flavour),
+        arithmetic=arithmetic_of_row(row),
+        traits=traits_of_row(row, flavour),
+    )
+
+
+def _model_words(row: TruthRow, flavour: Flavour) -> str:
+    """The part of the notes that may change the model."""
+    if flavour.megatron_defaults:
+        return row.notes
+    return " ".join(word for word in ("tie_emb=True", "tie_emb=False", "w/o MTP") if word in row.notes)
+
+
+def _predict_batch(
+    batch: Sequence[MappedRun], inputs: Inputs, predictions: list[Prediction], unmapped: list[Unmapped]
+) -> None:
+    first = batch[0]
+    try:
+        profile = inputs.profile_of(first.cluster.pools[0].device)
+        hardware = replace(
+            hardware_of(first.cluster, first.arithmetic, profile, physics=first.traits), factors=inputs.factors
+        )
+    except (ProfileMissing, DocumentInvalid) as error:
+        unmapped.extend(Unmapped(mapped.row, error.what) for mapped in batch)
+        return
+    flops = model_flops_per_token(first.model, first.workload.sequence_length) * first.workload.sequence_length
+    limit_bytes = _limit_bytes(hardware, first.flavour)
+    evaluated = _evaluate(batch, hardware)
+    unsaid = [
+        index
+        for index, (_, candidate) in enumerate(evaluated)
+        if not batch[index].row.recompute and candidate.peak_memory_bytes > limit_bytes
+    ]
+    leanest = _evaluate([_recomputed(batch[index]) for index in unsaid], hardware)
+    least = {index: candidate.peak_memory_bytes for index, (_, candidate) in zip(unsaid, leanest, strict=True)}
+    for index, (context, candidate) in enumerate(evaluated):
+        least_bytes = least.get(index, candidate.peak_memory_bytes)
+        predictions.append(_prediction(batch[index], context, candidate, flops, least_bytes))
+
+
+def _limit_bytes(hardware: Hardware, flavour: Flavour) -> float:
+    """What a plan of this back-end may be predicted to need: it fits with the usual chance."""
+    return usable_bytes(hardware.memory_bytes, Constraints(), flavour.backend)
+
+
+def _recomputed(mapped: MappedRun) -> MappedRun:
+    return replace(mapped, strategy=replace(mapped.strategy, recompute="full", recompute_modules=()))
+
+
+def _evaluate(batch: Sequence[MappedRun], hardware: Hardware) -> list[tuple[RowContext, Candidate]]:
+    """Costs of runs of one model, workload and cluster."""
+    if not batch:
+        return []
+    reliefs = tuple(dict.fromkeys([Relief(), *(relief_of(mapped.strategy) for mapped in batch)]))
+    costs = CostModel(batch[0].model, batch[0].workload, hardware, reliefs)
+    rows = StrategyRows.of([mapped.strategy for mapped in batch], reliefs)
+    keyed = costs.keyed(rows)
+    columns = costs.rows(rows, keyed)
+    evaluated = []
+    for index, mapped in enumerate(batch):
+        at = np.array([index])
+        context = row_context(costs, keyed[0], rows.take(at), take(columns, at))
+        most = max(mapped.chunk_layers) if mapped.strategy.recompute != "none" else 0
+        evaluated.append((context, evaluate_split(context, Split(mapped.chunk_layers, (most,) * mapped.strategy.pp))))
+    return evaluated
+
+
+def _prediction(
+    mapped: MappedRun, context: RowContext, candidate: Candidate, sample_flops: float, least_bytes: float
+) -> Prediction:
+    hardware = context.costs.hardware
+    strategy = mapped.strategy
+    return Prediction(
+        row=mapped.row,
+        step_time_s=candidate.step_time_s,
+        peak_memory_bytes=_reported_bytes(candidate, mapped),
+        total_memory_bytes=candidate.peak_memory_bytes,
+        memory_limit_bytes=_limit_bytes(hardware, mapped.flavour),
+        device_memory_bytes=hardware.memory_bytes,
+        breakdown_s=candidate.breakdown_s,
+        model_flops_per_device=sample_flops * strategy.global_batch_size / strategy.world_size,
+        peak_flops_per_s=hardware.pool.device.peak_flops_per_s[mapped.arithmetic],
+        flavour=mapped.flavour,
+        least_memory_bytes=least_bytes,
+        num_devices=strategy.world_size,
+        experts=mapped.model.has_experts,
+        strategy=strategy,
+        num_layers=mapped.model.num_layers,
+        devices_per_node=hardware.pool.devices_per_node,
+    )
+
+
+def _reported_bytes(candidate: Candidate, mapped: MappedRun) -> float:
+    """The figure that the source would print: its rank, and without what its counter does not see."""
+    flavour, outside = mapped.flavour, _outside_allocator_bytes(mapped.strategy)
+    if flavour.memory == "resident":
+        totals = resident_bytes(candidate, mapped.model, mapped.workload, mapped.traits)
+    else:
+        totals = [stage.total_bytes for stage in candidate.stages]
+    total = {"worst": max(totals), "first": totals[0], "last": totals[-1]}[flavour.memory_rank]
+    if flavour.memory == "resident":
+        return total
+    if flavour.memory == "allocated":
+        return total - outside
+    reserved = (total - outside) * RESERVED_PER_ALLOCATED
+    return reserved if flavour.memory == "reserved" else reserved + outside
+
+
+def _outside_allocator_bytes(strategy: Strategy) -> float:
+    """Device context and communicators: nvidia-smi counts them, torch's allocator does not; workspaces it does."""
+    edp = strategy.tp * strategy.cp * strategy.dp // (strategy.etp * strategy.ep)
+    axes = (strategy.tp, strategy.cp, strategy.dp, strategy.pp, strategy.ep, strategy.ep * (edp > 1))
+    return float(FRAMEWORK_BYTES - WORKSPACE_BYTES + COMMUNICATOR_BYTES * sum(size > 1 for size in axes))

@@ -1,0 +1,285 @@
+"""Which strategy did a measured run use?  The row's degrees; the back-end's defaults where it is silent.
+
+Degrees: a blank tp, cp, pp, vpp or ep is 1 as long as some degree is stated or there is one device; dp is what is left
+of the devices.  A blank micro-batch is one sample.  Degrees that do not multiply to
+the devices, and batches that do not divide, are contradictions, never repaired.
+
+Layers are dealt evenly (remainder to the first chunks; first and last one shorter where that makes it even), or by
+compute where the back-end balances its stages so.  The row's recompute policy applies to every layer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.evidence.runs.flavours import Flavour
+from planner.evidence.runs.row_model import flags_of
+from planner.evidence.runs.truth import TruthRow
+from planner.evidence.runs.unmapped import RowUnmapped
+from planner.model.parameters import layer_parameters
+from planner.model.spec import ModelSpec
+from planner.predict.physics.physics import Physics
+from planner.predict.schedule.orders import order_findings
+from planner.question.problem import OptimizerName, Workload
+from planner.strategy.strategy import RecomputeModule, RecomputePolicy, Strategy
+
+ARITHMETIC = (
+    (r"fp4", "fp4"),
+    (r"fp8", "fp8"),
+    (r"bf16|bfloat16", "bf16"),
+    (r"fp16|float16|mixed|amp", "fp16"),
+    (r"tf32", "tf32"),
+    (r"fp32|float32", "fp32"),
+)
+MLPERF = re.compile(r"mlcommons|mlperf", re.IGNORECASE)
+EIGHT_BIT = re.compile(r"h100|h200|b200|b300|mi3[0-9]{2}|gaudi", re.IGNORECASE)
+WORKLOAD_PRECISION = {"fp16": "fp16", "fp8": "fp8", "fp4": "fp8"}
+"""What states and activations are kept as; fp32 runs are costed as if they kept 16 bit (their sources have no memory
+figures)."""
+ADAPTERS = re.compile(r"(?<!q-)(?<!kv-)\blora\b|\bpeft\b", re.IGNORECASE)
+SELECTIVE_MODULES: tuple[RecomputeModule, ...] = ("attention_core",)
+OPERATOR_MODULES: tuple[RecomputeModule, ...] = ("norm", "activation")
+SHARD_GROUP = re.compile(r"(?:shard group |fsdp2-|fsdp-?(?!2\b))(\d+)", re.IGNORECASE)
+FOLDED_EXPERTS = re.compile(r"release v(24|25\.0[0-3])")
+"""NeMo releases whose recipes left the experts' tensor parallelism to Megatron-Core's default, which is tp.
+
+Inferred from published Grok configurations: ep = dp at every size, and the same one a fifth faster from 25.05 on.
+"""
+EXPERT_TENSOR = re.compile(r"\bETP[ =](\d+)|expert-tensor-parallel-size=(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Degrees:
+    """The degrees of a row, complete and consistent."""
+
+    tp: int
+    cp: int
+    pp: int
+    vpp: int
+    ep: int
+    dp: int
+    micro_batch_size: int
+    num_microbatches: int
+
+
+def degrees_of_row(row: TruthRow, flavour: Flavour, num_layers: int) -> Degrees:
+    """Degrees and batch of a row for a model of ``num_layers``.  Raises RowUnmapped."""
+    stated = [row.tp, row.pp, row.dp]
+    sharded = re.search(r"fsdp|zero-?3", row.zero_or_fsdp.lower()) is not None or flavour.shards_by_default
+    if row.num_devices is None and row.dp is None:
+        raise RowUnmapped("the number of devices is not stated")
+    if row.num_devices not in (None, 1) and all(value is None for value in stated) and not sharded:
+        raise RowUnmapped("no parallel degree is stated")
+    tp, cp, pp, ep = (value or 1 for value in (row.tp, row.cp, row.pp, row.ep))
+    # Counts of chunks may include the embedding and the head, which the columns call no layers.
+    vpp = max(1, min(row.vpp or 1, num_layers // pp)) if pp > 1 else 1
+    model_parallel = tp * cp * pp
+    devices = row.num_devices or model_parallel * (row.dp or 1)
+    dp = devices // model_parallel
+    if devices % model_parallel or (row.dp is not None and row.dp != dp):
+        raise RowUnmapped("the degrees do not multiply to the devices")
+    if row.gbs is None:
+        raise RowUnmapped("the global batch size is not stated")
+    if row.gbs % dp:
+        raise RowUnmapped("the batch does not divide over the data-parallel ranks")
+    local = row.gbs // dp
+    micro = row.mbs or (local if flavour.shards_by_default and pp == 1 else 1)
+    if local % micro:
+        raise RowUnmapped("the batch does not divide into micro-batches")
+    return Degrees(tp, cp, pp, vpp, ep, dp, micro, local // micro)
+
+
+def workload_of_row(row: TruthRow, flavour: Flavour) -> Workload:
+    """Sequence, precision and gradient dtype of a row; the batch is in the strategy.  Raises RowUnmapped."""
+    if row.sequence_length is None:
+        raise RowUnmapped("the sequence length is not stated")
+    precision = WORKLOAD_PRECISION.get(arithmetic_of_row(row), "bf16")
+    optimizer: OptimizerName = "muon" if flags_of(row).get("optimizer") == "muon" else "adam"
+    return Workload(
+        global_batch_size=1,
+        sequence_length=row.sequence_length,
+        precision=precision,  # type: ignore[arg-type]  # one of the three above
+        optimizer=optimizer,
+        gradient_dtype=flavour.gradient_dtype,
+    )
+
+
+def arithmetic_of_row(row: TruthRow) -> str:
+    """Precision of the matmuls; a source that is silent trains in 16 bit (fp16 before there was bf16).
+
+    MLPerf's submissions train in 8 bit where the device can (NVIDIA's reports on v3.0 to v5.1).
+
+    TF32 is a mode of fp32 tensors that the row has to name.  Raises
+    RowUnmapped.
+    """
+    words = row.precision.lower()
+    if not words and MLPERF.search(row.source) and EIGHT_BIT.search(row.device):
+        return "fp8"
+    if not words:
+        return "fp16" if "v100" in row.device.lower() else "bf16"
+    for pattern, precision in ARITHMETIC:
+        if re.search(pattern, words):
+            return precision
+    raise RowUnmapped(f"precision {row.precision} is not modelled")
+
+
+def traits_of_row(row: TruthRow, flavour: Flavour) -> Physics:
+    """The flavour's traits, and what the notes say: a compiler fuses point-wise work; only adapters learn."""
+    traits = flavour.traits
+    if traits.unfused and re.search(r"\bcompiled?\b", row.notes):
+        traits = replace(traits, unfused=frozenset())
+    return (
+        replace(traits, frozen_weights=True)
+        if ADAPTERS.search(f"{row.model} {row.notes}".replace("_", " "))
+        else traits
+    )
+
+
+def strategy_of_row(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: Flavour) -> Strategy:
+    """The strategy of a row.  Raises RowUnmapped."""
+    flags = flags_of(row)
+    replicate, shard, zero = _sharding(row, degrees, flavour)
+    policy, modules = _recompute(row, flavour)
+    sp = flavour.sequence_parallel if row.sp is None else bool(row.sp)
+    switch = flavour.megatron_defaults
+    return Strategy(
+        tp=degrees.tp,
+        sp=sp and degrees.tp > 1,
+        cp=degrees.cp,
+        cp_kind="ring" if degrees.cp > 1 else "none",
+        ep=degrees.ep,
+        etp=_expert_tensor(row, degrees, model, flavour),
+        pp=degrees.pp,
+        vpp=degrees.vpp,
+        dp_replicate=replicate,
+        dp_shard=shard,
+        micro_batch_size=degrees.micro_batch_size,
+        num_microbatches=degrees.num_microbatches,
+        **_schedule(row, degrees),
+        zero_stage=zero,
+        recompute=policy,
+        recompute_modules=modules,
+        overlap_grad_reduce=flags.get("overlap-grad-reduce") == "True" if switch else flavour.overlap_grad_reduce,
+        overlap_param_gather=flags.get("overlap-param-gather") == "True" if switch else flavour.overlap_param_gather,
+        overlap_tp=(flavour.overlap_tp or "async TP" in row.notes) and degrees.tp > 1,
+    )
+
+
+def chunk_layers_of_row(model: ModelSpec, strategy: Strategy, flavour: Flavour) -> tuple[int, ...]:
+    """How many layers each chunk holds.  Raises RowUnmapped where a chunk would be empty."""
+    layers, chunks = model.num_layers, strategy.num_chunks
+    if chunks > layers:
+        raise RowUnmapped("more model chunks than layers")
+    if flavour.dealing == "by_compute" and chunks > 1:
+        return _by_compute(model, chunks)
+    base, rest = divmod(layers, chunks)
+    if rest and (layers + 2) % chunks == 0:
+        each = (layers + 2) // chunks
+        if each > 1:
+            return (each - 1, *(each,) * (chunks - 2), each - 1)
+    return tuple(base + (index < rest) for index in range(chunks))
+
+
+def _by_compute(model: ModelSpec, chunks: int) -> tuple[int, ...]:
+    """A stage takes blocks until the running FLOPs reach its share of the total; the head counts, embeddings do not."""
+    weights = [_block_weight(model, kind) for kind in model.layer_kind_sequence()]
+    total = sum(weights) + model.hidden_size * model.vocab_size
+    counts = [0] * chunks
+    stage, running = 0, 0
+    for weight in weights:
+        counts[stage] += 1
+        running += weight
+        if running * chunks >= total * (stage + 1) and stage < chunks - 1:
+            stage += 1
+    return tuple(counts)
+
+
+def _block_weight(model: ModelSpec, kind: int) -> int:
+    """Multiply-adds of a layer a token as nanotron counts them: four square projections and the feed-forward."""
+    layer = model.layer_kinds[kind]
+    if layer.mlp is None:
+        return layer_parameters(model, kind)
+    attention = 4 * layer.attention.num_heads * layer.attention.head_dim
+    return model.hidden_size * (attention + (3 if layer.mlp.gated else 2) * layer.mlp.intermediate_size)
+
+
+def _schedule(row: TruthRow, degrees: Degrees) -> dict[str, Any]:
+    if degrees.pp == 1:
+        return {"schedule": "1f1b"}
+    words = f"{row.model} {row.notes}".lower()
+    if re.search(r"\bzb-?2p\b|\bzb-?inf", words):
+        raise RowUnmapped("schedule ZB-2p is not modelled")
+    if re.search(r"\bzb-?v\b", words):
+        return {"schedule": "zbv", "vpp": 2}
+    if re.search(r"\bzb-?(1p|h1)\b", words):
+        return {"schedule": "zb_h1"}
+    if degrees.vpp > 1:
+        if degrees.num_microbatches < degrees.pp:
+            raise RowUnmapped("interleaving with fewer micro-batches than stages")
+        return {"schedule": "interleaved", "microbatch_group_size": _group_size(degrees)}
+    return {"schedule": "1f1b"}
+
+
+def _sharding(row: TruthRow, degrees: Degrees, flavour: Flavour) -> tuple[int, int, int]:
+    """dp_replicate, dp_shard, zero_stage."""
+    words = row.zero_or_fsdp.lower()
+    zero = _zero_stage(words, flavour)
+    if degrees.dp == 1 and degrees.cp == 1:
+        zero = min(zero, 1)
+    group = SHARD_GROUP.search(words)
+    size = int(group[1]) if group else degrees.dp
+    if "hsdp" in words and row.nodes:
+        size = max(1, degrees.dp // row.nodes)
+    if size < degrees.dp and degrees.dp % size == 0 and zero >= 1:
+        return degrees.dp // size, size, zero
+    return 1, degrees.dp, zero
+
+
+def _zero_stage(words: str, flavour: Flavour) -> int:
+    named = re.search(r"zero-?(\d)", words)
+    if named:
+        return int(named[1])
+    if "shard_grad_op" in words:
+        return 2
+    if "fsdp" in words or "hsdp" in words:
+        return 3
+    if re.search(r"dist(ributed)?-?opt", words):
+        return 1
+    return 0 if words in ("ddp", "none") else flavour.zero_stage
+
+
+def _recompute(row: TruthRow, flavour: Flavour) -> tuple[RecomputePolicy, tuple[RecomputeModule, ...]]:
+    words = flavour.recompute or row.recompute.lower()
+    if words in ("", "none"):
+        return "none", ()
+    if words == "full":
+        return "full", ()
+    if words == "selective":
+        # torchtitan and fms keep matmul and attention outputs and replay the rest; Megatron replays the core.
+        return "selective", OPERATOR_MODULES if flavour.zero_stage == 3 else SELECTIVE_MODULES
+    raise RowUnmapped("a partial recompute policy is not described by its name")
+
+
+def _expert_tensor(row: TruthRow, degrees: Degrees, model: ModelSpec, flavour: Flavour) -> int:
+    moes = [kind.moe for kind in model.layer_kinds if kind.moe is not None]
+    if not moes:
+        if degrees.ep > 1:
+            raise RowUnmapped("expert parallelism without experts in the row")
+        return 1
+    ranks = degrees.tp * degrees.cp * degrees.dp
+    stated = EXPERT_TENSOR.search(row.notes)
+    as_tp = flavour.expert_tensor_parallel_is_tp or FOLDED_EXPERTS.search(row.notes) is not None
+    etp = int(stated[1] or stated[2]) if stated else (degrees.tp if as_tp else 1)
+    if not stated and ranks % (etp * degrees.ep):
+        etp = 1
+    if ranks % (etp * degrees.ep) or any(moe.num_experts % degrees.ep for moe in moes):
+        raise RowUnmapped("the expert degrees do not divide the ranks or the experts")
+    return etp
+
+
+def _group_size(degrees: Degrees) -> int:
+    """The smallest micro-batch group that an order exists for: p where the micro-batches divide by it, at most all."""
+    sizes = degrees.pp, degrees.vpp, degrees.num_microbatches
+    return next(group for group in range(degrees.pp, sizes[2] + 1) if not order_findings("interleaved", *sizes, group))

@@ -1,0 +1,1 @@
+"""The plan document and what is read off it alone."""

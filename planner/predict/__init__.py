@@ -1,0 +1,1 @@
+"""What a strategy costs: time, memory and schedule under a back-end's physics, with their uncertainty."""

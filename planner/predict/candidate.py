@@ -1,0 +1,77 @@
+"""What did the inner search find?  A candidate: a strategy, its layers on chunks, relief per stage, and numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.predict.schedule.paths import ChunkTimes
+from planner.strategy.strategy import Strategy
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How layers and relief are dealt.
+
+    ``chunk_layers``: layers of each model chunk along the model, length pp * vpp.
+    ``relieved``: layers of each of the stage's chunks that use the strategy's relief (the first ones), length pp.
+    """
+
+    chunk_layers: tuple[int, ...]
+    relieved: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageBill:
+    """Time and memory of one stage (one device of it), one micro-batch."""
+
+    forward_s: float
+    backward_s: float
+    weight_gradient_s: float
+    dense_parameters: float
+    expert_parameters: float
+    weights_bytes: float
+    gradients_bytes: float
+    optimizer_bytes: float
+    activations_bytes: float
+    buffers_bytes: float
+    host_bytes: float
+
+    @property
+    def total_bytes(self) -> float:
+        """Peak device memory."""
+        return (
+            self.weights_bytes
+            + self.gradients_bytes
+            + self.optimizer_bytes
+            + self.activations_bytes
+            + self.buffers_bytes
+        )
+
+    @property
+    def total_s(self) -> float:
+        """Forward and backward of one micro-batch."""
+        return self.forward_s + self.backward_s
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A fully decided configuration with its predicted step time and memory."""
+
+    strategy: Strategy
+    split: Split
+    stages: tuple[StageBill, ...]
+    step_time_s: float
+    makespan_s: float
+    hop_s: float
+    chunks: ChunkTimes
+    breakdown_s: dict[str, float]
+
+    @property
+    def peak_memory_bytes(self) -> float:
+        """Peak of the worst stage."""
+        return max(stage.total_bytes for stage in self.stages)

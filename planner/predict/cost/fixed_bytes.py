@@ -1,0 +1,43 @@
+"""What does a device hold whatever its layers, in parts of which one depends on the schedule?  Shape letter: R rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.strategy.schedules import SCHEDULE_NAMES
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FixedBytes:
+    """What a device holds whatever its layers: [R].
+
+    Only the hand-over between stages and what a loop stores depend on the schedule.
+    Where each moment is billed for itself all but ``framework`` is zero.
+    """
+
+    framework: Array
+    """Framework, communicators, dispatch buffers."""
+    entry: Array
+    """The tensor between two stages."""
+    buffers: Array
+    """Buffers of the framework, and a layer's transient tensors."""
+    gathered: Array
+    """Working copies of ZeRO-2/3, and buckets of gradients."""
+
+    stored: Array
+    """Hidden states of all micro-batches, where a loop over all stages stores them between two rounds."""
+
+    def total(self, pp: Ints, vpp: Ints, schedule: Ints, num_microbatches: Ints) -> Array:
+        """With ``vpp`` chunks a stage handed over between ``pp`` stages: [R]."""
+        hand_over = np.where(pp > 1, 2.0 * vpp, 0.0) + 4.0
+        held: Array = self.framework + hand_over * self.entry + self.buffers + self.gathered
+        if not np.any(self.stored):
+            return held
+        again = (schedule == SCHEDULE_NAMES.index("looped_bfs")) & (vpp > 1) & (num_microbatches > pp)
+        return held + np.where(again, self.stored, 0.0)

@@ -1,0 +1,134 @@
+"""How long does the host need to launch what one layer runs, and when does the device wait for it?
+
+Kernels are queued: while the device is busy the host runs ahead, so a layer takes the longer of the two::
+
+    host_s  = launch_s * (kernels + collective_launches * collectives)
+            + call_s * (operators + collectives)          forward only: Python around them
+            + launch_s * parameter_hooks * weights        backward only
+            + meeting_s * tp * collectives
+    layer_s = max(device_s, host_s)                       separately forward and backward
+
+Kernels of an operator are counted by class: a matmul is one forward and two backward; a fused point-wise operator one
+and one; PyTorch's eager operators run a norm, a gated activation or a rotation as several.  A replayed operator is
+launched again, by Python, in the backward pass.  The two ends of the model are floored like layers.  Small
+micro-batches, small shards and small models are bound by this floor: their time does not fall when tensor parallelism
+splits the work further.
+
+Source: the queue model is CUDA's stream semantics; floors of 3 to 5 ms a layer whatever the tp degree are visible in
+published sweeps (vTrain on A100, HF Ultra-Scale on H100).
+
+``meeting_s``: in some runs the ranks of a group meet on the host before each collective (torch's collective checks,
+TORCH_DISTRIBUTED_DEBUG=DETAIL, do so: a barrier over TCP in which one rank answers the others in turn), which costs
+time in proportion to the group, whatever is sent.  Shape letter: K keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.operator import Operator
+from planner.predict.layer_keys import LayerKeys
+from planner.predict.physics.physics import Physics
+
+Array = NDArray[np.float64]
+
+FUSED_KERNELS: dict[str, tuple[float, float]] = {
+    "matmul": (1, 2),
+    "grouped_matmul": (1, 2),
+    "router": (2, 3),
+    "attention": (2, 3),
+    "norm": (1, 2),
+    "activation": (1, 1),
+    "rope": (2, 2),
+    "residual": (1, 1),
+    "permute": (2, 2),
+    "embedding": (1, 2),
+    "cross_entropy": (3, 2),
+}
+"""Kernels of one operator forward and backward where point-wise work is fused."""
+EAGER_KERNELS: dict[str, tuple[float, float]] = {
+    "norm": (6, 10),
+    "activation": (3, 5),
+    "rope": (10, 10),
+    "residual": (2, 2),
+    "attention": (6, 10),
+    "cross_entropy": (8, 6),
+}
+"""The same from PyTorch's eager operators: a norm casts, squares, averages, scales; a rotation cuts and joins halves;
+transposes and copies surround attention."""
+UNFUSED_ATTENTION_KERNELS = (6.0, 10.0)
+"""Two batched matmuls, softmax, dropout and copies around them; backward four matmuls and the gradients of the rest."""
+SOFTMAX_GROUP = 4
+"""Megatron's fused softmax kernel takes score tables in groups of four (heads times samples of a micro-batch)..."""
+EAGER_SOFTMAX_CALLS, EAGER_SOFTMAX_KERNELS = 4.0, (5.0, 5.0)
+"""... otherwise a cast, a scale, a mask, a softmax and a cast run one by one (megatron/model/fused_softmax.py)."""
+
+
+def host_s(
+    operators: Sequence[Operator],
+    keys: LayerKeys,
+    traits: Physics,
+    replayed: Collection[str] | None = None,
+    meeting_s: Array | None = None,
+) -> tuple[Array, Array]:
+    """Host seconds of the forward and the backward pass of one layer: two [K].
+
+    ``replayed``: only these operators, for what a recompute launches again.  ``meeting_s``: for each tensor-parallel
+    collective, where its ranks meet on the host first.
+    """
+    forward, backward, calls = (np.zeros(len(keys)) for _ in range(3))
+    for operator in operators:
+        if replayed is not None and operator.name not in replayed:
+            continue
+        kernels = kernels_of(operator, traits)
+        forward += kernels[0]
+        backward += kernels[1] + (traits.parameter_hooks if operator.parameters else 0.0)
+        calls += 1.0
+        if operator.shard == "row":
+            collectives = np.where(keys.tp > 1, np.where(keys.sp > 0, 2.0, 1.0), 0.0)
+            forward += traits.collective_launches * collectives
+            backward += traits.collective_launches * collectives
+            calls += collectives
+        if operator.op_class == "attention" and traits.attention == "unfused":
+            eager = (keys.micro_batch_size * operator.num_heads / keys.tp) % SOFTMAX_GROUP != 0
+            forward += np.where(eager, EAGER_SOFTMAX_KERNELS[0], 0.0)
+            backward += np.where(eager, EAGER_SOFTMAX_KERNELS[1], 0.0)
+            calls += np.where(eager, EAGER_SOFTMAX_CALLS, 0.0)
+    forward_s, backward_s = traits.launch_s * forward + traits.call_s * calls, traits.launch_s * backward
+    if meeting_s is None:
+        return forward_s, backward_s
+    met = [operator for operator in operators if replayed is None or operator.name in replayed]
+    meetings = [_collectives(operator, keys) for operator in met]
+    return (
+        forward_s + meeting_s * sum((pair[0] for pair in meetings), start=np.zeros(len(keys))),
+        backward_s + meeting_s * sum((pair[1] for pair in meetings), start=np.zeros(len(keys))),
+    )
+
+
+def _collectives(operator: Operator, keys: LayerKeys) -> tuple[Array, Array]:
+    """Tensor-parallel collectives around one operator, forward and backward: two [K].
+
+    A row-parallel matmul stands for its column-parallel partner too.  Under sp: gather and scatter each way, and the
+    saved input gathered once more.  The vocabulary-split loss sums three times.
+    """
+    sp = keys.sp > 0
+    if operator.shard == "row":
+        return np.where(sp, 2.0, 1.0), np.where(sp, 3.0, 1.0)
+    if operator.shard != "vocabulary":
+        return np.zeros(len(keys)), np.zeros(len(keys))
+    if operator.op_class == "cross_entropy":
+        return np.full(len(keys), 3.0), np.zeros(len(keys))
+    if operator.op_class == "matmul":
+        return np.where(sp, 1.0, 0.0), np.where(sp, 2.0, 1.0)
+    return np.ones(len(keys)), np.where(sp, 1.0, 0.0)
+
+
+def kernels_of(operator: Operator, traits: Physics) -> tuple[float, float]:
+    """Kernels of one operator, forward and backward."""
+    if operator.op_class == "attention" and traits.attention == "unfused":
+        return UNFUSED_ATTENTION_KERNELS
+    eager = EAGER_KERNELS.get(operator.op_class) if traits.eager_pointwise else None
+    return eager or FUSED_KERNELS[operator.op_class]

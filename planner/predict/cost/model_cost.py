@@ -1,0 +1,378 @@
+"""What do the parts of the model cost, for every sharding key at once?
+
+``ModelCost`` holds, for each layer kind and for the two ends of the model, the times, parameters and bytes of one
+micro-batch on one device.  Shape letters: K keys, N layer kinds, R reliefs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.operator import Operator
+from planner.model.operators import (
+    embedding_operators,
+    head_operators,
+    layer_operators,
+    mtp_operators,
+    vision_operators,
+)
+from planner.model.spec import ModelSpec, VisionSpec
+from planner.predict.cost.as_run import keys_as_run
+from planner.predict.cost.hardware import Hardware
+from planner.predict.cost.layer import (
+    OperatorSum,
+    launch_floor_s,
+    layer_kind,
+    operator_sum,
+    saved_and_extra,
+    stall_s,
+    working_bytes,
+)
+from planner.predict.cost.payload import vocabulary_bytes
+from planner.predict.layer_keys import LayerKeys
+from planner.predict.memory.activations import ELEMENT_BYTES, layer_input_bytes, saved_bytes, saved_bytes_of_operator
+from planner.predict.memory.backward import backward_working_bytes
+from planner.predict.memory.framework_memory import with_framework_kept
+from planner.question.problem import Workload
+from planner.strategy.strategy import Relief
+
+Array = NDArray[np.float64]
+
+KEYS_AT_A_TIME = 16_384
+"""Keys whose layers are timed at a time: their columns stay in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTable:
+    """Costs of the layer kinds: float64[K, N], with a leading R where a relief matters."""
+
+    forward_s: Array
+    backward_s: Array
+    host_s: Array
+    weight_gradient_s: Array
+    forward_compute_s: Array
+    compute_s: Array
+    tp_s: Array
+    cp_s: Array
+    ep_s: Array
+    dense_parameters: Array
+    expert_parameters: Array
+    saved_bytes: Array
+    relief_s: Array
+    working_bytes: Array
+    """Alive while a layer runs backward, beyond what it keeps; zero where one moment stands for all."""
+
+    @property
+    def total_s(self) -> Array:
+        """Forward and backward of one layer, with exposed tp, cp, ep communication and waits for the host: [K, N]."""
+        return self.forward_s + self.backward_s
+
+    @property
+    def backward_compute_s(self) -> Array:
+        """Backward of one layer without communication: [K, N]."""
+        return self.compute_s - self.forward_compute_s
+
+
+@dataclass(frozen=True, slots=True)
+class EndTable:
+    """Costs of one end of the model (embedding side or head side): float64[K]."""
+
+    forward_s: Array
+    backward_s: Array
+    weight_gradient_s: Array
+    host_s: Array
+    compute_s: Array
+    tp_s: Array
+    cp_s: Array
+    ep_s: Array
+    dense_parameters: Array
+    expert_parameters: Array
+    saved_bytes: Array
+    transient_bytes: Array
+
+    @property
+    def total_s(self) -> Array:
+        """Forward and backward: [K]."""
+        return self.forward_s + self.backward_s
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCost:
+    """Everything the search needs to know about the model on this hardware."""
+
+    keys: LayerKeys
+    layers: LayerTable
+    embedding: EndTable
+    head: EndTable
+    entry_bytes: Array
+    """The tensor between two layers (and between two stages): [K]."""
+    dispatch_bytes: Array
+    """Buffers of the expert exchange, in and out: [K]."""
+    table_copy_parameters: Array
+    """Part of the head's parameters that is a copy of the token table, where the two are on different stages: [K]."""
+    head_inputs_bytes: Array
+    """Part of what the head keeps that is not of logits: [K]."""
+    logits: Array
+    """Logits of a micro-batch: [K]."""
+
+
+def model_cost(
+    model: ModelSpec, workload: Workload, hardware: Hardware, keys: LayerKeys, reliefs: Sequence[Relief]
+) -> ModelCost:
+    """Cost every layer kind and both ends for all keys."""
+    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, hardware)
+    layers = _layer_table(kinds, keys, hardware, reliefs, model.hidden_size)
+    return ModelCost(
+        keys=keys,
+        layers=layers,
+        embedding=_embedding(model, workload, keys, hardware),
+        head=_head(model, kinds, keys, hardware),
+        entry_bytes=layer_input_bytes(keys, model.hidden_size),
+        dispatch_bytes=_dispatch_bytes(model, keys),
+        table_copy_parameters=_table_copy_parameters(model, keys),
+        head_inputs_bytes=_head_inputs_bytes(model, keys, hardware),
+        logits=model.vocab_size * keys.tokens / keys.tp,
+    )
+
+
+def layer_seconds(model: ModelSpec, hardware: Hardware, keys: LayerKeys) -> Array:
+    """``LayerTable.total_s`` alone: [K, N]."""
+    keys, kinds = keys_as_run(keys, model, hardware), _kinds(model, hardware)
+    seconds = np.empty((len(keys.tp), len(kinds)))
+    for start in range(0, len(seconds), KEYS_AT_A_TIME):
+        some = keys.slice(start, start + KEYS_AT_A_TIME)
+        for number, operators in enumerate(kinds):
+            kind = layer_kind(operators, some, hardware)
+            seconds[start : start + KEYS_AT_A_TIME, number] = kind.forward_s + kind.backward_s
+    return seconds
+
+
+def _kinds(model: ModelSpec, hardware: Hardware) -> list[Sequence[Operator]]:
+    """The operators of each layer kind."""
+    kinds = range(len(model.layer_kinds))
+    return [with_framework_kept(layer_operators(model, kind), hardware.physics) for kind in kinds]
+
+
+def _layer_table(
+    kinds: Sequence[Sequence[Operator]],
+    keys: LayerKeys,
+    hardware: Hardware,
+    reliefs: Sequence[Relief],
+    hidden_size: int,
+) -> LayerTable:
+    costed = [layer_kind(operators, keys, hardware) for operators in kinds]
+    sums = [kind.sums for kind in costed]
+    relieved = [[saved_and_extra(kind, keys, hardware, relief, hidden_size) for relief in reliefs] for kind in costed]
+
+    def stack(name: str) -> Array:
+        return np.stack([getattr(total, name) for total in sums], axis=1)
+
+    return LayerTable(
+        forward_s=np.stack([kind.forward_s for kind in costed], axis=1),
+        backward_s=np.stack([kind.backward_s for kind in costed], axis=1),
+        host_s=np.stack([kind.stall_s for kind in costed], axis=1),
+        weight_gradient_s=_apart_s(stack("weight_gradient_s"), hardware),
+        forward_compute_s=stack("forward_s"),
+        compute_s=stack("forward_s") + stack("backward_s"),
+        tp_s=stack("tp_s"),
+        cp_s=stack("cp_s"),
+        ep_s=stack("ep_s"),
+        dense_parameters=stack("dense_parameters"),
+        expert_parameters=stack("expert_parameters"),
+        saved_bytes=np.array([[pair[0] for pair in kind] for kind in relieved]).transpose(1, 2, 0)
+        * _fragmentation(hardware),
+        relief_s=np.array([[pair[1] for pair in kind] for kind in relieved]).transpose(1, 2, 0),
+        working_bytes=_working_bytes(kinds, keys, hardware, hidden_size),
+    )
+
+
+def _working_bytes(kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware, hidden_size: int) -> Array:
+    """Bytes alive in the backward pass of each layer kind beyond what it keeps: [K, N]."""
+    if not hardware.physics.moments_apart:
+        return np.zeros((len(keys), len(kinds)))
+    working = [backward_working_bytes(operators, keys, hidden_size) for operators in kinds]
+    return np.stack(working, axis=1) * _fragmentation(hardware)
+
+
+def _apart_s(weight_gradient_s: Array, hardware: Hardware) -> Array:
+    """The part of the backward pass that a schedule may run later; nothing where the back-end splits no pass."""
+    return weight_gradient_s if hardware.physics.splits_backward else np.zeros_like(weight_gradient_s)
+
+
+def _fragmentation(hardware: Hardware) -> float:
+    """Bytes of memory for each byte of activations."""
+    return hardware.factors.fragmentation * hardware.physics.kept_fragmentation
+
+
+def _end(
+    sums: OperatorSum, saved: Array, transient: Array, hardware: Hardware, launches_s: tuple[Array, Array]
+) -> EndTable:
+    """One end of the model; ``launches_s``: what its kernels cost the host, forward and backward."""
+    forward_s = np.maximum(sums.forward_s + sums.communication_forward_s, launches_s[0])
+    backward_s = np.maximum(sums.backward_s + sums.communication_backward_s, launches_s[1])
+    return EndTable(
+        forward_s=forward_s,
+        backward_s=backward_s,
+        host_s=stall_s(sums, *launches_s),
+        weight_gradient_s=_apart_s(sums.weight_gradient_s, hardware),
+        compute_s=sums.forward_s + sums.backward_s,
+        tp_s=sums.tp_s,
+        cp_s=sums.cp_s,
+        ep_s=sums.ep_s,
+        dense_parameters=sums.dense_parameters,
+        expert_parameters=sums.expert_parameters,
+        saved_bytes=saved * _fragmentation(hardware),
+        transient_bytes=transient * _fragmentation(hardware),
+    )
+
+
+def _add_vocabulary_reduction(sums: OperatorSum, keys: LayerKeys, hardware: Hardware, width: int) -> None:
+    """The vocabulary-split embedding (or head) sums hidden-wide rows over tp once, forward or backward."""
+    time_s = hardware.groups_collective_s("all_reduce", vocabulary_bytes(keys, width), keys.tp_groups)
+    sums.communication_forward_s += time_s
+    sums.tp_s += time_s
+
+
+def _embedding(model: ModelSpec, workload: Workload, keys: LayerKeys, hardware: Hardware) -> EndTable:
+    operators = embedding_operators(model)
+    sums = operator_sum(operators, keys, hardware)
+    _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
+    saved, launches_s = np.zeros(len(keys)), launch_floor_s(operators, keys, hardware)
+    if model.vision is not None:
+        images = workload.images_per_sample
+        saved = _add_vision(sums, launches_s, model, keys, hardware, images)
+    return _end(sums, saved, np.zeros(len(keys)), hardware, launches_s)
+
+
+def _add_launches(
+    launches_s: tuple[Array, Array], operators: Sequence[Operator], keys: LayerKeys, hardware: Hardware, count: int
+) -> None:
+    """Add ``count`` times the host seconds of these operators, forward and backward."""
+    forward_s, backward_s = launch_floor_s(operators, keys, hardware)
+    launches_s[0][:] += count * forward_s
+    launches_s[1][:] += count * backward_s
+
+
+def _add_vision(
+    sums: OperatorSum,
+    launches_s: tuple[Array, Array],
+    model: ModelSpec,
+    keys: LayerKeys,
+    hardware: Hardware,
+    images: int,
+) -> Array:
+    """The vision tower runs on the first stage; its patches are a sequence of their own.  Returns kept bytes."""
+    vision = model.vision
+    if vision is None:
+        return np.zeros(len(keys))
+    patches = patch_keys(keys, vision, images)
+    kept = np.zeros(len(keys))
+    for count, operators in vision_layers(model, vision):
+        one = operator_sum(operators, patches, hardware)
+        sums.dense_parameters += count * one.dense_parameters
+        if images:
+            sums.add_times(one, count)
+            _add_launches(launches_s, operators, patches, hardware, count)
+            kept = kept + count * working_bytes(operators, patches)
+    sums.dense_parameters += vision.extra_parameters
+    projector_flops = vision.projector_flops_per_image * images * keys.micro_batch_size
+    projector_s = projector_flops / hardware.rates.matmul_flops_per_s * hardware.factors.compute
+    sums.forward_s += projector_s
+    sums.input_gradient_s += projector_s
+    sums.weight_gradient_s += projector_s
+    return kept
+
+
+def patch_keys(keys: LayerKeys, vision: VisionSpec, images: int) -> LayerKeys:
+    """Sharding of the vision tower: images are whole on every rank, and dense."""
+    ones = np.ones(len(keys))
+    return replace(
+        keys,
+        cp=ones,
+        ep=ones,
+        etp=ones,
+        micro_batch_size=keys.micro_batch_size * max(images, 1),
+        sequence_length=vision.patches_per_image,
+    )
+
+
+def vision_layers(model: ModelSpec, vision: VisionSpec) -> tuple[tuple[int, tuple[Operator, ...]], ...]:
+    """Layers of the vision tower by kind: how many, and their operators."""
+    windowed = vision.num_windowed_layers
+    kinds = (
+        (vision.num_layers - windowed, vision_operators(model)),
+        (windowed, vision_operators(model, windowed=True)),
+    )
+    return tuple((count, operators) for count, operators in kinds if count)
+
+
+def _head(model: ModelSpec, kinds: Sequence[Sequence[Operator]], keys: LayerKeys, hardware: Hardware) -> EndTable:
+    operators = head_operators(model)
+    sums = operator_sum(operators, keys, hardware)
+    _add_vocabulary_reduction(sums, keys, hardware, model.hidden_size)
+    sums.dense_parameters += _table_copy_parameters(model, keys)
+    framework, logits = hardware.physics, model.vocab_size * keys.tokens / keys.tp
+    saved = _head_inputs_bytes(model, keys, hardware) + framework.kept_logit_bytes * logits
+    whole, split = framework.passing_logit_bytes, framework.split_loss_bytes
+    transient = (whole if split is None else np.where(keys.tp > 1, split, whole)) * logits
+    launches_s = launch_floor_s(operators, keys, hardware)
+    if model.mtp is not None:
+        saved = saved + _add_mtp(sums, launches_s, model, kinds, keys, hardware, head_saved=saved)
+    return _end(sums, saved, transient, hardware, launches_s)
+
+
+def _head_inputs_bytes(model: ModelSpec, keys: LayerKeys, hardware: Hardware) -> Array:
+    """What the final norm and the head keep of their inputs: [K]."""
+    operators = [op for op in head_operators(model) if op.op_class != "cross_entropy"]
+    kept = sum((saved_bytes_of_operator(op, keys) for op in operators), start=np.zeros(len(keys)))
+    if not hardware.physics.whole_head_input:
+        return kept
+    whole = ELEMENT_BYTES * operators[-1].saved_width * keys.tokens
+    return kept + np.where(keys.sp > 0, whole - saved_bytes_of_operator(operators[-1], keys), 0.0)
+
+
+def _table_copy_parameters(model: ModelSpec, keys: LayerKeys) -> Array:
+    """The token table on the head's stage: a tied head is one, and multi-token prediction looks tokens up there.
+
+    Source: Megatron-Core 0.19.2, models/gpt/gpt_model.py: ``if self.pre_process or self.mtp_process: self.embedding``.
+    """
+    width = (model.embedding_size or model.hidden_size) if model.tie_embeddings or model.mtp is not None else 0
+    return width * model.vocab_size / keys.tp
+
+
+def _add_mtp(
+    sums: OperatorSum,
+    launches_s: tuple[Array, Array],
+    model: ModelSpec,
+    kinds: Sequence[Sequence[Operator]],
+    keys: LayerKeys,
+    hardware: Hardware,
+    *,
+    head_saved: Array,
+) -> Array:
+    """Multi-token-prediction modules sit beside the head and run the head once more.  Returns kept bytes."""
+    mtp = model.mtp
+    if mtp is None:
+        return np.zeros(len(keys))
+    layer_ops = kinds[mtp.kind]
+    sums.add_times(operator_sum(head_operators(model), keys, hardware), mtp.num_layers)
+    _add_launches(launches_s, head_operators(model), keys, hardware, mtp.num_layers)
+    for operators in (layer_ops, mtp_operators(model)):
+        one = operator_sum(operators, keys, hardware)
+        sums.add_times(one, mtp.num_layers)
+        _add_launches(launches_s, operators, keys, hardware, mtp.num_layers)
+        sums.dense_parameters += mtp.num_layers * one.dense_parameters
+        sums.expert_parameters += mtp.num_layers * one.expert_parameters
+    kept = saved_bytes(layer_ops, keys, Relief(), model.hidden_size, hardware.physics)
+    kept = kept + working_bytes(mtp_operators(model), keys) + head_saved
+    return mtp.num_layers * kept
+
+
+def _dispatch_bytes(model: ModelSpec, keys: LayerKeys) -> Array:
+    """Send and receive buffers of the expert exchange, for the widest mixture of the model: [K]."""
+    rows = max((layer.moe.top_k for layer in model.layer_kinds if layer.moe is not None), default=0)
+    return np.where(keys.ep > 1, 2.0 * rows * layer_input_bytes(keys, model.hidden_size), 0.0)

@@ -1,0 +1,209 @@
+"""How long does one operator of a layer run on one device, forward and backward?  Shape letter: K keys."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.model.flops import attention_context
+from planner.model.operator import Operator
+from planner.predict.cost.attention_time import BACKWARD_FLOPS, attention_seconds
+from planner.predict.cost.hardware import Hardware
+from planner.predict.cost.measured import better_of
+from planner.predict.layer_keys import LayerKeys
+from profiles.prediction.rungs import Prediction
+
+Array = NDArray[np.float64]
+UNFUSED_PASSES: dict[str, float] = {"norm": 9.0, "activation": 1.7, "rope": 4.2, "cross_entropy": 4.5}
+"""Bytes that PyTorch's eager operators move over those of one fused kernel, counted from the operators themselves.
+
+RMS norm in fp32 (cast, square, mean, scale, cast, weight): 36 bytes an element for 4.  Gated activation (silu, then
+product): 10 for 6.  Rotation of fp32 pairs: 20 for 4, less in the backward pass.  Cross-entropy (cast to fp32,
+log-softmax; backward in fp32 and a cast back): 18 for 4 and 22 for 6.  A LayerNorm has its own kernel everywhere.
+"""
+POINTWISE_BACKWARD = 1.5
+"""Backward over forward bytes of a point-wise operator: it reads its input and a gradient and writes a gradient."""
+UNFUSED_BACKWARD: dict[str, float] = {"activation": 2.6}
+"""The same of an operator that runs as several passes.  Gated activation: two products and the derivative (3 tensors
+each), the two halves joined (4): 26 bytes an element for 10 forward (nanotron nn/activations.py)."""
+SEPARATE_BACKWARD: dict[str, float] = {"norm": 2.5, "residual": 2.2, "activation": 2.0}
+"""The same where reductions are kernels of their own.  Norm (read, write): two more reads for weight and bias.  Bias,
+dropout and residual sum (two reads, a write): gradient and mask read, gradient written, read for the bias, and added to
+the other branch's.  Activation (read, write): one more read for the bias."""
+ALIGNED_ELEMENTS = 8
+MISALIGNED_FRACTION = 0.42
+"""Rate of a 16-bit matmul with an odd row length over the same one padded to a multiple of eight (16 bytes).
+
+Fitted on vTrain's one-node runs (fit part): head and loss of 50,257 words take 4.65 ms a sample unsplit and 1.15 ms
+split over two at hidden 1024, 9.05 and 1.95 ms at 2048.
+"""
+Sizes = tuple[Array, Array, Array, Array]
+"""Rows, columns, depth and number of products of one (grouped) matmul: each [K]."""
+
+
+def operator_forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
+    """Forward seconds of one operator on one device: [K]."""
+    seconds, factor = _forward_s(operator, keys, hardware), hardware.factors.compute
+    return seconds if factor == 1.0 else seconds * factor
+
+
+def _forward_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
+    if is_matmul(operator):
+        m, n, k, products = matmul_sizes(operator, keys)
+        if is_wide(operator):
+            return hardware.rates.wide_matmul_s(m, n, k, products) * _misalignment(operator, keys, hardware)
+        return hardware.rates.matmul_s(m, n, k, products) + hardware.rates.cast_s(m * k * products)
+    if operator.op_class == "attention":
+        return _attention_s(operator, keys, hardware)
+    passes = UNFUSED_PASSES.get(operator.op_class, 1.0) if operator.op_class in hardware.physics.unfused else 1.0
+    return hardware.rates.memory_s(passes * moved_bytes(operator, keys), operator.op_class)
+
+
+def operator_backward_s(
+    operator: Operator, keys: LayerKeys, hardware: Hardware, forward_s: Array
+) -> tuple[Array, Array]:
+    """Seconds of the input gradient and of the weight gradient: two [K].
+
+    The datasheet model takes a matmul's two gradients to run like the forward pass; a profile looks up their own
+    shapes, input gradient [m, n] x [n, k] and weight gradient [n, m] x [m, k].
+    """
+    if operator.op_class == "attention":
+        return attention_backward_ratio(operator, keys, hardware) * forward_s, np.zeros_like(forward_s)
+    if operator.op_class in ("matmul", "grouped_matmul", "router"):
+        input_s, weight_s = _matmul_backward_s(operator, keys, hardware, forward_s)
+        return input_s, np.zeros_like(weight_s) if hardware.physics.frozen_weights else weight_s
+    ratio = POINTWISE_BACKWARD
+    if operator.op_class in hardware.physics.unfused:
+        ratio = UNFUSED_BACKWARD.get(operator.op_class, ratio)
+    if hardware.physics.separate_reductions:
+        ratio = SEPARATE_BACKWARD.get(operator.op_class, ratio)
+    return ratio * forward_s, np.zeros_like(forward_s)
+
+
+def _matmul_backward_s(
+    operator: Operator, keys: LayerKeys, hardware: Hardware, forward_s: Array
+) -> tuple[Array, Array]:
+    factor, rates = hardware.factors.compute, hardware.rates
+    if not is_matmul(operator) or (rates.measured is None and (is_wide(operator) or not rates.casts)):
+        return forward_s, forward_s
+    m, n, k, products = matmul_sizes(operator, keys)
+    if rates.measured is None:
+        input_s = weight_s = rates.matmul_s(m, n, k, products)
+    else:
+        seconds = rates.wide_matmul_s if is_wide(operator) else rates.matmul_s
+        input_s, weight_s = seconds(m, k, n, products, "dgrad"), seconds(n, k, m, products, "wgrad")
+    # One cast of the incoming gradient serves both products.
+    cast_s = np.zeros_like(m) if is_wide(operator) else rates.cast_s(m * n * products)
+    return factor * (input_s + cast_s), factor * weight_s
+
+
+def is_wide(operator: Operator) -> bool:
+    """Whether a matmul stays in 16 bit when the layers run in 8: the head and the router do in every back-end."""
+    return operator.module == "head" or operator.op_class == "router"
+
+
+def _misalignment(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array | float:
+    """Factor on the seconds of a vocabulary matmul whose rows start off the tensor cores' 16 bytes: [K] or 1."""
+    aligned = hardware.physics.pads_vocabulary or operator.out_features % ALIGNED_ELEMENTS == 0
+    if aligned or operator.shard != "vocabulary" or hardware.rates.measured is not None:
+        return 1.0
+    return np.where(keys.tp == 1, 1.0 / MISALIGNED_FRACTION, 1.0)
+
+
+def is_matmul(operator: Operator) -> bool:
+    """Whether the operator is a (grouped) matrix product."""
+    if operator.op_class == "grouped_matmul":
+        return True
+    return operator.op_class in ("matmul", "router") and bool(operator.in_features)
+
+
+def matmul_sizes(operator: Operator, keys: LayerKeys) -> Sizes:
+    """What one device multiplies: [K] each."""
+    tokens = keys.tokens
+    n, k = np.full_like(tokens, float(operator.out_features)), np.full_like(tokens, float(operator.in_features))
+    one = np.ones_like(tokens)
+    if operator.op_class == "grouped_matmul":
+        rows = tokens / keys.sequence_split * operator.tokens_per_token * keys.etp
+        experts = np.maximum(operator.num_experts / keys.ep, 1.0)
+        if operator.shard == "expert_column":
+            return rows / experts, n / keys.etp, k, experts
+        return rows / experts, n, k / keys.etp, experts
+    if operator.shard in ("column", "vocabulary"):
+        return tokens, n / keys.tp, k, one
+    if operator.shard == "row":
+        return tokens, n, k / keys.tp, one
+    return tokens / keys.sequence_split, n, k, one
+
+
+def moved_bytes(operator: Operator, keys: LayerKeys) -> Array:
+    """Bytes that a point-wise operator reads and writes on one device, in 16 bit: [K]."""
+    width = float(operator.read_width + operator.write_width)
+    return _rows(operator, keys) * width / _feature_split(operator, keys) * 2.0
+
+
+def measured_attention(operator: Operator, keys: LayerKeys, hardware: Hardware, flops: Array) -> Prediction | None:
+    """What the profile says about the attention of one micro-batch; None without a profile.
+
+    Looked up is whole causal attention over the sequence; a ring's share, a window or packed documents scale it by
+    their part of its FLOPs.
+    """
+    measured = hardware.rates.measured
+    if measured is None:
+        return None
+    held = np.where(keys.ring > 0, 1.0, keys.cp)
+    heads = np.maximum(operator.num_heads / keys.tp / held, 1.0)
+    kv_heads = np.maximum(operator.num_kv_heads / keys.tp / held, 1.0)
+    sequence = np.full_like(heads, float(keys.sequence_length))
+    found = measured.attention(keys.micro_batch_size, sequence, heads, kv_heads, operator.qk_dim)
+    whole = keys.micro_batch_size * sequence**2 * heads * (operator.qk_dim + operator.v_dim)
+    return Prediction(found.time_s * flops / whole, found.sigma, found.rung)
+
+
+def attention_flops(operator: Operator, keys: LayerKeys) -> Array:
+    """Forward FLOPs of one attention on one device: [K]."""
+    context = attention_context(keys.sequence_length, operator.window, causal=operator.causal)
+    return 2.0 * context * operator.num_heads / keys.tp * (operator.qk_dim + operator.v_dim) * keys.tokens
+
+
+def attention_backward_ratio(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
+    """Backward over forward seconds of one attention: [K].  A measured forward time keeps the kernel's ratio."""
+    forward_s, backward_s = _attention_model_s(operator, keys, hardware)
+    ratio: Array = np.divide(backward_s, forward_s, out=np.full(len(keys), BACKWARD_FLOPS), where=forward_s > 0)
+    return ratio
+
+
+def _attention_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> Array:
+    model_s, _ = _attention_model_s(operator, keys, hardware)
+    found = measured_attention(operator, keys, hardware, attention_flops(operator, keys))
+    return model_s if found is None else better_of(found, model_s)
+
+
+def _attention_model_s(operator: Operator, keys: LayerKeys, hardware: Hardware) -> tuple[Array, Array]:
+    """Forward and backward seconds as the back-end's kernel runs it on this device: two [K]."""
+    products = keys.micro_batch_size * operator.num_heads / keys.tp
+    return attention_seconds(
+        hardware.physics.attention,
+        hardware.pool.device.architecture,
+        hardware.rates,
+        flops=attention_flops(operator, keys),
+        scores=products * float(keys.sequence_length) ** 2 / keys.cp,
+        products=products,
+        longest=float(min(operator.window or keys.sequence_length, keys.sequence_length)),
+        head_dim=0.5 * (operator.qk_dim + operator.v_dim),
+        dropout=hardware.physics.dropout,
+    )
+
+
+def _rows(operator: Operator, keys: LayerKeys) -> Array:
+    """Tokens whose widths a point-wise operator reads and writes on one device."""
+    if operator.shard in ("sequence", "replicated"):
+        return keys.tokens / keys.sequence_split
+    if operator.shard.startswith("expert"):
+        return keys.tokens / keys.sequence_split * keys.etp
+    return keys.tokens
+
+
+def _feature_split(operator: Operator, keys: LayerKeys) -> Array:
+    if operator.shard in ("heads", "features", "column", "row", "vocabulary"):
+        return keys.tp
+    return keys.etp if operator.shard == "expert_features" else np.ones_like(keys.tp)

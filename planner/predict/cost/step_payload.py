@@ -1,0 +1,145 @@
+"""How many bytes do data parallelism and the pipeline send, over which ranks?
+
+One place for what is sent: ``planner.predict.cost.data_parallel`` and ``planner.predict.cost.row_cost`` turn it into
+seconds, ``planner.plan.communication_bill`` adds it up.  Sizes follow ``planner.predict.collective``.
+
+Once a step and kind of parameter: ZeRO-0 all_reduces the gradients over all ranks, ZeRO-1 reduce_scatters them over
+the shards, ZeRO-1 and 2 all_gather the 16-bit weights there, and HSDP all_reduces the shard of the gradients over the
+replicas.  Once a micro-batch: ZeRO-2 and 3 reduce_scatter, and ZeRO-3 all_gathers before each of the two passes; a
+back-end may gather ZeRO-2's weights before each forward pass instead of once a step (``regathers_zero2``).
+Shape letter: R rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.predict.collective import Collective, Groups
+from planner.predict.memory.states import WEIGHT_BYTES, by_deepspeed, gradient_bytes
+from planner.predict.physics.physics import Physics
+from planner.question.problem import Workload
+from planner.strategy.rows import StrategyRows
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+GATHERS_PER_MICROBATCH = 2.0
+"""ZeRO-3 drops the weights after the forward pass and gathers them again for the backward pass."""
+
+
+@dataclass(frozen=True)
+class DataParallelism:
+    """How a kind of parameter (dense or expert) is replicated: columns [R]."""
+
+    ranks: Array
+    replicate: Array
+    stride: Array
+    zero: Ints
+    overlap_grad: Ints
+    overlap_param: Ints
+    optimizer_offload: Ints
+    tensors_per_parameter: Array
+    """Weight tensors over local parameters, for frameworks that run a collective for each."""
+
+    @cached_property
+    def shards(self) -> Array:
+        """Ranks that the states are split over."""
+        return np.maximum(self.ranks / self.replicate, 1.0)
+
+    @cached_property
+    def everyone(self) -> Groups:
+        """All ranks."""
+        return Groups(self.ranks, self.stride)
+
+    @cached_property
+    def replica(self) -> Groups:
+        """The shards of one replica."""
+        return Groups(self.shards, self.stride)
+
+    @cached_property
+    def replicas(self) -> Groups:
+        """The ranks that hold the same shard."""
+        return Groups(self.replicate, self.stride * self.shards)
+
+
+@dataclass(frozen=True, slots=True)
+class StepExchange:
+    """One collective over data-parallel ranks, on the rows where it happens: [R]."""
+
+    operation: Collective
+    happens: Mask
+    size_bytes: Array
+    groups: Groups
+    across_replicas: bool = False
+    """Whether the ranks are replicas of a shard (or, without shards, all of them) and not the shards of a replica."""
+
+
+def gathers_per_microbatch(parallel: DataParallelism, framework: Physics) -> Array:
+    """How often a micro-batch gathers its weights: before each pass (ZeRO-3), or before its forward pass: [R]."""
+    zero = parallel.zero
+    dropped = framework.regathers_zero2 & ~by_deepspeed(framework, zero, parallel.optimizer_offload)
+    forward = np.where((zero == 2) & dropped, 1.0, 0.0)
+    return np.where(zero >= 3, GATHERS_PER_MICROBATCH, forward)
+
+
+def step_exchanges(
+    parameters: Array, parallel: DataParallelism, workload: Workload, framework: Physics
+) -> tuple[StepExchange, StepExchange, StepExchange, StepExchange]:
+    """Once a step: all_reduce of everything, reduce_scatter, all_gather, all_reduce of the shards.
+
+    A back-end may all_reduce where ZeRO-1 could reduce_scatter (``zero_all_reduces``).
+    """
+    scatter: Collective = "all_reduce" if framework.zero_all_reduces else "reduce_scatter"
+    gradient, zero = parameters * gradient_bytes(workload), parallel.zero
+    shards, often = parallel.shards, gathers_per_microbatch(parallel, framework)
+    replicated = (zero >= 1) & (parallel.replicate > 1)
+    return (
+        StepExchange("all_reduce", zero == 0, gradient, parallel.everyone, across_replicas=True),
+        StepExchange(scatter, zero == 1, gradient, parallel.replica),
+        StepExchange("all_gather", (zero >= 1) & (often == 0.0), parameters * WEIGHT_BYTES, parallel.replica),
+        StepExchange("all_reduce", replicated, gradient / shards, parallel.replicas, across_replicas=True),
+    )
+
+
+def microbatch_exchanges(
+    parameters: Array, parallel: DataParallelism, workload: Workload, framework: Physics
+) -> tuple[StepExchange, StepExchange, StepExchange]:
+    """Of one layer (or end) and micro-batch: the gather before a pass, what reduces gradients after the backward pass.
+
+    That is a scatter, or an all_reduce where ZeRO-2 has no scatter (``zero_all_reduces``).
+    """
+    zero, replica = parallel.zero, parallel.replica
+    often, whole = gathers_per_microbatch(parallel, framework), (zero == 2) & framework.zero_all_reduces
+    if framework.deepspeed_where_needed:
+        whole = whole & by_deepspeed(framework, zero, parallel.optimizer_offload)
+    gradients = parameters * (0.0 if framework.frozen_weights else gradient_bytes(workload))
+    return (
+        StepExchange("all_gather", often > 0.0, parameters * WEIGHT_BYTES, replica),
+        StepExchange("reduce_scatter", (zero >= 2) & ~whole, gradients, replica),
+        StepExchange("all_reduce", whole, gradients, replica),
+    )
+
+
+def reduction_buckets(parameters: Array, parallel: DataParallelism, framework: Physics) -> Array:
+    """Buckets of a back-end that reduces in small ones: a bucket is closed by the weight that fills it: [R]."""
+    tensor_bytes = WEIGHT_BYTES / np.maximum(parallel.tensors_per_parameter, 1e-30)
+    buckets: Array = parameters * WEIGHT_BYTES / (framework.reduction_bucket_bytes + tensor_bytes)
+    return buckets
+
+
+def table_bytes(copied: Array, zero: Ints, dense: DataParallelism, workload: Workload) -> Array:
+    """Gradients of the second copy of the token table, which first and last stage sum once a step: [R]."""
+    sizes: Array = copied * gradient_bytes(workload) / np.where(zero >= 2, dense.shards, 1.0)
+    return sizes
+
+
+def hop_parts(rows: StrategyRows, framework: Physics) -> Array:
+    """Parts in which a hidden state leaves a stage, one a tensor-parallel rank; more than one is gathered: [R]."""
+    if not framework.scattered_hops:
+        return np.ones(len(rows))
+    return np.where(rows.sp > 0, 1.0, rows.tp)

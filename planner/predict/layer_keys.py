@@ -1,0 +1,69 @@
+"""What does the cost of one layer depend on?
+
+Thousands of strategies share a few hundred sharding keys, so costs are computed once a key, for all keys at once.
+Shape letter: K keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.predict.collective import Groups
+
+Array = NDArray[np.float64]
+
+KEY_COLUMNS = ("tp", "sp", "cp", "ring", "ep", "etp", "micro_batch_size", "overlap_tp", "overlap_ep")
+"""Strategy columns that a layer's cost depends on; ``ring`` is 1 for ring context parallelism, 0 for all_to_all."""
+
+
+@dataclass(frozen=True)
+class LayerKeys:
+    """The sharding columns, each float64[K] (``sp``, ``ring`` and ``overlap_*`` are 0 or 1)."""
+
+    tp: Array
+    sp: Array
+    cp: Array
+    ring: Array
+    ep: Array
+    etp: Array
+    micro_batch_size: Array
+    overlap_tp: Array
+    overlap_ep: Array
+    sequence_length: int
+
+    def slice(self, start: int, stop: int) -> LayerKeys:
+        """Keys ``start`` to ``stop``."""
+        return replace(self, **{name: getattr(self, name)[start:stop] for name in KEY_COLUMNS})
+
+    @cached_property
+    def tokens(self) -> Array:
+        """Tokens of one micro-batch on one device, before sequence parallelism: [K]."""
+        return self.micro_batch_size * self.sequence_length / self.cp
+
+    @cached_property
+    def sequence_split(self) -> Array:
+        """Ways in which norms and routing split the tokens further: tp under sp, else 1."""
+        return np.where(self.sp > 0, self.tp, 1.0)
+
+    @cached_property
+    def tp_groups(self) -> Groups:
+        """Ranks of one tensor-parallel group: neighbours."""
+        return Groups(self.tp, np.ones(len(self)))
+
+    @cached_property
+    def cp_groups(self) -> Groups:
+        """Ranks that share a sequence."""
+        return Groups(self.cp, self.tp)
+
+    @cached_property
+    def etp_groups(self) -> Groups:
+        """Ranks that share an expert: neighbours."""
+        return Groups(self.etp, np.ones(len(self)))
+
+    def __len__(self) -> int:
+        """Number of keys."""
+        return len(self.tp)

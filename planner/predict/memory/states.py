@@ -1,0 +1,85 @@
+"""How many bytes of state does one parameter cost on one device?
+
+Mixed-precision training keeps (Rajbhandari et al., arXiv 1910.02054, section 3.1; Megatron's default of fp32 main
+gradients)::
+
+    weights    2 bytes                      divided by the shards from ZeRO-3 on
+    gradients  4 (fp32) or 2 (bf16)         divided from ZeRO-2 on
+    optimizer  4 (fp32 master) + moments    divided from ZeRO-1 on; on the host when offloaded
+
+Shards: ``dp_shard * cp`` ranks for dense parameters, ``edp / dp_replicate`` for experts.  Shape letter: R rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.predict.physics.physics import TUNED, Physics
+from planner.question.problem import Workload
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+MOMENT_BYTES: dict[str, float] = {"adam": 8.0, "adam_bf16_states": 4.0, "sgd": 4.0, "muon": 4.0}
+"""Bytes of optimizer moments a parameter: Adam two fp32 (or two bf16), SGD and Muon one fp32 momentum."""
+MASTER_BYTES = 4.0
+WEIGHT_BYTES = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class StateBytes:
+    """Bytes a local parameter (after tp, ep and etp) on the device, for one kind of parameter: float64[R]."""
+
+    weights: Array
+    gradients: Array
+    optimizer: Array
+    host: Array
+    passing: Array
+    """On the device during a backward pass only."""
+
+    @property
+    def total(self) -> Array:
+        """Bytes a parameter on the device."""
+        return self.weights + self.gradients + self.optimizer + self.passing
+
+
+def by_deepspeed(framework: Physics, zero: Ints, optimizer_offload: Ints) -> Mask:
+    """Rows whose states DeepSpeed's ZeRO shards: [R]."""
+    if framework.deepspeed_where_needed:
+        needed: Mask = (zero == 1) | (optimizer_offload > 0)
+        return needed
+    return np.full(len(zero), framework.reduce_bucket_elements > 0.0)
+
+
+def gradient_bytes(workload: Workload) -> float:
+    """Bytes of one accumulated gradient value."""
+    return 4.0 if workload.gradient_dtype == "fp32" else 2.0
+
+
+def optimizer_bytes(workload: Workload) -> float:
+    """Master weight and moments of one parameter."""
+    return MASTER_BYTES + MOMENT_BYTES[workload.optimizer]
+
+
+def state_bytes(
+    workload: Workload, zero: Ints, shards: Array, optimizer_offload: Ints, framework: Physics = TUNED
+) -> StateBytes:
+    """State of one parameter under ``zero`` with ``shards`` ranks to split over: all [R].
+
+    PyTorch FSDP (``fp32_shards``, from ZeRO-2 on) shards fp32 parameters, which are their own master copy, and fp32
+    gradients: 16 bytes with Adam; its 16-bit parameters exist only while gathered (whole between passes in ZeRO-2).
+    """
+    optimizer = optimizer_bytes(workload) / np.where(zero >= 1, shards, 1.0)
+    fsdp = framework.fp32_shards & (zero >= 2) & ~by_deepspeed(framework, zero, optimizer_offload)
+    gradient = np.where(fsdp, MASTER_BYTES, gradient_bytes(workload))
+    return StateBytes(
+        weights=WEIGHT_BYTES / np.where(zero >= 3, np.where(fsdp, np.inf, shards), 1.0),
+        gradients=gradient / np.where(zero >= 2, shards, 1.0),
+        optimizer=np.where(optimizer_offload > 0, 0.0, optimizer),
+        host=np.where(optimizer_offload > 0, optimizer, 0.0),
+        passing=np.zeros(len(zero)),
+    )

@@ -1,0 +1,16 @@
+"""``python -m planner.predict.schedule.compile_kernels`` fills the cache of compiled kernels."""
+
+from __future__ import annotations
+
+import planner.predict.schedule.run  # noqa: F401  # the kernels that are loaded
+from solver.selection.kernel import load_kernels
+
+
+def main() -> None:
+    """Compile what is not kept yet."""
+    load_kernels("planner")
+    print("planner: kernels compiled")
+
+
+if __name__ == "__main__":
+    main()

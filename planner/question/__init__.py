@@ -1,0 +1,1 @@
+"""A planning question: model, cluster, workload, constraints, objective, and what calibrates the answer."""
