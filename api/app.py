@@ -1,4 +1,4 @@
-"""What is the application?  ``create_app(settings)``: wires the parts together, and does nothing else."""
+"""``create_app(settings)`` builds the application: it wires the parts together, and does nothing else."""
 
 from __future__ import annotations
 

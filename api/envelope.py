@@ -1,4 +1,4 @@
-"""What surrounds every request?  An id, a clock, counters, safe headers, and a problem document for whatever breaks.
+"""The outer layer of every request: an id, a clock, counters, safe headers, and a problem document for errors.
 
 Outermost of all layers, in plain ASGI: it sees requests that match no route and errors that no handler caught.
 """

@@ -1,4 +1,4 @@
-"""What does the service forget, and when?  Ended jobs and sweeps, keys, audit events, each after its own time.
+"""What the service removes, and when: ended jobs and sweeps, keys, audit events, each after its own time.
 
 Plans, labels and named documents stay.  Of several services on one PostgreSQL database one removes at a time.
 """

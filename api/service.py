@@ -1,4 +1,4 @@
-"""What does a running service consist of?  Its parts, made once, reached by routes through ``service_of``."""
+"""The parts of a running service: made once, reached by routes through ``service_of``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is the service run?  uvicorn in this process, with the board of jobs around it."""
+"""The service runs under uvicorn in this process, with the board of jobs around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can an operator choose about the service?  Every knob, once, with its default."""
+"""The operator's settings of the service: each one once, with its default."""
 
 from __future__ import annotations
 

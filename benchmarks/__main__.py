@@ -1,4 +1,4 @@
-"""How fast is it, beside its targets?  ``python -m benchmarks``.
+"""Measures the speed of Meshwright beside its targets: ``python -m benchmarks``.
 
 ``--only NAME`` (repeatable) chooses, ``--repeats N`` sets the samples of each (default 5), ``--write`` appends the
 figures to ``benchmarks/results/<date>.json``.  Reports; never fails because of a time.

@@ -1,4 +1,4 @@
-"""Which back-end starts under which launcher, and who checked it?  ``python -m benchmarks.check_matrix``.
+"""The launchers under which each back-end starts, and who checked it: ``python -m benchmarks.check_matrix``.
 
 Random feasible plans of every back-end are emitted for every launcher.  Each folder goes through tier 1 (rules, read
 back) and tier 2 (every validator that is ready).  Prints a Markdown table: ``accepted / emitted (validators)``, or why

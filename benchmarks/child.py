@@ -1,4 +1,4 @@
-"""How long does a real ``meshwright`` process take, and how much memory does it need?"""
+"""Runs a real ``meshwright`` process and measures its time and its memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long from process start to a stored, proved plan?  A fresh process and a fresh database every time."""
+"""Time from process start to a stored, proved plan, with a fresh process and a fresh database every time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does any back-end refuse what we emit?  ``python -m benchmarks.emitted_configs --backend megatron --count 2000``.
+"""Emitted configs that back-ends refuse: ``python -m benchmarks.emitted_configs --backend megatron --count 2000``.
 
 Random feasible plans over every built-in model and every cluster of the catalogue are emitted and shown to the own
 validators of the back-end and the launcher.  Prints how many were refused (the goal is none), and a validator's time.

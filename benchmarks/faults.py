@@ -1,4 +1,4 @@
-"""What breaks the service?  Every fault that operators meet, on both databases, and what became of what was promised.
+"""Runs every fault that operators meet, on both databases, and tells what became of the jobs that were promised.
 
     python -m benchmarks.faults [--fault NAME ...] [--database sqlite|postgresql ...] [--write]
 

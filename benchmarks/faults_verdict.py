@@ -1,4 +1,4 @@
-"""What became of every job that clients were promised?  Read from the database once the fault is over.
+"""What became of every job that clients were promised, read from the database once the fault is over.
 
 A job is lost when it never ends, doubled when one question has two jobs, wrong when it has not the plan of its own
 question; its events must have no holes.

@@ -1,4 +1,4 @@
-"""Which rows of the published runs may choose constants of the cost model?  ``python -m benchmarks.fitting_rows``.
+"""The rows of published runs that may choose cost-model constants: ``python -m benchmarks.fitting_rows``.
 
     python -m benchmarks.fitting_rows TRUTH.csv... [--check]
 

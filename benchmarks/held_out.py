@@ -1,4 +1,4 @@
-"""How good are predictions of what a table has not seen?  Points held out of measured tables, by table.
+"""The error of predictions for points held out of measured tables, by table.
 
 ``sites``: whole (n, k) of a matmul, or whole (batch, heads, key/value heads) of an attention, held out five-fold.
 ``shapes``: a tenth of the points, at random.  ``sizes``: every second size of a collective's curve (a x4 grid stays).

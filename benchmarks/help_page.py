@@ -1,4 +1,4 @@
-"""How long do ``meshwright --help`` and ``--version`` take?"""
+"""The time that ``meshwright --help`` and ``--version`` take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does a plan over one, two and three unequal pools take?
+"""The time that a plan over one, two and three unequal pools takes.
 
 Llama-3.1-70B (80 layers), 1,024 samples of 4,096 tokens, fp16; A100 80 GB, H100 and V100 pools of 64, 128 and 256
 devices each.  Each plan's bound holds in its declared space: number of stages, boundaries, pool, sub-mesh, ZeRO level,

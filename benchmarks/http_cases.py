@@ -1,4 +1,4 @@
-"""Does any request made from the OpenAPI document break the service?  Thousands of them, good and bad.
+"""Thousands of requests made from the OpenAPI document, good and bad, none of which may break the service.
 
     python -m benchmarks.http_cases [--cases 10000] [--database URL]
 

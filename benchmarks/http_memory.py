@@ -1,4 +1,4 @@
-"""Does the service grow?  A long mix of requests, good and bad, and the memory of its processes along the way.
+"""The memory of the service's processes along a long mix of requests, good and bad.
 
     python -m benchmarks.http_memory [--requests 100000] [--database URL]
 

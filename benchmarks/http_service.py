@@ -1,4 +1,4 @@
-"""How fast is the REST service?  A real server in a process of its own, real sockets, what schedulers send.
+"""The speed of the REST service: a real server in its own process, real sockets, what schedulers send.
 
     python -m benchmarks.http_service [--database URL] [--repeats 3000] [--cold 8]
 

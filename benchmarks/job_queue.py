@@ -1,4 +1,4 @@
-"""Does a queue of 10,000 jobs lose or double one, and how long does a submission take?
+"""A queue of 10,000 jobs: none may be lost or doubled; the time of a submission is measured.
 
     python -m benchmarks.job_queue [--database sqlite|postgresql] [--jobs 10000] [--clients 50] [--workers 2] [--write]
 

@@ -1,4 +1,4 @@
-"""Where do the figures of the job benchmarks go?  ``benchmarks/results/<date>-<name>.json``, with the machine."""
+"""Writes the figures of the job benchmarks, with the machine, to ``benchmarks/results/<date>-<name>.json``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does it take to import the PyTorch traces of eight ranks, 100 MB in all, and how much memory?
+"""Time and memory of importing the PyTorch traces of eight ranks, 100 MB in all.
 
 The traces are a real one (``../shared/samples/torch/hta_nccl_data.json.gz``, two A100) with its events repeated up to
 the size, rewritten as ranks 0 to 7 of one job; the command reads, merges and prints them without storing.

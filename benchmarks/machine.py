@@ -1,4 +1,4 @@
-"""On what was it measured?  Facts of the machine and the software, and one core for everything."""
+"""Facts of the machine and the software on which was measured, and one core for everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What did a benchmark measure?  A number beside its target, with the samples it came from."""
+"""A measurement of a benchmark: a number beside its target, with the samples it came from."""
 
 from __future__ import annotations
 

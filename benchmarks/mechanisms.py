@@ -1,4 +1,4 @@
-"""What does each mechanism of the predictions buy?  The error of judged rows with and without it.
+"""The value of each mechanism of the predictions: the error of judged rows with and without it.
 
 Each mechanism is one or more traits of the back-ends (``planner.predict.physics``); without it they are neutral and all
 else stays, constants too.  So a figure says what the finished model loses, not what was gained on the day that it came.

@@ -1,4 +1,4 @@
-"""How long does it take to trace a module and prove its placements?  CPU-seconds of this process, step by step.
+"""CPU-seconds of this process for tracing a module and proving its placements, step by step.
 
 Run: ``python -m benchmarks.module_sharding [--model]``.  The Llama-3-8B block (hidden 4096, ffn 14336, 32 heads, 8 of
 keys, 8192 tokens, batch 16 and 2) with its backward pass on 2x8 and on 2x2x4 H100, beside Megatron's and FSDP's schemes

@@ -1,4 +1,4 @@
-"""How far is the memory bill of a native plan from what torch's own tracker counts?
+"""The difference between the memory bill of a native plan and what torch's own tracker counts.
 
 ``python -m benchmarks.native_memory [--only CASE]``.  The real trainer is built as one rank of a fake process group
 (any world size) on fake tensors, and takes two steps under ``FSDPMemTracker``; nothing is computed, no memory is used.

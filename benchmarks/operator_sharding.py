@@ -1,4 +1,4 @@
-"""How good is operator-level sharding on the public contest's instances?  ``python -m benchmarks.operator_sharding``.
+"""Operator-level sharding on the public contest's instances: ``python -m benchmarks.operator_sharding``.
 
 Per instance, under the same wall limit: ours (a fresh process each, reading included), plain CP-SAT and plain HiGHS on
 the unreduced problem, beside the contest's best and winner and the best value known anywhere (``best_known.json``).

@@ -1,4 +1,4 @@
-"""How far below the simulated step are the paths that an order is known to have?  And is none above?
+"""How far the known paths of an order lie below the simulated step; none may lie above it.
 
     python -m benchmarks.path_bounds --instances 100000 --write
 

@@ -1,4 +1,4 @@
-"""How long does the simulator take for one step?  32 stages, 512 micro-batches, two chunks a device, interleaved 1F1B.
+"""Time to simulate one step: 32 stages, 512 micro-batches, two chunks a device, interleaved 1F1B.
 
 The order is known, as in a search that looks at many durations of it; chunks are drawn in 1 +- 10 %.
 """

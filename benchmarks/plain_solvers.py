@@ -1,4 +1,4 @@
-"""What do plain CP-SAT and plain HiGHS find on the unreduced selection problem, two threads, in the same time?"""
+"""Plain CP-SAT and plain HiGHS on the unreduced selection problem, two threads, in the same time."""
 
 from __future__ import annotations
 

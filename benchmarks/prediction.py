@@ -1,4 +1,4 @@
-"""How good, and how fast, is a lookup in measured tables?  On AIConfigurator's tables, points held out."""
+"""Accuracy and speed of a lookup in measured tables: AIConfigurator's tables, points held out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does a user wait for a system's measured tables, and for the first plan with them?"""
+"""The time to import a system's measured tables, and the time to the first plan with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long do 12 million measured rows take to be stored, and a part of them to be found?
+"""The time to store 12 million measured rows, and to find a part of them.
 
 Synthetic rows with the distributions of a large public table: a dozen operators, a few dtypes, shapes that repeat, one
 time each.  Each step runs in a process of its own, so that its peak memory is its own.

@@ -1,4 +1,4 @@
-"""Which benchmarks are there?  In the order of the table."""
+"""All benchmarks, in the order of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast are the search's parts in a process that is already warm?
+"""The speed of the search's parts in a process that is already warm.
 
 ``leaf-bounds``: complete strategies costed and bounded, time and memory bound both, each with a bound of its own; the
 memory reliefs of one sharding share its costing, as in the search.  ``space-rate``: strategies of the declared space

@@ -1,4 +1,4 @@
-"""How far is the estimate of one device from a measured step?  ``python -m benchmarks.single_device --out FILE``.
+"""Estimates of one device beside measured steps: ``python -m benchmarks.single_device --out FILE``.
 
 Trains Llama-like layers with the native trainer on one CUDA device, for several widths, sequence lengths, micro-batch
 sizes and recompute policies, and writes what ``meshwright estimate`` predicts for each beside what was measured:

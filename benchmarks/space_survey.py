@@ -1,4 +1,4 @@
-"""Is every measured strategy a point of the space of the back-end that ran it?
+"""Checks whether every measured strategy is a point of the space of the back-end that ran it.
 
     python -m benchmarks.space_survey [--truth FILE]...    writes benchmarks/tables/space-survey.json
 

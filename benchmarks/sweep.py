@@ -1,4 +1,4 @@
-"""How many cells a second does a sweep plan, by who runs them?
+"""The cells a second that a sweep plans, for each way of running them.
 
     python -m benchmarks.sweep [--workers 2] [--repeats 1] [--write]
 

@@ -1,4 +1,4 @@
-"""How does a person read the measurements?  A table in Markdown, so that it can go into the README as it is."""
+"""The measurements as a table in Markdown, so that it can go into the README as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the pages show what the program really prints?  Runs the ``console`` blocks of Markdown pages.
+"""Runs the ``console`` blocks of Markdown pages, so that the pages show what the program really prints.
 
     python -m docs.console            run the commands of all pages, write their output into them
     python -m docs.console PAGE ...   of these

@@ -1,4 +1,4 @@
-"""What do the reference pages say?  Written from the code, so that they cannot disagree with it.
+"""Writes the reference pages from the code, so that they cannot disagree with it.
 
     python -m docs.generate           write docs/reference/*.md, the page of the architecture, README's figures, and
                                       the words of the pages (web/src/vocabulary.ts)

@@ -1,4 +1,4 @@
-"""What does each back-end run, refuse, and add?  Pages of the registry: back-ends, columns and rules."""
+"""What each back-end runs, refuses and adds: pages of the registry with back-ends, columns and rules."""
 
 from __future__ import annotations
 

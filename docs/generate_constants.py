@@ -1,4 +1,4 @@
-"""Which constants does the prediction rest on?  Read from the sources, with the sentence below each."""
+"""The constants of the prediction, read from the sources, with the sentence below each."""
 
 from __future__ import annotations
 

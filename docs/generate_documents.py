@@ -1,4 +1,4 @@
-"""What is in each document, and what may each part of a strategy be?  Tables from the Pydantic models and the space."""
+"""The content of each document and the parts of a strategy: tables from the Pydantic models and the space."""
 
 from __future__ import annotations
 

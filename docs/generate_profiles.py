@@ -1,4 +1,4 @@
-"""Which formats are imported, what is an observation, how good are predictions?  From the code and the results."""
+"""Imported formats, observations and accuracy of predictions: pages from the code and the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which measured runs are points of the declared spaces?  The page of ``benchmarks/tables/space-survey.json``."""
+"""The measured runs that are points of the declared spaces: the page of ``benchmarks/tables/space-survey.json``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does each column of an observation mean?  One sentence a column; a test asks for all of them."""
+"""The meaning of each column of an observation, one sentence a column; a test asks for all of them."""
 
 from __future__ import annotations
 

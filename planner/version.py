@@ -1,4 +1,4 @@
-"""Which release is this?"""
+"""The release of this software."""
 
 from __future__ import annotations
 

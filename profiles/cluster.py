@@ -1,4 +1,4 @@
-"""What is the machine?  Pools of equal nodes, their scale-up domains, NICs and the fabric between them.
+"""The cluster document: pools of equal nodes, their scale-up domains, NICs and the fabric between them.
 
 Conventions: bandwidth is one-way, per device unless the name says otherwise; seconds and bytes.
 """

@@ -1,4 +1,4 @@
-"""Which cluster is this topology?  Built from it, or completed from a catalogue cluster that it overrules.
+"""A cluster from a topology: built from it, or completed from a catalogue cluster that it overrules.
 
 What the topology shows wins; what it does not show comes from the base, or from the catalogue where all its clusters of
 the same device agree, or from a constant with a source.  Nothing else is made up: ``ProfileMissing`` names the field.

@@ -1,4 +1,4 @@
-"""Can these numbers be true?  Small named checks of devices and clusters, each with a repair.
+"""Plausibility checks of devices and clusters: small and named, each with a repair.
 
 Types and signs are the documents' own business; here are the mistakes that pass them: a memory of 80 (bytes), a NIC of
 400e9 (bits), NVLink counted in both directions, domains that split a node, fabric tiers out of order.

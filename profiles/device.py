@@ -1,4 +1,4 @@
-"""What can one accelerator do?  Peak rates, memory, and where each number comes from."""
+"""The device document: peak rates and memory of one accelerator, and where each number comes from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which catalogue device is "NVIDIA H100 80GB HBM3"?  Names as drivers and tools print them.
+"""Catalogue devices by the names that drivers and tools print, such as "NVIDIA H100 80GB HBM3".
 
 A name is recognised only if it is certain; memory size and form factor decide between variants.  Unknown = None: an
 observation of an unknown device is stored under its reported name and never used for another device.

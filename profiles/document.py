@@ -1,4 +1,4 @@
-"""What is a document, and what is its identity?
+"""Documents and their identity.
 
 A *document* is anything written to disk, database or wire: frozen, closed (unknown keys are errors), with finite
 numbers only, hashed by its canonical JSON.  Working objects are not documents and may change freely.

@@ -1,4 +1,4 @@
-"""What became of each source of an import: would it be stored, is it stored already, or was it refused?
+"""The outcome for each source of an import: would be stored, is stored already, or was refused.
 
 Shared by the doors that import files: the command line and the service.
 """

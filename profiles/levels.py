@@ -1,4 +1,4 @@
-"""Which network does a group of ranks cross, and what does it get there?
+"""The network level that a group of ranks crosses, and the group's bandwidth there.
 
 ``network_levels(pool, fabric)`` flattens a pool into tiers, innermost first.  A group of ranks whose members lie
 within ``devices_per_group`` consecutive devices stays inside that level.

@@ -1,4 +1,4 @@
-"""What do several tools together say about one cluster?  Each fills what the others leave open.
+"""One topology from several tools about one cluster: each fills what the others leave open.
 
 ``topo -m`` of a node gives links and NICs, ``ibstat`` their rates, ``ibnetdiscover`` or Slurm the network above.
 Nodes are numbered by each source on its own, so groups of different sources are never intersected: their sizes are

@@ -1,4 +1,4 @@
-"""What does this JSON text say?  RFC 8259 to plain data, strictly.
+"""A strict reader of JSON text: RFC 8259 to plain data.
 
 Refused, each with line and column: duplicate keys, ``NaN`` and ``Infinity``, numbers beyond the float range
 (``1e999``), lone surrogates, and everything above the limits of ``profiles.text_limits``.

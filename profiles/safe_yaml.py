@@ -1,4 +1,4 @@
-"""What does this YAML text say?  YAML 1.2 core schema to plain data, with no way to hurt the reader.
+"""A safe reader of YAML text: YAML 1.2 core schema to plain data.
 
 Refused, each with line and column: anchors, aliases and tags (one node can then stand for millions), duplicate keys
 (the second would silently win), several documents, keys that are not text, infinities and NaN, and everything above

@@ -1,4 +1,4 @@
-"""What is this cluster with N devices instead?  Whole nodes, or a part of one node."""
+"""A cluster scaled to N devices: whole nodes, or a part of one node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which known name did the user mean?"""
+"""The known name that a user meant: the nearest one, or one that differs by a typing slip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much, and how deep, may a document from outside be?  Limits that the YAML and the JSON reader share."""
+"""Limits on size and depth of documents from outside, shared by the YAML and the JSON reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a machine's own tool say about its wiring?  Facts only, no names of hosts; None = the source is silent.
+"""A machine's wiring as its own tools report it: facts only, no host names; None = the source is silent.
 
 ``profiles.complete_cluster`` turns a topology into a ``Cluster`` or completes one from the catalogue.
 """

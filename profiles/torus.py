@@ -1,4 +1,4 @@
-"""Which rings of a torus does a group of ranks occupy, and what do they give it?
+"""The rings of a torus that a group of ranks occupies, and the bandwidth that they give it.
 
 A device of an r-axis torus has two links an axis.  Devices are numbered row-major: the last axis runs fastest, so a
 step along axis i is ``step_i = product(shape[i+1:])`` device numbers.  A group (size g, stride s) has along axis i::

@@ -1,4 +1,4 @@
-"""How many bytes, bytes a second or seconds is "80 GiB", "400 Gbit/s", "3 us"?  And how does a person read a number?
+"""Quantities with units: "80 GiB", "400 Gbit/s" and "3 us" to bytes, bytes a second and seconds, and back.
 
 Inside the program every number is in bytes, seconds and FLOPs; text with units exists at the doors only.
 ``GB`` is 10^9 bytes and ``GiB`` 2^30; ``b`` is a bit and ``B`` a byte, so ``400 Gbit/s = 50 GB/s``.

@@ -1,4 +1,4 @@
-"""Is this plain data a valid document, and if not, what are all the things to repair?
+"""Validation of plain data as a document: all things to repair are reported at once.
 
 Every problem becomes a ``Finding`` with a JSON pointer (RFC 6901) and a hint; ``invalid`` folds any number of them
 into the one ``DocumentInvalid`` that a door shows.

@@ -1,4 +1,4 @@
-"""Is an answer what it claims to be?  Recomputed from the tables, trusting no engine."""
+"""The check of an answer: recomputed from the tables, trusting no engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are items in a line dealt to stages, exactly?
+"""The exact partition of a line of items into stages.
 
 Variables    c_r   items on stage r (r = 0 .. S-1), consecutive; a_r = c_0 + .. + c_{r-1} is where stage r starts.
 Objective    minimise  F( sum_r add[r, a_r, c_r],  max_r peak[r, a_r, c_r],  max_r tail1[..],  max_r tail2[..],

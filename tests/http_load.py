@@ -1,4 +1,4 @@
-"""What do clients see while something breaks?  Threads that submit jobs and read them, and remember every answer.
+"""Clients during a fault: threads that submit jobs and read them, and remember every answer.
 
 Each client submits under a key of its own, repeats the same request until it is acknowledged, and reads a job that was
 acknowledged before.  Every address is tried in turn, as behind a balancer that knows nothing.

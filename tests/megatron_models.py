@@ -1,4 +1,4 @@
-"""Which shipped models can Megatron's ``pretrain_gpt.py`` not build, and which of our rules says so?"""
+"""The shipped models that Megatron's ``pretrain_gpt.py`` cannot build, each with the rule of ours that says so."""
 
 from __future__ import annotations
 

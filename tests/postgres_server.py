@@ -1,4 +1,4 @@
-"""Where does a real PostgreSQL come from?  A throw-away server: its own folder, a Unix socket, no TCP port.
+"""A real PostgreSQL for tests: a throw-away server with its own folder, a Unix socket, no TCP port.
 
 PostgreSQL refuses to run as root; then its programs run as an unprivileged user through ``runuser``.
 """

@@ -1,4 +1,4 @@
-"""Which collectives does a piece of code run?  A dispatch mode that sees every one of them, or raises."""
+"""A dispatch mode that sees every collective that a piece of code runs, or raises."""
 
 from __future__ import annotations
 

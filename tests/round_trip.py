@@ -1,4 +1,4 @@
-"""Do a back-end's files say exactly the plan that they were made of, whatever its space holds?
+"""Checks that a back-end's files say exactly the plan that they were made of, whatever its space holds.
 
 What the property tests of several back-ends check in the same way; which plans are drawn, and how many of them must be
 emitted, is each test's own.

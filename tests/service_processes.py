@@ -1,4 +1,4 @@
-"""Where do a real service and its worker come from, to be killed and restarted?  ``meshwright serve``, as processes."""
+"""A real service and its worker, to be killed and restarted: ``meshwright serve``, as processes."""
 
 from __future__ import annotations
 

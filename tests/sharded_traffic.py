@@ -1,4 +1,4 @@
-"""What does one step of a sharding plan send?  Every resharding of the runtime with the collectives that it took.
+"""What one step of a sharding plan sends: every resharding of the runtime with its collectives.
 
 The runtime moves tensors with one function, ``placed``; it is watched where operators, gradients, updates, changed
 buffers and the loss call it.  What goes through c10d outside of it is left over in ``unexplained``.

@@ -1,4 +1,4 @@
-"""How does the clock of a running process jump?  libfaketime (Debian: faketime), told by a file, while it runs.
+"""Shifts the clock of a running process: libfaketime (Debian: faketime), told by a file, while it runs.
 
 Only the wall clock jumps, as when somebody sets it: the kernel's monotonic clock never does, and nobody sleeps for
 longer or shorter.  libfaketime 0.9.10 breaks Python's sleep; ``tests/shifted_sleep`` says how, and repairs it.

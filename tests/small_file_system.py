@@ -1,4 +1,4 @@
-"""Where does a full disk come from?  A file system in memory of a few mebibytes, and a file that fills it."""
+"""A full disk for tests: a file system in memory of a few mebibytes, and a file that fills it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the web pages in the wheel?  A wheel without them is not built by accident."""
+"""The build hook of the wheel: no wheel without the web pages is built by accident."""
 
 from __future__ import annotations
 

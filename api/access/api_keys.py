@@ -1,4 +1,4 @@
-"""What is an API key?  ``mw_<prefix>.<secret>``: the prefix finds it, the secret proves it, only its hash is kept.
+"""API keys ``mw_<prefix>.<secret>``: the prefix finds the key, the secret proves it; only its hash is kept.
 
 The secret has 256 random bits, so a plain SHA-256 is enough: there is nothing to guess and nothing to slow down.
 """

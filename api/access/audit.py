@@ -1,4 +1,4 @@
-"""How is it put on record who changes what?  Before it is done, or it is not done; its answer and refusals afterwards.
+"""The audit trail: a change is recorded before it is made, or it is not made; answers and refusals afterwards.
 
 begun     written before a request changes anything; when it cannot be written the request is refused (503, 507)
 ended     the answer of such a request, written beside it

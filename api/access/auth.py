@@ -1,4 +1,4 @@
-"""Who asks, and may they?  A key or a bearer token in the Authorization header; no cookies, so no page can forge it.
+"""Authentication: a key or bearer token in the Authorization header; no cookies, so no page can forge a request.
 
 Without authentication (loopback only) everybody is ``local`` and may do everything.  What begins with ``mw_`` is one
 of our keys (``api_keys``); anything else is a token of the operator's issuer (``oidc``), where there is one.

@@ -1,4 +1,4 @@
-"""Which host does a text name?  Host headers, origins and settings in one spelling, to be compared."""
+"""Host names of Host headers, origins and settings in one spelling, so that they can be compared."""
 
 from __future__ import annotations
 

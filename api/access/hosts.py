@@ -1,4 +1,4 @@
-"""Was the request meant for this service, and does no other site's page change anything?  Host and Origin.
+"""The check of Host and Origin: requests for another host, and changes made by other sites' pages, are refused.
 
 Without authentication whoever reaches the port is admin.  A browser reaches it for any page: a name that its owner
 points at 127.0.0.1 once the page is there (DNS rebinding) makes that page and the service one origin, and only the

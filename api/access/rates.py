@@ -1,4 +1,4 @@
-"""How fast may one client ask?  A token bucket a key: ``burst`` at once, ``rate`` a second for ever."""
+"""The rate limit of one client: a token bucket per key, ``burst`` at once, then ``rate`` a second."""
 
 from __future__ import annotations
 

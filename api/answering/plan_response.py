@@ -1,4 +1,4 @@
-"""What happens to a planning question?  Known, searched, or made a job; under a client's key at most once.
+"""The answer to a planning question: stored, searched, or made a job; under a client's key at most once.
 
 200  the plan, from memory, the database, a search in flight or a search of its own
 202  a job: asked for (``Prefer: respond-async``), or because the search outlasts the synchronous budget

@@ -1,4 +1,4 @@
-"""Which plan do launch files of a back-end need?  The plan itself, or the same question's best plan there.
+"""The plan that launch files of a back-end need: the plan itself, or the same question's best plan there.
 
 The latter is an answer like every other: stored, in flight, searched now, or a job where that takes longer.
 """

@@ -1,4 +1,4 @@
-"""How fast is a job on each of these device counts or pools?  One row each, within one budget of time."""
+"""Throughput of a job on each of several device counts or pools: one row each, within one time budget."""
 
 from __future__ import annotations
 

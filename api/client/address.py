@@ -1,4 +1,4 @@
-"""Where is the service, and which key opens it?  Both checked before anything is sent; a key is never shown."""
+"""The service's address and API key: both are checked before anything is sent; a key is never shown."""
 
 from __future__ import annotations
 

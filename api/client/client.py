@@ -1,4 +1,4 @@
-"""What is asked of the service, from Python?  ``Client``: typed questions, typed answers, safe repetition.
+"""``Client``: the Python client of the service, with typed questions, typed answers and safe repetition.
 
     from api.client import Client
 

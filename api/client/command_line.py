@@ -1,4 +1,4 @@
-"""How does the command line ask a service?  ``planner.operations.service.PlanService`` over a ``Client``.
+"""``planner.operations.service.PlanService`` over a ``Client``: how the command line asks a service.
 
 Problems of the service become the planner's own errors, so that a command fails here as it fails without a service:
 the same slug, the same exit code, the name of a flag where the pointer means one.

@@ -1,4 +1,4 @@
-"""What can be asked about launch files?  Those of a plan, or of the best plan in another back-end."""
+"""Requests for launch files: those of a plan, or of the best plan in another back-end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to a job?  Its server-sent events, read as they come and resumed where a connection broke."""
+"""The server-sent events of a job: read as they come, and resumed where a connection broke."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked about long searches?  List, look, watch, wait, cancel."""
+"""Requests about long searches: list, look, watch, wait, cancel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long is waited before a request is sent again?  As ``Retry-After`` says, else longer each time."""
+"""The wait before a request is sent again: as ``Retry-After`` says, else longer each time."""
 
 from __future__ import annotations
 

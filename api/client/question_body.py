@@ -1,4 +1,4 @@
-"""What is sent for a question?  A question of ``api.wire.questions``, a whole ``Problem``, or plain data, as JSON.
+"""The JSON body of a question: from ``api.wire.questions``, a whole ``Problem``, or plain data.
 
 Plain data is not looked at here: the service finds every fault and names each with a JSON pointer.
 """

@@ -1,4 +1,4 @@
-"""What can be asked about plans that the service keeps?  The plans, views of them, launch files, labels."""
+"""Requests about plans that the service keeps: the plans, views of them, launch files, labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked about many questions at once?  Submit, look, watch, wait, list, cancel: ``client.sweeps``."""
+"""Requests about many questions at once: submit, look, watch, wait, list, cancel (``client.sweeps``)."""
 
 from __future__ import annotations
 

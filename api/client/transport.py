@@ -1,4 +1,4 @@
-"""How does a request reach the service?  One connection pool, the key in one header, tries again where that is safe.
+"""The HTTP transport: one connection pool, the key in one header, tries again where that is safe.
 
 Every operation of the service may be repeated: reading changes nothing, ``PUT`` says the same twice, questions are
 answered by content, and ``POST /v1/plans`` carries an ``Idempotency-Key``.  So a lost connection, 429, 503, a gateway's

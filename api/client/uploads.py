@@ -1,4 +1,4 @@
-"""What is in the files of this machine?  A cluster from topology files, measurements from logs: ``client.uploads``."""
+"""Uploads of local files: a cluster from topology files, measurements from logs (``client.uploads``)."""
 
 from __future__ import annotations
 

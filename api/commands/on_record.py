@@ -1,4 +1,4 @@
-"""How does a command of the host appear in the audit trail?  As done, by the user of the operating system."""
+"""Commands of the host in the audit trail: recorded as done, by the user of the operating system."""
 
 from __future__ import annotations
 

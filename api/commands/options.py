@@ -1,4 +1,4 @@
-"""Which flags do the commands of the service share?"""
+"""The flags that the commands of the service share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do launch files travel as one file?  A zip whose names are checked and whose bytes depend on the content only."""
+"""Launch files as one zip: their names are checked, and the bytes depend on the content only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the client's copy still good?  ETag, If-None-Match and If-Match (RFC 9110, section 13)."""
+"""Conditional requests: ETag, If-None-Match and If-Match (RFC 9110, section 13)."""
 
 from __future__ import annotations
 

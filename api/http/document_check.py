@@ -1,4 +1,4 @@
-"""Is this plain data a document of that kind?  Every finding with a JSON pointer, none with what was sent.
+"""The check of plain data against a kind of document: findings with JSON pointers, none with what was sent.
 
 What a client sends may hold secrets, and is none of the answer's business; so messages name places and rules only.
 """

@@ -1,4 +1,4 @@
-"""What does this request body say?  JSON, read strictly, before any framework sees it.
+"""The strict JSON reader of request bodies, which runs before any framework sees them.
 
 Refused, because one layer or another would later fail on it or silently change it:
 

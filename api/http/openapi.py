@@ -1,4 +1,4 @@
-"""How is the API described?  OpenAPI 3.1: what FastAPI sees, plus the bodies that routes read themselves."""
+"""The OpenAPI 3.1 description of the API: what FastAPI sees, plus the bodies that routes read themselves."""
 
 from __future__ import annotations
 

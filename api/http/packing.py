@@ -1,4 +1,4 @@
-"""Is a body sent packed?  A large one is, to a client that says it unpacks gzip (RFC 9110, section 12.5.3)."""
+"""Compressed answers: a large body is packed for a client that accepts gzip (RFC 9110, section 12.5.3)."""
 
 from __future__ import annotations
 

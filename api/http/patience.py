@@ -1,4 +1,4 @@
-"""How long does the server wait for a client?  Limits of a connection that uvicorn itself does not have.
+"""Time and number limits of client connections that uvicorn itself does not have.
 
 uvicorn ends a connection that is silent between two requests (``timeout_keep_alive``) and refuses a head that is too
 large.  It waits for ever for a head that comes in drops, for one that never comes, and for a client that does not read

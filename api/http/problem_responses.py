@@ -1,4 +1,4 @@
-"""Which response does an error get?  Every handler of the application; all of them speak problem+json."""
+"""The error handlers of the application: every error becomes a problem+json response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a request's body read?  In pieces, never more of it than the limit, and only plain JSON.
+"""The reader of request bodies: in pieces, never more than the limit, and only plain JSON.
 
 A body that takes longer than the service's patience (``connections.body_s``) holds a connection for nothing.
 A body that says it is compressed is refused unread: a kilobyte of gzip can hold a gigabyte.

@@ -1,4 +1,4 @@
-"""What does the service ask of whatever runs long searches?  The ``JobBoard``: submit, look, watch, cancel.
+"""The ``JobBoard``: what the service asks of whatever runs long searches (submit, look, watch, cancel).
 
 A job is on disk when ``submit`` returns.  It goes ``queued -> running -> succeeded | failed | cancelled`` (a lost
 worker puts it back to ``queued``) and yields at most one result.  "No plan fits" is an answer: ``succeeded`` with the

@@ -1,4 +1,4 @@
-"""How are jobs submitted, watched and cancelled?  A ``JobBoard`` on DBOS Transact, on SQLite or PostgreSQL.
+"""The ``JobBoard`` on DBOS Transact, on SQLite or PostgreSQL: jobs are submitted, watched and cancelled.
 
 DBOS's system database is the only truth; the board holds no state.  A job is a durable workflow on a queue, its id is
 made of its content (``api.jobs.identity``), and one transaction makes it durable (``api.jobs.submission``).

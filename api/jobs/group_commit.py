@@ -1,4 +1,4 @@
-"""How do many submitters share one database?  One thread writes for all, in order, many submissions a transaction.
+"""Group commit for many submitters: one thread writes for all, in order, many submissions a transaction.
 
 Those that wait for a turn of their own wait unfairly: SQLite's writers and SQLAlchemy's pool both wake whoever is
 lucky, and with fifty submitters some wait for seconds.  Here they queue up, and one commit, which is what costs, makes

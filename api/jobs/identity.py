@@ -1,4 +1,4 @@
-"""When are two submissions the same job?  Ids are made of content, so a second insert finds the first row.
+"""The identity of jobs: ids are made of content, so a second insert finds the first row.
 
 job id   first 32 hex digits of SHA-256(request, software) + "-" + generation.  Generation 1 is the first job of this
          content; after a job that failed or was cancelled the next generation starts.  Two submitters that race make

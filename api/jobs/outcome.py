@@ -1,4 +1,4 @@
-"""How did an attempt end?  What the durable program records, and what a job's record is read from."""
+"""The outcome of an attempt: what the durable program records, and what a job's record is read from."""
 
 from __future__ import annotations
 

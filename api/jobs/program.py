@@ -1,4 +1,4 @@
-"""What does DBOS run for a job?  A durable program: attempts, one recorded step each, until one has an outcome.
+"""The durable program that DBOS runs for a job: attempts, one recorded step each, until one has an outcome.
 
     outcome = attempt(request, crashes=0)          recorded; replayed, not run again, after the worker died
     while outcome.again: outcome = attempt(request, crashes += 1)

@@ -1,4 +1,4 @@
-"""May another job wait?  Refused only on a fresh count of the queue; admitted on one that is a moment old.
+"""The limit of waiting jobs: refused only on a fresh count of the queue, admitted on one a moment old.
 
 Counting reads the whole queue, so a count a submission would make n submissions cost n^2.  Between two counts a gate
 adds what it has admitted itself; what other processes submit in that moment may exceed the limit by as much.

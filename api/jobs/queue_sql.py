@@ -1,4 +1,4 @@
-"""What has to be read from DBOS's table of workflow states by hand?  Counts and pages, which its client lacks.
+"""SQL reads of DBOS's table of workflow states: counts and pages, which its client lacks.
 
 Reads only; the columns are those that DBOS documents (https://docs.dbos.dev/explanations/system-tables).
 """

@@ -1,4 +1,4 @@
-"""What does a row of DBOS say about a job?  ``WorkflowStatus`` -> ``JobRecord`` and ``JobEvent``.
+"""Job records and events from a row of DBOS: ``WorkflowStatus`` -> ``JobRecord`` and ``JobEvent``.
 
 DBOS's states: ENQUEUED, DELAYED = queued; PENDING = running; SUCCESS = the program ended, its outcome says how; ERROR =
 our bug; CANCELLED = cancelled before it ran; MAX_RECOVERY_ATTEMPTS_EXCEEDED = every worker that had it disappeared.

@@ -1,4 +1,4 @@
-"""How does a submission become a row?  One transaction: look, refuse or insert.
+"""A submission becomes a row in one transaction: look, refuse or insert.
 
 Read first: the key's row, the jobs of this content, the length of the queue.  Then insert what is missing: the key's
 row and the job's.  The first insert of an id wins; whoever comes second finds it and gets the same job.

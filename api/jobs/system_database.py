@@ -1,4 +1,4 @@
-"""Where do jobs live?  In the system database of DBOS Transact, next to the plans.
+"""The database of jobs: the system database of DBOS Transact, next to the plans.
 
 SQLite: ``plans.db`` -> ``plans.jobs.db`` in the same folder.  PostgreSQL: the same database, schema ``dbos``.
 

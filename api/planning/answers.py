@@ -1,4 +1,4 @@
-"""How is a planning question answered?  From memory, the database, somebody's running search, or a search of its own.
+"""Answers to planning questions: from memory, the database, a running search, or a search of their own.
 
 Equal content never solves twice: the problem's hash and the software's signature find what is stored, and questions
 that arrive while the first is being searched wait for its answer.  (Two servers on one database may search the same

@@ -1,4 +1,4 @@
-"""Was this very request answered before?  The Idempotency-Key of a client that repeats itself.
+"""The Idempotency-Key: a request that a client repeats gets the first answer again.
 
 As the IETF draft (draft-ietf-httpapi-idempotency-key-header) and Stripe have it: the same key with the same content
 replays the first answer, with other content it is refused (422), and while the first is running it is refused (409).

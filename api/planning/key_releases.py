@@ -1,4 +1,4 @@
-"""What becomes of a key whose request failed because the database went away?  It is released once that is back.
+"""A key whose request failed because the database went away is released once the database is back.
 
 Until then the database says that the first request with this key is still running, and whoever repeats it is sent
 away: without this, for the two minutes after which a claim counts as abandoned.

@@ -1,4 +1,4 @@
-"""Which documents does a question mean?  Names become documents, limits are checked, and the problem is complete.
+"""The documents that a question means: names become documents, limits are checked, the problem is complete.
 
 A name is looked up among stored documents, then in the catalogue: never on disk, never on the network.
 """

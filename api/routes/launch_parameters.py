@@ -1,4 +1,4 @@
-"""What does a client say about the place where the job runs?  Query parameters, as ``meshwright emit`` has flags."""
+"""Query parameters about the place where the job runs, as ``meshwright emit`` has flags."""
 
 from __future__ import annotations
 

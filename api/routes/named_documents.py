@@ -1,4 +1,4 @@
-"""How is a document kept under a name?  Built-in names never change; stored ones are versioned.
+"""Documents kept under a name: built-in names never change; stored ones are versioned.
 
 A change says which version it replaces (If-Match), so that two people cannot overwrite each other unseen.
 """

@@ -1,4 +1,4 @@
-"""``/v1/clusters:complete`` and ``/v1/profiles:import``: what is in the files of the reader's own machine?"""
+"""``/v1/clusters:complete`` and ``/v1/profiles:import``: the content of uploaded files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs in a computing process?  Reads tasks from a pipe, answers them one by one; a failure is an answer too.
+"""The program of a computing process: reads tasks from a pipe, answers them in turn; failures are answers too.
 
     python -P -m api.solving.child REQUESTS_FD ANSWERS_FD MEMORY_LIMIT_BYTES NICENESS
 

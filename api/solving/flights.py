@@ -1,4 +1,4 @@
-"""Is somebody already computing this?  Equal questions that arrive together share one answer."""
+"""Equal questions that arrive together are computed once and share one answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said between a process that waits for an answer and one that computes it?
+"""The messages between a process that waits for an answer and one that computes it.
 
 Each message is one line of JSON, and behind it as many bytes of content as the line says:
 

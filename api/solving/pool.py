@@ -1,4 +1,4 @@
-"""Where does the next task find a warm process?  A few are started ahead and wait."""
+"""The pool of warm processes: a few are started ahead and wait for the next task."""
 
 from __future__ import annotations
 

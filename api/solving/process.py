@@ -1,4 +1,4 @@
-"""How is a computation kept apart from the service and the worker?  In a child process, spoken to by two pipes.
+"""A computation in a child process, apart from the service and the worker, connected by two pipes.
 
 A child that crashes, hangs or eats memory takes nothing with it.  It is started ahead of time, so that a task finds
 its imports done, and serves several tasks; one that misbehaved, or has served many, is replaced.

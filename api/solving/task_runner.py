@@ -1,4 +1,4 @@
-"""Who computes while a client waits?  A few warm processes, each with one task at a time and a hard end.
+"""Tasks that a client waits for: a few warm processes, each with one task at a time and a hard end.
 
 A process that dies or overstays is replaced; the others and the service never notice.
 """

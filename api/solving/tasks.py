@@ -1,4 +1,4 @@
-"""What is computed outside the event loop?  One function a question: plain data in, bytes out.
+"""The tasks that are computed outside the event loop: one function a question, plain data in, bytes out.
 
 They run in processes of their own (``api.solving.child``): numpy work would hold up every other request.  Each imports
 what it needs, so that a process that only estimates never loads an emitter.

@@ -1,4 +1,4 @@
-"""Who waits for an answer?  Until when, whether they want the best so far, and how far it is."""
+"""The watch over a running task: its deadline, the stop with the best plan so far, and its progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a sweep say of a cell?  One line of plain data, the same columns whatever came of it."""
+"""One line of plain data for each cell of a sweep, with the same columns whatever its outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who moves sweeps on?  A thread of every service; of several on one PostgreSQL database one at a time.
+"""The thread of every service that moves sweeps on; of several on one PostgreSQL database one at a time.
 
 Each open cell is answered by what is stored, else by a job of the board, where any worker runs it.  The thread only
 submits and reads: jobs are found again by their content, so a service that dies between two steps loses nothing, and

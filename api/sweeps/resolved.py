@@ -1,4 +1,4 @@
-"""What did the names of a sweep mean when it was asked?  A document that makes its cells again, on every service.
+"""What a sweep's names meant when it was asked: a document that makes its cells again, on every service.
 
 Stored names may come to mean something else, so what they meant is kept.  The sweep's id is made of this document and
 of the software: the same content is the same sweep.

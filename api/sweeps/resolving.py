@@ -1,4 +1,4 @@
-"""Which sweep does a request mean?  Names become documents, limits are checked, before anything is stored."""
+"""The sweep that a request means: names become documents, limits are checked, before anything is stored."""
 
 from __future__ import annotations
 

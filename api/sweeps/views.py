@@ -1,4 +1,4 @@
-"""How is a stored sweep shown?  Its rows as the documents of the wire."""
+"""Views of a stored sweep: its rows as the documents of the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a line of the log look like?  Text for people or JSON for machines, with the request it belongs to.
+"""The lines of the log: text for people or JSON for machines, with the request that each belongs to.
 
 Every line goes to stderr.  Inside a request each line carries its id, inside an attempt at a job the job's, whoever
 writes it.  Whatever looks like a key, a token or a password is blotted out of the finished line: nothing should put one

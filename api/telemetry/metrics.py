@@ -1,4 +1,4 @@
-"""What does Prometheus see?  Counters and histograms of one application, in a registry of its own."""
+"""Prometheus metrics: counters and histograms of one application, in a registry of its own."""
 
 from __future__ import annotations
 

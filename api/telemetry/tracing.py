@@ -1,4 +1,4 @@
-"""Where does the time of a request or a job go?  OpenTelemetry spans around it, its searches and its transactions.
+"""OpenTelemetry tracing: spans around a request or a job, its searches and its transactions.
 
 Off unless the operator names a collector (OTLP over HTTP); then requests that carry a ``traceparent`` continue their
 caller's trace, and jobs that of the request that asked for them.  Nothing here is global: the tracer travels in the

@@ -1,4 +1,4 @@
-"""What does the service say about files that it read?  Plain facts of each, as ``api.wire.uploads`` describes them."""
+"""The answers about uploaded files: plain facts of each, as ``api.wire.uploads`` describes them."""
 
 from __future__ import annotations
 

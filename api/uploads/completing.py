@@ -1,4 +1,4 @@
-"""Which cluster do the files of a request describe?  Completed from a base, or refused at the part that would help."""
+"""The cluster that a request's files describe: completed from a base, or refused at the part that would help."""
 
 from __future__ import annotations
 

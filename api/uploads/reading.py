@@ -1,4 +1,4 @@
-"""What is in the files of a request?  Read in a solver process; a file that cannot be used becomes findings.
+"""The files of a request are read in a solver process; a file that cannot be used becomes findings.
 
 What files unfold to is limited here, the time and the memory by the process that reads (``api.solving``): a hostile
 file costs its sender the answer, and others at most the wait that a search may cost them.

@@ -1,4 +1,4 @@
-"""Where do the files of a request lie while they are read?  In a private folder that is gone when the answer is.
+"""The files of a request lie in a private folder while they are read; it is removed after the answer.
 
 They are numbered there: what a client calls a file is never part of a path.
 """

@@ -1,4 +1,4 @@
-"""What do the files of a request measure, and what is kept of it?  All files or none, unless told to keep going."""
+"""Measurements from the files of a request are stored: all files or none, unless told to keep going."""
 
 from __future__ import annotations
 

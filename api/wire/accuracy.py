@@ -1,4 +1,4 @@
-"""What does the service say about prediction errors?  Reports with their figures, and one report whole."""
+"""Wire documents about prediction errors: a list of reports with their figures, and one whole report."""
 
 from __future__ import annotations
 

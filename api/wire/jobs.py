@@ -1,4 +1,4 @@
-"""What is said of a job?  Its record, its events, how far its search is, and how many jobs wait."""
+"""Wire documents about jobs: a record, its events, the progress of its search, and how many jobs wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are requests of earlier releases read?  Upgraded, never refused.
+"""Requests of earlier releases are upgraded, never refused.
 
 They had two words for the software that runs a plan, ``constraints.target`` and ``framework``, where there is one
 today, ``constraints.backends``; and an emission's ``target`` with its ``version``, where there is ``backend``.

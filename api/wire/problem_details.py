@@ -1,4 +1,4 @@
-"""What does an error look like on the wire?  RFC 9457 ``application/problem+json``, with one finding per fault.
+"""Errors on the wire: RFC 9457 ``application/problem+json``, with one finding per fault.
 
 ``type`` is a stable address made of the error's slug; programs branch on ``slug``, people read ``title``, ``detail``
 and ``errors[]``.  ``pointer`` is a JSON pointer (RFC 6901) into the request body, or a header or parameter's name.

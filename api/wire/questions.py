@@ -1,4 +1,4 @@
-"""What may a client ask?  Planning questions as they come over the wire, before names become documents."""
+"""Planning questions as they come over the wire, before names become documents."""
 
 from __future__ import annotations
 

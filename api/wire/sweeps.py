@@ -1,4 +1,4 @@
-"""How are many questions asked as one, and what does the service say of them?
+"""Wire documents of sweeps: many questions asked as one, and what the service says of them.
 
 A sweep's cells are the product of its axes.  The document is that of ``meshwright sweep FILE``, with names and
 documents in place of paths.

@@ -1,4 +1,4 @@
-"""Which files may a client send to be read, and what is said about each?"""
+"""Wire documents of uploads: the files that a client may send to be read, and what is said about each."""
 
 from __future__ import annotations
 

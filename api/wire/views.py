@@ -1,4 +1,4 @@
-"""What do answers look like?  Wire documents that are no documents of the planner."""
+"""Wire documents of answers that are no documents of the planner."""
 
 from __future__ import annotations
 

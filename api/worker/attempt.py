@@ -1,4 +1,4 @@
-"""How does one attempt at a job go?  Watch a child solve, tell the world how far it is, prove and store its answer.
+"""One attempt at a job: watch a child solve, report its progress, check and store its answer.
 
 The attempt runs inside a step of the durable program.  Everything that it writes to the job goes through the
 program's stream, which refuses an execution that no longer owns the job: a worker that was stopped for longer than

@@ -1,4 +1,4 @@
-"""How does ``serve`` get a board with a worker of its own?  ``open_board``: the worker is a child process.
+"""``open_board``: the board of ``serve``, with a worker of its own in a child process.
 
 A child, not threads: a worker that dies or leaks takes no request with it, and DBOS's polling does not share the
 API's interpreter lock.  It is started again when it dies, and ends when its parent does.

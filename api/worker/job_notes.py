@@ -1,4 +1,4 @@
-"""What stands beside a job's row while it runs?  Progress for readers, wishes for the worker.
+"""Notes beside a job's row while it runs: progress for readers, requests to the worker.
 
 Notes are DBOS's attributes of the job.  Nothing depends on them being written or read at a certain moment, so a
 database that is away is passed over; what must not be lost goes through the program.

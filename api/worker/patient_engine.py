@@ -1,4 +1,4 @@
-"""What does DBOS do while PostgreSQL is away?  It waits for a connection, and goes on within a second of getting one.
+"""An engine for DBOS that waits while PostgreSQL is away, and goes on within a second of a new connection.
 
 DBOS repeats a statement that lost its connection, but doubles its pause up to a minute and a half, and takes some
 failures to connect (a socket that is not there) for the end of the job.  So the wait stands one floor below: asking for

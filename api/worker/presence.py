@@ -1,4 +1,4 @@
-"""Is this worker alive?  It says so: a row of its own, whose ``beat`` it moves every few seconds.
+"""The heartbeat of a worker: a row of its own, whose ``beat`` it moves every few seconds.
 
 The row lies on a queue that nobody serves, so DBOS leaves it alone.  A worker that was taken for dead (stopped, cut
 off) finds its row gone and writes a new one; by then its jobs run elsewhere, and what it still writes to them is

@@ -1,4 +1,4 @@
-"""Whose jobs must run again?  Those of workers whose heartbeat has not moved for a lease.
+"""The jobs that must run again: those of workers whose heartbeat has not moved for a lease.
 
 DBOS runs a dead executor's workflows again when somebody tells it who is dead; it does not find out by itself.  Every
 worker watches: each running job names its executor, each living executor moves its beat.  An executor whose beat stays

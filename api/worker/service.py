@@ -1,4 +1,4 @@
-"""What is a worker?  DBOS's executor for plan jobs, its heartbeat, its watch over the others, its warm children.
+"""The worker: DBOS's executor for plan jobs, its heartbeat, its watch over the others, its warm children.
 
 start   migrate, launch DBOS, appear, watch, warm up
 drain   take no more jobs, let running ones finish for ``drain_s``, give the rest back, disappear

@@ -1,4 +1,4 @@
-"""What can be set on a worker?"""
+"""The settings of a worker."""
 
 from __future__ import annotations
 

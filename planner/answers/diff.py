@@ -1,4 +1,4 @@
-"""How do two plans differ?  Question, strategy, stages, time by term, memory by term.
+"""The difference of two plans: question, strategy, stages, time by term, memory by term.
 
 Changes are ``b - a``: positive means that plan b takes more.
 """

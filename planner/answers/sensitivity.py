@@ -1,4 +1,4 @@
-"""How robust is a plan?  Its speed, and whether it stays the best choice, when an input is off by 10 or 20 %.
+"""The sensitivity of a plan: its speed, and whether it stays the best, when an input is off by 10 or 20 %.
 
 Each lever scales one input of the problem.  For each change the plan's own strategy is estimated again, and, if
 wanted, the whole search is run again: the difference is the regret of having kept the plan.

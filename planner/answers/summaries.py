@@ -1,4 +1,4 @@
-"""What does a person ask first about a model, a cluster or an accelerator?  One line of data each."""
+"""The main facts of a model, a cluster or an accelerator: one line of data each."""
 
 from __future__ import annotations
 

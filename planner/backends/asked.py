@@ -1,4 +1,4 @@
-"""Which software is a question about?  From the names in ``constraints.backends`` to back-ends, spaces and physics.
+"""The software that a question is about: from ``constraints.backends`` to back-ends, spaces and physics.
 
 The search, estimates and everything that costs a plan work on a question that names one back-end; ``inside`` makes it.
 """

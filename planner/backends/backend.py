@@ -1,4 +1,4 @@
-"""What is a back-end?  The software that trains: its releases, what each can express, and how it behaves.
+"""A back-end, the software that trains: its releases, what each can express, and how it behaves.
 
 A room ``planner/backends/<name>/`` holds one back-end, and its ``BACKEND`` is what a reader sees first:
 

@@ -1,4 +1,4 @@
-"""Which back-ends are there?  The one list; everything that names back-ends is made from it.
+"""The back-ends: the one list; everything that names back-ends is made from it.
 
 Third parties add theirs by an entry point of the group ``meshwright.backends`` that names a ``BackEnd``.
 """

@@ -1,4 +1,4 @@
-"""What does a person ask first about a back-end?  One line of data."""
+"""A summary of a back-end: one line of data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which back-ends does ``--backend`` name?  Names and releases of the registry, all findings at once.
+"""The back-ends that ``--backend`` names: names and releases of the registry, all findings at once.
 
 The registry loads every back-end's room, so it is imported when a name is read, never for a ``--help``.
 """

@@ -1,4 +1,4 @@
-"""How do commands write launch files?  A folder a back-end, each with that back-end's own plan of the question.
+"""Writing launch files from commands: one folder a back-end, each with its own plan of the question.
 
 A plan is of one back-end.  Where another is named, the question is planned again there, and what differs is told.
 """

@@ -1,4 +1,4 @@
-"""How does a command fail?  One message with what, where and hint on stderr, and the documented exit code.
+"""The failure of a command: one message with what, where and hint on stderr, and the documented exit code.
 
 | exit | meaning | slug |
 |---|---|---|

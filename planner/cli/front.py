@@ -1,4 +1,4 @@
-"""Which device counts are worth having?  The Pareto front of step time and device time, printed and kept."""
+"""The Pareto front of step time and device time over device counts, printed and kept."""
 
 from __future__ import annotations
 

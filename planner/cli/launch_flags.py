@@ -1,4 +1,4 @@
-"""What can be said on the command line about where a job runs?  The flags of ``LaunchSettings``."""
+"""The flags of ``LaunchSettings``: where a job runs, as said on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does ``meshwright`` do?  Reads a command line, runs one command, turns every failure into an exit code.
+"""The entry point: reads a command line, runs one command, turns every failure into an exit code.
 
     options, problem_inputs      flags -> checked documents
     reading, plan_reference      files and stored plans -> documents

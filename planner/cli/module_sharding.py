@@ -1,4 +1,4 @@
-"""What does ``meshwright shard --module`` do?  Trace, solve, explain, compare; from flags to one answer."""
+"""``meshwright shard --module``: trace, solve, explain, compare; from flags to one answer."""
 
 from __future__ import annotations
 

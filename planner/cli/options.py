@@ -1,4 +1,4 @@
-"""Which flags do commands share?  One definition each, so that a flag means the same everywhere."""
+"""The flags that commands share: one definition each, so that a flag means the same everywhere."""
 
 from __future__ import annotations
 

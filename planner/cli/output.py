@@ -1,4 +1,4 @@
-"""How does a command print?  Data on stdout, talk on stderr, nothing fancy into a pipe.
+"""The output of commands: data on stdout, messages on stderr, unstyled text into a pipe.
 
 Every command hands its answer to ``write_answer``: plain JSON data for ``-o json|yaml`` and Rich renderables for
 ``-o table``.  Progress, notes and errors go to stderr, so ``meshwright ... -o json | jq`` always works.

@@ -1,4 +1,4 @@
-"""What does a command print about a plan?  The contract's JSON, or the report for people."""
+"""What a command prints about a plan: the contract's JSON, or the report for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens after the question is checked?  Search, keep, write, print, in an order that loses nothing.
+"""The steps after the question is checked: search, keep, write, print, in an order that loses nothing.
 
 The plan is printed even when storing it or writing its launch files fails: a long search is never thrown away.
 The failure is reported after it, with its own exit code.

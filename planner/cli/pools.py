@@ -1,4 +1,4 @@
-"""Which pools do ``--pool`` and ``--cluster`` name, and what happens then?  Plan, write, print."""
+"""Planning for the pools that ``--pool`` and ``--cluster`` name: plan, write, print."""
 
 from __future__ import annotations
 

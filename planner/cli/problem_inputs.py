@@ -1,4 +1,4 @@
-"""Which problem do the flags describe?  Model, cluster, workload, constraints and objective, all checked."""
+"""The problem that the flags describe: model, cluster, workload, constraints and objective, all checked."""
 
 from __future__ import annotations
 

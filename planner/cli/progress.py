@@ -1,4 +1,4 @@
-"""How far is it?  A live line on stderr, on a terminal only; silent in pipes, logs and with --quiet."""
+"""The progress line on stderr: on a terminal only; silent in pipes, logs and with --quiet."""
 
 from __future__ import annotations
 

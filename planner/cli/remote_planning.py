@@ -1,4 +1,4 @@
-"""What happens when a service plans?  It searches and keeps; here the plan is written and printed, as if made here."""
+"""Planning by a service: it searches and keeps; the plan is written and printed here, as if made here."""
 
 from __future__ import annotations
 

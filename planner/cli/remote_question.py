@@ -1,4 +1,4 @@
-"""Which question do the flags ask a service?  Files of this machine go as documents, names go as names.
+"""The question that the flags ask a service: files of this machine as documents, names as names.
 
 So a model or cluster that only the service knows can be named, and one that only this machine knows can be sent.
 """

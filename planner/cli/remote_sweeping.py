@@ -1,4 +1,4 @@
-"""What happens when a service sweeps?  Its workers search, it keeps the plans; printed as if made here.
+"""Sweeping by a service: its workers search, it keeps the plans; printed as if made here.
 
 The sweep goes on without this command: the same command later finds it again.
 """

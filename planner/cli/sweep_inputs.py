@@ -1,4 +1,4 @@
-"""Which sweep do the file and the flags describe?  Flags replace what the file says of the same thing."""
+"""The sweep that the file and the flags describe: flags replace what the file says of the same thing."""
 
 from __future__ import annotations
 

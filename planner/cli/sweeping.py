@@ -1,4 +1,4 @@
-"""What happens to the cells of a sweep?  Answered, stored one by one, printed whole, even when it was cut short."""
+"""Running a sweep: its cells answered, stored one by one, printed whole, even when it was cut short."""
 
 from __future__ import annotations
 

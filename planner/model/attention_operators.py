@@ -1,4 +1,4 @@
-"""Which operators does the self-attention of one layer run?
+"""The operators of the self-attention of one layer.
 
 From the normed input of the layer to the output projection.  Accounting of kept activations: see
 ``planner.model.operators``.  Grouped-query attention runs one fused qkv projection; latent attention (MLA,

@@ -1,4 +1,4 @@
-"""Which models ship with Meshwright?
+"""The models that ship with Meshwright.
 
 Each is one data file in ``catalogue/``: a ``source``, and either ``hf_config`` (numbers of a Hugging Face config) or
 ``model`` (keys of the model YAML).

@@ -1,4 +1,4 @@
-"""How many useful FLOPs does training one token take?
+"""The useful FLOPs of training one token.
 
 ``forward + backward = 3 * forward``: two FLOPs a multiply-add, and the backward pass runs each matmul twice (input and
 weight gradient).  Counted: every matmul that a token meets (``6 * N_active`` without look-up tables, biases and

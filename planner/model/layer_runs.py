@@ -1,4 +1,4 @@
-"""How does a list of layers fold into kinds and runs?"""
+"""Folding a list of layers into kinds and runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which model does the user mean?
+"""Loading the model that the user names.
 
 A reference is a built-in name, a Hugging Face ``config.json`` (or the folder that holds one), a Megatron-LM launch
 script or argument file (``.sh``, ``.args``, ``.txt``), our model YAML, or a saved ``ModelSpec``.

@@ -1,4 +1,4 @@
-"""Which job does a Megatron-LM launch script (or argument string) describe?
+"""The job that a Megatron-LM launch script (or argument string) describes.
 
 ``megatron_job`` reads the text that you run today: continuation lines, comments and the script's own variables are
 resolved (``planner.model.shell_words``), nothing is executed.  It returns the model, what of the workload is given,

@@ -1,4 +1,4 @@
-"""What do Megatron-LM's arguments say, as typed values?
+"""Megatron-LM's arguments as typed values.
 
 Flags and defaults: Megatron-LM ``megatron/training/arguments.py`` (core 0.12 to 0.18).
 """

@@ -1,4 +1,4 @@
-"""Which layers do Megatron-LM's arguments build?
+"""The layers that Megatron-LM's arguments build.
 
 Flags and defaults: ``megatron/training/arguments.py`` and ``transformer_config.py`` (Megatron-Core 0.12 to 0.18).
 """

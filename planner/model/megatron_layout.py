@@ -1,4 +1,4 @@
-"""What does a ``--pipeline-model-parallel-layout`` of Megatron say of each chunk?
+"""The chunks of a ``--pipeline-model-parallel-layout`` of Megatron.
 
 ``E`` embedding, ``t`` transformer layer, ``m`` MTP layer, ``L`` head and loss, ``|`` between chunks, ``x*n`` and
 ``(..)*n`` repeat, commas mean nothing; a chunk may be empty (core/transformer/pipeline_parallel_layer_layout.py).

@@ -1,4 +1,4 @@
-"""How do Megatron-LM's arguments deal the layers to the chunks of the pipeline?
+"""The split of the layers over the chunks of the pipeline, as Megatron-LM's arguments state it.
 
 Facts: Megatron-LM core 0.19, ``megatron/training/arguments.py:894-964``,
 ``core/transformer/transformer_block.py`` (``get_num_layers_to_build``) and

@@ -1,4 +1,4 @@
-"""Which workload and strategy do Megatron-LM's arguments name?
+"""The workload and the strategy that Megatron-LM's arguments name.
 
 Flags: ``megatron/training/arguments.py`` (Megatron-Core 0.12 to 0.18).
 """

@@ -1,4 +1,4 @@
-"""Which operators does the feed-forward part of one layer run: dense MLP, or mixture of experts?
+"""The operators of the feed-forward part of one layer: dense MLP, or mixture of experts.
 
 The mixture follows Megatron-Core's all-to-all dispatcher: tokens are sorted by destination, exchanged, sorted by
 local expert, run through one grouped matmul, and come back the same way.  The router's probabilities are applied

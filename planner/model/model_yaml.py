@@ -1,4 +1,4 @@
-"""What does our own small model description say?
+"""Our own small model description, in YAML or JSON.
 
 Ten lines of YAML (or JSON) describe a dense or mixture-of-experts decoder without a Hugging Face config:
 

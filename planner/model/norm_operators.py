@@ -1,4 +1,4 @@
-"""Which operators are the hidden-wide norms and residual sums of a layer?"""
+"""The operators for the hidden-wide norms and residual sums of a layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does one operator cost, before any hardware is known?
+"""An operator and its costs, before any hardware is known.
 
 An ``Operator`` is what one layer (or the embedding, or the head) runs for each token, unsharded.  The cost model
 turns it into FLOPs, bytes and collectives for a given sharding; ``planner.model.operators`` lists them for a model.

@@ -1,4 +1,4 @@
-"""Which operators does a model run for each token, and what does each keep for the backward pass?
+"""The operators that a model runs for each token, and what each keeps for the backward pass.
 
 ``layer_operators`` lists one transformer layer, ``embedding_operators`` and ``head_operators`` the two ends,
 ``mtp_operators`` what a multi-token-prediction module runs around its layer, ``vision_operators`` one layer of the

@@ -1,4 +1,4 @@
-"""How many learned scalars does a model have, in all and for one token?
+"""The number of learned scalars of a model, in all and for one token.
 
 Everything is summed over the operators of ``planner.model.operators``, so cost, memory and parameter count cannot
 disagree.  Checked to the last parameter against the ``transformers`` classes (tests/oracle).

@@ -1,4 +1,4 @@
-"""Which kept activations does recomputing a part of the layer free, and what has to run again?
+"""The kept activations that recomputing a part of the layer frees, and what has to run again.
 
 Two mechanisms exist (Megatron-Core ``--recompute-granularity selective --recompute-modules``):
 

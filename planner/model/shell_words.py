@@ -1,4 +1,4 @@
-"""Which words does a pasted launch script pass on, with its own variables filled in?
+"""The words that a pasted launch script passes on, with its own variables filled in.
 
 Enough of the shell for launch scripts, and nothing is ever run: comments, line continuation, quotes, ``NAME=value``,
 arrays ``NAME=(...)`` and ``NAME+=(...)``, ``$NAME``, ``${NAME}``, ``${NAME[@]}``, ``${NAME:-default}`` and integer

@@ -1,4 +1,4 @@
-"""What is the model, layer by layer, in the field's words?
+"""The model specification, layer by layer, in the field's terms.
 
 A ``ModelSpec`` holds numbers only.  Everything the planner needs (operators, parameters, activations) is derived
 from it by ``planner.model.operators`` and ``planner.model.parameters``; importers (``hf_config``, ``megatron_args``,

@@ -1,4 +1,4 @@
-"""Which calibration does ``--calibration`` name?  A file, or the id of a stored one."""
+"""The calibration that ``--calibration`` names: a file, or the id of a stored one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the model a launch script of Megatron-LM?  Then it also says the workload, the strategy and the devices.
+"""A launch script of Megatron-LM as the model: it also says the workload, the strategy and the devices.
 
 So ``meshwright estimate --model train.sh --cluster dgx-h100`` predicts the run that a person has today, and
 ``plan`` with the same words finds a better one.  Flags always win over the script.

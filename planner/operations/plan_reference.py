@@ -1,4 +1,4 @@
-"""Which plan is meant?  A stored id, a unique prefix, a label, a plan file, or the folder of an emission."""
+"""Plan references: a stored id, a unique prefix, a label, a plan file, or the folder of an emission."""
 
 from __future__ import annotations
 

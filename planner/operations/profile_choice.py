@@ -1,4 +1,4 @@
-"""Which measurements does a plan use?  What ``--profile`` says: auto, none, a file, or the id of a profile."""
+"""The measurements that a plan uses, as ``--profile`` says: auto, none, a file, or the id of a profile."""
 
 from __future__ import annotations
 

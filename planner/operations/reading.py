@@ -1,4 +1,4 @@
-"""How is a user's file read?  As UTF-8 text of a sane size, or refused with one clear error."""
+"""Reading a user's file: as UTF-8 text of a sane size, or refused with one clear error."""
 
 from __future__ import annotations
 

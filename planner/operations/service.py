@@ -1,4 +1,4 @@
-"""Which service answers a command?  What ``--server`` names, behind an interface that the floor above fills.
+"""The service that ``--server`` names, behind an interface that another package implements.
 
 Nothing here knows HTTP: a client is another package's, which an entry point names and an installation may lack.
 """

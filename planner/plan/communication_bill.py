@@ -1,4 +1,4 @@
-"""What does a plan send?  Every kind of collective of every stage: over how many ranks, how many bytes, how often.
+"""The traffic of a plan: each kind of collective of each stage, with its ranks, bytes and count.
 
 The sizes are those that the cost model prices (``planner.predict.cost.payload`` and
 ``planner.predict.cost.step_payload``), without what it hides behind compute.  Convention, for one rank of a pipeline

@@ -1,4 +1,4 @@
-"""What is the answer?  A ``Plan``: immutable, self-contained, content-addressed.
+"""The answer, a ``Plan``: immutable, self-contained, content-addressed.
 
 A plan embeds the problem that it answers, so that ``emit``, ``explain`` and ``sensitivity`` need nothing else.
 Wall-clock figures are not part of it: the same problem gives the byte-identical plan.

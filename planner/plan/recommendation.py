@@ -1,4 +1,4 @@
-"""Why is the recommended plan not the fastest one, or why is it?  Sentences for every door."""
+"""Why the recommended plan is, or is not, the fastest one: sentences for every door."""
 
 from __future__ import annotations
 

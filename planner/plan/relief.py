@@ -1,4 +1,4 @@
-"""Which layers of a plan recompute or offload, and which did its question ask for?
+"""The layers of a plan that recompute or offload, and those for which its question asked.
 
 ``planner.strategy.relief_layers`` has the words.
 """

@@ -1,4 +1,4 @@
-"""When does each stage do what in a plan?  The plan's schedule, run action by action."""
+"""The timeline of a plan, when each stage does what: the plan's schedule, run action by action."""
 
 from __future__ import annotations
 

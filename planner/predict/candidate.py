@@ -1,4 +1,4 @@
-"""What did the inner search find?  A candidate: a strategy, its layers on chunks, relief per stage, and numbers."""
+"""A candidate, the result of the inner search: strategy, layers on chunks, relief per stage, and numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does a collective take, given who takes part and which network they cross?
+"""The time of a collective, given who takes part and which network they cross.
 
 A group is described by (size, stride) over consecutive device numbers.  At each network level it has
 ``k`` sub-groups of ``L`` members; the hierarchical ring moves, per device (Hockney model, one-way bandwidth)::

@@ -1,4 +1,4 @@
-"""What does the cost of one layer depend on?
+"""The sharding keys: what the cost of one layer depends on.
 
 Thousands of strategies share a few hundred sharding keys, so costs are computed once a key, for all keys at once.
 Shape letter: K keys.

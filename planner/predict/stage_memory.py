@@ -1,4 +1,4 @@
-"""How much memory does a stage need, and how many layers must be relieved to fit?
+"""The memory that a stage needs, and how many layers must be relieved to fit.
 
 For a device that holds ``n`` layers of one kind, with ``f`` micro-batches in flight and ``k`` relieved layers, the
 largest over the moments of a step (``planner.predict.memory.moments``) of::

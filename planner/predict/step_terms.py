@@ -1,4 +1,4 @@
-"""What are the parts of a step called?  Words for the keys of ``breakdown_s``, the same in every report."""
+"""The names of the parts of a step: words for the keys of ``breakdown_s``, the same in every report."""
 
 from __future__ import annotations
 

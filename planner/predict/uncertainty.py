@@ -1,4 +1,4 @@
-"""How wrong may a predicted step time be?
+"""The uncertainty of a predicted step time.
 
 A plan's step time is a sum of terms whose inputs have different pedigrees.  Each term carries a relative standard
 deviation; terms of one class are wrong together (the same device, the same network), classes independently::

@@ -1,4 +1,4 @@
-"""Which few factors stand between the planner's model and one back-end on one device?  Bounded and readable.
+"""The few factors between the planner's model and one back-end on one device: bounded and readable.
 
 =================  =========================================================================  =================
 factor             meaning                                                                    neutral, bounds

@@ -1,4 +1,4 @@
-"""How are documents of earlier versions read?  Upgraded, never refused.
+"""Documents of earlier versions: upgraded, never refused.
 
 Version 1 of a question had two words for the software that runs a plan: ``constraints.target`` (whose rules) and
 ``framework`` (whose kernels, launches and memory).  Version 2 has one, ``constraints.backends``.

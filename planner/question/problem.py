@@ -1,4 +1,4 @@
-"""What is asked?  Model + cluster + workload + constraints + objective = one hashed ``Problem``."""
+"""The question, one hashed ``Problem``: model + cluster + workload + constraints + objective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which back-end runs the question fastest?  One search a back-end, one incumbent over all of them.
+"""Finds the back-end that runs the question fastest: one search a back-end, one incumbent over all of them.
 
 Each back-end is searched in its own space under its own physics, the most promising bound first.  With U the step time
 of the fastest plan found so far by anybody, and u that of the back-end's own best, a strategy is left out once its

@@ -1,4 +1,4 @@
-"""What may become an alternative: the fastest plans of other degrees than the best one's?
+"""The candidates for alternatives: the fastest plans of other degrees than the best one's.
 
 While the search proves the best plan it remembers, for each set of degrees, the unsolved strategies of the lowest
 bounds (``remember``), and the cores and layouts whose bound is a little above the incumbent and which it therefore

@@ -1,4 +1,4 @@
-"""What stands beside a plan?  A row for each back-end, what no back-end could run, and the fastest plan."""
+"""What stands beside a plan: a row for each back-end, what no back-end could run, and the fastest plan."""
 
 from __future__ import annotations
 

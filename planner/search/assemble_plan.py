@@ -1,4 +1,4 @@
-"""How does a candidate become a plan?  Numbers rounded to whole bytes, stages spelled out, provenance attached."""
+"""Turns a candidate into a plan: numbers rounded to whole bytes, stages spelled out, provenance attached."""
 
 from __future__ import annotations
 

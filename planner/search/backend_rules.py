@@ -1,4 +1,4 @@
-"""Would the back-end refuse this strategy?  Its own rule table decides."""
+"""Whether the back-end would refuse a strategy: its own rule table decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast could a strategy be at best, and can it fit at all?  For thousands of strategies at once.
+"""Lower bounds of the step time, and whether a strategy can fit at all, for thousands of strategies at once.
 
 Lower bound of the step time of a strategy, over every way to deal its layers to stages and to relieve memory::
 

@@ -1,4 +1,4 @@
-"""Which strategy is best, with proof?  Best-bound-first over columns of strategies, for one number of devices.
+"""The best strategy, with proof: best-bound-first over columns of strategies, for one number of devices.
 
 1. Bound every core (``planner.search.space``) by what everything under it shares.
 2. In order of that bound, write out layouts, bound them with memory, then their leaves, and bound each leaf.

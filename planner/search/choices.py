@@ -1,4 +1,4 @@
-"""Which values may each part of a strategy take?  The declared space, narrowed by pins and forbids.
+"""The values that each part of a strategy may take: the declared space, narrowed by pins and forbids.
 
 Degrees range over *all* divisors, not only powers of two.  Four switches take one value where the back-end can run it,
 because it is never worse in the cost model (overlap costs at most what it hides): ``overlap_tp`` (on with sp),

@@ -1,4 +1,4 @@
-"""How many chunks a device, and which micro-batch groups, may a schedule have in a back-end?"""
+"""The numbers of chunks a device, and the micro-batch groups, that a schedule may have in a back-end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How may layers be dealt to several chunks a device?  The declared family, and what its members put on a device.
+"""The declared family of dealings of layers to several chunks a device, and what its members put on a device.
 
 Shape letters: F members, C chunks, P stages, K numbers of relieved layers, N layer kinds.
 """

@@ -1,4 +1,4 @@
-"""How long does each model chunk take on a micro-batch?  For one dealing of the layers, or for many of one strategy.
+"""The time of each model chunk on a micro-batch, for one dealing of the layers or for many of one strategy.
 
 A chunk takes what its layers take, and what their relief adds; the embedding stands on the first chunk, the head on the
 last, and what a stage loses on every micro-batch (``stage_host_s``, ``regather_s``) is shared by its chunks alike.

@@ -1,4 +1,4 @@
-"""What does the time of a layer depend on?  The columns of a core, and its strategy on the plainest schedule."""
+"""What the time of a layer depends on: the columns of a core, and its strategy on the plainest schedule."""
 
 from __future__ import annotations
 

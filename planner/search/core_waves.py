@@ -1,4 +1,4 @@
-"""How fast could each core be at best?  Costed and bounded in waves, the most promising cores first.
+"""Lower bounds of cores: costed and bounded in waves, the most promising cores first.
 
 What the layers of a core take, ``m (sum of layer times) / pp``, is known from its sharding alone and bounds all that
 is under it.  Everything else is costed, and bounded closer, a wave of cores at a time: the first wave holds the cores

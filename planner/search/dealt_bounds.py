@@ -1,4 +1,4 @@
-"""Which of the leaves that look fast enough are so once their layers are dealt as the back-end deals them?
+"""Bounds of the leaves that look fast enough, with their layers dealt as the back-end deals them.
 
 The bounds of ``planner.search.memory_bound`` let every stage relieve the part of a layer that memory forces, and deal
 layers of the most frequent kind alone.  Layers are relieved whole; a back-end may deal the declared family only, or

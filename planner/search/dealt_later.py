@@ -1,4 +1,4 @@
-"""Whose layers are dealt exactly only once the search is nearly over?
+"""The strategies whose layers are dealt exactly only once the search is nearly over.
 
 A strategy of one chunk a device may deal its layers in any way, and finding the best one takes a dynamic program.  The
 near-even dealing is nearly as good and a hundred times cheaper, so it stands for the strategy while the search goes on;

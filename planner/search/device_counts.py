@@ -1,4 +1,4 @@
-"""How many devices should be used?  Fewest for a target, cheapest per token, and the curve in between."""
+"""The number of devices to use: fewest for a target, cheapest per token, and the curve in between."""
 
 from __future__ import annotations
 

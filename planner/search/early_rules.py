@@ -1,4 +1,4 @@
-"""Which strategies would the back-end refuse, known before the strategies are complete?
+"""The strategies that the back-end would refuse, known before the strategies are complete.
 
 A rule of a back-end (``planner.backends.rules.rule``) reads some fields of a strategy.  Where it reads only fields that
 are already decided, its verdict holds for everything under them, so that a core, a layout or a sharding falls with all

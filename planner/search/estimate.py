@@ -1,4 +1,4 @@
-"""How fast is this one strategy, and does it fit?  No search over degrees.
+"""The step time of one given strategy, and whether it fits; no search over degrees.
 
 What is given is held: the fields, the layers of each chunk, the layers that recompute or offload.  What is left open,
 the dealing of the layers or the relief where it is needed, is decided optimally.

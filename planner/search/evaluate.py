@@ -1,4 +1,4 @@
-"""What does one fully decided configuration cost?  Strategy + split -> ``Candidate``.
+"""The cost of one fully decided configuration: strategy + split -> ``Candidate``.
 
 step = makespan(schedule; chunk times)                       ``planner.predict.schedule.run``, simulated
      + tail of the stage with the most dense parameters      ``planner.predict.cost.data_parallel``

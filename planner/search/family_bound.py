@@ -1,4 +1,4 @@
-"""How fast is the declared family of dealings at best?  For many strategies of several chunks a device at once.
+"""Lower bounds of the declared family of dealings, for many strategies of several chunks a device at once.
 
 The same sums as ``planner.search.family_split``, in another order: layers of each kind times what a layer of that kind
 takes.  The two differ by rounding alone, which ``ROUNDING`` and a second ``SLACK`` of memory cover, so that the result

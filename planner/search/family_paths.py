@@ -1,4 +1,4 @@
-"""How long are the known paths of an order under the members of the declared family?  For many strategies at once.
+"""The lengths of an order's known paths under the members of the declared family, for many strategies at once.
 
 A path's length is linear in the chunks' times, and a chunk's times in its layers of each kind, so what a path makes of
 a member is known once for all strategies of one order::

@@ -1,4 +1,4 @@
-"""How are layers dealt to stages that hold several chunks each?  The declared family, every member at once.
+"""Deals layers to stages that hold several chunks each: the declared family, every member at once.
 
 Layers spread evenly over the chunks, the first and the last chunk up to ``END_RELIEF`` layers shorter (empty where the
 back-end lets them be), the remainder on the first or on the last chunks.  For each member the fewest relieved layers a

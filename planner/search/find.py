@@ -1,4 +1,4 @@
-"""What is the best plan for a problem?  The door of the search.
+"""Finds the best plan for a problem: the entry of the search.
 
 By what is minimised:
 

@@ -1,4 +1,4 @@
-"""Why is there no plan, and what is the smallest change that gives one?"""
+"""Why there is no plan, and the smallest change that gives one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which mixtures of layer kinds can consecutive layers be?  What every span of a length holds at least.
+"""The mixtures of layer kinds that consecutive layers can be, and what every span of a length holds at least.
 
 A stage with one chunk holds a span; of a model with few kinds in runs there are few different ones.
 Shape letters: L layers, N layer kinds, V mixtures, H lengths.

@@ -1,4 +1,4 @@
-"""Which complete strategies does a batch hold, and in which order are they worth solving?"""
+"""The complete strategies of a batch, and the order in which they are worth solving."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast is a strategy of one chunk a device at best, where every chunk relieves the same number of layers?
+"""Lower bounds of strategies of one chunk a device, where every chunk relieves the same number of layers.
 
 For each number k of relieved layers a chunk, stage r holds at most M_r layers (memory, for every mixture of kinds that
 a span can be), and at most as many as the shortest span of that length allows within tau seconds.  The bottleneck is

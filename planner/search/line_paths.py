@@ -1,4 +1,4 @@
-"""What does the way down to the last stage, back to stage r and through the rest of its work come to?
+"""The length of the path down to the last stage, back to stage r and through the rest of its work.
 
 Of orders with one chunk a device.  With T what a stage does for one micro-batch, F its forward, m micro-batches, p
 stages and c one hop, that path of stage r takes ::

@@ -1,4 +1,4 @@
-"""How are layers dealt to stages that hold one chunk each?  Exact, by dynamic programming.
+"""Deals layers to stages that hold one chunk each: exact, by dynamic programming.
 
 Every way to give consecutive layers to stages (``solver.stage_partition``); for each stage and span the fewest relieved
 layers that fit the memory.  The dynamic program minimises a lower bound of the simulated step: the longest of some

@@ -1,4 +1,4 @@
-"""Which small part of the space shows early how fast a plan can surely be?
+"""A small part of the space that shows early how fast a plan can surely be.
 
 A search takes strategies in the order of bounds that know little of memory at first: degrees whose states and
 activations do not fit come early, and each of them is bounded closely as long as no fast plan is known.  A search over

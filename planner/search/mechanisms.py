@@ -1,4 +1,4 @@
-"""Which strategy is simpler and more usual?  What a person has to switch on, counted, and a common shape.
+"""How simple and usual a strategy is: what a person has to switch on, counted, and a common shape.
 
 A *mechanism* is a part of a strategy that somebody switches on, tunes and repairs when it fails; ``MECHANISMS`` lists
 them with the reason why each is one.  Degrees of tp, pp, dp and ep, ZeRO and the interleaved schedule are none: nearly

@@ -1,4 +1,4 @@
-"""Is a strategy a point of a back-end's space, and if not, why?
+"""Whether a strategy is a point of a back-end's space, and if not, why.
 
 A point is what the search enumerates: legal, within the back-end's columns, refused by none of its rules.  Switches
 that the search sets by itself, because the cost model never finds them slower (``planner.search.choices``), may stand

@@ -1,4 +1,4 @@
-"""How fast could a strategy be at best that must fit the memory?  For thousands of strategies at once.
+"""Lower bounds of strategies that must fit the memory, for thousands of strategies at once.
 
 The bottleneck of ``planner.search.bound`` is the smallest tau in which the stages together can hold all layers
 (``planner.search.stage_capacity``), found by bisection between what it is without memory and what the cutoff allows.

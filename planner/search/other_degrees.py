@@ -1,4 +1,4 @@
-"""Which plans of other degrees stand next to the best one?
+"""Finds the plans of other degrees that stand next to the best one.
 
 When a search is over, the strategies that it left out for the best plan's sake may still be the best of their own
 degrees.  Those of the lowest bounds are solved until no bound that is left can be an alternative.  Where they are too

@@ -1,4 +1,4 @@
-"""How long is the pipeline of a dealing at least?  The longest of some paths of its order, for many dealings at once.
+"""Lower bounds of a dealing's pipeline: the longest of some paths of its order, for many dealings at once.
 
 A path's length is linear in the chunks' times (``planner.predict.schedule.paths.PathCounts``).  The paths that an order
 surely has are known at once; each run adds the one that made it as long as it is, which is nearly always the longest

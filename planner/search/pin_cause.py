@@ -1,4 +1,4 @@
-"""Which pins leave no legal strategy, why, and which of their values would leave some?
+"""The pins that leave no legal strategy, why, and which of their values would leave some.
 
 Of several pins the smallest set that still leaves nothing is named (``pin_conflict`` says how it is found); each of its
 members is then let go alone, and the values that it takes in what is left are those that the others allow.

@@ -1,4 +1,4 @@
-"""Which pins can the back-end not take, by which of its rules, and which other values would it take?
+"""The pins that the back-end cannot take, by which of its rules, and the other values that it would take.
 
 Pins are in conflict with a back-end when nothing is left under them that it runs.  Of several pins the smallest set
 that still leaves nothing is named: they are let go one after the other, and a pin whose absence changes nothing stays

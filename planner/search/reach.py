@@ -1,4 +1,4 @@
-"""Is there a plan on these devices that takes no longer than a target?  A search that ends at the first one."""
+"""Whether some plan on these devices takes no longer than a target: a search that ends at the first one."""
 
 from __future__ import annotations
 

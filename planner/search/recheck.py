@@ -1,4 +1,4 @@
-"""Is a plan what it claims to be?  Recomputed from its own decisions, trusting no search.
+"""Checks that a plan is what it claims to be: recomputed from its own decisions, trusting no search.
 
 A plan names a strategy, the layers of every chunk and the layers that each stage recomputes or offloads.  From these
 and the problem alone follow legality, memory, step time and every other number; all of them must come out again.

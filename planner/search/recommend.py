@@ -1,4 +1,4 @@
-"""Of the plans that the model cannot tell from the fastest one, which would an expert run?
+"""The plan that an expert would run, of those that the model cannot tell from the fastest one.
 
 Two predictions that differ by less than ``BAND`` are in the right order less than three times out of four, so within
 it other things decide, in this order:

@@ -1,4 +1,4 @@
-"""Which ways to keep less for the backward pass are worth a look?  Memory reliefs of a model in a back-end.
+"""The ways to keep less for the backward pass that are worth a look: memory reliefs of a model in a back-end.
 
 Full recompute, offload of activations, and selective recompute of every set of modules that
 

@@ -1,4 +1,4 @@
-"""How much memory may a plan be predicted to need, in words?"""
+"""How much memory a plan may be predicted to need, in words."""
 
 from __future__ import annotations
 

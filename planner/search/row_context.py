@@ -1,4 +1,4 @@
-"""What does the exact inner search know about one strategy?  Its row, its costs, and running sums along the model."""
+"""What the exact inner search knows about one strategy: its row, its costs, and running sums along the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the space of a problem look like, one feasible strategy at a time?  Random plans, for tests and surveys.
+"""Random plans of a problem's space, one feasible strategy at a time, for tests and surveys.
 
 A draw goes down the four levels of the space (core, layout, sharding, leaf), each uniformly, so rare schedules and
 shardings are drawn about as often as common ones.

@@ -1,4 +1,4 @@
-"""What did a search find, and how much did it look at?"""
+"""What a search found, and how much it looked at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which strategies share their costs?  Those that differ in nothing but their schedule.
+"""Groups of strategies that share their costs: those that differ in nothing but their schedule.
 
 Costs know of a schedule its class (``planner.strategy.rows.schedule_class``) and how many chunks it makes of a stage.
 A *setup* is everything else about a strategy.  Thousands of strategies share a few hundred setups: these are costed

@@ -1,4 +1,4 @@
-"""Which strategies are there?  The declared space, enumerated as columns.
+"""The strategies that there are: the declared space, enumerated as columns.
 
 Four levels keep memory and time small.  A *core* fixes what the time of a layer depends on: degrees, micro-batch,
 sequence and context parallelism, overlap.  Its *layouts* add the schedule, virtual stages and the axis order; their

@@ -1,4 +1,4 @@
-"""How are layers and memory relief best dealt for one strategy?
+"""The best dealing of layers and memory relief for one strategy.
 
 One chunk a device: dynamic programming over every dealing (``line_split``), exact but for what it says it left open.
 Several chunks a device: every member of the declared family (``family_split``), exact.

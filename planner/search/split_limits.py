@@ -1,4 +1,4 @@
-"""What must every dealing of layers respect: the room in memory, and what the back-end's software can do?"""
+"""The limits of every dealing of layers: the room in memory, and what the back-end's software can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do both inner searches share?  Limits, and host memory."""
+"""What both inner searches share: limits, and host memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast is a strategy of one chunk a device at best, where every stage relieves as many whole layers as it must?
+"""Lower bounds of strategies of one chunk a device, where every stage relieves as many whole layers as it must.
 
 Stage r takes with n layers of the most frequent kind at least ::
 

@@ -1,4 +1,4 @@
-"""How many layers can the stages of a strategy hold within some seconds each?
+"""The number of layers that the stages of a strategy can hold within some seconds each.
 
 Stage r holds at most ::
 

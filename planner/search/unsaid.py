@@ -1,4 +1,4 @@
-"""Which values has a back-end for what nobody chose?  Switches that its columns leave one value, or tie to others.
+"""A back-end's values for what nobody chose: switches that its columns leave one value, or tie to others.
 
 A strategy that is given by hand, or that is one move away from a plan, says a few fields.  The others have neutral
 values or those of the plan, and a back-end may have another one: FSDP2 gathers ahead whether or not somebody asked.

@@ -1,4 +1,4 @@
-"""What would a hand-written plan take, under the same cost model?  Fixed choices as restrictions of the options.
+"""Hand-written plans under the same cost model: fixed choices as restrictions of the options.
 
 megatron    Linear layers split by columns, then by rows, over the last axis; activations outside them split over the
             sequence on it (Korthikanti et al., arXiv 2205.05198); batch over the other axes

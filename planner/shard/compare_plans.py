@@ -1,4 +1,4 @@
-"""How do two sharding plans of one step differ?  By cost term, by module, and by the operators that differ most."""
+"""The differences of two plans of one step: by cost term, by module, and by the operators that differ most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why this placement for this operator?  Its options with what it and its neighbours would pay for each."""
+"""Why an operator has its placement: its options with what it and its neighbours would pay for each."""
 
 from __future__ import annotations
 

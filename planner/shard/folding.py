@@ -1,4 +1,4 @@
-"""Which operators repeat?  Copies of one block (the layers of a transformer) share one choice.
+"""The operators that repeat: copies of one block (the layers of a transformer) share one choice.
 
 Blocks are the numbered children of a module (``layers.0``, ``layers.1``, ..).  Two blocks are copies if they run the
 same operators on the same shapes in the same order, wired alike inside; what they read from outside may differ, as the

@@ -1,4 +1,4 @@
-"""What does an instance of the sharding contest say?  The JSON of the ASPLOS 2025 contest, plain or gzipped.
+"""An instance of the sharding contest: the JSON of the ASPLOS 2025 contest, plain or gzipped.
 
 ``problem.nodes``: ``intervals`` [begin, end), ``costs`` and ``usages`` per node and option; ``problem.edges``:
 ``nodes`` [a, b] and ``costs`` row-major K_a x K_b; ``problem.usage_limit`` (null: none).  10^18 and more is forbidden.

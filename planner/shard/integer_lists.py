@@ -1,4 +1,4 @@
-"""How are lists of lists of integers read fast?  Straight from JSON's bytes into one flat array.
+"""Reads lists of lists of integers fast, straight from JSON's bytes into one flat array.
 
 ``[[1, 2], [3]]`` becomes the numbers 1 2 3 and the lengths 2 1.  Anything else (fractions, NaN, strings, deeper lists,
 more than 63 bits) gives None, and the caller asks a slower reader for the words of the error.

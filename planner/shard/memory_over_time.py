@@ -1,4 +1,4 @@
-"""How much memory does a placed step need at every operator?  Simulated, unfolded, with what resharding holds.
+"""The memory of a placed step at every operator: simulated, unfolded, with what resharding holds.
 
 Parameters, buffers and training state live always; an operator's outputs from its step to their last use; a view
 shares its input's memory unless the input is resharded for it.  A tensor that is resharded for one operator exists

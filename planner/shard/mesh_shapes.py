@@ -1,4 +1,4 @@
-"""Which meshes are there, and which links does each axis use?  Ranks are row-major: the last axis holds neighbours."""
+"""Meshes and the links that each axis uses.  Ranks are row-major: the last axis holds neighbours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the step compute?  The traced graph as plain data: operators, the tensors between them, and their rules.
+"""The traced graph of the step as plain data: operators, the tensors between them, and their rules.
 
 Nothing here knows torch: ``planner.shard.torch_graph`` fills it.
 """

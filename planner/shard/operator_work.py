@@ -1,4 +1,4 @@
-"""How long does an operator run on the part that one device holds?  Whole picoseconds for every option of an operator.
+"""The time of an operator on the part that one device holds: whole picoseconds for every option of an operator.
 
 Roofline of ``planner.predict.cost``: products at the device's rate for their local shape or over memory bandwidth,
 whichever is longer; attention by kernel and device generation; everything else moves its local inputs and outputs once,

@@ -1,4 +1,4 @@
-"""Which ways are there to run one operator on the whole mesh?  Rules of single axes, in every even combination.
+"""The ways to run one operator on the whole mesh: rules of single axes, in every even combination.
 
 An option gives every tensor argument and every output a layout: one placement code per axis.  Two axes may shard one
 dim; its size must then be a multiple of both together.  Shape letters: K options, T tensors, A axes.

@@ -1,4 +1,4 @@
-"""How is one dim of a mesh's work written?  Placements as small integers inside, as words in documents.
+"""Placements on the axes of a mesh: small integers inside, words in documents.
 
     code     word            each rank of the axis holds
     0        replicate       the whole tensor

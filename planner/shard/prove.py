@@ -1,4 +1,4 @@
-"""Which placements are best on one mesh, and how good could any be?
+"""The best placements on one mesh, and a bound of how good any could be.
 
 The solver minimises the tables of ``planner.shard.selection_tables``.  Its answer is placed, billed and simulated anew;
 if resharding buffers push the simulated peak over the device's memory, the solver gets that much less and tries again.

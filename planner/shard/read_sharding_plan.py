@@ -1,4 +1,4 @@
-"""Is this text a sharding plan, and if not, which keys of which file are wrong?"""
+"""Reads a sharding plan from text, or says which keys of which file are wrong."""
 
 from __future__ import annotations
 

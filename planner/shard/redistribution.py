@@ -1,4 +1,4 @@
-"""How does a tensor get from one layout to another, and how long does that take?
+"""The steps that bring a tensor from one layout to another, and the time that they take.
 
 The steps are those that DTensor's ``redistribute`` takes: where dims are nested over several axes, first inner axes
 are undone from the inside out, then the rest follows from the outside in::

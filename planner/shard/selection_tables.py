@@ -1,4 +1,4 @@
-"""The step on a mesh as a selection problem: which tables does the solver get?
+"""The step on a mesh as a selection problem: the tables that the solver gets.
 
 Variables    x_v, the option of every representative node; y_p, the layout of the training state of parameter p
 Objective    compute of every node (its copies counted) + resharding of every tensor that an operator reads

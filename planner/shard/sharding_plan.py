@@ -1,4 +1,4 @@
-"""Which placement does every traced operator take, and what does that cost?  The answer of ``meshwright shard``.
+"""The placement of every traced operator and its cost: the answer of ``meshwright shard``.
 
 A placement is written per mesh axis, outermost axis first: ``replicate``, ``shard:DIM`` (even, DIM counts from 0) or
 ``partial:sum|avg|max|min`` (every rank of the axis holds a term).  Two axes that shard one dim nest in mesh order:

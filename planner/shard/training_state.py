@@ -1,4 +1,4 @@
-"""What lives as long as the training does?  Gradients, master copies and optimizer states of the parameters."""
+"""What lives as long as the training does: gradients, master copies and optimizer states of the parameters."""
 
 from __future__ import annotations
 

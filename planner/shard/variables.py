@@ -1,4 +1,4 @@
-"""What does the solver choose for, and when does each choice need memory?
+"""The variables that the solver chooses, and when each choice needs memory.
 
 One variable for every representative node (``node``), one for the training state of every parameter with a gradient
 (``state``), and one tied to a node (``copies``) where copies of it are alive at other steps than it is itself.

@@ -1,4 +1,4 @@
-"""What does a placement mean?  Modules in the words of the trade: column-parallel, row-parallel, gathered weights."""
+"""The meaning of placements, module by module: column-parallel, row-parallel, gathered weights."""
 
 from __future__ import annotations
 

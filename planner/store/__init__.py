@@ -1,4 +1,4 @@
-"""Where do plans live?  One database: SQLite by default, PostgreSQL by URL, the same code for both.
+"""The store of plans: one database, SQLite by default, PostgreSQL by URL, the same code for both.
 
     address      which database, from a URL, $MESHWRIGHT_DATABASE or the data folder
     tables       the tables, typed

@@ -1,4 +1,4 @@
-"""Which database?  An explicit URL, else ``$MESHWRIGHT_DATABASE``, else one SQLite file in the data folder."""
+"""The database address: an explicit URL, else ``$MESHWRIGHT_DATABASE``, else an SQLite file in the data folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who changed what, or tried to?  The audit trail: rows are added, read page by page, and removed when they are old.
+"""The audit trail, who changed or tried to change what: rows are added, read by page, and removed when old.
 
 Nothing here changes a row; triggers of the database refuse it too (``tables``).
 """

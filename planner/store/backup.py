@@ -1,4 +1,4 @@
-"""How is an SQLite database copied while others use it, and brought back?
+"""Copying an SQLite database while others use it, and bringing it back.
 
 SQLite's online backup (https://www.sqlite.org/backup.html) copies a consistent state page by page; writers go on.  The
 jobs of a service live in a file of their own beside the plans (``address.jobs_path``) and are copied with them.  Copies

@@ -1,4 +1,4 @@
-"""How are connections made?  One engine, the same rules on both databases.
+"""Database connections: one engine, the same rules on both databases.
 
 SQLite: WAL (readers never block the writer), ``synchronous=NORMAL`` (safe in WAL against a crash of the process;
 https://www.sqlite.org/wal.html#performance_considerations), foreign keys on, ten seconds of patience with other

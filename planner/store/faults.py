@@ -1,4 +1,4 @@
-"""What did the driver mean?  Database exceptions -> one clear error of ``planner.store.errors``.
+"""Exceptions of the database driver, each translated to one clear error of ``planner.store.errors``.
 
 SQLite: primary result codes, https://www.sqlite.org/rescode.html (extended code & 0xff).
 PostgreSQL: SQLSTATE classes, https://www.postgresql.org/docs/current/errcodes-appendix.html.

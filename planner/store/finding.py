@@ -1,4 +1,4 @@
-"""How is something found?  By id, unique prefix, label, question, or page by page.
+"""Finding something in the store: by id, unique prefix, label, question, or page by page.
 
 Every function works inside the caller's transaction.
 """

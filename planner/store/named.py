@@ -1,4 +1,4 @@
-"""Which document does a name mean?  Models, clusters and profiles under names, versioned: nothing is overwritten.
+"""Documents under names: models, clusters and profiles, versioned; nothing is overwritten.
 
 Every function works inside the caller's transaction.
 """

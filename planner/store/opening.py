@@ -1,4 +1,4 @@
-"""How do I get a store?  ``open_store()``."""
+"""Opening a store: ``open_store()``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes back from the store, besides whole plans?  Small frozen records."""
+"""Results of the store besides whole plans: small frozen records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked of the database?  The ``Store``: save, find, get, list, label, record emissions.
+"""The ``Store``, all that can be asked of the database: save, find, get, list, label, record emissions.
 
 Each method is one transaction.  Safe to share between threads.
 """

@@ -1,4 +1,4 @@
-"""What is old enough to go, and who removes it?  Rows in small portions, by one process at a time.
+"""The removal of old rows: in small portions, by one process at a time.
 
 On PostgreSQL several services share a database: the one that gets the advisory lock removes, the others go on with
 their work.  On SQLite, removing twice at the same time removes nothing twice.

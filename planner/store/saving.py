@@ -1,4 +1,4 @@
-"""How is something stored?  Insert if absent, then compare: content-addressed rows never change.
+"""Saving to the store: insert if absent, then compare; content-addressed rows never change.
 
 Every function works inside the caller's transaction.
 """

@@ -1,4 +1,4 @@
-"""Does the database have the tables that this release needs?  Create, upgrade, downgrade, or refuse.
+"""The database schema that this release needs: create, upgrade, downgrade, or refuse.
 
 - A fresh database gets the tables of ``tables`` at once (milliseconds, without importing Alembic) and the stamp of
   the newest migration.  A contract test proves that the migrations build exactly the same schema.

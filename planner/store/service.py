@@ -1,4 +1,4 @@
-"""What does the service keep beside plans?  Named documents, API keys, and requests under a client's own key.
+"""What the service keeps beside plans: named documents, API keys, and requests under a client's own key.
 
 Each method is one transaction.  Safe to share between threads.
 """

@@ -1,4 +1,4 @@
-"""Which software computed a plan?  The release and a hash of every source that decides a plan's numbers.
+"""The signature of the software: the release and a hash of every source that decides a plan's numbers.
 
 A constant to be bumped by hand would be forgotten once, and then a stored plan would answer with yesterday's cost
 model.  Hashing the sources cannot be forgotten; it reads about a megabyte, in milliseconds.  Doors, the native runtime,

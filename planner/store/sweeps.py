@@ -1,4 +1,4 @@
-"""Which sweeps were asked for, and how far is each?  A row a sweep, a row a cell.
+"""The sweeps that were asked for, and how far each is: a row a sweep, a row a cell.
 
 A cell is open (``waiting``, ``running``) until what came of it is known; after that it changes only when its sweep is
 asked for again and it has no answer (``failed``, ``missing``).  Each method is one transaction.

@@ -1,4 +1,4 @@
-"""What are the tables?
+"""The tables of the database.
 
     documents   every model, cluster, workload, constraints, objective and plan, once, under its SHA-256
     problems    which documents make up a question

@@ -1,4 +1,4 @@
-"""Who wants to know of every transaction?  Nobody, unless a door above says so for what runs in its context.
+"""Watching transactions: off, unless a door above turns it on for what runs in its context.
 
 A door that traces its requests sets ``WATCH`` to a function that is given ``read`` or ``write`` and returns what is
 entered around the transaction.

@@ -1,4 +1,4 @@
-"""Could something be stored now?  Asked without storing anything, because the question comes every few seconds.
+"""A check that something could be stored now: stores nothing, because it is made every few seconds.
 
 A service whose database can only be read would be sent requests that it must refuse; who asks here hears of it before
 they do, and hears that it is over without a request that tries.

@@ -1,4 +1,4 @@
-"""Beside which field of a strategy does a finding stand?  The first field of its rule that was given, and the others.
+"""The field of a strategy that a finding stands beside: the first given one of its rule, and the others.
 
 A place is a field's name, or a flag (``--devices``) for what is no field of a strategy.  ``dp`` stands for its factors
 too: either spelling says how many replicas there are.

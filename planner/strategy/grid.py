@@ -1,4 +1,4 @@
-"""How are ranks numbered over the axes, and what are the groups of an axis?  Pure index arithmetic.
+"""The numbering of ranks over the axes, and the groups of an axis: pure index arithmetic.
 
 A ``RankGrid`` lists its axes innermost (adjacent ranks) first, like the digits of a mixed-radix number::
 

@@ -1,4 +1,4 @@
-"""Where does every rank sit, who is in its groups, and which network does each group cross?
+"""The mesh: the place of every rank, the members of its groups, and the network that each group crosses.
 
 Two grids over the same ranks, innermost axis first::
 

@@ -1,4 +1,4 @@
-"""How many layers recompute or offload, where a strategy says that it does?  Words of ``recompute`` and offload.
+"""The number of layers that recompute or offload under a strategy: words of ``recompute`` and offload.
 
 A ``Strategy`` names the policy.  Which layers use it is said beside it:
 

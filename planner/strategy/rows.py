@@ -1,4 +1,4 @@
-"""How are millions of strategies held at once?  As columns.
+"""Millions of strategies held at once, as columns.
 
 ``StrategyRows`` is a structure of arrays, one row a strategy; ``strategy(i)`` gives the readable object.  Schedules
 and reliefs are coded by their index in ``SCHEDULE_NAMES`` and in the problem's relief list.

@@ -1,4 +1,4 @@
-"""Which known word did the person mean?"""
+"""Spelling: the known word that a person probably meant."""
 
 from __future__ import annotations
 

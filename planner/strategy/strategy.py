@@ -1,4 +1,4 @@
-"""What did we decide?  One parallel strategy: degrees and switches.
+"""One parallel strategy: degrees and switches.
 
 A ``Strategy`` says nothing about which layers sit on which stage (a ``Candidate`` does).  Axes follow the field:
 tp, cp, ep, etp, pp, dp; ``dp = dp_replicate * dp_shard``.

@@ -1,4 +1,4 @@
-"""What does ``tp=8,pp=4,mbs=1`` say?  Assignments of strategy fields, from flags to values.
+"""Assignments of strategy fields such as ``tp=8,pp=4,mbs=1``: from flags to values.
 
 The same words serve ``--pin``, ``--why-not`` and ``--strategy``.  ``complete_strategy`` fills what a person leaves
 out in the way that Megatron-LM would (dp from the device count, sequence parallelism with tensor parallelism, selective

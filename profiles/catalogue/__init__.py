@@ -1,4 +1,4 @@
-"""Which devices and clusters are known by name?  Data files with a source for every number.
+"""The devices and clusters known by name: data files with a source for every number.
 
 One file a device in ``devices/``, one a cluster in ``clusters/``; the file's name is the catalogue name, so a look-up
 parses only the files that it needs.

@@ -1,4 +1,4 @@
-"""What is the cluster called ``dgx-h100``, or described in ``my-cluster.yaml``, with N devices?"""
+"""Clusters by catalogue name (``dgx-h100``) or from a file (``my-cluster.yaml``), with N devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is the accelerator called ``h100-sxm5-80gb``?  Devices by catalogue name."""
+"""Devices by catalogue name, such as ``h100-sxm5-80gb``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How does a topology become a cluster?  One file a part: scale-up, NICs, fabric, what the catalogue agrees on."""
+"""From a topology to a cluster, one file a part: scale-up, NICs, fabric, what the catalogue agrees on."""

@@ -1,4 +1,4 @@
-"""Which levels does the network above the nodes have?  From the tiers of a topology, else the base's.
+"""The levels of the network above the nodes: from the tiers of a topology, else the base's.
 
 Groups of one tier may differ in size: the smallest is taken, so that no traffic is counted as local that may cross; a
 tier of one group covers everything. Oversubscription = capacity of the cables below a group over those above, the

@@ -1,4 +1,4 @@
-"""How many NICs of which rate does a node have for training?  The topology's where it knows, else the base's.
+"""Number and rate of a node's NICs for training: the topology's where it knows them, else the base's.
 
 NICs without GPUDirect where others have it, and NICs slower than half of the fastest, are for management or storage.
 """

@@ -1,4 +1,4 @@
-"""Which devices of a node form a scale-up domain, and of what kind?  From the links of each pair.
+"""The scale-up domains of a node, and their kind: from the links of each pair of devices.
 
 A domain is a group of consecutive devices in which every pair has a fast link (NVLink, xGMI, HCCS, UB, MetaXLink).
 Where the whole node is no such group (hybrid cube mesh, 4 + 4, pairs of dies), the largest equal groups that are:

@@ -1,4 +1,4 @@
-"""Where does each value of a completed cluster come from?  Sentences for people, provenance for the document."""
+"""The origin of each value of a completed cluster: sentences for people, provenance for the document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is the scale-up network of the cluster?  Kind and size from the topology, rates from link counts or the base."""
+"""The scale-up network: kind and size from the topology, rates from link counts or the base."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nsight Compute: how long did each kernel take under the profiler?  ``ncu --csv``, long form and ``--page raw``.
+"""Nsight Compute: kernel times under the profiler, from ``ncu --csv``, long form and ``--page raw``.
 
 Recognised by a header row with ``Kernel Name`` and either ``Metric Name``, ``Metric Unit``, ``Metric Value`` (one row a
 metric) or ``gpu__time_duration.sum`` (one row a launch, with a second header row of units).  Lines of ``==PROF==`` and

@@ -1,4 +1,4 @@
-"""Which larger blocks does Slurm build from the base blocks?  ``BlockSizes=8,16,32`` joins two and four of them.
+"""The larger blocks that Slurm builds from base blocks: ``BlockSizes=8,16,32`` joins two and four of them.
 
 Base blocks are the lowest tier; block sizes are planned nodes, so 16 over 8 means two consecutive base blocks whatever
 they hold.  Source: SchedMD/slurm, manual page topology.conf(5), topology/block.

@@ -1,4 +1,4 @@
-"""Which texts of an import are free, and what do they look like without names and secrets?
+"""The free texts of an import, cleaned of names and secrets.
 
 Cleaned: names, notes, details, facts, flags, error texts, reasons of bad rows.  Left alone: version numbers (they look
 like addresses), dtypes, and words from fixed lists.

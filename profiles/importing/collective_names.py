@@ -1,4 +1,4 @@
-"""Which collective is ``AllReduce``, ``all_gather_perf``, ``hcclReduceScatter``, ``alltoallv``?  One name for each.
+"""One name for each collective: ``AllReduce``, ``all_gather_perf``, ``hcclReduceScatter``, ``alltoallv``.
 
 Capitals, underscores, hyphens and the library's prefix do not matter.  The variants with uneven or merged parts
 (``alltoallv``, ``all_to_all_single``) are the same operation; their own name is returned beside it, for ``detail``.

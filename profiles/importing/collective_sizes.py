@@ -1,4 +1,4 @@
-"""How large is the full logical tensor when a tool prints the part of one rank?
+"""The size of the full logical tensor, where a tool prints the part of one rank.
 
 Tools of the MPI family (OSU, IMB, UCC) print the contribution of one rank for gathering operations and the piece for
 one peer for all_to_all; the convention here is the whole tensor (``profiles.observations.records``):

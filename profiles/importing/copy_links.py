@@ -1,4 +1,4 @@
-"""What does a group of equal copies say about a link?  Bytes over the typical time of one, one way."""
+"""The link observation of a group of equal copies: bytes over the typical time of one, one way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the rows of a CSV file say?  A reader with limits: columns, field length, and numbered lines.
+"""The rows of a CSV file: a reader with limits, which gives columns and numbered lines.
 
 Byte order mark, CRLF, quoted fields with separators or line breaks inside, and an empty last column (a separator at
 the end of each line) are understood.  Refused: more than ``MAX_COLUMNS`` columns, a field above 131,072 characters

@@ -1,4 +1,4 @@
-"""Which format is this file?  Asked of every format, most specific first, by the head of the file alone."""
+"""Format detection: every format is asked, most specific first, by the head of the file alone."""
 
 from __future__ import annotations
 

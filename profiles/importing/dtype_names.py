@@ -1,4 +1,4 @@
-"""Which number format is ``half``, ``bfloat16``, ``float8_e4m3``, and how many bytes has one element?
+"""Number formats by name (``half``, ``bfloat16``, ``float8_e4m3``), and the bytes of one element.
 
 One name each: fp64, fp32, tf32, fp16, bf16, fp8_e4m3, fp8_e5m2, int64 ... uint8.  A name that is not known is kept as
 it is: it may come from a newer version of the tool.

@@ -1,4 +1,4 @@
-"""What are median, 10th and 90th percentile of many durations?  The reduction of a trace to one ``Timing`` per kernel.
+"""Median, 10th and 90th percentile of many durations: a trace is reduced to one ``Timing`` per kernel.
 
 Percentiles interpolate between neighbours (position ``q (n - 1)`` in sorted order), the convention of NumPy's default.
 Durations are kept as whole nanoseconds or picoseconds in a compact array: eight bytes each.

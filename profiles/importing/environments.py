@@ -1,4 +1,4 @@
-"""In which environment was it measured, given what the file says and what the user adds?
+"""The environment of a measurement, from what the file says and what the user adds.
 
 ``options.given`` fills what the source does not say: device, num_devices, num_nodes, devices_per_node, group_size,
 line_rate_bytes_per_s.  A value that is not a number there is the user's mistake and is refused with the flag's name.

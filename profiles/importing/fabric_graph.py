@@ -1,4 +1,4 @@
-"""Which nodes share leaf switches, spines, cores?  From cables between hosts and switches, for any source of them.
+"""Nodes that share leaf switches, spines or cores, from cables between hosts and switches of any source.
 
 Leaf switches that serve the same hosts form one leaf group: in a rail-optimised fabric the eight leaves of a unit.  A
 switch's level is its distance from the nearest leaf; two groups belong together at level L when switches up to level L

@@ -1,4 +1,4 @@
-"""How is a foreign SQLite file read without trusting it?  Read-only, real tables only, with a deadline.
+"""A reader for foreign SQLite files that are not trusted: read-only, real tables only, with a deadline.
 
 Opened with ``mode=ro&immutable=1`` (no journal is replayed, nothing is written beside it) and ``trusted_schema=OFF``.
 Views are not read unless the format is made of them: a view may hide an endless recursion, which the deadline ends.

@@ -1,4 +1,4 @@
-"""What is an importer?  A format with a name, a test on the head of a file, and a reader."""
+"""An importer: a format with a name, a test on the head of a file, and a reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which formats are read?  Names and the module that reads each, in the order in which detection asks them.
+"""The formats that are read: names and the module that reads each, in the order in which detection asks them.
 
 A format that embeds another's text (a log with tables in it) stands after the more specific one.
 """

@@ -1,4 +1,4 @@
-"""Which of the facts that a user gave were never asked for?  A typing error in ``--set`` must not pass in silence."""
+"""The user's facts, and those never asked for: a typing error in ``--set`` must not pass in silence."""
 
 from __future__ import annotations
 

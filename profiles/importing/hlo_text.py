@@ -1,4 +1,4 @@
-"""What does one HLO instruction say about itself?  Its operation, sizes, groups, from the text that XLA prints.
+"""One HLO instruction: its operation, sizes and groups, from the text that XLA prints.
 
 ``%all-reduce.2 = bf16[1024,512]{1,0:T(8,128)} all-reduce(...), replica_groups={{0,1},{2,3}}``.  Groups are written as
 lists of lists or as ``[2,4]<=[8]`` (two groups of four).  Newer text leaves out the shapes of operands: then a product

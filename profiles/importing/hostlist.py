@@ -1,4 +1,4 @@
-"""Which hosts does ``a[01-16,20]b,c3`` name?  Slurm's hostlist expressions, expanded in order.
+"""Slurm's hostlist expressions, such as ``a[01-16,20]b,c3``, expanded in order.
 
 Several brackets in one name multiply (``r[1-2]n[0-3]``); numbers keep the width of the lower end.  Sets of lists
 (``node[1-3,5]``) and commas outside brackets are both separators.  Source: SchedMD/slurm, src/common/hostlist.c

@@ -1,4 +1,4 @@
-"""What did an importer find in a file?  Batches of observations, a topology, and everything worth telling.
+"""What an importer found in a file: batches of observations, a topology, and everything worth telling.
 
 An importer never decides whether bad rows are fatal: it reports them all, and ``read_sources`` refuses the file unless
 the user said ``--keep-going``.

@@ -1,4 +1,4 @@
-"""How many bytes a second is ``4xNDR``?  Data rate after line coding, one-way.
+"""The bytes a second of InfiniBand rates such as ``4xNDR``: data rate after line coding, one-way.
 
 Gbit/s a lane: SDR 2, DDR 4, QDR 8 (8b/10b taken off), FDR10 10, FDR 13.64, EDR 25, HDR 50, NDR 100, XDR 200.
 Source: InfiniBand Trade Association, InfiniBand roadmap; the first three as signalling rate x 8/10.

@@ -1,4 +1,4 @@
-"""What is this JSON without comments?  ``//`` and ``/* */`` outside strings become spaces; lines keep their numbers.
+"""JSON without comments: ``//`` and ``/* */`` outside strings become spaces; lines keep their numbers.
 
 Huawei's published rank tables are full of them.  One pass, linear in the length of the text.
 """

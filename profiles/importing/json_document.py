@@ -1,4 +1,4 @@
-"""What does a large JSON file of a tool hold?  Decoded at once into plain data or typed records, within limits.
+"""Large JSON files of tools: decoded at once into plain data or typed records, within limits.
 
 Strict RFC 8259 (no ``NaN``, no comments); fields that a record does not name are skipped without being built, so a
 trace of hundreds of megabytes stays small.  ``profiles.safe_json`` is for documents that users write.

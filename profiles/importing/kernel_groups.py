@@ -1,4 +1,4 @@
-"""How long did each kernel take?  Single launches, reduced to one observation for each name and launch size."""
+"""Kernel times: single launches, reduced to one observation for each name and launch size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kind of operator does this device kernel belong to, judged by its name?
+"""The kind of operator that a device kernel belongs to, judged by its name.
 
 ``kernel_class`` answers with an operator class of ``profiles.observations.records``, or with ``collective`` for a
 communication kernel, ``other`` for reductions, sorts and index shuffling, and ``kernel`` where the name says nothing.

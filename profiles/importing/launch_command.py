@@ -1,4 +1,4 @@
-"""How many ranks on how many nodes did a launch line ask for?  srun, mpirun, mpiexec, prun, aprun, jsrun.
+"""Ranks and nodes that a launch line asked for: srun, mpirun, mpiexec, prun, aprun, jsrun.
 
 Logs often begin with the command that made them (a shell trace, a document).  Only switches with one meaning are
 used; where ranks and nodes contradict each other, nothing is claimed about ranks per node.

@@ -1,4 +1,4 @@
-"""What do the cells of a printed link matrix say?  ``GPU0 GPU1 ... NIC0`` across and down, as smi tools print it.
+"""The cells of a printed link matrix: ``GPU0 GPU1 ... NIC0`` across and down, as smi tools print it.
 
 Shared by nvidia-smi topo, mx-smi topo, npu-smi and rocm-smi.  Columns end where words that are no device begin (``CPU
 Affinity``).  Cells stand apart by tabs or spaces; cells that a terminal glued together (``NODENODE``) are taken apart

@@ -1,4 +1,4 @@
-"""What did the program itself print?  Log lines without what launchers, terminals and documents put around them.
+"""Log lines of the program itself, without what launchers, terminals and documents put around them.
 
 Removed from the front: ANSI escapes (also those whose escape character a copy has lost), ``[1,0]<stdout>:`` (mpirun
 --tag-output), ``0: `` (srun --label), ``node12: `` (pdsh and clush), ``[rank0]:`` and ``[default0]:`` (torch),

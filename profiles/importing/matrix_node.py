@@ -1,4 +1,4 @@
-"""What does one link matrix say about a node?  Pairs of devices, NICs with their nearest devices, NUMA nodes."""
+"""The node that one link matrix describes: pairs of devices, NICs with their nearest devices, NUMA nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which NUMA node does a row of a link matrix name behind its cells?  CPU lists and NUMA numbers look alike.
+"""The NUMA node behind the cells of a link matrix row: CPU lists and NUMA numbers look alike.
 
 The columns are ``CPU Affinity``, ``NUMA Affinity`` and ``GPU NUMA ID`` (nvidia-smi) or ``Node Affinity`` and ``CPU
 Affinity`` (mx-smi).  Terminals shift them and an empty CPU list leaves no mark, so they are told apart by their number.

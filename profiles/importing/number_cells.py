@@ -1,4 +1,4 @@
-"""Which number does a cell of a text file hold?  A finite one, written plainly, or ValueError with the reason.
+"""The number in a cell of a text file: finite and written plainly, or ValueError with the reason.
 
 Python's own ``float`` also takes ``nan``, ``inf`` and ``1_000``, ``int`` takes digits of other scripts: none of these
 is what a benchmark prints.

@@ -1,4 +1,4 @@
-"""How many bytes is "678.86 MB" as DeepSpeed and others print it?  Powers of 1024 under decimal names, two digits."""
+"""Sizes as DeepSpeed and others print them ("678.86 MB"): powers of 1024 under decimal names, two digits."""
 
 from __future__ import annotations
 

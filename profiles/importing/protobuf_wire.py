@@ -1,4 +1,4 @@
-"""Which fields does a protobuf message hold?  The wire format alone, without schemas or generated code.
+"""The fields of a protobuf message: the wire format alone, without schemas or generated code.
 
 A message is a sequence of (tag, value): varint (wire type 0), 8 bytes (1), length and bytes (2), 4 bytes (5); groups
 (3, 4) are not used by any format read here.  Everything is checked against the end of the message: a damaged file

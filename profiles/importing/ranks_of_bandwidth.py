@@ -1,4 +1,4 @@
-"""How many ranks took part, judged by the bandwidths that the tool itself computed from its communicator?
+"""The number of ranks, from the bandwidths that the tool itself computed from its communicator.
 
     bus / algorithm bandwidth = 2(n - 1)/n for all_reduce;  (n - 1)/n for all_gather, reduce_scatter, all_to_all,
     gather, scatter;  1 for the others

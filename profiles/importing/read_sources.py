@@ -1,4 +1,4 @@
-"""What is in these files?  Each is recognised, read, cleaned of names and secrets, and judged; nothing is stored.
+"""The content of files: each is recognised, read, cleaned of names and secrets, and judged; nothing is stored.
 
 Every file gets an answer: an import or one clear error, so that a user sees all findings at once.  Whatever an
 importer raises, no user sees a traceback: an exception that it did not foresee means a damaged or unknown file.

@@ -1,4 +1,4 @@
-"""Which parts of a text could name a person, a host or a secret?  They are removed before anything is stored.
+"""Parts of a text that could name a person, a host or a secret are removed before anything is stored.
 
 Replaced by ``<kind>``: IP addresses (v4, v6), MAC addresses and GUIDs, e-mail addresses, home folders, URLs with
 credentials, and values behind words such as token, key, password, secret.  Host names are known only to the importer

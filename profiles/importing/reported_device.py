@@ -1,4 +1,4 @@
-"""Which accelerator does a text of a driver's tools mention?  The one model that all mentions agree on, or none.
+"""The accelerator that a text of a driver's tools mentions: the one model that all mentions share, or none.
 
 Read: ``GPU 0: NVIDIA H100 80GB HBM3 (UUID: ...)`` (nvidia-smi -L, collect_env), ``|   0  NVIDIA A100-SXM4-80GB  On |``
 (nvidia-smi), ``Card Series: AMD Instinct MI300X OAM`` and ``AMD Instinct MI300X`` (rocm-smi).

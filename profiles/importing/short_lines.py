@@ -1,4 +1,4 @@
-"""Which lines of a log can be lines of a benchmark's output?  Those of a sane length; the others are counted.
+"""Lines of a log that can be a benchmark's output: those of plausible length; the others are counted.
 
 A line of a megabyte or a word of a kilobyte is a binary dump or an attack on pattern matching (launcher prefixes are
 looked for in the first word), never a row of results.

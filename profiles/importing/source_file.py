@@ -1,4 +1,4 @@
-"""How is a file from outside opened safely?  Sizes, compression and text encoding are limited before any parsing.
+"""Files from outside, opened safely: size, compression and encoding are limited before any parsing.
 
 Limits (all overridable by nobody: a file beyond them is refused with a hint):
 ``MAX_BYTES`` of content after decompression, ``MAX_RATIO`` of decompressed to compressed size beyond ``RATIO_FROM``

@@ -1,4 +1,4 @@
-"""Which nodes does each switch of a tree hold, level by level?  Tiers for ``profiles.topology``, innermost first.
+"""The nodes of each switch of a tree, level by level: tiers for ``profiles.topology``, innermost first.
 
 A switch's level is its height: 1 where no switch hangs below it.  Nodes get numbers in the order in which they are
 first seen; names do not leave this module.

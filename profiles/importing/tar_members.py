@@ -1,4 +1,4 @@
-"""What is inside a tar archive (plain or gzip)?  Regular files only, read one by one within limits, never unpacked.
+"""The members of a tar archive (plain or gzip): regular files, read one by one within limits, never unpacked.
 
 Refused: links, devices, absolute paths, ``..`` in paths, more than ``MAX_MEMBERS`` entries, members above
 ``MAX_MEMBER_BYTES``.  Left out: folders and what macOS adds (``._name``, ``PaxHeader``).

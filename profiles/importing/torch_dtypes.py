@@ -1,4 +1,4 @@
-"""Which number format does PyTorch mean by "c10::BFloat16", "Half" or "Tensor(float)", and how wide is one element?
+"""PyTorch's number formats ("c10::BFloat16", "Half", "Tensor(float)"), and the bytes of one element.
 
 Three spellings are in use: C++ type names (profiler shapes), ScalarType names (``Float``, ``BFloat16``: collectives)
 and TorchScript types (``Tensor(c10::Half)``: execution traces).  All become the short names that

@@ -1,4 +1,4 @@
-"""Which class of operator is ``aten::addmm``, and where in its arguments are the sizes?
+"""The operator class of PyTorch names such as ``aten::addmm``, and the arguments that hold the sizes.
 
 A rule says the class, whether the name is the backward half, which arguments hold the operands, and whether the name
 only counts where nothing inside it is recognised (``leaf_only``: ``aten::linear`` runs ``aten::addmm``, whose

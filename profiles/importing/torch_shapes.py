@@ -1,4 +1,4 @@
-"""What sizes does one call of a PyTorch operator have, given the dimensions of its arguments?
+"""The sizes of one call of a PyTorch operator, from the dimensions of its arguments.
 
 Products: ``m, n, k`` are rows, columns and inner size of the product as it ran (a weight gradient has the tokens as
 ``k``), ``batch_size`` the number of products of a batched one.  A grouped product has the sizes of its forward: ``m``

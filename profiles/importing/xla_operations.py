@@ -1,4 +1,4 @@
-"""How long did each XLA operation take?  Events of a device, reduced to observations by module and instruction.
+"""XLA operation times: events of a device, reduced to observations by module and instruction.
 
 Blocking collectives whose size is printed in the instruction become collective observations (in situ: their time
 includes waiting for the other devices); the start and done halves of asynchronous ones stay operators.  Instructions

@@ -1,4 +1,4 @@
-"""What does this XML text hold?  Parsed without entities, DTDs or external references, with a size limit."""
+"""A reader of XML text: without entities, DTDs or external references, with a size limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does the non-linearity between two matrices take?  silu(gate) * up, and gelu; forward and backward.
+"""Times of the non-linearity between two matrices: silu(gate) * up, and gelu; forward and backward.
 
 Run as torch runs it eagerly: silu_mul is two kernels forward.  A fused kernel is faster; the detail says which it is.
 """

@@ -1,4 +1,4 @@
-"""How long does fused attention take, forward and backward?
+"""Times of fused attention, forward and backward.
 
 ``torch.nn.functional.scaled_dot_product_attention`` on [batch, heads, tokens, head size], grouped-query where there
 are fewer key heads.  The backward pass reuses one forward pass; which kernel torch chose is part of the detail.

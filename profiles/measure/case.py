@@ -1,4 +1,4 @@
-"""What is measured once?  A case: one operator, one phase, one dtype, one shape, one variant.
+"""A case, the unit of measurement: one operator, one phase, one dtype, one shape, one variant.
 
 A case is plain data (no torch), so that it can be listed, counted, hashed and left out without a device.
 """

@@ -1,4 +1,4 @@
-"""Which cases does a plan stand for, in which order, and which cannot run here?
+"""The cases of a plan, their order, and those that cannot run here.
 
 Order: value first (a model's own shapes, then the grid from coarse to fine), and within a value all kinds in turn, so
 that a budget spent early still leaves some of everything.

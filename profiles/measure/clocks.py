@@ -1,4 +1,4 @@
-"""How fast does the device run at this moment?  Clock, power, temperature and throttle reasons.
+"""The state of the device at this moment: clock, power, temperature and throttle reasons.
 
 NVIDIA: ``nvidia-smi --query-gpu``; AMD: ``rocm-smi --json``; CPU: /proc/cpuinfo.  A tool that is absent or answers
 something else leaves the reading empty: a measurement never fails because of it.

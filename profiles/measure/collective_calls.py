@@ -1,4 +1,4 @@
-"""What does each rank call for one collective of one size?  The tensors of ``torch.distributed``, filled with numbers.
+"""Each rank's call for one collective of one size: the tensors of ``torch.distributed``, filled with numbers.
 
 Sizes are full logical tensors (``profiles.observations.records``): all_gather the output, reduce_scatter the input,
 all_to_all what one rank sends.  Element counts are rounded up to a multiple of the group.

@@ -1,4 +1,4 @@
-"""What is one measurement of a collective?  An operation, a size and a launch over one group shape."""
+"""One measurement of a collective: an operation, a size and a launch over one group shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which collectives, of which sizes, for how long?"""
+"""The plan of a run over collectives: which of them, of which sizes, for how long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does a collective take over each group shape, alone and with all its siblings?
+"""Collective times over each group shape, alone and with all sibling groups at once.
 
 Per size: warm-ups (connections and buffers are set up lazily), then samples; one sample = a barrier and K
 back-to-back calls between two events, divided by K.  Each sample is the maximum over the ranks; the median of these is

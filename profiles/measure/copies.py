@@ -1,4 +1,4 @@
-"""How fast do bytes move between host and device, and within the device's memory?
+"""Copy speeds between host and device, and within the device's memory.
 
 ``num_bytes`` copied from a source that is not the target; the bandwidth is copied bytes over time, so a copy within
 one memory moves twice as many.  Pageable copies include the host's staging, as a program sees it.

@@ -1,4 +1,4 @@
-"""On what does torch run here?  One face for cuda, rocm (torch.cuda on HIP), npu, xpu and cpu.
+"""The device on which torch runs: one interface for cuda, rocm (torch.cuda on HIP), npu, xpu and cpu.
 
 Work runs on one stream of its own, because a graph can only be captured away from the default stream and the backward
 pass runs on the stream of its forward pass.

@@ -1,4 +1,4 @@
-"""How long do the two ends of a model take?  Token embedding, and cross-entropy on the logits in fp32.
+"""Times of the two ends of a model: token embedding, and cross-entropy on the logits in fp32.
 
 Cross-entropy includes the cast of the logits to fp32, as a training step does it.  The embedding's backward pass makes
 the dense gradient of the whole table.

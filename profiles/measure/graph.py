@@ -1,4 +1,4 @@
-"""Can a call be replayed without the host?  Graph capture: launch time leaves the measurement.
+"""Graph capture: a call is replayed without the host, so that launch time leaves the measurement.
 
     time of one call = (t_K - t_1) / (K - 1)      t_K = one replay of a graph with K copies of the call
 

@@ -1,4 +1,4 @@
-"""Which shapes are measured when nobody names a model, and in which order?
+"""The shapes that are measured when nobody names a model, and their order.
 
 ``full``: 25 weight shapes that span today's models at all tensor-parallel degrees, with 21 row counts
 (1, 2, 4 ... 128, then multiples of 128 to 32768), so that m brackets in steps of at most 2 and an unseen (n, k) has

@@ -1,4 +1,4 @@
-"""Which groups of ranks can a mesh make?  Every size s and stride t with s * t dividing the world.
+"""The groups of ranks that a mesh can make: every size s and stride t with s * t dividing the world.
 
     groups of (s, t): { b * s * t + o + i * t : i < s }      for every block b and offset o < t
 

@@ -1,4 +1,4 @@
-"""How long do all experts of one device take, with balanced and with skewed routing?
+"""Times of all experts of one device, with balanced and with skewed routing.
 
     forward  y[r, n]   = x[r, k]  W[g]      W: [num_groups, k, n], r over the rows of all groups
     dgrad    dx[r, k]  = dy[r, n] W[g]^T

@@ -1,4 +1,4 @@
-"""What does a kind of operator tell the measuring?  Its cases for a wanted shape, and how one is prepared."""
+"""A kind of operator for the measuring: its cases for a wanted shape, and how one is prepared."""
 
 from __future__ import annotations
 

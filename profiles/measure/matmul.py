@@ -1,4 +1,4 @@
-"""How long does a weight matrix take, forward and for both gradients?
+"""Times of a product with a weight matrix, forward and for both gradients.
 
     forward  y[m, n]  = x[m, k]      W[n, k]^T     layout TN
     dgrad    dx[m, k] = dy[m, n]     W[n, k]       layout NN

@@ -1,4 +1,4 @@
-"""How is a measured profile written, so that ``profile import`` reads it back?  One JSON document.
+"""The file of a measured profile, which ``profile import`` reads back: one JSON document.
 
     {"format": "meshwright-measure", "schema_version": 1, "tool_version": "...",
      "facts": {...}, "flags": [{code, what}], "skipped": {"reason": count},

@@ -1,4 +1,4 @@
-"""How long do RMS and layer norm take, forward and backward?  ``torch.nn.functional``, one learned vector (or two)."""
+"""Times of RMS and layer norm, forward and backward: ``torch.nn.functional``, one learned vector (or two)."""
 
 from __future__ import annotations
 

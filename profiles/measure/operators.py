@@ -1,4 +1,4 @@
-"""Which kinds of operators are measured?  One entry a kind; its module says how."""
+"""The kinds of operators that are measured: one entry a kind; its module says how."""
 
 from __future__ import annotations
 

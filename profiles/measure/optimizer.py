@@ -1,4 +1,4 @@
-"""How long does one step of AdamW take?  torch's fused kernel where it runs, else its foreach form.
+"""The time of one step of AdamW: torch's fused kernel where it runs, else its foreach form.
 
 fp32 parameters, gradients and both moments: 16 bytes read and 12 written a parameter.  The parameters are split into
 tensors of ``TENSOR_ELEMENTS``, as those of a layer are.

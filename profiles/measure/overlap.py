@@ -1,4 +1,4 @@
-"""How much do compute and communication slow each other?  A matrix product beside each kind of collective.
+"""The slowdown of compute and communication by each other: a matrix product beside each kind of collective.
 
     slowdown of the product    = its time while collectives are in flight / alone
     slowdown of the collective = its time while products run              / alone

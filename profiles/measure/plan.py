@@ -1,4 +1,4 @@
-"""What shall be measured, for how long, and with which care?  Plain data, made by the command line or a test."""
+"""The plan of a measurement: what, for how long, and with which care; plain data, from a command line or test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are the forward and the backward pass of a memory-bound operator prepared?  Shared by norms, losses, activations.
+"""Forward and backward passes of memory-bound operators, prepared for norms, losses and activations.
 
 The backward pass reuses one forward pass and returns the gradients of all differentiable inputs.
 """

@@ -1,4 +1,4 @@
-"""How is a block of cases timed, so that the numbers can be trusted?
+"""The protocol that times a block of cases, so that the numbers can be trusted.
 
 1. Each case warms up until the medians of two successive batches differ by less than ``stable_within``.
 2. The cases of a block are then sampled in turn (round-robin), so that drift does not follow the shape.

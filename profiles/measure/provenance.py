@@ -1,4 +1,4 @@
-"""In which environment is it measured?  Device, driver, software and the switches that change a kernel's choice."""
+"""The environment of a measurement: device, driver, software and the switches that change a kernel's choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do the ranks of one torchrun launch agree with each other?  Maxima, decisions of rank 0, barriers.
+"""Agreement between the ranks of one torchrun launch: maxima, decisions of rank 0, barriers.
 
 One process a device; the back-end is the device's own (nccl, hccl, xccl), gloo on the CPU.
 """

@@ -1,4 +1,4 @@
-"""How does a run go on after it was killed?  An append-only journal of finished cases, one JSON line each.
+"""The journal with which a killed run goes on: append-only, finished cases, one JSON line each.
 
     {"case": <hash of case and environment>, "observation": {...}}
 

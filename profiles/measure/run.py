@@ -1,4 +1,4 @@
-"""How is one device measured from end to end?  Cases in blocks, each kept in the journal as soon as it is timed."""
+"""The measurement of one device from end to end: cases in blocks, each kept in the journal once it is timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does one call take on the device?  Device events around it, or the host clock on the CPU.
+"""The time of one call on the device: device events around it, or the host clock on the CPU.
 
 Source: torch.cuda.Event, torch.xpu.Event, torch.npu.Event (``enable_timing=True``; ``elapsed_time`` in milliseconds).
 """

@@ -1,4 +1,4 @@
-"""Where do observations live?  An append-only folder of Parquet files, one a batch and kind.
+"""The store of observations: an append-only folder of Parquet files, one a batch and kind.
 
     address     which folder: --profiles, $MESHWRIGHT_PROFILES or the data folder
     schema      columns of the four kinds, built from the dataclasses; rows -> table -> rows

@@ -1,4 +1,4 @@
-"""Which folder of measurements?  ``--profiles``, else ``$MESHWRIGHT_PROFILES``, else one in the data folder."""
+"""The folder of measurements: ``--profiles``, else ``$MESHWRIGHT_PROFILES``, else one in the data folder."""
 
 from __future__ import annotations
 

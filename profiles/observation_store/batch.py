@@ -1,4 +1,4 @@
-"""What is known about one batch of observations?  Where it was measured, where it comes from, how much it holds.
+"""The record of one batch of observations: where it was measured, where it comes from, how much it holds.
 
 The identity of a batch is what was read and how, never when or by whom: importing the same file twice gives the same
 id.  Notes about the import (flags, skipped rows) are kept but are no part of the identity.

@@ -1,4 +1,4 @@
-"""Can this table be stored?  Columns, types and values of a table that an importer gives, checked column by column.
+"""The check of a table that an importer gives: columns, types and values, column by column.
 
 Refused: unknown or missing columns, NaN and infinity, times that are not positive, negative numbers, sizes from 2^62,
 words that are not among the choices, a success without a time.  What a row does not say becomes the default.

@@ -1,4 +1,4 @@
-"""What was measured differently by different batches?  Shown with both values; nobody averages them.
+"""Conflicts: what different batches measured differently; both values are shown, and nobody averages them.
 
 Rows speak of the same thing when they agree in
 

@@ -1,4 +1,4 @@
-"""How does a batch appear whole or not at all?  Staging folders, one short lock, renames, and what killed imports left.
+"""A batch appears whole or not at all: staging folders, one short lock, renames, leftovers of killed imports.
 
     <folder>/.lock                       held while files are published, never while data is written
     <folder>/partial/<random>/           what an import is writing; its own lock tells whether the writer lives

@@ -1,4 +1,4 @@
-"""How does an import become batches that can be stored?  Tables checked, ids computed; nothing is written yet."""
+"""An import becomes batches that can be stored: tables checked, ids computed; nothing is written yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows are there for a device, an operator, a dtype, a format, a batch?  Read from Parquet, filtered on the way.
+"""Rows by device, operator, dtype, format and batch: read from Parquet, filtered on the way.
 
 Device, format and batch choose files (they are in the batch records); operator, dtype and the rest are pushed down to
 the row groups, whose statistics let most of a large file be skipped.  Withdrawn and superseded batches are left out

@@ -1,4 +1,4 @@
-"""Which columns does an observation have?  One Arrow schema a kind, built from its dataclass; rows to tables and back.
+"""The columns of an observation: one Arrow schema a kind, from its dataclass; rows to tables and back.
 
 | field of the dataclass | column |
 |---|---|

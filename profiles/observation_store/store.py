@@ -1,4 +1,4 @@
-"""What is stored, and how is more added?  An append-only folder of batches of observations.
+"""The ``ObservationStore``: an append-only folder of batches of observations.
 
 Nothing overwrites and nothing is deleted: a batch is identified by what was read and how (``batch.batch_id_of``), a
 second import of the same file changes nothing, and a batch that should no longer be used is *withdrawn* by one more

@@ -1,4 +1,4 @@
-"""Which bandwidth do size, group and time of a collective stand for?
+"""Algorithm and bus bandwidth, from size, group and time of a collective.
 
     algorithm bandwidth = size / time
     bus bandwidth       = algorithm bandwidth x factor(n):   all_reduce 2(n - 1)/n;   all_gather, reduce_scatter,

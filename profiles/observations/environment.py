@@ -1,4 +1,4 @@
-"""On what was it measured?  Device, software and machine of one batch of observations."""
+"""The environment of one batch of observations: device, software and machine."""
 
 from __future__ import annotations
 

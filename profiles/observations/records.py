@@ -1,4 +1,4 @@
-"""What was observed?  The four kinds of observation, in seconds and bytes.
+"""The four kinds of observation, in seconds and bytes.
 
 Sizes of collectives follow one convention, the full logical tensor on one rank: all_reduce and broadcast the buffer,
 all_gather the output, reduce_scatter the input, all_to_all what one rank sends in total, send_recv the message.

@@ -1,4 +1,4 @@
-"""Where does a batch come from?  The file by its hash, the tool, and what the import changed or noticed."""
+"""The source of a batch: the file by its hash, the tool, and what the import changed or noticed."""
 
 from __future__ import annotations
 

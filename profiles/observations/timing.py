@@ -1,4 +1,4 @@
-"""How long did it take, over how many repetitions, and which statistic is that?"""
+"""``Timing``: a time, over how many repetitions, and which statistic it is."""
 
 from __future__ import annotations
 

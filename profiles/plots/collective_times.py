@@ -1,4 +1,4 @@
-"""How long do collectives take, and which bandwidth is that?  One figure an operation, one line a group shape."""
+"""Figures of collective times and bandwidths: one figure an operation, one line a group shape."""
 
 from __future__ import annotations
 

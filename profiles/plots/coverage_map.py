@@ -1,4 +1,4 @@
-"""Where is a table sure, where does it only guess, and where does it say nothing?  A map over the sizes of its sites.
+"""A map over the sizes of a table's sites: where the table is sure, where it only guesses, where it has no data.
 
 A cell is an octave wide.  Its number is the half width of the stated 80 % interval at one size of the axis (median of
 nine shapes spread over the cell), below it stands how many sites were measured in the cell.  Sites of three sizes

@@ -1,4 +1,4 @@
-"""How is a figure written?  SVG or PNG with its title and caption inside, the same bytes for the same figure."""
+"""Figure files: SVG or PNG with title and caption inside, the same bytes for the same figure."""
 
 from __future__ import annotations
 

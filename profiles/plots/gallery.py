@@ -1,4 +1,4 @@
-"""Which figures does a profile have?  Up to four a measured table, one an operation and seven groups of collectives.
+"""The figures of a profile: up to four a measured table, one an operation and seven groups of collectives.
 
 Transferred tables have none: their measurements are drawn with the device or number format that they come from.
 """

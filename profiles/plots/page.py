@@ -1,4 +1,4 @@
-"""How do all figures of a profile look together?  One page with its tables; no scripts, nothing from elsewhere."""
+"""All figures of a profile on one page with its tables; no scripts, nothing loaded from elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do predictions follow the measurements, from short to long times?  Both against each other, and their ratio."""
+"""Figures of predictions against measurements, from short to long times, and their ratio."""
 
 from __future__ import annotations
 

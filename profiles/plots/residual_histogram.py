@@ -1,4 +1,4 @@
-"""How are the errors of left-out points spread, and does the stated interval fit them?"""
+"""Histogram of the errors of left-out points, against the stated interval."""
 
 from __future__ import annotations
 

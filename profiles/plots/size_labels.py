@@ -1,4 +1,4 @@
-"""How are sizes and times written at an axis?  Powers of two as people say them, seconds in the unit that fits."""
+"""Labels of sizes and times at an axis: powers of two as people say them, seconds in the unit that fits."""
 
 from __future__ import annotations
 

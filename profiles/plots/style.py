@@ -1,4 +1,4 @@
-"""How does a figure look?  Dark text on white, colours that the colour-blind can tell, and a marker for each colour.
+"""The style of figures: dark text on white, colours safe for the colour-blind, and a marker for each colour.
 
 Figures are drawn without pyplot: nothing global stays behind.  matplotlib is imported only here and in the functions
 that draw.

@@ -1,4 +1,4 @@
-"""What is a table called?  In titles, in captions and in file names."""
+"""The names of a table in titles, in captions and in file names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well does an operator use the device as its rows or sequence grow?  Points, fit and 80 % band of some sites.
+"""An operator's use of the device as its rows or sequence grow: points, fit and 80 % band of some sites.
 
 The fit passes through the points; how good it is where nothing was measured is shown by the second line: the same
 curve predicted from the other sites alone.

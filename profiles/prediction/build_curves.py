@@ -1,4 +1,4 @@
-"""How do scattered measurements become a curve table?  Grid them, fill the holes, calibrate the spread.
+"""A curve table from scattered measurements: grid them, fill the holes, calibrate the spread.
 
 Points: sites [P, D], axis [P], roofline seconds [P], measured seconds [P].  Equal shapes must be reduced to one time
 before (``profiles.prediction.environment_choice`` picks the environment; repeats in it are summarised by the median).

@@ -1,4 +1,4 @@
-"""How do stored observations become the profile of a device?
+"""The profile of a device, built from stored observations.
 
 For each operator and number format one environment is chosen (``environment_choice``), its points become curves
 (``build_curves``).  Collectives become one curve a group shape.  Where the device itself has no measurement of an

@@ -1,4 +1,4 @@
-"""How long does a measured collective take at any size?  A monotone curve for each group shape.
+"""The time of a measured collective at any size: a monotone curve for each group shape.
 
 A latency-bandwidth line is 10 % off (median) on real NCCL curves even where it was fitted; a table is 2 %.  Between
 measured sizes the time is the mean of a straight line and a monotone cubic (PCHIP) in (size, time): the first is right

@@ -1,4 +1,4 @@
-"""Which sizes of an operator make its curves?  For each operator class: the axis, the site and the roofline.
+"""The sizes that make an operator's curves: for each operator class, the axis, the site and the roofline.
 
 Products and attention have curves over their rows or sequence, one a site.  Memory-bound classes have one curve over
 the bytes that they move; their only site is 1.

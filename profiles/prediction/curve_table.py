@@ -1,4 +1,4 @@
-"""How efficient is an operator at any shape, given measured curves at some sites?
+"""The efficiency of an operator at any shape, from measured curves at some sites.
 
 A *site* is what one curve shares (a matmul's n and k; an attention's batch and heads); the *axis* is the size that the
 curve runs over (m; the sequence).  Stored is ``log util = log(roofline / time)``: smooth where the time is not.

@@ -1,4 +1,4 @@
-"""Which environment speaks for an operator, and how far do the others disagree?
+"""The environment that is used for an operator, and how far the others disagree.
 
 Two framework versions on one device differ by 2 to 5 % (median).  They are never averaged: the one nearest to training
 speaks, and the disagreement of the others at the same shapes becomes the spread of a direct hit.

@@ -1,4 +1,4 @@
-"""What does a profile know, in a few lines a table?  Sizes, spread of each rung, residuals, curves of groups."""
+"""The summary of a profile, a few lines a table: sizes, spread of each rung, residuals, curves of groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is the value at an unseen site, and how sure is that?  Ordinary kriging from the nearest measured sites.
+"""The value at an unseen site and its variance: ordinary kriging from the nearest measured sites.
 
 Sites are points in log2 space (octaves).  With the Matern-3/2 correlation ``c(d) = (1 + sqrt(3) d) exp(-sqrt(3) d)``,
 ``d`` in units of ``length``, and ``N`` the nugget (repeatability of a measurement), the weights of the K nearest sites

@@ -1,4 +1,4 @@
-"""How many bytes must a memory-bound operator move?  What it reads and writes once, forward, in its own number format.
+"""The bytes that a memory-bound operator moves: what it reads and writes once, forward, in its number format.
 
     norm            2 tokens x hidden          gated activation   3 tokens x ffn      activation   2 tokens x ffn
     embedding       2 tokens x hidden          cross entropy      2 tokens x vocabulary

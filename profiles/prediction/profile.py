@@ -1,4 +1,4 @@
-"""What do all measurements of a device say about an operator or a collective?  The ladder's measured rungs.
+"""The profile of a device: what its measurements say about operators and collectives (the measured rungs).
 
 A profile is derived from stored observations and can always be derived again: it is identified by its content
 (``profile_id``), cached as a file, and thrown away freely.  Every answer is a ``Prediction``: time, spread and rung;

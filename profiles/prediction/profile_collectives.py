@@ -1,4 +1,4 @@
-"""Which measured collectives of a device become curves?  One for each group shape, from one library version each.
+"""The measured collectives that become curves: one for each group shape, from one library version each.
 
 Where several batches measured the same group shape, the newest library version speaks (they are never averaged); 16-bit
 data before others, since training reduces in 16 or 32 bit and all_gather times depend on bytes only.  In-place runs go

@@ -1,4 +1,4 @@
-"""How is a profile kept?  One file of arrays with a JSON head, named by its content hash; loaded without pickle.
+"""Profile files: arrays with a JSON head, named by their content hash; loaded without pickle.
 
 ``profile_id`` is SHA-256 over the head (canonical JSON) and all arrays (names, shapes, bytes).  Files are written whole
 or not at all and are disposable: the store can build them again.

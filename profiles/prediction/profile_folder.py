@@ -1,4 +1,4 @@
-"""Where are profiles kept, and which one is for a device?  Derived from the observation store, cached beside it.
+"""The folder of profiles, and the one for a device: derived from the observation store, cached beside it.
 
 A profile is built again only when the active batches of its device (or of its siblings) change: the cache file
 ``fits/by-batches/<hash of the batch ids>`` names the profile that they gave.

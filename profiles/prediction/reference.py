@@ -1,4 +1,4 @@
-"""Which profile does a problem lean on?  Its identity; the content is found in the profile folder by it."""
+"""The profile that a problem uses: its identity, by which the content is found in the profile folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far off is a table where its own measurements are kept from it?  Leave-one-out residuals, two kinds.
+"""Leave-one-out residuals of a table, two kinds: its errors where its own measurements are kept from it.
 
     site left out    the whole curve of a site is taken away: what is said about an unseen site
     point left out   one point is taken away, the rest of its curve stays: what is said between measured sizes

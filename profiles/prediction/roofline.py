@@ -1,4 +1,4 @@
-"""What could an operator take at best on a device?  The unit in which measured times are interpolated.
+"""The roofline of an operator on a device: the unit in which measured times are interpolated.
 
     roofline = max(FLOPs / peak, bytes moved / memory bandwidth) + launch
 

@@ -1,4 +1,4 @@
-"""How was a number found?  The ladder from a direct hit to a refusal, and what a prediction carries.
+"""The ladder from a direct hit to a refusal, and what a prediction carries.
 
 Each rung is less certain than the one before; ``sigma`` (standard deviation of the log of the time) says by how much.
 """

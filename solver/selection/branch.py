@@ -1,4 +1,4 @@
-"""Is there a cheaper selection at all?  A tree of parts, each split where its relaxation hesitates.
+"""The search for a cheaper selection: a tree of parts, each split where its relaxation is undecided.
 
 Node     a part of all selections.  Its prices begin at those of the node above and ascend for ``NODE_STEPS``; ``cut``
          takes out what reaches the incumbent.  A node is done when nothing is left, when its bound reaches the

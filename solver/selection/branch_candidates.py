@@ -1,4 +1,4 @@
-"""On what should a search tree split?  Two halves of one class's values, between which a relaxation hesitates.
+"""Splits for a search tree: two halves of one class's values, between which a relaxation is undecided.
 
 Excess       what a value costs above the bound (``exact_bound``); gap = incumbent - bound.
 Memory       the relaxation mixes values that use little with values that use much.  Among the values of excess <=

@@ -1,4 +1,4 @@
-"""Is a selection what it claims to be?  Recomputed from the tables in Python's integers, trusting no engine."""
+"""The check of a selection: recomputed from the tables in Python's integers, trusting no engine."""
 
 from __future__ import annotations
 

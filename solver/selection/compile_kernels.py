@@ -1,4 +1,4 @@
-"""How does the first solve start at once?  ``python -m solver.selection.compile_kernels`` fills the kernel cache."""
+"""``python -m solver.selection.compile_kernels`` fills the kernel cache: the first solve then starts at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which selection of a small core is the best?  A mixed-integer program on reduced costs, solved by HiGHS.
+"""The best selection of a small core: a mixed-integer program on reduced costs, solved by HiGHS.
 
 Variables    s[c, v] in {0, 1}; y[e, k, m] >= 0 for pairs that may be in a better selection; left[r] >= 0: free slack
 Objective    minimise  sum U_c(v) s[c, v] + sum T_e(k, m) y[e, k, m] + sum P_r left[r]     (``exact_bound``, minima out)

@@ -1,4 +1,4 @@
-"""What do good selections make together?  Small restricted problems, each solved exactly.
+"""Combinations of good selections: small restricted problems, each solved exactly.
 
 ``cross``          keeps per class the values that the best local optima use, and the value of least reduced cost.
 ``neighbourhood``  frees a connected ball of classes, with their values of low reduced cost; all others stay.

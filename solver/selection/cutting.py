@@ -1,4 +1,4 @@
-"""What may a selection cheaper than the incumbent still contain?  Cut, presolve what is left, and cut again.
+"""What a selection cheaper than the incumbent may still contain: cut, presolve what is left, and cut again.
 
 (1) after evening out min-marginals, values and pairs that cost the incumbent or more go (``exact_bound``)
 (2) what is left is shrunk (``restrict``, ``simplified``); prices and messages are carried over (``inheritance``)

@@ -1,4 +1,4 @@
-"""How good a selection can local search find?  Independent descents from many starts.
+"""Local search for good selections: independent descents from many starts.
 
 One descent alternates rounds of tree moves (``descent_kernels``): accepted by true cost and guided by costs with a
 random share of the memory prices; and, once stalled, accepted by priced cost, which gives memory back to be spent

@@ -1,4 +1,4 @@
-"""Which selection nearby is better?  Exact moves over random trees of classes, within the memory of every row.
+"""Better selections nearby: exact moves over random trees of classes, within the memory of every row.
 
 Move      grow a random tree: each new class touches exactly one class of the tree; all other classes stay.  Minimise
           a guiding cost over the whole tree by dynamic programming from the leaves (``best_tree``).

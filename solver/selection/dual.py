@@ -1,4 +1,4 @@
-"""Which prices of memory give the best bound?  Subgradient ascent on the rows' prices around message passing.
+"""The prices of memory for the best bound: subgradient ascent on the rows' prices around message passing.
 
     L(p) = min over permitted selections of  cost + sum_r p_r (usage_r - slack_r),    p >= 0,
 

@@ -1,4 +1,4 @@
-"""What is proved?  A lower bound, and one for every single value, in integers from any prices and any shares.
+"""Proved lower bounds, in total and for every single value, in integers from any prices and any shares.
 
 Given        prices p_r >= 0 of the rows, shares y[e, c](v): what class c puts on its edge e (``messages`` finds them).
 Rounded      P_r = floor(2^q p_r) and Y = round(2^s y): any integers give a valid bound, so rounding costs quality only.

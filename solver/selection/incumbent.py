@@ -1,4 +1,4 @@
-"""What is known so far, and must we stop?  Shared by all threads of a solve."""
+"""The best selection and bound so far, and the limits of a solve: shared by all its threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where do the prices and messages of a smaller problem begin?  At those of the problem that it was made from.
+"""The first prices and messages of a smaller problem: those of the problem that it was made from.
 
 Step by step (``Reduced.above``), in the order in which a step was made:
 (1) a class c that answers to a and b leaves its messages to the edge between them: what came to a over (a, c) now

@@ -1,4 +1,4 @@
-"""How low can the cost be when memory is priced?  Sequential tree-reweighted message passing on the pair tables.
+"""Lower bounds of the cost with priced memory: sequential tree-reweighted message passing on the pair tables.
 
 Messages     m[e -> b](l) and m[e -> a](k) move cost between an edge and its ends; any messages give the lower bound
              sum_c min_v (priced[c, v] + incoming messages)  +  sum_e min_(k, l) (table - m[e -> a](k) - m[e -> b](l))

@@ -1,4 +1,4 @@
-"""What do values cost when memory has a price?  Lagrangian terms over the rows, and usage of an assignment.
+"""Costs of values when memory has a price: Lagrangian terms over the rows, and usage of an assignment.
 
 priced[c, v] = unary[c, v] + sum over segments s of c:  usage_s(v) * sum of price[r] for seg_lo <= r < seg_hi
 """

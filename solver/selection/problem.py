@@ -1,4 +1,4 @@
-"""Which option does each node take?
+"""The selection problem: one option for each node.
 
 Given        nodes i with options k = 0 .. K_i - 1, edges (a, b) between nodes, and a capacity over time.
 Variables    x_i in {0 .. K_i - 1}: the option of node i.

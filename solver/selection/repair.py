@@ -1,4 +1,4 @@
-"""Where do the first selections that fit come from?  Dearer memory until what message passing decodes fits."""
+"""The first selections that fit: memory gets dearer until what message passing decodes fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order are the engines asked?  Prices first, descents beside them, an exact finish on what is left.
+"""The order of the engines: prices first, descents beside them, an exact finish on what is left.
 
 (1) ``dual``     prices of memory, the bound, and selections decoded on the way
 (2) ``descent``  independent descents from them, on a second thread while the first goes on

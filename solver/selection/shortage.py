@@ -1,4 +1,4 @@
-"""Where is too little capacity?  The smallest window in which the nodes are proved not to fit.
+"""The smallest window in which the nodes are proved not to fit into the capacity.
 
 A window [begin, end) is too small where no permitted choice keeps the usage within the capacity at all its times, all
 other times left out.  That is asked of the same engines without costs: every permitted selection costs 0, and the tree

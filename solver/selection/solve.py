@@ -1,4 +1,4 @@
-"""Which option does each node take?  Presolve, search, and an answer that was checked from the tables.
+"""The solver of the selection problem: presolve, search, and an answer that was checked from the tables.
 
 An answer is "optimal" only where its bound equals its cost.  The bound comes from integers (``exact_bound``), from
 values and pairs removed by such bounds until nothing cheaper is left, or from HiGHS on the reduced costs of a small

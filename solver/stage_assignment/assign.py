@@ -1,4 +1,4 @@
-"""Which stages, on which devices, with which policy?  Exact, for several pools of unequal devices.
+"""Stages, their devices and their policies: exact, for several pools of unequal devices.
 
 Given a line of L items, pools p with N_p units, options o (pool p_o, units n_o), and policies k.
 

@@ -1,4 +1,4 @@
-"""What is an assignment worth, and does it keep the rules?  Recomputed from the tables, trusting no engine."""
+"""The value of an assignment, and the check of its rules: recomputed from the tables, trusting no engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do partial assignments grow from the end of the line, and which of them can be forgotten?
+"""Partial assignments: how they grow from the end of the line, and which of them can be dropped.
 
 A label is a set of stages that hold the items from ``start`` on.  Labels with the same start, units, front option and
 number of stages have the same completions; one that is no better in total, hops and late is dropped

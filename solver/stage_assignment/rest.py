@@ -1,4 +1,4 @@
-"""How little can the stages that are still missing cost?  A relaxation without order, hops and late work.
+"""The least cost of the stages that are still missing: a relaxation without order, hops and late work.
 
 For a number of units of each pool and a number of items, the least sum of stage times, with no stage of a pace above
 ``cap``:

@@ -1,4 +1,4 @@
-"""How many stages can an assignment below a cutoff have?  Far stages may be slower, so fewer of them tell more.
+"""A limit on the number of stages of an assignment below a cutoff; fewer stages give tighter bounds.
 
 For S stages, at least, with m any number (a price on stages) and x the smallest peak with room in S positions::
 

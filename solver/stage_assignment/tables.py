@@ -1,4 +1,4 @@
-"""What is a stage-assignment problem, and what is an answer?  Arrays in, choices out.
+"""The stage-assignment problem and its answer: arrays in, choices out.
 
 Shape letters: O options (sub-meshes: a pool and a number of its units), K policies of an option, E positions counted
 from the end of the line, Z classes of spans, A = L + 1 starts, C counts, P pools.

@@ -1,4 +1,4 @@
-"""Do the deployment files fit the software?  Flags, routes, metrics and Kubernetes objects that they name exist."""
+"""The deployment files fit the software: flags, routes, metrics and Kubernetes objects that they name exist."""
 
 from __future__ import annotations
 

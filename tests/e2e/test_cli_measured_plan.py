@@ -1,4 +1,4 @@
-"""Does a plan use what was imported, say so, and refuse what it cannot use?"""
+"""A plan uses what was imported, says so, and refuses what it cannot use."""
 
 from __future__ import annotations
 

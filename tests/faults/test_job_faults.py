@@ -1,4 +1,4 @@
-"""What happens to jobs when something dies?  Real workers, really killed, stopped and cut off, on both databases."""
+"""Jobs when a process dies: real workers, really killed, stopped and cut off, on both databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the trainer say when it cannot start?  One error on standard error, the documented exit code."""
+"""The trainer when it cannot start: one error on standard error, the documented exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the real Accelerate take what we emit, and refuse what our rules refuse?"""
+"""The real Accelerate takes what we emit, and refuses what our rules refuse."""
 
 from __future__ import annotations
 

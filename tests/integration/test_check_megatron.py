@@ -1,4 +1,4 @@
-"""Does ``meshwright check`` ask the real Megatron-LM about a folder, and does a hand-edited one fail in its words?"""
+"""``meshwright check`` asks the real Megatron-LM about a folder; a hand-edited one fails in Megatron's words."""
 
 from __future__ import annotations
 

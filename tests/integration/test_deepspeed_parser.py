@@ -1,4 +1,4 @@
-"""Does the real ``DeepSpeedConfig`` agree with our rules?  Emitted configs, and configs edited by hand."""
+"""The real ``DeepSpeedConfig`` agrees with our rules: emitted configs, and configs edited by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the emitted files train?  ``launch.sh`` as it is, two processes on the CPU, every layout with the same losses.
+"""The emitted files train: ``launch.sh`` as it is, two CPU processes, every layout with the same losses.
 
 Samples and initial weights do not depend on the mesh, so all layouts of one model follow one curve, up to bf16.  Plain
 gradient descent makes the curve follow the gradients' scale, which Adam hides; only its learning rate is edited.

@@ -1,4 +1,4 @@
-"""Are the pieces that the emitted script cuts into stages the whole transformers model, for every family we claim?"""
+"""The stages that the emitted script cuts are the whole transformers model, for every family that we claim."""
 
 from __future__ import annotations
 

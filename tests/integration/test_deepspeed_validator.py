@@ -1,4 +1,4 @@
-"""Do our DeepSpeed rules give DeepSpeed's verdict?  Random plans, every built-in model, folders edited by hand."""
+"""Our DeepSpeed rules give DeepSpeed's verdict: random plans, every built-in model, folders edited by hand."""
 
 from __future__ import annotations
 

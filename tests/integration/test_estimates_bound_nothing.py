@@ -1,4 +1,4 @@
-"""Does an estimate say that no bound is known, everywhere, and one that an earlier release stored too?
+"""An estimate says everywhere that no bound is known, also one that an earlier release stored.
 
 ``tests/golden/documents/v2`` holds an estimate of the last release that called its step time the lower bound.
 """

@@ -1,4 +1,4 @@
-"""Does MaxText's own parser take what we emit, and refuse what our rules refuse?"""
+"""MaxText's own parser takes what we emit, and refuses what our rules refuse."""
 
 from __future__ import annotations
 

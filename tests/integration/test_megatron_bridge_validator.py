@@ -1,4 +1,4 @@
-"""Do Bridge's real config classes take the overrides that we write, and refuse what was edited?"""
+"""Bridge's real config classes take the overrides that we write, and refuse what was edited."""
 
 from __future__ import annotations
 

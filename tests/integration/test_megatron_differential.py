@@ -1,4 +1,4 @@
-"""Do our rules and Megatron-LM agree on random plans, legal and not, of every model that ships?
+"""Our rules and Megatron-LM agree on random plans, legal and not, of every model that ships.
 
 A rule that says where Megatron stops must be right about it, and where no such rule is broken Megatron must accept and
 derive the plan's numbers.  ``python -m tests.integration.test_megatron_differential COUNT`` tries many more.

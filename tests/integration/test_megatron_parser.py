@@ -1,4 +1,4 @@
-"""Does the real Megatron-LM agree with our rules?  Its own parser and validators, in one warm process."""
+"""The real Megatron-LM agrees with our rules: its own parser and validators, in one warm process."""
 
 from __future__ import annotations
 

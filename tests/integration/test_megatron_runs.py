@@ -1,4 +1,4 @@
-"""Do emitted folders train under Megatron-LM, and does every layout follow one curve?  Real steps on CPU ranks.
+"""Emitted folders train under Megatron-LM, every layout on one curve: real steps on CPU ranks.
 
 Megatron's own schedules and model, in fp32, with initial weights and samples that do not depend on the layout
 (planner/backends/megatron/tiny_run_worker.py).  Context parallelism is missing: without Transformer Engine Megatron

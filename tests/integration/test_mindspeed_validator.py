@@ -1,4 +1,4 @@
-"""Does the real megatron-core 0.12.1 agree with our rules?  Its own configs, groups, chunks and schedule."""
+"""The real megatron-core 0.12.1 agrees with our rules: its own configs, groups, chunks and schedule."""
 
 from __future__ import annotations
 

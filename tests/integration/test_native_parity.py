@@ -1,4 +1,4 @@
-"""Does the native trainer compute the same losses and gradients on every layout?  Real processes, gloo, CPU.
+"""The native trainer computes the same losses and gradients on every layout: real processes, gloo, CPU.
 
 All plans of one world size run in one torchrun launch, because starting processes costs more than training.  The
 emitted directory is started with the real interpreter, the others are forked from one that has imported torch.

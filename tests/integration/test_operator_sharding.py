@@ -1,4 +1,4 @@
-"""Do operator-level plans train what one process trains, and send what they say?  Real processes, gloo, CPU.
+"""Operator-level plans train what one process trains and send what they say: real processes, gloo, CPU.
 
 The plans are legal ones chosen by dice, so that placements run which no optimum would choose.  All ranks are forked
 from one process, because importing torch costs more than training.

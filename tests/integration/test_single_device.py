@@ -1,4 +1,4 @@
-"""Does the benchmark of one device run to its end?  The same code on the CPU, with tiny models."""
+"""The benchmark of one device runs to its end: the same code on the CPU, with tiny models."""
 
 from __future__ import annotations
 

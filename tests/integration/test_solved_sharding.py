@@ -1,4 +1,4 @@
-"""Does a plan that the solver chose train, and does its bill name what is sent?  CLI, torchrun, four gloo ranks.
+"""A plan that the solver chose trains, and its bill names what is sent: CLI, torchrun, four gloo ranks.
 
 The devices are slow and their links fast, so that the solver shards modules that are small enough to train here.
 """

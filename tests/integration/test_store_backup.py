@@ -1,4 +1,4 @@
-"""Is a copied database whole, although somebody writes meanwhile, and does it come back?"""
+"""A copied database is whole although another thread writes meanwhile, and it can be restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does ``launch.sh`` start the ranks that it promises?  With the real torchrun, on this machine."""
+"""``launch.sh`` starts the ranks that it promises: with the real torchrun, on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a search inside torchtitan's rules propose only what its files can say?"""
+"""A search inside torchtitan's rules proposes only what its files can say."""
 
 from __future__ import annotations
 

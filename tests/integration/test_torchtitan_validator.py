@@ -1,4 +1,4 @@
-"""Do the real torchtitan releases agree with our rules?  Random configurations, legal and illegal, and emitted ones."""
+"""The real torchtitan releases agree with our rules: random configurations, legal and illegal, and emitted ones."""
 
 from __future__ import annotations
 

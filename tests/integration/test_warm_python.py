@@ -1,4 +1,4 @@
-"""Is a forked interpreter, to the command that it runs, the interpreter?  And does nothing of it stay behind?"""
+"""A forked interpreter is, to the command that it runs, the interpreter; nothing of it stays behind."""
 
 from __future__ import annotations
 

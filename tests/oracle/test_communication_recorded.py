@@ -1,4 +1,4 @@
-"""Does the native trainer send what the bill says?  Real processes, gloo, bf16, every collective recorded.
+"""The native trainer sends what the bill says: real processes, gloo, bf16, every collective recorded.
 
 What it sends beside the bill is written down here, byte for byte:
 

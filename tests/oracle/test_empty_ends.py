@@ -1,4 +1,4 @@
-"""Is the plan still the optimum where the embedding and the head are chunks of their own?  Against trying everything.
+"""The plan is the optimum also where embedding and head are chunks of their own: against trying everything.
 
 Models of few layers and large vocabularies, in back-ends that leave the first and the last chunk without a layer, with
 so many chunks that the ends must be empty or gain from it.

@@ -1,4 +1,4 @@
-"""Does the closed form of in-flight activations equal the simulator's peak, for every rank and size?"""
+"""The closed form of in-flight activations equals the simulator's peak, for every rank and size."""
 
 from __future__ import annotations
 

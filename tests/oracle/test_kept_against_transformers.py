@@ -1,4 +1,4 @@
-"""Does a layer of transformers keep what the traits of DeepSpeed and Accelerate say?  Counted, on a CPU."""
+"""A layer of transformers keeps what the traits of DeepSpeed and Accelerate say: counted, on a CPU."""
 
 from __future__ import annotations
 

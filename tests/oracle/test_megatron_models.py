@@ -1,4 +1,4 @@
-"""Do the emitted arguments describe the same model?  Our own importer of Megatron scripts reads them back."""
+"""The emitted arguments describe the same model: our own importer of Megatron scripts reads them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every rank hold as many parameters as the plan says?  Counted in Megatron's own model, at 1,024 ranks."""
+"""Every rank holds as many parameters as the plan says: counted in Megatron's own model, at 1,024 ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is no architecture that transformers knows taken for a typing slip of one that we read?"""
+"""No architecture that transformers knows is taken for a typing slip of one that we read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the native decoder compute the function that the ``transformers`` class of the same family computes?"""
+"""The native decoder computes the function of the ``transformers`` class of the same family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the memory bill of a native plan what torch's tracker counts?  The real trainer on fake tensors."""
+"""The memory bill of a native plan is what torch's tracker counts: the real trainer on fake tensors."""
 
 from __future__ import annotations
 

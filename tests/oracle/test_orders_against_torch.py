@@ -1,4 +1,4 @@
-"""Do our orders equal, action by action, those that PyTorch's own schedule objects run?
+"""Our orders equal, action by action, those that PyTorch's own schedule objects run.
 
 The schedules are built without processes on torch's fake process group.  Mapping: torch FORWARD / FULL_BACKWARD /
 BACKWARD_INPUT / BACKWARD_WEIGHT are our F / B / I / W; OVERLAP_F_B is its sub-actions, forward first; idle slots,

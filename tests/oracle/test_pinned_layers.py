@@ -1,4 +1,4 @@
-"""Is the plan the optimum where the first so many layers of every chunk shall be recomputed?  Against trying all."""
+"""The plan is the optimum where the first layers of every chunk must be recomputed: against trying all."""
 
 from __future__ import annotations
 

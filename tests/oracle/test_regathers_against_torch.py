@@ -1,4 +1,4 @@
-"""How often does torch gather the chunks of a rank, on its own code, and when is a gather's chunk used?"""
+"""How often torch's own code gathers the chunks of a rank, and when the chunk of a gather is used."""
 
 from __future__ import annotations
 

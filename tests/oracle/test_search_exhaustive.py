@@ -1,4 +1,4 @@
-"""Does anything beat the proved plan?  Exhaustive evaluation of small random problems finds the same optimum."""
+"""Nothing beats the proved plan: exhaustive evaluation of small random problems finds the same optimum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the step time that a plan is proved and shown by the one that its schedule takes, run action by action?"""
+"""The step time by which a plan is proved and shown is that of its schedule, run action by action."""
 
 from __future__ import annotations
 

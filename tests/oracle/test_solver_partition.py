@@ -1,4 +1,4 @@
-"""Is ``partition`` exact?  Against every possible dealing of hundreds of random small tables."""
+"""``partition`` is exact: against every possible dealing of hundreds of random small tables."""
 
 from __future__ import annotations
 

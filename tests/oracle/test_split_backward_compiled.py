@@ -1,4 +1,4 @@
-"""Does torch still split no backward pass of a layer that is compiled in place?  What rule torchtitan.P6 rests on."""
+"""torch still splits no backward pass of a layer compiled in place, on which the rule torchtitan.P6 rests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is ``assign`` exact?  Against every assignment of hundreds of random small tables, and against a MILP."""
+"""``assign`` is exact: against every assignment of hundreds of random small tables, and against a MILP."""
 
 from __future__ import annotations
 

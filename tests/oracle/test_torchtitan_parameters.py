@@ -1,4 +1,4 @@
-"""Does a rank of the real, parallelised torchtitan model hold the parameters that the planner counts?
+"""A rank of the real, parallelised torchtitan model holds the parameters that the planner counts.
 
 torchtitan builds the model on the meta device and parallelises it (pipeline split, tensor parallelism, FSDP2) as one
 rank of a pretended group of 1,024.  The planner counts a rank's parameters after tp, ep and etp; FSDP divides those by

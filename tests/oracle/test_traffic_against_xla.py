@@ -1,4 +1,4 @@
-"""Does XLA compile the collectives that the planner bills?  The plan's shardings on fake devices, exact sizes.
+"""XLA compiles the collectives that the planner bills: the plan's shardings on fake devices, exact sizes.
 
 What must be equal for each axis: elements gathered and elements reduced, over all layers of a step.  An all-reduce is
 a reduce-scatter and an all-gather; XLA is free to choose between the two forms, so both sides are compared in halves.

@@ -1,4 +1,4 @@
-"""Do waves of cores change nothing but the work?  Against the search that costs all cores at once."""
+"""Waves of cores change nothing but the work: against the search that costs all cores at once."""
 
 from __future__ import annotations
 

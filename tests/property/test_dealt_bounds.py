@@ -1,4 +1,4 @@
-"""Are bounds that know how a back-end deals layers bounds?  Against the exact search, leaf by leaf."""
+"""Bounds that know how a back-end deals layers are bounds: against the exact search, leaf by leaf."""
 
 from __future__ import annotations
 

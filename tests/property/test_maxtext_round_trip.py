@@ -1,4 +1,4 @@
-"""Does every plan of MaxText's space reach its file and come back, and is every other plan refused with rules?"""
+"""Every plan of MaxText's space reaches its file and comes back; every other plan is refused with rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every plan of the native trainer's space one that its file says and gives back?"""
+"""Every plan of the native trainer's space is one that its file says and gives back."""
 
 from __future__ import annotations
 

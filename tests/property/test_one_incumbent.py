@@ -1,4 +1,4 @@
-"""Is the plan of several back-ends the best of them all?  Against one search a back-end, over small random problems."""
+"""The plan of several back-ends is the best of them all: against one search a back-end, small random problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the compiled simulator the simulator, and are paths of an order bounds of all its runs?"""
+"""The compiled simulator equals the simulator, and paths of an order are bounds of all its runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the recommended plan near the fastest, as sure, and of as few mechanisms as any?  Against trying everything."""
+"""The recommended plan is near the fastest, as sure, and of as few mechanisms as any: against trying everything."""
 
 from __future__ import annotations
 

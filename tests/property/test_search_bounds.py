@@ -1,4 +1,4 @@
-"""Are the search's bounds bounds?  Each level of the space is below everything under it, in time and in memory.
+"""The search's bounds are bounds: each level of the space is below everything under it, in time and in memory.
 
 The truth comes from ``tests.exhaustive_search``: every dealing and every relief of every strategy.
 """

@@ -1,4 +1,4 @@
-"""Do the counts of a search add up?  Every enumerated strategy is solved or pruned for one reason."""
+"""The counts of a search add up: every enumerated strategy is solved or pruned for one reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a simulated step conserve work, respect order and data, and get no faster when anything gets slower?"""
+"""A simulated step conserves work, respects order and data, and gets no faster when anything gets slower."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the files of both dialects say exactly the plan, and is every plan of the space one that they can say?"""
+"""The files of both dialects say exactly the plan, and can say every plan of the space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a Python process sleep while libfaketime shifts its clock?  Loaded where ``tests.shifted_clock`` shifts it.
+"""Repairs Python's sleep under libfaketime.  Loaded where ``tests.shifted_clock`` shifts the clock.
 
 CPython from 3.11 on sleeps until a moment of the monotonic clock: clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME).
 libfaketime 0.9.10, which Debian 12 has, subtracts its wall clock from that moment also where it is told to leave the

@@ -1,4 +1,4 @@
-"""Does the text chart fit its width and show who works when?"""
+"""The text chart fits its width and shows who works when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the orders complete, legal, and refused where the sizes are impossible?"""
+"""The orders are complete, legal, and refused where the sizes are impossible."""
 
 from __future__ import annotations
 

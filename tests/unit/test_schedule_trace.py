@@ -1,4 +1,4 @@
-"""Is the exported trace one that Perfetto and chrome://tracing can open, and does it say what the timeline says?
+"""The exported trace opens in Perfetto and chrome://tracing, and says what the timeline says.
 
 Rules checked: the Trace Event Format's required fields by phase, slices of one thread never overlap, every arrow has
 one start and one end and each lies in a slice of its thread, counters are numbers.

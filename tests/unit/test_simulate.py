@@ -1,4 +1,4 @@
-"""Does the simulator run an order as a pipeline would, and refuse what cannot run?"""
+"""The simulator runs an order as a pipeline would, and refuses what cannot run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Would the imports have gone the same way for this command?  What they depended on: environment and search path."""
+"""The environment and search path that the imports depended on, compared with those of a command."""
 
 from __future__ import annotations
 

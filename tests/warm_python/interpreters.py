@@ -1,4 +1,4 @@
-"""Where does a test get a warm interpreter for its environment?  From the session's ``warm_pythons`` (conftest.py)."""
+"""Warm interpreters for the environment of a test, from the session's ``warm_pythons`` (conftest.py)."""
 
 from __future__ import annotations
 

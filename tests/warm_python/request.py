@@ -1,4 +1,4 @@
-"""How does a forked process run a command as if the interpreter had just started?"""
+"""Runs a command in a forked process as if the interpreter had just started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does the accuracy page bear thousands of runs?  ``python -m tests.web.large_report ADDRESS`` uploads ``large``.
+"""Runs by the thousand for the accuracy page: ``python -m tests.web.large_report ADDRESS`` uploads ``large``.
 
 Measured times are drawn around made-up ones, from milliseconds to minutes; what is predicted of each run is real.
 """

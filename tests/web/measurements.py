@@ -1,4 +1,4 @@
-"""What has the seeded service measured?  Public logs of two devices, and a profile that nobody measured.
+"""The measurements of the seeded service: public logs of two devices, and a profile that nobody measured.
 
 They lie in the folder that ``MESHWRIGHT_PROFILES`` names, which the service reads too.
 """

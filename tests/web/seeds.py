@@ -1,4 +1,4 @@
-"""Which plans does the seeded service have?  Few, real, and one of each kind; tests find them by their labels.
+"""The plans of the seeded service: few, real, and one of each kind; tests find them by their labels.
 
 ``dense``            Llama-3.1-70B on 64 H100, proved best
 ``five-chunks``      the same with five chunks a pipeline rank: a step of 10,240 actions

@@ -1,4 +1,4 @@
-"""Which keys of the issuer count now?  A cache that follows rotation, and that no flood of tokens can make ask often.
+"""The issuer's keys that count now: a cache that follows rotation and limits how often the issuer is asked.
 
 - A key that is not known (rotation) makes it ask again, at most every ``refetch_s``, whatever comes in between.
 - Known keys that grow old (``keys_age_s``) are renewed beside the requests that use them.

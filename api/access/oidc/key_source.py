@@ -1,4 +1,4 @@
-"""Where do an issuer's public keys come from?  A file, or the issuer itself (OpenID Connect Discovery 1.0, section 4).
+"""An issuer's public keys: from a file, or from the issuer (OpenID Connect Discovery 1.0, section 4).
 
 Only addresses of the operator are asked: the issuer's, and the ``jwks_uri`` that the issuer names.  No redirect is
 followed, little is read, and not for long.

@@ -1,4 +1,4 @@
-"""Whose bearer tokens count, and for what?  All of it is said by the operator; a token decides nothing about it."""
+"""The operator's settings for bearer tokens: whose tokens count, and for what; a token decides nothing about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who does a bearer token say that this is, and is it true?  Signature, issuer, audience and times first, claims then.
+"""The verification of a bearer token: signature, issuer, audience and times first, then its claims.
 
 Follows RFC 8725 (best practices for JWT): algorithms come from the settings, never from the token; ``jku``, ``x5u``,
 ``jwk`` and ``x5c`` headers are not looked at; a token of another purpose (``typ``) does not count; whatever is wrong

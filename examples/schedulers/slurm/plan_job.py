@@ -1,4 +1,4 @@
-"""Ask the planning service for a Slurm job: how many nodes is it worth, and how does it run on those it got?
+"""Ask the planning service how many nodes a Slurm job is worth, and how it runs on those it got.
 
     plan_job.py nodes  QUESTION.json --nodes 1-16 [--least-efficiency 0.8 | --fewest]
     plan_job.py launch QUESTION.json --out DIR

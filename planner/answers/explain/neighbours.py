@@ -1,4 +1,4 @@
-"""What would one changed choice do?  Strategies one move away from a plan, each estimated or refused with the rule.
+"""Strategies one move away from a plan, each estimated or refused with the rule.
 
 A move changes one axis or switch; the rest follows (data parallelism takes the devices that are left, the number of
 micro-batches keeps the global batch).

@@ -1,4 +1,4 @@
-"""Why this plan?  Sentences from its numbers, a table of causes, and what stops the next faster plan."""
+"""The explanation of a plan: sentences from its numbers, causes, and what stops the next faster plan."""
 
 from __future__ import annotations
 

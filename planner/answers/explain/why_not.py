@@ -1,4 +1,4 @@
-"""Why not mine?  The best plan with the wished fields, or what makes them impossible, against the plan at hand."""
+"""The best plan with the wished fields, or what makes them impossible, against the plan at hand."""
 
 from __future__ import annotations
 

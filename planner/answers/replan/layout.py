@@ -1,4 +1,4 @@
-"""Which part of the training state does each device hold?  A cell of every layer on its stage.
+"""The part of the training state that each device holds: a cell of every layer on its stage.
 
 What survives a change of devices is the optimizer's state: master weights and moments
 (``planner.predict.memory.states``); the 16-bit weights follow from the masters by the all-gather that every step does

@@ -1,4 +1,4 @@
-"""How would another back-end run the question of a plan?  Planned again in its own space, under its own physics."""
+"""A plan's question for another back-end: planned again in its own space, under its own physics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What now, with other devices?  The best plan on them, which axes keep their layout, and what must move."""
+"""A new plan for other devices: the best one on them, which axes keep their layout, and what must move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must move when a plan's devices change?  Bytes that each new rank needs and its device does not hold.
+"""The state that must move when a plan's devices change: bytes that a new rank needs and its device lacks.
 
 For every device that stays, what it needs is compared with what it holds, cell by cell
 (``planner.answers.replan.layout``)::

@@ -1,4 +1,4 @@
-"""How does a model do across sizes?  Models x clusters x device counts x lengths x batches, each a question of its own.
+"""Sweeps: models x clusters x device counts x lengths x batches, each combination a question of its own.
 
     question     the axes, as a document
     grid         axes -> cells; each holds its problem, or why it is none

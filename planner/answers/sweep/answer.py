@@ -1,4 +1,4 @@
-"""What is known about a cell at the end?  Its figures, or why there are none."""
+"""What is known about a cell at the end: its figures, or why there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong with those who compute a sweep?
+"""The errors of the executors of a sweep.
 
 MeshwrightError
 └── ExecutorUnavailable             exit 3   Ray is not installed, or its cluster does not answer

@@ -1,4 +1,4 @@
-"""Who runs the cells?  This process, processes of this machine, or Ray; the plans are the same."""
+"""The executors of cells: this process, processes of this machine, or Ray; the plans are the same."""
 
 from __future__ import annotations
 

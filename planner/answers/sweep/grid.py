@@ -1,4 +1,4 @@
-"""Which problem is each cell?  The product of the axes, in the order in which they were given."""
+"""The problem of each cell: the product of the axes, in the order in which they were given."""
 
 from __future__ import annotations
 

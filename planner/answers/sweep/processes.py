@@ -1,4 +1,4 @@
-"""Who runs the cells on all cores of a machine?  A few processes, each with one task at a time.
+"""The executor for all cores of a machine: a few processes, each with one task at a time.
 
 A process that dies (out of memory, a crash inside a solver) takes only its task with it: the task goes to a fresh
 process, and is given up after ``MOST_TRIES``.  Processes are spawned, so they inherit no connection and no lock.

@@ -1,4 +1,4 @@
-"""Which cells does a sweep have?  Its axes, and what all of them share."""
+"""The question of a sweep: its axes, and what all cells share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who runs the cells on many machines?  Ray: a cluster that is there, or one started here for the time of the sweep.
+"""The executor for many machines: a Ray cluster that is there, or one started here for the sweep.
 
 A cell is a Ray task of one CPU.  When its node dies, Ray runs it again elsewhere, at most ``MOST_TRIES`` times; the
 results come to the driver as they finish, and only the driver knows a database.  Workers must have the same software

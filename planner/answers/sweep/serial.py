@@ -1,4 +1,4 @@
-"""Who runs the cells where nothing else is asked for?  This process, one after the other."""
+"""The default executor: this process runs the cells one after the other."""
 
 from __future__ import annotations
 

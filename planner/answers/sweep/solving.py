@@ -1,4 +1,4 @@
-"""What does a worker do with a task?  Searches it; whatever happens is an outcome: one cell never ends a sweep."""
+"""Solving a task in a worker: it searches; whatever happens is an outcome, so one cell never ends a sweep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a sweep say to programs?  One flat line a cell, with the same columns for each; CSV; a count of kinds."""
+"""A sweep for programs: one flat line a cell, with the same columns for each; CSV; a count of kinds."""
 
 from __future__ import annotations
 

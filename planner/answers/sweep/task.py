@@ -1,4 +1,4 @@
-"""What goes to a worker, and what comes back?  Text and numbers: nothing that two processes could see differently."""
+"""Tasks to a worker and outcomes back: text and numbers, nothing that two processes could see differently."""
 
 from __future__ import annotations
 

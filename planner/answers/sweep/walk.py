@@ -1,4 +1,4 @@
-"""In which order is a sweep done?  What the database knows, then the rest by the executor, stored as it comes.
+"""The order of a sweep: what the database knows, then the rest by the executor, stored as it comes.
 
 Cells that ask the same question (the default size of a cluster, named again) are searched once.  The driver checks
 every plan from scratch before it stores it, wherever it was computed; a plan that does not hold is an answer

@@ -1,4 +1,4 @@
-"""Which of these allocations should a job get?  Two rules that schedulers use, on a throughput curve."""
+"""The allocation that a job should get: two rules that schedulers use, on a throughput curve."""
 
 from __future__ import annotations
 

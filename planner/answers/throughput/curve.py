@@ -1,4 +1,4 @@
-"""How fast is a job on each of these numbers of devices?  One row each, within one budget of time.
+"""The speed of a job on each of several numbers of devices: one row each, within one budget of time.
 
 Rows are of the fastest plans (docs/decisions/0038): a curve compares device counts, and each count's recommended plan
 is slower than its fastest by another amount.

@@ -1,4 +1,4 @@
-"""How fast is a job on these devices, nearly, and now?  A good plan from a narrow space, bounded over the whole one.
+"""A good plan quickly: from a narrow space, bounded over the whole one.
 
 A scheduler that compares twenty allocations cannot wait for twenty proofs.  The narrow space leaves out what is rarely
 worth much or rarely needed (context parallelism, offload, replicated sharding, other axis orders, larger

@@ -1,4 +1,4 @@
-"""What is measured of a device, how well do the fits say it, and what is missing for training plans?"""
+"""The fits of a device: what is measured, how well they say it, and what is missing for training plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which numbers does a plan lean on, how sure are they, and what should be measured next?"""
+"""The numbers that a plan leans on, how sure they are, and what should be measured next."""
 
 from __future__ import annotations
 

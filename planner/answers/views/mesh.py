@@ -1,4 +1,4 @@
-"""Who talks to whom in a plan, over which network, and how crowded is it there?
+"""The communication map of a plan: who talks to whom, over which network, and how crowded it is there.
 
 Ranks are mixed-radix numbers (``planner.strategy.grid``), so the whole map is a few sizes and strides, for 8 ranks as
 for 100,000: rank r runs on device ``r % devices_per_node`` of node ``r // devices_per_node``.

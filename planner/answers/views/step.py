@@ -1,4 +1,4 @@
-"""How does a plan's step look to somebody who draws it?  Every action, transfer and idle second, as columns.
+"""A plan's step for drawing: every action, transfer and idle second, as columns.
 
 Columns and not objects: a step of 50,000 actions is a few lists of numbers.  Times are whole nanoseconds from the
 start of the step, so that neighbours touch exactly.

@@ -1,4 +1,4 @@
-"""How does a number look to a person?  GiB, ms, k and M; short ids."""
+"""Numbers for people: GiB, ms, k and M; short ids."""
 
 from __future__ import annotations
 

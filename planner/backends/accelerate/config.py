@@ -1,4 +1,4 @@
-"""What goes into ``accelerate_config.yaml``, and which environment does it become?
+"""The content of ``accelerate_config.yaml``, and the environment variables that it becomes.
 
 ``accelerate launch`` turns the file into environment variables and starts the script; the launchers of this package
 export the same variables, so that the script sees one thing either way.  Sources: accelerate 1.15.0

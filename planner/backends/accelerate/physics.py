@@ -1,4 +1,4 @@
-"""How does Accelerate 1.15.0 behave around the models that our script builds?"""
+"""The behaviour of Accelerate 1.15.0 around the models that our script builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which plans does Accelerate 1.15.0 refuse, or run differently?  Small functions over a ``RuleInput``.
+"""The plans that Accelerate 1.15.0 refuses or runs differently: small functions over a ``RuleInput``.
 
 Letters: A Accelerate, torch or transformers refuse (at launch, in ``ParallelismConfig`` or at the first step);
 D DeepSpeed's rules on the way through DeepSpeed; P not expressible, or run in another way; M the model itself.  The

@@ -1,4 +1,4 @@
-"""What does the training script need that Accelerate's config cannot hold?  ``training.json``.
+"""``training.json``: what the training script needs and Accelerate's config cannot hold.
 
 DeepSpeed's document (mesh, recomputed layers) with batch, optimizer and the number format of gradient reduction.
 """

@@ -1,4 +1,4 @@
-"""accelerate: would ``accelerate launch`` take the config file, and give ranks the environment that we give them?
+"""accelerate: checks that ``accelerate launch`` takes the config file and sets the environment that we give ranks.
 
 A light overlay: Accelerate and what its import needs at exact versions, without torch, which is the interpreter's.
 For plans through DeepSpeed, the folder's ``ds_config.json`` is DeepSpeed's own business (validator ``deepspeed``);

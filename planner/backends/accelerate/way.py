@@ -1,4 +1,4 @@
-"""Through which of Accelerate's distributed types does a strategy run?"""
+"""The distributed type of Accelerate through which a strategy runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a plan become an Accelerate run?  Config YAML, the model's JSON, one script, the launcher's files."""
+"""Writes a plan as an Accelerate run: config YAML, the model's JSON, one script, the launcher's files."""
 
 from __future__ import annotations
 

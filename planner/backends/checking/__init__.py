@@ -1,4 +1,4 @@
-"""Would the software itself take this folder?  Its own parsers, asked in processes of their own.
+"""Checks of a folder by the software itself: its own parsers, asked in processes of their own.
 
 emitted       a folder of launch files, loaded
 validator     what the checker of one back-end or launcher is: its packages, its worker, its request

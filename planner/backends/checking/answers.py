@@ -1,4 +1,4 @@
-"""How does a validator's script answer?  One JSON object a line each way, whatever the checked software prints.
+"""The answers of a validator's script: one JSON object a line each way, whatever the checked software prints.
 
 A script gives ``serve`` a generator: it yields the name of every stage before the stage begins, and puts what it learns
 into ``facts``.  What it raises is the refusal, at the stage that was named last.  Below stands what scripts feign for

@@ -1,4 +1,4 @@
-"""How does a validator get programs of Debian packages without installing them?  ``apt-get download`` and ``dpkg -x``.
+"""Programs of Debian packages for a validator, without installing them: ``apt-get download`` and ``dpkg -x``.
 
 Nothing is installed and nothing runs as root: the packages are unpacked into the overlay and run from there.
 """

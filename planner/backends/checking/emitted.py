@@ -1,4 +1,4 @@
-"""What is in an emitted folder?  Manifest, texts and plan, read once for every tier."""
+"""The content of an emitted folder: manifest, texts and plan, read once for every tier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where do a validator's packages live?  In an overlay folder of their own, on top of the interpreter that runs us.
+"""Where a validator's packages live: an overlay folder of their own, on top of the interpreter that runs us.
 
 ``$MESHWRIGHT_VALIDATORS`` (default: ``$XDG_CACHE_HOME/meshwright/validators``) holds a folder a validator and version.
 Packages are installed without their dependencies and at exact versions: a back-end must not pull its CUDA stack, nor

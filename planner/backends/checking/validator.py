@@ -1,4 +1,4 @@
-"""What is a validator?  The back-end's (or launcher's) own parser and checks, in a process of its own."""
+"""A validator: the back-end's (or launcher's) own parser and checks, in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a validator asked?  One warm process, one JSON object a line each way; a crash or a hang is an answer too."""
+"""Asks a validator: one warm process, one JSON object a line each way; a crash or a hang is an answer too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into ``ds_config.json``?
+"""The content of ``ds_config.json``.
 
 ``train_batch_size = train_micro_batch_size_per_gpu * gradient_accumulation_steps * dp``; accumulation steps are the
 pipeline's micro-batches.  Sources: deepspeed 0.19.8 ``runtime/config.py``, ``runtime/zero/config.py``.

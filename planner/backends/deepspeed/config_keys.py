@@ -1,4 +1,4 @@
-"""Would DeepSpeed take this ``ds_config.json``, and would it do what the file says?
+"""Checks ``ds_config.json``: that DeepSpeed takes every key, and does what the file says.
 
 DeepSpeed 0.19.8 refuses unknown keys inside ``zero_optimization`` and ``tensor_parallel`` but accepts them in silence
 at the top level and inside ``expert_parallel``; so every key is held against a list of those that do something.

@@ -1,4 +1,4 @@
-"""What do DeepSpeed's config, engines, AutoTP, AutoEP and Ulysses refuse, or get wrong in silence?"""
+"""What DeepSpeed's config, engines, AutoTP, AutoEP and Ulysses refuse, or get wrong in silence."""
 
 from __future__ import annotations
 

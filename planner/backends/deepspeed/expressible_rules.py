@@ -1,4 +1,4 @@
-"""Which parts of a plan can the DeepSpeed files not say?"""
+"""The parts of a plan that the DeepSpeed files cannot say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Hugging Face ``config.json`` builds the planned model?
+"""The Hugging Face ``config.json`` that builds the planned model.
 
 The inverse of ``planner.model.hf_config``: what is written here must read back as the same model, layer by layer
 (``buildable``); a model that does not survive the round trip cannot be trained by the emitted script.  Keys follow

@@ -1,4 +1,4 @@
-"""Which models can the emitted script build?"""
+"""Rules about the models that the emitted script can build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does DeepSpeed 0.19.8 behave around the models that our script builds?"""
+"""The behaviour of DeepSpeed 0.19.8 around the models that our script builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the files say?  The strategy and layout, from ``ds_config.json``, ``training.json`` and ``launch.sh``."""
+"""Reads the strategy and layout from ``ds_config.json``, ``training.json`` and ``launch.sh``."""
 
 from __future__ import annotations
 

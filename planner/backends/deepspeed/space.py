@@ -1,4 +1,4 @@
-"""Which strategies does DeepSpeed 0.19.8 refuse, or accept and run differently?  Small functions over a ``RuleInput``.
+"""The strategies that DeepSpeed 0.19.8 refuses or runs differently: small functions over a ``RuleInput``.
 
 Letters: C ``DeepSpeedConfig`` refuses the file; E the engine, the pipeline, AutoTP, AutoEP or Ulysses refuses at
 start; T accepted in silence, but another thing runs than planned; P no word of the files; M the model itself

@@ -1,4 +1,4 @@
-"""How does a small plan run under DeepSpeed?  ``launch.sh`` and the script as emitted, in fp32 on the CPU accelerator.
+"""Runs a small plan under DeepSpeed: ``launch.sh`` and the script as emitted, in fp32 on the CPU accelerator.
 
 The reference is a second emission of the same model and samples for one rank.  Two files are edited: ``ds_config.json``
 (no bf16, fp32 gradients, no overlap, for which a CPU has no streams) and ``training.json`` (dtype).

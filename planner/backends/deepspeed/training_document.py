@@ -1,4 +1,4 @@
-"""What does the training script need that DeepSpeed's JSON cannot hold?  ``training.json``: mesh, stages, recompute.
+"""``training.json``, for what DeepSpeed's JSON cannot hold: mesh, stages, recompute.
 
 ``mesh`` is outermost axis first, the order in which DeepSpeed numbers ranks: stages outermost; data parallelism
 inside; tensor or sequence ranks are neighbours.

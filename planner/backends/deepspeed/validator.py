@@ -1,4 +1,4 @@
-"""deepspeed: would DeepSpeed's parser, its AutoTP, AutoEP and Ulysses arithmetic and its engine take the files?
+"""deepspeed: checks that its parser, AutoTP, AutoEP and Ulysses arithmetic and its engine take the files.
 
 The overlay always brings its own DeepSpeed, so that the answer is that of the named release: the sdist builds nothing
 by itself (``DS_BUILD_OPS`` is 0 unless set) and installs in seconds.  Its dependencies come at exact versions;

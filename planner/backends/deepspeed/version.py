@@ -1,4 +1,4 @@
-"""Which DeepSpeed are the files for?"""
+"""The DeepSpeed release that the files are for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a plan become a DeepSpeed run?  Three JSON files, one script, the launcher's files."""
+"""Writes a plan as a DeepSpeed run: three JSON files, one script, the launcher's files."""
 
 from __future__ import annotations
 

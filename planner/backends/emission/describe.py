@@ -1,4 +1,4 @@
-"""What would a person want to read beside the files?  ``PLAN.md``: what, why, expected numbers, how to launch."""
+"""``PLAN.md``, for a person to read beside the files: what, why, expected numbers, how to launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do we hand to a back-end?  Files, a launch command, and what must hold for them to run."""
+"""What a back-end's emission holds: files, a launch command, and what must hold for them to run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sits on which stage, and what does it recompute and offload?  What a back-end must say beside the strategy.
+"""The layout: what sits on which stage, and what it recomputes and offloads, beside the strategy.
 
 ``read`` of every back-end returns a ``Strategy`` and this layout; both must equal those of the emitted plan.
 """

@@ -1,4 +1,4 @@
-"""What is said when a back-end refuses a plan?  Every rule that it breaks, with its source, and what to do instead."""
+"""The refusal of a plan by a back-end: every rule that it breaks, with its source, and what to do instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does an emission reach the disk?  Whole or not at all.
+"""Writes an emission to the disk, whole or not at all.
 
 Everything is written to a temporary directory beside the wanted one, flushed, and renamed into place.  A directory
 that is already there is replaced only if it is an earlier emission that nobody changed.

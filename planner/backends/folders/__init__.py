@@ -1,4 +1,4 @@
-"""What is done with a folder of launch files, whichever its back-end?  Written, checked, trained in small on CPU ranks.
+"""Work on a folder of launch files of any back-end: written, checked, trained in small on CPU ranks.
 
 emit              a plan becomes files: the back-end's, the launcher's, ``plan.json``, ``PLAN.md``
 directory         ``check`` by our own rules: unchanged, readable, legal

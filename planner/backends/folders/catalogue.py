@@ -1,4 +1,4 @@
-"""Which validators are there?  Those of the registry's back-ends, and those of the launchers."""
+"""The validators: those of the registry's back-ends, and those of the launchers."""
 
 from __future__ import annotations
 

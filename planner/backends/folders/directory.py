@@ -1,4 +1,4 @@
-"""Is a directory still what we emitted, and would its back-end accept it?"""
+"""Checks that a directory is still what we emitted, and that its back-end would accept it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which key of which file was edited by hand?  The plan is emitted again and compared, key by key.
+"""The keys that were edited by hand, file by file: the plan is emitted again and compared, key by key.
 
 A key is what a reader of the format would name: a flag of an argument file, a JSON pointer, a YAML path, a line number
 of anything else.

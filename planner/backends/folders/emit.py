@@ -1,4 +1,4 @@
-"""How does a plan become an ``Emission``?  Its back-end's files + the launcher's + ``plan.json`` + ``PLAN.md``.
+"""Turns a plan into an ``Emission``: its back-end's files + the launcher's + ``plan.json`` + ``PLAN.md``.
 
 A plan is of one back-end's space, so the files of that back-end say all of it.
 """

@@ -1,4 +1,4 @@
-"""What do all tiers say about a folder?  Our rules always; the back-end's own validators where they are ready."""
+"""What all tiers say about a folder: our rules always, the back-end's own validators where they are ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the folder of a sharding plan still what we emitted?"""
+"""Checks that the folder of a sharding plan is still what we emitted."""
 
 from __future__ import annotations
 

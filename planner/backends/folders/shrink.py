@@ -1,4 +1,4 @@
-"""How does a plan become small enough for CPU ranks?  The same mesh, schedule and layout around a tiny model.
+"""Makes a plan small enough for CPU ranks: the same mesh, schedule and layout around a tiny model.
 
 What a rank does stays: which axes are above 1, placement of chunks, recompute, sharding.  What only costs time goes:
 widths, layers, tokens, micro-batches, and, where the mesh has more ranks than allowed, degrees above 2.  Offload goes

@@ -1,4 +1,4 @@
-"""How are the layers of the small model dealt?  Uneven where the plan is uneven, recomputed where it recomputes."""
+"""The layers of the small model on stages: uneven where the plan is uneven, recomputed where it recomputes."""
 
 from __future__ import annotations
 

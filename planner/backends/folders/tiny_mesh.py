@@ -1,4 +1,4 @@
-"""Which small mesh stands for a large one?  Every axis above 1 stays above 1, and the schedule keeps what it needs."""
+"""The small mesh for a large one: every axis above 1 stays above 1, and the schedule keeps what it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which small model stands for a large one?  The same kinds of layers, with small widths that every axis divides."""
+"""The small model for a large one: the same kinds of layers, with small widths that every axis divides."""
 
 from __future__ import annotations
 

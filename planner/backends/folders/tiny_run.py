@@ -1,4 +1,4 @@
-"""Does this plan train?  Shrink it, emit it, start its ranks on this machine, compare with one process."""
+"""Tests whether a plan trains: shrink it, emit it, start its ranks on this machine, compare with one process."""
 
 from __future__ import annotations
 

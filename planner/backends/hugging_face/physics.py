@@ -1,4 +1,4 @@
-"""How do layers of Hugging Face transformers behave, whoever trains them?"""
+"""The behaviour of layers of Hugging Face transformers, whoever trains them."""
 
 from __future__ import annotations
 

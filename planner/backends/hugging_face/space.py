@@ -1,4 +1,4 @@
-"""Which strategies can this software run?
+"""The strategies that the transformers Trainer runs without FSDP and DeepSpeed.
 
 One process a device under torch's DistributedDataParallel (transformers Trainer without FSDP and DeepSpeed; with
 them the back-end is accelerate).  DDP overlaps bucketed all-reduce with the backward pass and gathers nothing

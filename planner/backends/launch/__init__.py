@@ -1,4 +1,4 @@
-"""How is a script started on every rank?  One ``LaunchSpec``, one file a launcher."""
+"""Starts a script on every rank: one ``LaunchSpec``, one file a launcher."""
 
 from __future__ import annotations
 

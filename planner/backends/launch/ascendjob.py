@@ -1,4 +1,4 @@
-"""How does MindCluster start the job on Kubernetes?  An ``AscendJob``, one pod a node, each running ``launch.sh``.
+"""The job on Kubernetes by MindCluster: an ``AscendJob``, one pod a node, each running ``launch.sh``.
 
 The Ascend operator numbers the pods (``RANK``: 0 is the master, workers follow in order) and sets ``MASTER_ADDR`` and
 ``MASTER_PORT``; it also writes the rank table of the NPUs that the pods really got.  Volcano places the pods; on a

@@ -1,4 +1,4 @@
-"""In which order do the nodes stand in the fabric?  A hosts file, one name a line, or a Slurm topology.
+"""The order of the nodes in the fabric: from a hosts file, one name a line, or a Slurm topology.
 
 Accepted lines: ``name``, a Slurm host list ``rack1-n[000-031,040]``, an Open MPI hostfile line ``name slots=8``, and
 ``SwitchName=...`` lines of ``topology.conf`` or of ``scontrol show topology``.  With switches, the leaves are walked in

@@ -1,4 +1,4 @@
-"""How does Kubernetes start the job?  ``job.yaml``: a JobSet of one Indexed Job, a pod a node, rank = completion index.
+"""The job on Kubernetes: ``job.yaml``, a JobSet of one Indexed Job, a pod a node, rank = completion index.
 
 Facts: jobset.x-k8s.io/v1alpha2, whose annotation is ExclusiveKey of kubernetes-sigs/jobset
 api/jobset/v1alpha2/jobset_types.go at 0336a8fd and whose fields are those of the models of kubeflow-trainer-api 2.3.0;

@@ -1,4 +1,4 @@
-"""Which launchers are there?  Each writes its own files around one job."""
+"""The launchers: each writes its own files around one job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a Kubernetes object written so that people can edit it and every YAML reader agrees on it?
+"""The YAML text of a Kubernetes object, which people can edit and which every YAML reader reads alike.
 
 kubectl reads YAML 1.1, where ``on``, ``no`` and ``1e3`` are not text, so all text that is not plainly a word is quoted.
 """

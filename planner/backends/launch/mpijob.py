@@ -1,4 +1,4 @@
-"""How does the MPI operator start the job?  ``job.yaml``: an MPIJob (v2beta1), a launcher and a worker pod a node.
+"""The job under the MPI operator: ``job.yaml``, an MPIJob (v2beta1), a launcher and a worker pod a node.
 
 The operator writes /etc/mpi/hostfile, workers by index, and gives the launcher the keys of the workers' sshd
 (kubeflow/mpi-operator pkg/controller/mpi_job_controller.go: configMountPath, sshVolumeItems).  ``mpiImplementation``

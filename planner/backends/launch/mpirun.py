@@ -1,4 +1,4 @@
-"""How does Open MPI start the job?  ``launch.sh``: one mpirun for all ranks; ``rank.sh`` gives each its variables.
+"""The job under Open MPI: ``launch.sh``, one mpirun for all ranks; ``rank.sh`` gives each its variables.
 
 ``--map-by ppr:N:node`` fills the nodes in the order of the host file, ranks contiguous on each (Open MPI 4.1.4, read
 from ``--display-map``).  MPI only starts the processes: they talk by their own means, over MASTER_ADDR.

@@ -1,4 +1,4 @@
-"""What does a pod of the job look like?  One node's devices, shared memory, the plan's files, and where it may land.
+"""A pod of the job: one node's devices, shared memory, the plan's files, and where it may land.
 
 Files reach the pods in a ConfigMap, whose data is limited to 1 MiB (Kubernetes documentation, ConfigMaps), or in a
 volume that the user fills (``--files-claim``).  A ConfigMap is read-only, so it is copied to a scratch volume.

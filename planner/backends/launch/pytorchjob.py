@@ -1,4 +1,4 @@
-"""How does the Kubeflow training operator (v1) start the job?  ``job.yaml``: a PyTorchJob, a pod a node.
+"""The job under the Kubeflow training operator (v1): ``job.yaml``, a PyTorchJob, a pod a node.
 
 The operator gives every pod MASTER_ADDR, MASTER_PORT and RANK, the rank of the *pod*: the master is 0, worker i is i +
 1 (kubeflow/training-operator pkg/controller.v1/pytorch/envvar.go at 1417bbc3, setPodEnv; the file of release 1.9, now a

@@ -1,4 +1,4 @@
-"""Which variables do the ranks of an emitted folder see?  What ``launch.sh`` exports, or Ray Train's list."""
+"""The variables that the ranks of an emitted folder see: what ``launch.sh`` exports, or Ray Train's list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which NPU is which rank?  An HCCL rank table in the plan's order, addresses left to fill in.
+"""Which NPU is which rank: an HCCL rank table in the plan's order, addresses left to fill in.
 
 Version 1.0 for servers on a RoCE network (Atlas A2), 1.2 with ``super_pod_list`` where servers share an HCCS domain
 (Atlas A3).  Ranks run over the NPUs of a server, then over the servers, as torchrun numbers them.  ``status`` is

@@ -1,4 +1,4 @@
-"""How does Ray start the job?  ``ray_driver.py`` on any Ray cluster; ``rayjob.yaml`` makes one of KubeRay for it.
+"""The job under Ray: ``ray_driver.py`` on any Ray cluster; ``rayjob.yaml`` makes one of KubeRay for it.
 
 The driver reserves whole nodes by a placement group (one bundle a node), puts them in order, and runs ``launch.sh`` on
 each.  It sends the files itself, so nodes need no shared file system.

@@ -1,4 +1,4 @@
-"""How does Ray Train start the job?  ``ray_train.py``: a TorchTrainer whose workers each become one rank.
+"""The job under Ray Train: ``ray_train.py``, a TorchTrainer whose workers each become one rank.
 
 Ray Train sorts workers by node and then by device, but the order of the nodes is its own choice (ray 2.60.0,
 ray/train/v2/_internal/execution/worker_group/worker_group.py:1140), so the script orders the nodes itself.

@@ -1,4 +1,4 @@
-"""How does Slurm start the job?  ``job.sbatch``: one task a node, each running ``launch.sh`` with its node id.
+"""The job under Slurm: ``job.sbatch``, one task a node, each running ``launch.sh`` with its node id.
 
 Task distribution stays ``block``: another one deals ranks across nodes in turn and breaks the placement.  With named
 hosts it is ``arbitrary``: task i runs on line i of ``$SLURM_HOSTFILE`` (srun(1), Slurm 22.05), and each task verifies

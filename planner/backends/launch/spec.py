@@ -1,4 +1,4 @@
-"""What must a launcher know?  Nodes, devices a node, the script that each rank runs, its environment, the place."""
+"""What a launcher must know: nodes, devices a node, the script of each rank, its environment, the place."""
 
 from __future__ import annotations
 

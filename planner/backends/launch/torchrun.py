@@ -1,4 +1,4 @@
-"""How does torchrun start the script on one node?  ``launch.sh``, the same on every node but for NODE_RANK.
+"""The start of the script on one node by torchrun: ``launch.sh``, the same on every node but for NODE_RANK.
 
 Rendezvous is static (``--master-addr --node-rank``): with the c10d back-end torchrun ignores ``--node-rank`` and ranks
 the nodes by sorting host names as text, ``n10`` before ``n2``, which would undo the placement that the plan assumes

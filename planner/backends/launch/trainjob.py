@@ -1,4 +1,4 @@
-"""How does Kubeflow Trainer start the job?  ``job.yaml``: a TrainJob on the runtime ``torch-distributed``.
+"""The job under Kubeflow Trainer: ``job.yaml``, a TrainJob on the runtime ``torch-distributed``.
 
 The runtime gives every pod PET_NODE_RANK, PET_MASTER_ADDR and PET_MASTER_PORT; the webhook refuses a TrainJob that sets
 one of torchrun's PET_ variables itself (kubeflow/trainer pkg/runtime/framework/plugins/torch/torch.go at 06b555d6,

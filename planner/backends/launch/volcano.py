@@ -1,4 +1,4 @@
-"""How does Volcano start the job?  ``job.yaml``: one task of a pod a node, all or none (gang).
+"""The job under Volcano: ``job.yaml``, one task of a pod a node, all or none (gang).
 
 Plugins: ``svc`` lets pod ``<job>-<task>-<i>`` resolve below ``<job>`` (volcano-sh/volcano
 pkg/controllers/job/plugins/svc/svc.go at 32ae0dcb), ``env`` gives VC_TASK_INDEX (env/const.go at ee0841e5).

@@ -1,4 +1,4 @@
-"""How does llm-foundry behave?"""
+"""The behaviour of llm-foundry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which strategies can this software run?
+"""The strategies that llm-foundry can run.
 
 mosaicml/llm-foundry v0.3.0 (2023-09-27) on mosaicml (Composer) v0.16.4 (setup.py:50).
 

@@ -1,4 +1,4 @@
-"""Which degrees can MaxText's mesh not hold?  Rules G, S, T, C, E and Z."""
+"""The degrees that MaxText's mesh cannot hold: rules G, S, T, C, E and Z."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into ``maxtext.yml``?  Overrides of the release's ``base.yml``, model sizes from our model description.
+"""The content of ``maxtext.yml``: overrides of the release's ``base.yml``, model sizes from our description.
 
 ``global batch = per_device_batch_size x devices x gradient_accumulation_steps`` (configs/types.py:4426).  A pipeline
 takes all its micro-batches from one such batch (``num_pipeline_microbatches``) and accumulates nothing more.

@@ -1,4 +1,4 @@
-"""Which keys may ``maxtext.yml`` hold, and which values does the release take?
+"""The keys that ``maxtext.yml`` may hold, and the values that the release takes.
 
 MaxText refuses unknown keys (configs/pyconfig.py:270) and values of another type (pydantic); ranges and choices here
 are those of configs/types.py for the keys that a plan sets.  Keys that say nothing about the plan are the user's.

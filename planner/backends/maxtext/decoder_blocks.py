@@ -1,4 +1,4 @@
-"""Which of MaxText's decoder blocks builds a model, and with which keys?
+"""The decoder block of MaxText that builds a model, and its keys.
 
 A block is a class with a fixed shape (layers/nnx_decoders.py:1222-1250 lists them); its sizes are config keys, those
 of the shipped ``configs/models/*.yml``.  What a block fixes and the model does not have is in ``model_rules``.

@@ -1,4 +1,4 @@
-"""On what does MaxText run, and what follows from it: ``hardware``, attention kernel, fp8 recipe, variables?
+"""What follows from the hardware: MaxText's ``hardware``, attention kernel, fp8 recipe and variables.
 
 Variables are XLA's scheduler flags, and how much memory JAX may take.  The flags are those of MaxText's own recipes
 (maxtext 0.2.5 configs/gpu/a3/*/*.sh, configs/tpu/v5p/*.sh), each one only where the plan has the communication that it

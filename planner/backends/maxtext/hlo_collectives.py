@@ -1,4 +1,4 @@
-"""Which collectives are in a compiled HLO module: operation, mesh axes, elements, how often?  Only text is read.
+"""The collectives in a compiled HLO module: operation, mesh axes, elements, how often; only text is read.
 
 XLA's CPU compiler writes a reduce-scatter as an all-reduce whose every use takes a slice of it; that is told apart
 here, because TPU and GPU compilers fuse the two.  Elements follow the usual convention: all-reduce the tensor,

@@ -1,4 +1,4 @@
-"""How do the plan's degrees become MaxText's mesh, and which part of each axis stays inside a slice?
+"""The plan's degrees as MaxText's mesh, and the part of each axis that stays inside a slice.
 
 MaxText lays every axis out twice: ``ici_*`` inside a slice (a TPU slice, or the GPUs that one NVLink domain or host
 joins) and ``dcn_*`` across slices.  Axes here are listed outermost first, in the plan's rank order::

@@ -1,4 +1,4 @@
-"""Which models can none of MaxText's decoder blocks build, or not as their reference computes them?"""
+"""The models that no decoder block of MaxText builds, or none as their reference computes them."""
 
 from __future__ import annotations
 

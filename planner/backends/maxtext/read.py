@@ -1,4 +1,4 @@
-"""What do the files say?  The strategy and layout, from ``maxtext.yml`` (and ``launch.sh``, where there is one)."""
+"""Reads the strategy and layout from ``maxtext.yml`` (and ``launch.sh``, where there is one)."""
 
 from __future__ import annotations
 

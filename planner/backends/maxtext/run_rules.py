@@ -1,4 +1,4 @@
-"""Which workloads, pipelines, recompute choices and switches does MaxText not run?  Rules W, P, R and O."""
+"""Workloads, pipelines, recompute choices and switches that MaxText does not run: rules W, P, R and O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors of a layer does MaxText keep for the backward pass?  ``remat_policy`` and the tensors' places.
+"""The tensors of a layer that MaxText keeps for the backward pass: ``remat_policy`` and the tensors' places.
 
 MaxText wraps every layer in ``jax.checkpoint`` (layers/nnx_decoders.py:1159), whatever the policy: what no policy
 names is computed again, norms and activation functions always.  So recomputing nothing cannot be said

@@ -1,4 +1,4 @@
-"""Which strategies does MaxText refuse, or not express?  Small functions over a ``RuleInput``.
+"""The strategies that MaxText refuses or cannot express: small functions over a ``RuleInput``.
 
 Letters: M the model itself (``model_rules``), W the workload, G batch and mesh, S slices, T tensor parallelism,
 C context parallelism, E experts, P pipeline, Z data parallelism, R recompute and offload, O overlap.  Integer

@@ -1,4 +1,4 @@
-"""JAX: which collectives does XLA compile for the mesh of ``maxtext.yml``?
+"""JAX: the collectives that XLA compiles for the mesh of ``maxtext.yml``.
 
 A small step on fake devices, see ``step_validator_worker.py``.  The mesh is shrunk to 64 devices and the layer to small
 sizes that divide as the plan's do; what was shrunk is in the facts.  The stage axis is left out: one stage is compiled.

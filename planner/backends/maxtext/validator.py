@@ -1,4 +1,4 @@
-"""MaxText: would the release's own config parser and mesh arithmetic take ``maxtext.yml``?
+"""MaxText: checks that the release's own config parser and mesh arithmetic take ``maxtext.yml``.
 
 The release wants Python 3.12 and JAX 0.11; its config package also runs on Python 3.11 with JAX 0.10.2, which is what
 the overlay holds.  Checkpointing (orbax) and Pathways are not installed: the worker puts empty modules in their place,

@@ -1,4 +1,4 @@
-"""Which MaxText are the files for, and what are they called?"""
+"""The MaxText release that the files are for, and the names of the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a plan become a MaxText run?  One config, one script a node, the launcher's files."""
+"""Writes a plan as a MaxText run: one config, one script a node, the launcher's files."""
 
 from __future__ import annotations
 

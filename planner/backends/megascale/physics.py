@@ -1,4 +1,4 @@
-"""How did MegaScale behave?"""
+"""The behaviour of MegaScale."""
 
 from __future__ import annotations
 

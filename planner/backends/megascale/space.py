@@ -1,4 +1,4 @@
-"""Which strategies can MegaScale run?
+"""The strategies that MegaScale can run.
 
 arXiv 2402.15627, sections 2 and 3.2: tensor parallelism with sequence parallelism, 1F1B and interleaved pipelines,
 ZeRO-2 over the data-parallel ranks; its runs are dense models of 175B and 530B (section 6.1).  What the paper does not

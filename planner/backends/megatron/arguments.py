@@ -1,4 +1,4 @@
-"""How do Megatron's arguments look in a file?  ``megatron.args``: one flag a line, ``#`` starts a comment line."""
+"""Megatron's arguments in a file: ``megatron.args``, one flag a line, ``#`` starts a comment line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which environment does a plan need under Megatron?
+"""The environment that a plan needs under Megatron.
 
 Only what follows from the plan; network settings (NCCL_IB_HCA and the like) belong to the cluster's own profile.
 """

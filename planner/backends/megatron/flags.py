@@ -1,4 +1,4 @@
-"""Which flags say the plan?  Strategy, stages and workload -> arguments.  The inverse is ``read_back``."""
+"""The flags of a plan: strategy, stages and workload -> arguments.  The inverse is ``read_back``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does Megatron write down which layers sit where?  ``--pipeline-model-parallel-layout``.
+"""Megatron's notation for which layers sit where: ``--pipeline-model-parallel-layout``.
 
 ``E`` embedding, ``t`` transformer layer, ``m`` MTP layer, ``L`` head and loss, ``|`` between chunks, ``x*n`` and
 ``(..)*n`` repeat.  Entry k is chunk ``k // PP`` of pipeline rank ``k % PP``

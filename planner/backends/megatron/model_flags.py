@@ -1,4 +1,4 @@
-"""Which flags describe the model?  ``ModelSpec`` -> architecture arguments of ``pretrain_gpt.py``.
+"""The flags that describe the model: ``ModelSpec`` -> architecture arguments of ``pretrain_gpt.py``.
 
 What a plan does not depend on (rope scaling, initialisation, learning rate) is not in a ``ModelSpec`` and stays at
 Megatron's default unless the file in DATA_ARGS says otherwise.

@@ -1,4 +1,4 @@
-"""Which models can ``pretrain_gpt.py`` of Megatron-LM 0.19.2 not build from flags?
+"""The models that ``pretrain_gpt.py`` of Megatron-LM 0.19.2 cannot build from flags.
 
 The planner knows them exactly; Megatron's flags have no word for them.
 """

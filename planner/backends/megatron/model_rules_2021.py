@@ -1,4 +1,4 @@
-"""Which models can Megatron-LM of 2021 not build?  Those for which its ``arguments.py`` has no flag.
+"""The models that Megatron-LM of 2021 cannot build: those for which its ``arguments.py`` has no flag.
 
 ``Builds`` says what a fork of it has more.
 """

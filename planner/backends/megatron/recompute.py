@@ -1,4 +1,4 @@
-"""Which of Megatron's module names recompute or offload what the planner means?
+"""The module names of Megatron that recompute or offload what the planner means.
 
 Facts (megatron-core 0.19.2): ``layernorm`` acts only where the norm is a module of its own, that is on latent attention
 and in front of experts; elsewhere Transformer Engine fuses it into the next matrix (transformer_layer.py:450-520).

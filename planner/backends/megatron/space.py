@@ -1,4 +1,4 @@
-"""Which strategies does Megatron-LM 0.19.2 refuse, or accept and fail later?  Small functions over a ``RuleInput``.
+"""The strategies that Megatron-LM 0.19.2 refuses, or fails on later: small functions over a ``RuleInput``.
 
 Letters: A ``validate_args``, B the config's ``__post_init__``, C process groups, D model build or first step, O the
 optimizer's config, U enforced nowhere before the run (the planner must), P no flag says it, M the model itself

@@ -1,4 +1,4 @@
-"""Which strategies can Megatron-LM 2.5 run?
+"""The strategies that Megatron-LM 2.5 can run.
 
 NVIDIA/Megatron-LM tag v2.5 (e269e20064, 2021-08-10, the merge of the scripts of arXiv 2104.04473).
 

@@ -1,4 +1,4 @@
-"""Which strategies can Megatron-LM 23.04 run?
+"""The strategies that Megatron-LM 23.04 can run.
 
 NVIDIA/Megatron-LM tag 23.04 (2023-04): the first one with what arXiv 2205.05198 measured in 2022, sequence parallelism
 and selective recompute, and with the distributed optimizer.  As ``space_2021``, but for:

@@ -1,4 +1,4 @@
-"""What can Megatron's flags not say about single stages?  One recompute and one offload setting serve all of them.
+"""What Megatron's flags cannot say about single stages: one recompute and one offload setting serve all.
 
 Rules over the layout of a whole plan; silent before there is one.  The reader of the flags gives the same stages back.
 """

@@ -1,4 +1,4 @@
-"""How does a small plan run under Megatron-LM?  ``launch.sh`` and ``train.sh`` as emitted, with its own schedules.
+"""Runs a small plan under Megatron-LM: ``launch.sh`` and ``train.sh`` as emitted, with its own schedules.
 
 ``MEGATRON_PATH`` names a folder whose ``pretrain_gpt.py`` hands over to ``tiny_run_worker.py``, which says what
 of the arguments no CPU can run.  The reference is a second emission of the same model and samples for one rank.  One

@@ -1,4 +1,4 @@
-"""megatron-core: would Megatron-LM's own parser, checks and process groups take the folder's arguments?"""
+"""megatron-core: checks that Megatron-LM's parser, checks and process groups take the folder's arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows does Megatron add to the vocabulary, and how many parameters is that on a stage?
+"""The rows that Megatron adds to the vocabulary, and the number of parameters that they are on a stage.
 
 Megatron rounds the vocabulary up to a multiple of ``--make-vocab-size-divisible-by`` x tp (megatron-core 0.19.2
 training/vocab_utils.py:45).  A plan is made for the model as it is, whatever runs it, so these rows are not in its

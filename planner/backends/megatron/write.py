@@ -1,4 +1,4 @@
-"""How does a plan become a Megatron-LM run?  ``megatron.args`` + ``data.args`` + ``train.sh`` + launcher files."""
+"""Writes a Megatron-LM run: ``megatron.args`` + ``data.args`` + ``train.sh`` + launcher files."""
 
 from __future__ import annotations
 

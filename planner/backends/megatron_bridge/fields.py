@@ -1,4 +1,4 @@
-"""How is each of Megatron-LM's flags called in Bridge's ``ConfigContainer``?
+"""The name of each of Megatron-LM's flags in Bridge's ``ConfigContainer``.
 
 Paths are ``section.field`` (megatron-bridge 0.6.2 ``training/config.py:962``); a flag that says one thing in two
 sections has two.  ``comm_overlap`` overwrites ``ddp`` and ``model`` when it is applied, so overlaps are said there too.

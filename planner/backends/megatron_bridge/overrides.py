@@ -1,4 +1,4 @@
-"""What goes into ``overrides.txt``, and what do such lines say?  Hydra's syntax, one ``path=value`` a line.
+"""``overrides.txt``, written and read: Hydra's syntax, one ``path=value`` a line.
 
 The lines can be given to any Bridge recipe of the same model, after its name.  ``env_vars`` is part of Bridge's config.
 """

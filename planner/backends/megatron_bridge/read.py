@@ -1,4 +1,4 @@
-"""What do the emitted files say?  ``overrides.txt`` and ``launch.sh`` -> ``Strategy`` and layout."""
+"""Reads the emitted files: ``overrides.txt`` and ``launch.sh`` -> ``Strategy`` and layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which strategies does Megatron-Bridge 0.6.2 refuse?  Megatron-core's rules (same ids), and Bridge's own (X).
+"""The strategies that Megatron-Bridge 0.6.2 refuses: Megatron-core's rules (same ids), and Bridge's own (X).
 
 Bridge's ``ConfigContainer.validate`` repeats core's arithmetic (world 1024, sequence 1436, batch 1335); those rules
 are core's here.  What Megatron-LM's ``validate_args`` enforces and Bridge does not is kept: core needs it at the first

@@ -1,4 +1,4 @@
-"""megatron-bridge: do the overrides name real fields, and does Bridge's own ``ConfigContainer.validate`` take them?
+"""megatron-bridge: checks the overrides' field names, and that ``ConfigContainer.validate`` takes them.
 
 The overlay holds the wheels of megatron-bridge and of megatron-core, without any dependency (Transformer Engine, CUDA,
 Hydra): the worker's docstring says what is proved without them and what is not.  Bridge asks for Python 3.12; its

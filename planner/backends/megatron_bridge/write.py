@@ -1,4 +1,4 @@
-"""How does a plan become a Megatron-Bridge run?  ``overrides.txt`` + ``bridge_recipe.py`` + ``bridge_train.py``."""
+"""Writes a Megatron-Bridge run: ``overrides.txt`` + ``bridge_recipe.py`` + ``bridge_train.py``."""
 
 from __future__ import annotations
 

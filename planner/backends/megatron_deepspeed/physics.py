@@ -1,4 +1,4 @@
-"""How did Megatron-DeepSpeed of 2021-22 behave?"""
+"""The behaviour of Megatron-DeepSpeed of 2021-22."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which strategies can Megatron-DeepSpeed of 2022 run?
+"""The strategies that Megatron-DeepSpeed of 2022 can run.
 
 bigscience-workshop/Megatron-DeepSpeed 8387ae17 with DeepSpeed v0.7.7 (2022-12-09).
 

@@ -1,4 +1,4 @@
-"""Which environment does a plan need under MindSpeed?
+"""The environment that a plan needs under MindSpeed.
 
 The variables of MindSpeed-LLM's published scripts (examples/mcore/qwen3_moe/pretrain_qwen3_235b_a22b_4k_A3_ptd.sh at
 197f863f, examples/mcore/deepseek3/pretrain_deepseek3_671b_4k_A3_ptd.sh at 015ce048), and HCCL_EXEC_TIMEOUT, the same

@@ -1,4 +1,4 @@
-"""Which flags does each release know?  The allow-list that every emitted flag is checked against.
+"""The flags that each release knows: the allow-list that every emitted flag is checked against.
 
 ``core_v0.12.1`` is the tag of Megatron-LM that MindSpeed's branch ``core_r0.12.1`` patches.  A release here means:
 

@@ -1,4 +1,4 @@
-"""Which models can ``pretrain_gpt.py`` of Megatron-LM core_v0.12.1 not build from flags?
+"""The models that ``pretrain_gpt.py`` of Megatron-LM core_v0.12.1 cannot build from flags.
 
 All that 0.19.2 cannot build (``megatron.model_rules``), and what came after 0.12.1.
 """

@@ -1,4 +1,4 @@
-"""What do the emitted files say?  ``mindspeed.args`` and ``launch.sh`` -> ``Strategy`` and layout.
+"""Reads the emitted files: ``mindspeed.args`` and ``launch.sh`` -> ``Strategy`` and layout.
 
 Nothing is taken from ``plan.json``: what comes back is what MindSpeed would do.
 """

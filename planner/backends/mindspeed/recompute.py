@@ -1,4 +1,4 @@
-"""Which flags of this dialect recompute what the planner means?
+"""The flags of this dialect that recompute what the planner means.
 
 Layers are built with ``--transformer-impl local``: every norm is a module of its own and every MLP has its activation
 in reach, so MindSpeed's ``--recompute-norm`` and ``--recompute-activation-function`` act on all layers, dense or not

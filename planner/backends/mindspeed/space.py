@@ -1,4 +1,4 @@
-"""Which strategies does MindSpeed on Megatron-LM core_v0.12.1 refuse, or accept and fail later?
+"""The strategies that MindSpeed on Megatron-LM core_v0.12.1 refuses, or accepts and fails on later.
 
 Letters as in ``megatron.space`` (A ``validate_args``, B config, C process groups, D build or first step, U enforced
 nowhere, P no flag says it, M the model), and V the device, W the workload, S schedules, E expert overlap, T

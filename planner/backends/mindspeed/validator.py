@@ -1,4 +1,4 @@
-"""mindspeed: would megatron-core 0.12.1 take the arguments that MindSpeed hands to it?
+"""mindspeed: checks that megatron-core 0.12.1 takes the arguments that MindSpeed hands to it.
 
 Proves: every flag is in the release's list (``flag_table``, read from the sources of Megatron-LM
 core_v0.12.1 and MindSpeed core_r0.12.1), sets a field that the release has, and builds the release's own configs,

@@ -1,4 +1,4 @@
-"""How does a plan become a MindSpeed run?  ``mindspeed.args`` + ``data.args`` + ``train.sh`` + ``pretrain_npu.py``."""
+"""Writes a MindSpeed run: ``mindspeed.args`` + ``data.args`` + ``train.sh`` + ``pretrain_npu.py``."""
 
 from __future__ import annotations
 

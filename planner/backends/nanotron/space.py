@@ -1,4 +1,4 @@
-"""Which strategies can this software run?
+"""The strategies that nanotron can run.
 
 huggingface/nanotron 0e0a27ea (2025-02-19, the month of the Ultra-Scale Playbook; between tags v0.5 and main).
 

@@ -1,4 +1,4 @@
-"""What can the trainer do, for code that must not import torch?  Tests hold these names against the trainer itself."""
+"""What the trainer can do, for code that must not import torch; tests hold these names against the trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which models can the native trainer not build, or not compute as their reference does?"""
+"""The models that the native trainer cannot build, or does not compute as their reference does."""
 
 from __future__ import annotations
 

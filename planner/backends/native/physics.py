@@ -1,4 +1,4 @@
-"""How does Meshwright's own trainer behave?"""
+"""The behaviour of Meshwright's own trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the emitted files say?  ``plan.json`` is the file that the trainer itself reads."""
+"""Reads the emitted files: ``plan.json`` is the file that the trainer itself reads."""
 
 from __future__ import annotations
 

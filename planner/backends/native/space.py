@@ -1,4 +1,4 @@
-"""Which strategies does the native trainer refuse?  Small functions over a ``RuleInput``.
+"""The strategies that the native trainer refuses: small functions over a ``RuleInput``.
 
 Letters: M the model itself (``model_rules``), G rank grid and batch, T tensor and sequence parallelism, C context
 parallelism, E experts, P pipeline, Z data parallelism, R recompute and offload, O overlap, L layout of the stages.

@@ -1,4 +1,4 @@
-"""How does a small plan run natively?  ``launch.sh`` as emitted; rank 0 then trains the whole model once more alone."""
+"""Runs a small plan natively: ``launch.sh`` as emitted; rank 0 then trains the whole model once more alone."""
 
 from __future__ import annotations
 

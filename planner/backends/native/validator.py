@@ -1,4 +1,4 @@
-"""torch, for the native back-end: do its process groups, DTensor, FSDP2 and pipeline schedules take the plan?"""
+"""torch, native back-end: checks that process groups, DTensor, FSDP2 and pipeline schedules take the plan."""
 
 from __future__ import annotations
 

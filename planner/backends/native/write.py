@@ -1,4 +1,4 @@
-"""How does a plan become a native PyTorch run?  ``plan.json`` is what the trainer reads; ``train.sh`` starts it."""
+"""Writes a native PyTorch run: ``plan.json`` is what the trainer reads; ``train.sh`` starts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a NeMo performance recipe behave?"""
+"""The behaviour of a NeMo performance recipe."""
 
 from __future__ import annotations
 

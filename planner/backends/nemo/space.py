@@ -1,4 +1,4 @@
-"""Which strategies can this software run?
+"""The strategies that NeMo can run.
 
 NVIDIA/NeMo v2.4.0 on Megatron-Core, nemo/lightning/pytorch/strategies/megatron_strategy.py.
 

@@ -1,4 +1,4 @@
-"""How does NeMo Automodel behave?"""
+"""The behaviour of NeMo Automodel."""
 
 from __future__ import annotations
 

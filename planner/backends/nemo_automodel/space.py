@@ -1,4 +1,4 @@
-"""Which strategies can this software run?
+"""The strategies that NeMo Automodel can run.
 
 NVIDIA-NeMo/Automodel v0.5.0 (2026-06-29), nemo_automodel/components/distributed.
 

@@ -1,4 +1,4 @@
-"""What would a person want to read beside a sharding plan?  ``PLAN.md``: what, why, where weights are, how to start."""
+"""``PLAN.md`` of a sharding plan, for a person: what, why, where weights are, how to start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a sharding plan become a folder that runs?  The plan, a script for each rank, a launcher, words for people.
+"""A sharding plan as a folder that runs: the plan, a script for each rank, a launcher, words for people.
 
 ``sharding.json`` is what the runtime reads; ``train.py`` runs it operator by operator, with losses, from the module's
 own package.  ``parallelize.py`` is for a training loop of one's own.

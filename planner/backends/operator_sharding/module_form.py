@@ -1,4 +1,4 @@
-"""Can a plan be said module by module?  Which axis carries data, which splits weights, and how each layer is split.
+"""Whether a plan can be said module by module: the axis of the data, that of the weights, each layer's split.
 
 An axis is a *data axis* when all inputs are read by samples on it and every weight is whole where it is read:
 replicas, or FSDP where weights or their optimizer states are cut.  It is a *tensor axis* when all inputs are read whole

@@ -1,4 +1,4 @@
-"""What does ``parallelize.py`` say?  DTensor and FSDP2 code where the plan has names for it, else the graph runner."""
+"""The text of ``parallelize.py``: DTensor and FSDP2 code where the plan has names for it, else the graph runner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of ``sharding.json`` is no longer as it was written?  A short digest of every part, kept in the manifest.
+"""The parts of ``sharding.json`` that were changed: found by a short digest of every part, kept in the manifest.
 
 A part is what a JSON pointer of two steps names (``/optimizer``, ``/costs/total_s``, ``/operators/12``): a plan has
 thousands of values, and its rows are what a person reads or edits.

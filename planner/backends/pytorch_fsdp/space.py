@@ -1,4 +1,4 @@
-"""Which strategies can this software run?
+"""The strategies that PyTorch's FSDP can run.
 
 torch.distributed.fsdp: ShardingStrategy NO_SHARD 0, SHARD_GRAD_OP 2, FULL_SHARD 3, HYBRID_SHARD = 3 with
 dp_replicate, _HYBRID_SHARD_ZERO2 = 2 with dp_replicate (torch 2.13 distributed/fsdp/api.py, class ShardingStrategy);

@@ -1,1 +1,1 @@
-"""How are ranks started on this machine, and what does a room say of its small runs?"""
+"""The start of ranks on this machine, and what the room of a back-end says of its small runs."""

@@ -1,4 +1,4 @@
-"""Where do a back-end's compiled operators live, so that a run that was stopped cannot block the next one?
+"""The folder of a back-end's compiled operators, where a run that was stopped cannot block the next one.
 
 torch compiles C++ extensions in the first process that asks, under a lock file that the others wait for without end; a
 process that is killed leaves it behind.  Ours is a folder of its own, and a lock there that nobody has open is removed.

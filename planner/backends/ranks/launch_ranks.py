@@ -1,4 +1,4 @@
-"""How are an emission's ranks started on this machine, and how is it made sure that none of them stays behind?
+"""Starts an emission's ranks on this machine, and makes sure that none of them stays behind.
 
 ``launch.sh`` runs as it was emitted.  It leads a session of its own, but torchrun gives each rank another one, so that
 killing a process group is not enough: what is left of the whole tree of processes is ended by id.

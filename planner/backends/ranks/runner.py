@@ -1,4 +1,4 @@
-"""How is a small form of a plan tried on CPU ranks?  What the room of a back-end offers (``tiny_run.RUNNER``)."""
+"""What a back-end offers to try a small form of a plan on CPU ranks (``tiny_run.RUNNER``)."""
 
 from __future__ import annotations
 

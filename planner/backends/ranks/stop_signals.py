@@ -1,4 +1,4 @@
-"""What happens to the ranks when somebody ends us?  A request to end becomes an exit, which ends them too.
+"""Ends the ranks when somebody ends us: a request to end becomes an exit, which ends them too.
 
 Ranks lead sessions of their own: neither a closed terminal nor ``kill`` of our process reaches them.  Ctrl-C already
 raises in Python; the other two requests do so only here.

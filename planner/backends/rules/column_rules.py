@@ -1,4 +1,4 @@
-"""Which values of a strategy does a back-end not have at all?  Its columns, asked as rules about one strategy.
+"""The values of a strategy that a back-end does not have: its columns, asked as rules about one strategy.
 
 The search enumerates columns only; a strategy that somebody gives by hand, or that came from another back-end, has to
 be asked.  For back-ends without files, whose rules say little else.

@@ -1,4 +1,4 @@
-"""Which values may each part of a strategy take in one back-end, as far as whole columns go?
+"""The values that each part of a strategy may take in one back-end, as far as whole columns go.
 
 ``Columns`` narrows the enumeration before anything is costed; the small rules of the back-end's ``space`` decide the
 rest, strategy by strategy.

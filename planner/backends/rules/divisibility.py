@@ -1,4 +1,4 @@
-"""Which sizes must divide over which degrees?  The questions that several back-ends ask in the same words.
+"""The sizes that must divide over degrees: checks that several back-ends make in the same words.
 
 A back-end whose software asks a little differently keeps a function of its own.  Names of these functions are the words
 of the reference pages.

@@ -1,4 +1,4 @@
-"""How are many names of another project's keys, fields or packages written down?  As running text, in its order."""
+"""Many names of another project's keys, fields or packages, written as running text, in its order."""
 
 from __future__ import annotations
 

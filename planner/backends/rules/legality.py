@@ -1,4 +1,4 @@
-"""Which strategies make sense at all, whatever the back-end?
+"""The strategies that make sense at all, whatever the back-end.
 
 Each ``LegalityRule`` marks the rows that break it.  The same rules prune the search (counted by reason) and check a
 single strategy given by hand (all broken rules at once).  Rules of a back-end live with its emitter.

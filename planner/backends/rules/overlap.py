@@ -1,4 +1,4 @@
-"""Which data-parallel communication do torch's FSDP2 and pipelines hide?
+"""The data-parallel communication that torch's FSDP2 and pipelines hide.
 
 What the back-ends on FSDP2 have in common: no file says it, so a strategy must say what runs.
 """

@@ -1,4 +1,4 @@
-"""Which chunks and micro-batches do torch's pipeline schedules take, and is every chunk where it belongs?
+"""The chunks and micro-batches that torch's pipeline schedules take, and where each chunk belongs.
 
 What the back-ends on ``torch.distributed.pipelining`` have in common.  Names of the rules are the words of the
 reference pages.

@@ -1,4 +1,4 @@
-"""What does a back-end's rule look at?  The few facts that exist before a whole plan does."""
+"""A back-end's rule and what it reads: the few facts that exist before a whole plan does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a plan written for torchtitan 0.3.0, and read without running it?  ``titan_plan.py``.
+"""``titan_plan.py``: a plan written for torchtitan 0.3.0, and read without running it.
 
 The module begins with assignments of literals; everything below ``FIXED`` is the same for all plans of a family.
 Reading parses the literals (``ast``) and compares the rest with what we write, so that the literals mean what they

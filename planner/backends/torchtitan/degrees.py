@@ -1,4 +1,4 @@
-"""What do the planner's degrees and ZeRO stages mean in torchtitan's words, and back?
+"""The planner's degrees and ZeRO stages in torchtitan's words, and back.
 
 torchtitan always wraps the model in FSDP2: ``data_parallel_shard_degree`` times ``context_parallel_degree`` ranks share
 the parameters, ``data_parallel_replicate_degree`` groups of them repeat each other.  How long gathered parameters stay

@@ -1,4 +1,4 @@
-"""Which of torchtitan's model families builds this model, and with which sizes?
+"""The model family of torchtitan that builds this model, and its sizes.
 
 ``llama3`` grouped-query attention and a dense SwiGLU; ``qwen3`` the same with normed heads, dense or all experts;
 ``deepseek_v3`` latent attention, leading dense layers, then experts with shared ones.  Sources: torchtitan 0.3.0

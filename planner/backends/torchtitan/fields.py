@@ -1,4 +1,4 @@
-"""Which fields does a section have, in each release?  Dumped from torchtitan's dataclasses.
+"""The fields of a section in each release, dumped from torchtitan's dataclasses.
 
 0.3.0: ``ParallelismConfig``, ``TrainingConfig``, ``CompileConfig`` of config/configs.py.  0.2.2: the sections of
 config/job_config.py that a plan or its owner may set.

@@ -1,4 +1,4 @@
-"""Which models can torchtitan's families not build?
+"""The models that torchtitan's families cannot build.
 
 The planner knows the model exactly, so a plan of the free space may hold one that no family has.
 """

@@ -1,4 +1,4 @@
-"""How does torchtitan behave, eager and as our files run it?"""
+"""The behaviour of torchtitan, eager and as our files run it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the emitted files say?  Strategy and layout of either dialect; no file is executed."""
+"""Reads the strategy and layout from the emitted files of either dialect; no file is executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which strategies does torchtitan 0.3.0 refuse, or accept and fail later?  Small functions over a ``RuleInput``.
+"""The strategies that torchtitan 0.3.0 refuses, or fails on later: small functions over a ``RuleInput``.
 
 Letters: M the model itself (``model_rules``), G batch, T tensor and sequence parallelism, C context parallelism,
 E experts, P pipeline, Z data parallelism, R recompute and offload, O overlap, L layout of the stages; V only in the

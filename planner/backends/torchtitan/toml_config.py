@@ -1,4 +1,4 @@
-"""How is a plan written for torchtitan 0.2.2, and read back?  ``titan.toml`` and the sizes in ``titan_model.py``.
+"""A plan for torchtitan 0.2.2, written and read back: ``titan.toml`` and the sizes in ``titan_model.py``.
 
 TOML can only name a model, so the sizes are in a module that torchtitan imports (``experimental.custom_import``) and
 that registers them under the name ``titan_plan``.

@@ -1,4 +1,4 @@
-"""What can torchtitan 0.2.2 not run that 0.3.0 can?  Checked when files for that release are asked for."""
+"""What torchtitan 0.2.2 cannot run and 0.3.0 can; checked when files for that release are asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which script runs on every rank?  ``train.sh``: torchtitan's own trainer on the emitted configuration."""
+"""The script that runs on every rank: ``train.sh``, torchtitan's own trainer on the emitted configuration."""
 
 from __future__ import annotations
 

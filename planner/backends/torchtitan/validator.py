@@ -1,4 +1,4 @@
-"""torchtitan: do its configuration manager, its trainer's checks, its mesh and its pipeline take the emitted files?"""
+"""torchtitan: checks that its configuration manager, trainer's checks, mesh and pipeline take the emitted files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which value has every field that we set?  One table a section, the same words in both releases but for a few.
+"""The value of every field that we set: one table a section, the same words in both releases but for a few.
 
 Only these fields are written; torchtitan's defaults stay for everything else.
 """

@@ -1,4 +1,4 @@
-"""Which releases of torchtitan can files be written for?"""
+"""The releases of torchtitan that files can be written for."""
 
 from __future__ import annotations
 

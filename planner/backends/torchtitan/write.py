@@ -1,4 +1,4 @@
-"""How does a plan become a torchtitan run?  A configuration in the release's dialect, ``train.sh``, launcher files."""
+"""Writes a torchtitan run: a configuration in the release's dialect, ``train.sh``, launcher files."""
 
 from __future__ import annotations
 

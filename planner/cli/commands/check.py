@@ -1,4 +1,4 @@
-"""``meshwright check``: would the back-end accept this folder?"""
+"""``meshwright check``: whether the back-end accepts this folder."""
 
 from __future__ import annotations
 

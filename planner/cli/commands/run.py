@@ -1,4 +1,4 @@
-"""``meshwright run``: does the plan train?  Proved small, on CPU ranks of this machine."""
+"""``meshwright run``: a proof that the plan trains, made at a small size on CPU ranks of this machine."""
 
 from __future__ import annotations
 

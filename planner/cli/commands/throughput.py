@@ -1,4 +1,4 @@
-"""``meshwright throughput``: how fast is a job on each of these numbers of devices?"""
+"""``meshwright throughput``: the speed of a job on each of the given numbers of devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a person read the back-ends of a plan?  A line each, fastest first, and what none of them can run yet."""
+"""The back-ends of a plan for people: a line each, fastest first, and what none of them can run yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a person read a comparison?  Two columns and the change; a tornado for sensitivities."""
+"""A comparison for people: two columns and the change; a tornado chart for sensitivities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a person read an explanation?  Sentences first, then causes, memory and neighbours."""
+"""An explanation for people: sentences first, then causes, memory and neighbours."""
 
 from __future__ import annotations
 

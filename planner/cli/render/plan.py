@@ -1,4 +1,4 @@
-"""How does a person read a plan?  Head, time, memory, stages, back-ends, timeline, runners-up, what was searched."""
+"""A plan for people: head, time, memory, stages, back-ends, timeline, runners-up, what was searched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a person read a plan over several pools?  Head, stages, pools, reasons, proof, assumptions."""
+"""A plan over several pools for people: head, stages, pools, reasons, proof, assumptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a person read a sharding plan?  Where the time goes, what each module does, which reshardings cost most."""
+"""A sharding plan for people: where time goes, what each module does, the most expensive reshardings."""
 
 from __future__ import annotations
 

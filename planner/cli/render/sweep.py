@@ -1,4 +1,4 @@
-"""What does a person see of a sweep?  A line a cell, the reasons of those without a plan, and a count."""
+"""A sweep for people: a line a cell, the reasons of those without a plan, and a count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a table look like?  One style for all: no frames, right-aligned numbers, dim headings."""
+"""The style of tables, one for all: no frames, right-aligned numbers, dim headings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a terminal draw?  Bars, and symbols where it has them."""
+"""Bars on a terminal, and symbols where it has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would a model that knows only one number per device predict?  Constant model-FLOPs utilization.
+"""The baseline of the accuracy report: one constant model-FLOPs utilization per device.
 
 ``step = model FLOPs of a device / (peak * u)`` with ``u`` the median utilization of the *other* measured rows of the
 same device name: leave-one-out, so a row never predicts itself.  A cost model that cannot beat this says nothing

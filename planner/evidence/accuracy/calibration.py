@@ -1,4 +1,4 @@
-"""What does calibrating on a part of each source buy, on rows that it has not seen?  Two stages, reported apart.
+"""What calibrating on a part of each source gains on unseen rows: two stages, reported apart.
 
 1. *factors*: the bounded factors of ``planner.evidence.calibration`` (compute, communication, host overhead; fixed
    bytes, fragmentation), one set for each source, back-end and device, fitted on the calibrating rows; the other rows

@@ -1,4 +1,4 @@
-"""Which rows of a source calibrate, and which judge?  Whole ranking groups, about a part F of the source's rows.
+"""The rows of a source that calibrate: whole ranking groups, about a part F of its rows; the others judge.
 
 Groups go in the order of a hash of their names.  Devices of a source get their share: the next group is one of the
 device that lacks most of its part.  Groups of which constants of the cost model were chosen come first: they can judge

@@ -1,4 +1,4 @@
-"""What is a figure of the report?  Its file, what it shows in one sentence, and the table that says the same."""
+"""A figure of the report: its file, what it shows in one sentence, and the table that says the same."""
 
 from __future__ import annotations
 

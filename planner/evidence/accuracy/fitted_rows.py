@@ -1,4 +1,4 @@
-"""Which measured runs helped to choose a constant of the cost model?  A list of row ids, so that others can judge.
+"""The measured runs that helped to choose a constant of the cost model: row ids, so that others can judge.
 
 Lines ``id<TAB>digest``; ``#`` starts a comment.  The digest (``row_digest``) ties an id to what the row says: a row of
 another file that happens to bear the same id is no fitted row.  A line without a digest means every row of that id.

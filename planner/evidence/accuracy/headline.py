@@ -1,4 +1,4 @@
-"""Are the targets reached?  One line a target, on rows that chose no constant, before and after calibrating.
+"""The accuracy targets: one line each, on rows that chose no constant, before and after calibrating.
 
 Sets of sources: *sweeps* vary the strategy on purpose, good and bad ones alike; *tuned tables* are what vendors and
 back-ends publish of runs that they had tuned.  Step times of Megatron-LM's functional tests are in neither: tiny

@@ -1,4 +1,4 @@
-"""How does the report look in a browser?  One file: tables and drawings inside, no scripts, nothing from elsewhere.
+"""The accuracy report as one HTML file: tables and drawings inside, no scripts, nothing from elsewhere.
 
 Colours follow the reader's light or dark setting: the drawings' colours become CSS variables.  Each drawing has a title
 and a sentence for screen readers, and stands beside the table that says the same in numbers.

@@ -1,4 +1,4 @@
-"""How does the accuracy page read?  The report as Markdown tables, with what the figures mean and do not mean.
+"""The accuracy page: the report as Markdown tables, with what the figures mean and do not mean.
 
 The page holds no date and no wall-clock figure: the same rows and the same planner give the same page.
 """

@@ -1,4 +1,4 @@
-"""What does a measured run say of measured over predicted memory, and do stated chances hold?
+"""Ratios of measured over predicted memory from measured runs, and a check of the stated chances.
 
 Every run is one observation of the ratio ``r`` (``planner.predict.memory.fit_chance``):
 

@@ -1,4 +1,4 @@
-"""Would the planner have picked the right configuration?  Runs that differ only in their strategy.
+"""The ranking score: how well the planner picks among runs that differ only in their strategy.
 
 In a group of runs of one model on the same devices with one batch::
 

@@ -1,4 +1,4 @@
-"""Would the recommended pick have lost speed?  Of measured runs of one question, picked as a search recommends.
+"""The speed that the recommended pick loses: measured runs of one question, picked as a search recommends.
 
 In each ranking group both picks are made among the runs that a search would allow: those with the usual chance to fit,
 or all where none has it.  *fastest*: the one predicted to be fastest.  *recommended*: of those predicted within the

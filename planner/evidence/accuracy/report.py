@@ -1,4 +1,4 @@
-"""How accurate is the planner on these measured runs?  Everything that the command prints, as plain JSON data.
+"""The accuracy of the planner on measured runs: everything that the command prints, as plain JSON data.
 
 Every figure of ``groups`` is of rows that chose no constant of the cost model; those that did stand in
 ``fitted_groups``.

@@ -1,4 +1,4 @@
-"""What is a report on accuracy, as a document?  What ``meshwright accuracy -o json`` prints, checked.
+"""The accuracy report as a document: what ``meshwright accuracy -o json`` prints, checked.
 
 Its rows and their figures are checked in full; the tables beside them (ranking, memory, calibration, ...) are kept as
 they were printed.

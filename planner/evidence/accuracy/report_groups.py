@@ -1,4 +1,4 @@
-"""How large are the errors of a report by source, by device and by model?  Figures of its step times.
+"""The step-time errors of a report by source, by device and by model.
 
 Rows that chose a constant of the cost model judge nothing and are left out, and so are rows without a measured time.
 """

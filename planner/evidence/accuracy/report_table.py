@@ -1,4 +1,4 @@
-"""What is a table of the report, and how are its parts written?"""
+"""A table of the report, and how percentages are written in it."""
 
 from __future__ import annotations
 

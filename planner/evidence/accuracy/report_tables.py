@@ -1,4 +1,4 @@
-"""Which tables tell the report?  The same ones on a terminal, on the accuracy page and in the HTML report.
+"""The tables of the report: the same on a terminal, on the accuracy page and in the HTML report.
 
 A column whose name starts with ``>`` holds numbers.  ``*`` after a baseline's error: we do not beat it.
 """

@@ -1,4 +1,4 @@
-"""What do the few factors leave, and can a small smooth model foretell it?  Kernel ridge on log errors.
+"""The residual model: kernel ridge on the log errors that the few factors leave.
 
 With features ``x`` of a run (degrees, sizes, shares of the step; standardised, so that each has variance 1) and
 ``y = ln(measured / predicted)``::

@@ -1,4 +1,4 @@
-"""What of a run may its error depend on?  A few numbers, the same for every source.
+"""The features of a run that its error may depend on: a few numbers, the same for every source.
 
 Logarithms (base 2) of degrees and sizes, switches as they are, and the share of each class of time in the step.
 """

@@ -1,4 +1,4 @@
-"""How large are the errors?  Figures of one group of rows.
+"""Error figures of one group of rows.
 
 With ``e = predicted / measured``::
 

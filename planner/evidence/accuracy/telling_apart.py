@@ -1,4 +1,4 @@
-"""How well does the model tell two configurations of one question apart?
+"""The model's ability to tell two configurations of one question apart.
 
 Over all pairs of runs of one ranking group, with ``x = ln(slower prediction / faster prediction)``: how often is the
 run that was predicted to be faster really faster?  *Fitted* to the fit part, one parameter::

@@ -1,4 +1,4 @@
-"""Which back-ends of a question can a calibration correct?  Those whose physics it was fitted under.
+"""The back-ends of a question that a calibration can correct: those whose physics it was fitted under.
 
 ``tuned`` counts as more than its name says.  Up to version 1 of a question no back-end had physics of its own: what ran
 Megatron-Core, and every ``--target megatron``, was predicted under ``tuned``.  The physics ``megatron-core`` are those

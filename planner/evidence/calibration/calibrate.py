@@ -1,4 +1,4 @@
-"""How far is the planner from one back-end on one device, and which few factors bring it nearer?
+"""Calibrating: the error of the planner for one back-end on one device, and the few factors that reduce it.
 
 Runs are grouped by the name of their software, its version and the device.  Each group is predicted with the cost model
 at a few settings of the factors, fitted on the logarithms, and judged by runs that a fit has not seen.

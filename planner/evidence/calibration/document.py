@@ -1,4 +1,4 @@
-"""What is a calibration?  A frozen document: factors of one back-end on one device, and the errors before and after.
+"""A calibration: factors of one back-end on one device, and the errors before and after; a frozen document.
 
 ``calibration_id`` is the hash of everything but the date, so that the same rows give the same id.
 """

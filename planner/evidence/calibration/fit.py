@@ -1,4 +1,4 @@
-"""Which parameter values explain measured runs best?  Bounded, shrunken least squares on log errors.
+"""The fit of the factors to measured runs: bounded, shrunken least squares on log errors.
 
     minimise  sum_i w_i H( (ln measured_i - ln predicted_i(v)) / noise )  +  sum_p (v_p / prior_p)^2
 

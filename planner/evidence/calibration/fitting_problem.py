@@ -1,4 +1,4 @@
-"""May this calibration correct this problem?  It must be of the same device, physics and kind of inputs.
+"""Whether a calibration may correct a problem: same device, same physics, same kind of inputs.
 
 A file or a stored calibration says whose predictions it corrects.  What a problem carries of one
 (``AppliedCalibration``) does not: it comes from a problem that had it, and its back-end is taken as it is.

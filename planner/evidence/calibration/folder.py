@@ -1,4 +1,4 @@
-"""Where are calibrations kept?  One JSON file each beside the profiles: ``<profiles>/calibrations/<id>.json``."""
+"""The folder of calibrations: one JSON file each, ``<profiles>/calibrations/<id>.json``, beside the profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which factors does the evidence support?  A ladder, climbed by the error of rows that a fit has not seen.
+"""The ladder of factors, climbed by the error of rows that a fit has not seen.
 
 none -> + compute -> + communication -> + host overhead (memory: none -> + fixed bytes -> + fragmentation).  A factor
 is kept only if the mean |ln(predicted / measured)| of left-out configurations falls by more than the standard error

@@ -1,4 +1,4 @@
-"""Which runs do stored training logs give?  Iterations of one setting become one run, with the model and cluster given.
+"""Runs from stored training logs: iterations of one setting become one run; model and cluster are given.
 
 A log states degrees, batch and sequence in its block of arguments; ``said`` fills in what it leaves out and never
 overrides it.  The time of a run is the median of its iterations (the importer has dropped the first one), its memory

@@ -1,4 +1,4 @@
-"""How do predictions of measured runs answer to the factors?  Tabulated once, so that a fit takes milliseconds.
+"""The response of predictions of measured runs to the factors, tabulated once: a fit takes milliseconds.
 
 Step time: all times of a step scale together, so with compute factor ``c``, communication factor ``m`` and host
 overhead ``h`` seconds

@@ -1,4 +1,4 @@
-"""Which measured runs are of this back-end?  A calibration belongs to the back-end whose predictions it corrects.
+"""The measured runs of one back-end: a calibration belongs to the back-end whose predictions it corrects.
 
 A row or log may name its software; where it names none that is known, the user says which it was and is believed.
 """

@@ -1,4 +1,4 @@
-"""Which runs do rows of published measurements give, and whose are they?
+"""Runs from rows of published measurements, and the back-end of each.
 
 A row may name its software and version (columns ``framework``, ``framework_version``).  Where it does not, it is of the
 back-end whose defaults its prediction uses (``planner.evidence.runs.flavours``), else of the one that the user names;

@@ -1,4 +1,4 @@
-"""Does the room of a back-end keep its promises?  What every back-end must pass, ours and those of third parties.
+"""The conformance checks: what every back-end must pass, ours and those of third parties.
 
     python -m planner.evidence.conformance NAME...        a line a check; exit code 1 if one does not hold
     pytest -p planner.evidence.conformance.option --pyargs planner.evidence.conformance --backend NAME

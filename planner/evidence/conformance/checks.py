@@ -1,4 +1,4 @@
-"""What must hold of every back-end?  One small check each; ``CHECKS`` lists them.
+"""The checks that must hold of every back-end, one small function each; ``CHECKS`` lists them.
 
 A check yields what is wrong, one sentence a fault, and nothing where all is well.
 """

@@ -1,4 +1,4 @@
-"""Which questions is a back-end tried on?  Small ones, on devices that it trains on."""
+"""The questions that a back-end is tried on: small ones, on devices that it trains on."""
 
 from __future__ import annotations
 

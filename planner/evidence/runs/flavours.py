@@ -1,4 +1,4 @@
-"""How does each back-end run what a row leaves unsaid?
+"""The flavours: how each back-end runs what a row leaves unsaid.
 
 A row names degrees; the software decides the rest: the dtype in which gradients are reduced, what overlaps, how layers
 are dealt to stages, and what its memory figure means.  These are facts of the software (its defaults, or what the

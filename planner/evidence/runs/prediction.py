@@ -1,4 +1,4 @@
-"""What does the planner say about each measured run?  Rows -> predictions, or the reason why there is none.
+"""The planner's prediction of each measured run, or the reason why there is none.
 
 Rows of one model, workload and cluster share one cost table, so thousands of rows take seconds.  No search runs: the
 row's strategy is costed as stated, its layers dealt as its back-end deals them, its recompute policy on every layer.

@@ -1,4 +1,4 @@
-"""Which published architecture has a row's name?  Sizes for columns that the row leaves blank.
+"""Published architectures by the names that rows use: sizes for columns that a row leaves blank.
 
 ``published_models.json`` has one entry a model: ``names``, and either ``builtin`` (a model of the catalogue) or a
 ``source`` with ``hf_config`` or ``model`` (as in the catalogue).  Names are compared without case, separators,

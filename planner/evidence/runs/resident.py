@@ -1,4 +1,4 @@
-"""What does a back-end report that resets its peak counter before the optimizer step?
+"""The memory that a back-end reports if it resets its peak counter before the optimizer step.
 
 State that stays, buffers of its collectives, and what the step itself allocates: no activations.
 """

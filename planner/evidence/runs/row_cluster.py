@@ -1,4 +1,4 @@
-"""Which machine did a measured run use?  A catalogue cluster, with the NICs that the row states.
+"""The machine of a measured run: a catalogue cluster, with the NICs that the row states.
 
 The device's name picks node and device; ``inter_node_link`` ("8x400G IB", "1600 Gbps RoCE per node", "EFA") picks the
 NICs where it states them; the number of devices scales the cluster, parts of one node included.  A size that a source

@@ -1,4 +1,4 @@
-"""Under which flavour did a row run?  Its source's, changed where the row's own flags say so."""
+"""The flavour of a row: its source's, changed where the row's own flags say so."""
 
 from __future__ import annotations
 

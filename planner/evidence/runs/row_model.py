@@ -1,4 +1,4 @@
-"""Which model did a measured run train?  The row's own columns, a built-in or a published model of that name.
+"""The model of a measured run: the row's own columns, a built-in or a published model of that name.
 
 * A name with routed experts or latent attention (deepseek-v3, qwen3-235b-a22b, ...) needs more than the columns have:
   the built-in model is used, cut to the row's layers where the row ran a shorter proxy.

@@ -1,4 +1,4 @@
-"""Which strategy did a measured run use?  The row's degrees; the back-end's defaults where it is silent.
+"""The strategy of a measured run: the row's degrees; the back-end's defaults where it states none.
 
 Degrees: a blank tp, cp, pp, vpp or ep is 1 as long as some degree is stated or there is one device; dp is what is left
 of the devices.  A blank micro-batch is one sample.  Degrees that do not multiply to

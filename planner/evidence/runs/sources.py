@@ -1,4 +1,4 @@
-"""Which publication is a row from?  A readable group name for each source string.
+"""The publication of a row: a readable group name for each source string.
 
 Reports group rows by publication, because each has its own conventions, noise and trust.  A source that the table
 does not know is grouped by its repository, paper number or host name.

@@ -1,4 +1,4 @@
-"""What was measured?  Rows of a CSV of published runs, checked cell by cell.
+"""The measured runs: rows of a CSV of published runs, checked cell by cell.
 
 Columns are those of the ground-truth README, and ``OPTIONAL_COLUMNS``.  A blank cell means that the source does not
 say.  Other columns are ignored.  A missing column or a repeated id is an error that lists every finding at once.  A row

@@ -1,4 +1,4 @@
-"""Why can a measured run not be predicted?  A reason, counted in the report."""
+"""The reason why a measured run cannot be predicted, counted in the report."""
 
 from __future__ import annotations
 

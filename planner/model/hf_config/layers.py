@@ -1,4 +1,4 @@
-"""How do the keys that most families share become layers?"""
+"""Layers from the keys that most families of Hugging Face configs share."""
 
 from __future__ import annotations
 

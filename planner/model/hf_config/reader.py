@@ -1,4 +1,4 @@
-"""What does one key of a Hugging Face config say, and is it possible?
+"""Reading one key of a Hugging Face config, and checking that its value is possible.
 
 A ``ConfigReader`` reads typed values with the defaults of the ``transformers`` class, collects *all* findings with
 their JSON pointers, and raises them together.  Unknown keys are normal in a ``config.json``; a key that looks like a

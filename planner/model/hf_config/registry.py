@@ -1,4 +1,4 @@
-"""Which importer reads which ``model_type``?"""
+"""The importers of Hugging Face configs, by ``model_type``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is the vision tower in front of a language model?
+"""The vision tower in front of a language model.
 
 Shapes: ``transformers`` modeling files of clip, siglip, qwen2_vl and qwen2_5_vl (5.x).  ``VisionSpec.extra_parameters``
 holds what is not a layer: patch embedding, positions, norms, pooling head and the projector into the language model.

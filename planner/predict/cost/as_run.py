@@ -1,4 +1,4 @@
-"""What does a back-end really run, whatever the strategy calls it?
+"""Strategies as the back-end really runs them, whatever the strategy calls it.
 
 ZeRO under a pipeline: the traits ``pipeline_keeps_whole`` and ``pipeline_reduces_last``
 (``planner.predict.physics.communication``) say that the stages of a pipeline gather parameters once a step and

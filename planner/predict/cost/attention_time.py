@@ -1,4 +1,4 @@
-"""How long does the attention core run, forward and backward, by kernel, device generation, length and head width?
+"""Attention core time, forward and backward, by kernel, device generation, length and head width.
 
 Fused kernels::
 

@@ -1,4 +1,4 @@
-"""What does data parallelism add to a step: gradient reduction, parameter gathering, the optimizer itself?
+"""The cost of data parallelism in a step: gradient reduction, parameter gathering and the optimizer.
 
 Once a step, after the last micro-batch (``tail_s``)::
 

@@ -1,4 +1,4 @@
-"""How long does one operator take on one device, when nobody has measured it?
+"""The time of one operator on one device when nobody has measured it.
 
 Roofline with an efficiency by operator class and size::
 

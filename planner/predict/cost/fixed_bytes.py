@@ -1,4 +1,4 @@
-"""What does a device hold whatever its layers, in parts of which one depends on the schedule?  Shape letter: R rows."""
+"""Bytes that a device holds whatever its layers; one part depends on the schedule.  Shape letter: R rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hardware does the cost model see?  One pool of equal devices with its rates and network levels."""
+"""The hardware that the cost model sees: one pool of equal devices with its rates and network levels."""
 
 from __future__ import annotations
 

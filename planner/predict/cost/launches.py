@@ -1,4 +1,4 @@
-"""How long does the host need to launch what one layer runs, and when does the device wait for it?
+"""Host time to launch what one layer runs, and when the device waits for it.
 
 Kernels are queued: while the device is busy the host runs ahead, so a layer takes the longer of the two::
 

@@ -1,4 +1,4 @@
-"""What does one transformer layer cost on one device, for one micro-batch, under one sharding?
+"""The cost of one transformer layer on one device, for one micro-batch, under one sharding.
 
 Tokens of a device: ``T = micro_batch_size * sequence_length / cp``; under sequence parallelism the norms and the
 expert routing see ``T / tp`` of them.  Communication of a layer (Korthikanti et al., arXiv 2205.05198, section 4.2):

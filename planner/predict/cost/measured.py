@@ -1,4 +1,4 @@
-"""What do measurements say where they exist?  The measured rungs of the ladder, above the datasheet models.
+"""Measured times where they exist: the measured rungs of the ladder, above the datasheet models.
 
 Operators: the profile's own time wherever it has one (direct hit to sibling transfer), else the datasheet model.  A
 matmul that was measured alone runs slower inside a step (power, clocks): its times are divided by the same sustained

@@ -1,4 +1,4 @@
-"""What do the parts of the model cost, for every sharding key at once?
+"""The costs of the parts of the model, for every sharding key at once.
 
 ``ModelCost`` holds, for each layer kind and for the two ends of the model, the times, parameters and bytes of one
 micro-batch on one device.  Shape letters: K keys, N layer kinds, R reliefs.

@@ -1,4 +1,4 @@
-"""How long does one operator of a layer run on one device, forward and backward?  Shape letter: K keys."""
+"""The time of one operator of a layer on one device, forward and backward.  Shape letter: K keys."""
 
 from __future__ import annotations
 

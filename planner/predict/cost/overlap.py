@@ -1,4 +1,4 @@
-"""How much of a communication is hidden behind compute, and what does hiding cost?
+"""The part of a communication that is hidden behind compute, and the cost of hiding it.
 
 A window of compute ``w`` hides at most ``f w`` of communication ``c`` (``f = WINDOW_FRACTION``); a part ``tail`` of it
 can never be hidden (the last bucket); what is hidden slows the compute down::

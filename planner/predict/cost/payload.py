@@ -1,4 +1,4 @@
-"""How many bytes does each collective of a micro-batch carry, and how often does a pass run it?
+"""The bytes of each collective of a micro-batch, and how often a pass runs it.
 
 One place for what is sent: ``planner.predict.cost.layer`` and ``planner.predict.cost.model_cost`` turn these sizes into
 seconds, ``planner.plan.communication_bill`` adds them up.  Sizes follow ``planner.predict.collective``: all_reduce the

@@ -1,4 +1,4 @@
-"""What does it cost that torch's pipelines keep only a few chunks of a rank gathered?
+"""The cost of gathering again: torch's pipelines keep only a few chunks of a rank gathered.
 
 The runtime looks for the next ``a`` = 3 different chunks of a rank, gathers those that are not there and drops all
 others (torch 2.13.0, distributed/pipelining/schedules.py:1285-1364, max_active_stages).  With ``v`` > 3 chunks,

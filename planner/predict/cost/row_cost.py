@@ -1,4 +1,4 @@
-"""What does each strategy cost, before the layers are dealt to stages?
+"""The cost of each strategy, before the layers are dealt to stages.
 
 Gathers the model's costs by sharding key and adds what depends on the rest of the strategy: ZeRO traffic, the hop
 between stages, bytes of state a parameter.  Everything that the bounds and the exact inner solve read is here, so

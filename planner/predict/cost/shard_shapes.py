@@ -1,4 +1,4 @@
-"""Which operator shapes does a model run on one device, at each tensor-parallel degree?  What is worth measuring.
+"""The operator shapes worth measuring: those that a model runs on one device, at each tensor-parallel degree.
 
 The same splitting as ``planner.predict.cost.operator_time``: column-parallel matrices split n, row-parallel ones k,
 experts split by expert parallelism, heads and features by tensor parallelism.  A degree that does not divide a size is

@@ -1,4 +1,4 @@
-"""How long is one hop between neighbouring stages, when some hops leave the node and others stay inside?
+"""The time of one hop between neighbouring stages, when some hops leave the node and others stay inside.
 
 The schedule formulas know one hop ``c``.  Neighbours are ``stride`` devices apart, so a pipeline of several stages a
 node crosses its border once every few hops.  A step waits for every hop in turn: ``c`` is their mean.  1F1B goes back

@@ -1,4 +1,4 @@
-"""How many bytes do data parallelism and the pipeline send, over which ranks?
+"""The bytes that data parallelism and the pipeline send, and over which ranks.
 
 One place for what is sent: ``planner.predict.cost.data_parallel`` and ``planner.predict.cost.row_cost`` turn it into
 seconds, ``planner.plan.communication_bill`` adds it up.  Sizes follow ``planner.predict.collective``.

@@ -1,4 +1,4 @@
-"""Which collective times is the communication of a step made from?  Asked of the cost model while it works."""
+"""The collective times that the communication of a step is made from, recorded while the cost model works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operator times is the compute of a step made from?  Every operator of every layer kind, both ways."""
+"""The operator times that the compute of a step is made from: every operator of every layer kind, both ways."""
 
 from __future__ import annotations
 

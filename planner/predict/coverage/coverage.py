@@ -1,4 +1,4 @@
-"""How well is a plan covered by measurements, and what should be measured next?
+"""The coverage of a plan by measurements, and what should be measured next.
 
 The input part of a class' spread is the weighted sum of its lookups' sigmas (lookups of one class are wrong together)::
 

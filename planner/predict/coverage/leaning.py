@@ -1,4 +1,4 @@
-"""What does a plan lean on?  One number that its step time was made from, where it came from, and its weight."""
+"""A leaning of a plan: one number that its step time was made from, where it came from, and its weight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a training plan look up that a device's profile does not have?  A short list, each with its command."""
+"""What a training plan looks up that a device's profile lacks: a short list, each with its command."""
 
 from __future__ import annotations
 

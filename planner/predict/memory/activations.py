@@ -1,4 +1,4 @@
-"""How many bytes does a layer keep for its backward pass, under each recompute policy?
+"""The bytes that a layer keeps for its backward pass, under each recompute policy.
 
 Each operator says what autograd keeps (``saved_width`` elements a token of the layer) and how that tensor is split.
 Policies drop some of it (``planner.model.recompute``); ``full`` keeps the layer's input only, 2 s b h bytes

@@ -1,4 +1,4 @@
-"""What is alive on a device while one layer runs backward, beyond what it kept?
+"""The memory in use on a device while one layer runs backward, beyond what the layer kept.
 
 Operators go back in reverse order.  When operator j runs, what the operators after it kept is gone, what j and those
 before it kept is still there, and three kinds of gradients exist beside it::

@@ -1,4 +1,4 @@
-"""How probable is it that a plan fits?  Measured over predicted peak memory as a distribution, by back-end.
+"""The chance that a plan fits: measured over predicted peak memory as a distribution, by back-end.
 
 With ``r = measured / predicted`` and ``t = (ln r - ln median) / scale``, ``t`` has Student's distribution of four
 degrees of freedom: a log-normal's core with the tails that measured runs have (a wrong rank, an unusual allocator

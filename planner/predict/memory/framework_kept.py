@@ -1,4 +1,4 @@
-"""How many bytes does a back-end keep for the backward pass that a tuned run does not?
+"""The bytes that a back-end keeps for the backward pass and a tuned run does not.
 
 * Attention without a fused kernel writes the s x s scores of every head and keeps their softmax, 2 bytes a score;
   with dropout also its byte mask and its output, 5 bytes: ``5 a s^2 b / t`` (Korthikanti et al., arXiv 2205.05198,

@@ -1,4 +1,4 @@
-"""What does a back-end keep in memory beside what the model and the strategy ask for?
+"""The memory that a back-end keeps beside what the model and the strategy ask for.
 
 Everything here is zero for the neutral traits.  All of it is additive: bytes a parameter, or bytes of a micro-batch
 that do not depend on how many layers a stage holds.  Shape letters: R rows, K keys.

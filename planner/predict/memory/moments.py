@@ -1,4 +1,4 @@
-"""At which moments of a step can a device be fullest, and what does it hold then?
+"""The moments of a step at which a device can be fullest, and what it holds then.
 
 The peak of a stage is the largest of its moments.  For a device that holds ``n`` layers, ``k`` of them relieved, each
 is linear in what the search decides::

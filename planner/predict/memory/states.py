@@ -1,4 +1,4 @@
-"""How many bytes of state does one parameter cost on one device?
+"""The bytes of state that one parameter costs on one device.
 
 Mixed-precision training keeps (Rajbhandari et al., arXiv 1910.02054, section 3.1; Megatron's default of fp32 main
 gradients)::

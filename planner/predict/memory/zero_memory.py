@@ -1,4 +1,4 @@
-"""What does DeepSpeed's ZeRO hold beside weights, gradients and optimizer states?
+"""The memory that DeepSpeed's ZeRO holds beside weights, gradients and optimizer states.
 
 With ``B`` elements a bucket (``reduce_bucket_size``), ``g`` bytes an accumulated gradient, ``o`` = 2 with overlapping
 reduction and 1 without, ``n`` local parameters, ``t`` elements of the largest tensor and ``c = min(n, max(B, t))``

@@ -1,4 +1,4 @@
-"""How does a back-end communicate?  Buckets, dispatch of routed tokens, hops, ranks that arrive at different times."""
+"""Communication traits: buckets, dispatch of routed tokens, hops, ranks that arrive at different times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How late is the host of a back-end?  What its code costs beside the kernels that it launches."""
+"""Host traits of a back-end: what its code costs beside the kernels that it launches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels does a back-end run?  Fused or several passes over memory, and which attention."""
+"""Kernel traits of a back-end: fused or several passes over memory, and which attention."""
 
 from __future__ import annotations
 

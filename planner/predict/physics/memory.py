@@ -1,4 +1,4 @@
-"""What does a back-end keep in memory?  Beside what model and strategy ask for."""
+"""Memory traits: what a back-end keeps in memory beside what model and strategy ask for."""
 
 from __future__ import annotations
 

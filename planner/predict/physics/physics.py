@@ -1,4 +1,4 @@
-"""How does a back-end run what the model lists?  Facts of software that change time or memory.
+"""The physics of a back-end: facts of software that change time or memory.
 
 The operators of a model say what has to be computed; a back-end decides how many kernels that takes and which of them
 are fused (``kernels``), how fast its host code launches them (``host``), what its collectives cost beside their bytes

@@ -1,4 +1,4 @@
-"""What is one step of a pipeline schedule?
+"""An action, one step of a pipeline schedule.
 
 A schedule is, for each pipeline rank, an ordered list of ``Action``s.  ``planner.predict.schedule.orders`` writes them,
 ``planner.predict.schedule.simulate`` runs any of them.

@@ -1,4 +1,4 @@
-"""What must each action of an order wait for, and can the order run at all?
+"""The actions that each action of an order must wait for, and whether the order can run at all.
 
 ``OrderGraph`` is an ``Order`` as flat arrays, rank after rank, with for each action the one action that it waits for on
 account of data:

@@ -1,4 +1,4 @@
-"""How does a simulated step look in a terminal?
+"""A simulated step as a text chart for the terminal.
 
 One row a rank, one column an equal part of the step.  A column shows what the rank does for most of that time:
 ``F`` forward, ``B`` backward, ``I`` input gradient, ``W`` weight gradient (lower case: not the rank's first chunk),

@@ -1,4 +1,4 @@
-"""How many activations does a rank of a pipeline hold at once, without running the order?"""
+"""The most activations that a rank of a pipeline holds at once, without running the order."""
 
 from __future__ import annotations
 

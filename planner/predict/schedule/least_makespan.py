@@ -1,4 +1,4 @@
-"""How long is a pipeline step at least, whatever device is the slowest?  For thousands of strategies at once.
+"""A lower bound of a pipeline step, whatever device is the slowest: for thousands of strategies at once.
 
 Symbols: m micro-batches, p stages, S and M sum and maximum over devices of T (all that a device does for one
 micro-batch, forward F and backward), c one hop between neighbours, k the least that one of the first chunks of devices

@@ -1,4 +1,4 @@
-"""Which chains of actions does an order have that no step is shorter than?
+"""The chains of actions of an order that bound every step from below.
 
 Every action waits for the one before it on its rank and for the one whose data it needs.  A chain of such waits is a
 path whatever the durations are, so with how often each chunk's forward, backward and weight gradient stand on it, and

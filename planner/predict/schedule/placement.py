@@ -1,4 +1,4 @@
-"""Which pipeline rank holds which model chunk?"""
+"""The pipeline rank that holds each model chunk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does a step of a pipeline take, and which of its actions make it so long?  The simulator, compiled.
+"""The compiled simulator: the time of a pipeline step, and the actions that make it so long.
 
 Start of an action = the later of the end of the one before it on its rank and the end of the action whose data it
 needs, plus the hop where that lies on another rank; which one that is: ``planner.predict.schedule.dependencies``.

@@ -1,4 +1,4 @@
-"""How long does a step of a pipeline take?  One event simulator for every order.
+"""The time of a pipeline step: one event simulator for every order.
 
 Start of an action = the latest of: the end of the one before it on its rank (plus its send, where sends block), and the
 end of the action whose data it needs plus the hop, where that lies on another rank.  Sends are asynchronous unless

@@ -1,4 +1,4 @@
-"""When did what run?  The result of a simulation."""
+"""The timeline that a simulation returns: what ran when."""
 
 from __future__ import annotations
 

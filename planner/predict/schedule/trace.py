@@ -1,4 +1,4 @@
-"""How does a simulated step look in Perfetto or chrome://tracing?
+"""A simulated step as a trace for Perfetto or chrome://tracing.
 
 Chrome trace-event JSON (the "Trace Event Format" document of the Chromium project; Perfetto opens it): one process a
 pipeline rank, thread "compute" with one slice an action, threads "communication" with one slice a transfer, flow arrows

@@ -1,4 +1,4 @@
-"""How does an assignment become a plan?  Every stage is costed again as a single-pool plan would, then written down.
+"""From an assignment to a plan: every stage is costed again as a single-pool plan would, then written down.
 
 ``planner.search.evaluate.stage_bill`` knows nothing of the solver's tables: a stage whose time or memory it sees
 otherwise is refused (CheckFailed), never printed.

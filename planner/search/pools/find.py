@@ -1,4 +1,4 @@
-"""What is the best pipeline over several pools?  The door of the search.
+"""The search for the best pipeline over several pools: its entry point.
 
 For every number of samples b that divides the batch, ``MicrobatchSpace`` holds all stages and a bound.
 

@@ -1,4 +1,4 @@
-"""How long does a micro-batch take from one stage to the next, when the two are unequal?
+"""The time of a micro-batch from one stage to the next, when the two are unequal.
 
 All devices of a stage send and receive at once, each its part of the hidden states: ``b s h 2 bytes / devices``.  The
 slower side sets the pace: each side's time is that of a point-to-point transfer over the outermost network of its own

@@ -1,4 +1,4 @@
-"""Which stages can work on so many samples at a time?  The sub-meshes of all pools, bounded and then tabulated.
+"""The stages for one number of samples at a time: sub-meshes of all pools, bounded and then tabulated.
 
 ``lowest_s`` is the smallest peak at which the pools have room for all layers, were every device used at the best rate
 of any sub-mesh: ``sum_p N_p max_o (layers of o below the peak / devices of o) >= L``.  Sub-meshes that hold no layer

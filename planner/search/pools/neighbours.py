@@ -1,4 +1,4 @@
-"""Is an assignment near a fast one faster?  Layers moved between its stages, one at a time, and simulated.
+"""Faster assignments near a fast one: layers moved between its stages, one at a time, and simulated.
 
 Many assignments share the bound that the search minimises (``step_objective``) and differ in the simulated step.  From
 one of them, every move of a layer from one stage to another is tried; each stage then takes its fastest policy.  The

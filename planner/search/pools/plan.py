@@ -1,4 +1,4 @@
-"""What is the answer for several pools?  A ``PoolsPlan``: stages with their pool, sub-mesh, policy, time and memory."""
+"""The answer for several pools, a ``PoolsPlan``: stages with pool, sub-mesh, policy, time and memory."""
 
 from __future__ import annotations
 

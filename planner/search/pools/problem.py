@@ -1,4 +1,4 @@
-"""What is asked of several pools of unequal devices?  Model, pools, workload and constraints: one hashed document."""
+"""The question for several pools of unequal devices: model, pools, workload, constraints; one hashed document."""
 
 from __future__ import annotations
 

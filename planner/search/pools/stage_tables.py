@@ -1,4 +1,4 @@
-"""What does every possible stage cost?  Time, once-a-step work and memory of spans on sub-meshes, as solver tables.
+"""The cost of every possible stage: time, once-a-step work and memory of spans on sub-meshes, as tables.
 
 For ``c`` layers with ``f`` micro-batches in flight (1F1B: as many as stages from here to the end, at most all)::
 

@@ -1,4 +1,4 @@
-"""How long is a step of an assignment?  Its stages costed as those of a plan on one pool, and run under 1F1B.
+"""The step time of an assignment: its stages costed as those of a plan on one pool, and run under 1F1B.
 
 step = makespan(1F1B; stage times, hops)                     ``planner.predict.schedule.run``, simulated
      + max_i ( late_i - h sum of the stages before i )+      ``step_objective``

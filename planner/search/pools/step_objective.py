@@ -1,4 +1,4 @@
-"""How long is a step of unequal stages under 1F1B at least?  The bound that the assignment minimises.
+"""The lower bound of a step of unequal stages under 1F1B, which the assignment minimises.
 
 Symbols: m micro-batches, p stages, stage i at position e = p - i from the end with T = F + B seconds a micro-batch, R_i
 the time of the stages behind it and of the hops to them, there and back; phi the largest part of a stage's time that is

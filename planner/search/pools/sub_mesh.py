@@ -1,4 +1,4 @@
-"""What can a stage run on, and how?  The sub-meshes of a pool and the policies of each.
+"""What a stage can run on, and how: the sub-meshes of a pool and the policies of each.
 
 A sub-mesh is a number of devices of one pool: a part of a node that divides it, or whole nodes.  Its policies are all
 strategies of the declared space (``planner.search.space``) that fill it without a pipeline: tensor, data and expert

@@ -1,4 +1,4 @@
-"""Why this pipeline over the pools?  Sentences from its numbers."""
+"""The reasons for a pipeline over the pools: sentences from its numbers."""
 
 from __future__ import annotations
 

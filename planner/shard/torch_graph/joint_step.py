@@ -1,4 +1,4 @@
-"""Which ATen operators does one training step of a module run?  Forward, loss and backward in one graph.
+"""The ATen operators of one training step of a module: forward, loss and backward in one graph.
 
 ``make_fx`` runs the module on fake tensors: functional parameters, a scalar loss (the module's own, or the sum of what
 it returns), ``torch.autograd.grad``.  Operators that PyTorch's DTensor has a sharding rule for stay whole; others are

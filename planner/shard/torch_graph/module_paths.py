@@ -1,4 +1,4 @@
-"""Which module does an operator of the joint graph belong to?  Forward by hooks, backward by autograd's own numbers.
+"""The module of each operator of the joint graph: forward by hooks, backward by autograd's own numbers.
 
 Autograd numbers its nodes as the forward pass makes them.  The number at every entry and exit of a module tells which
 module made which node; in the backward pass a hook on each node looks it up again.

@@ -1,4 +1,4 @@
-"""Which module is planned, and what is it called with?  ``pkg:Class`` or a transformers config, without any weights.
+"""The module to plan and its example inputs: ``pkg:Class`` or a transformers config, without any weights.
 
 Modules are built on the meta device, so that a model of any size takes no memory.  Example inputs come, in this order
 of precedence, from ``--input name=dtype[shape]``, a function ``pkg:example_inputs``, or the module's own method

@@ -1,4 +1,4 @@
-"""In which ways can one operator run over one axis of a mesh?  Asked of PyTorch's own DTensor sharding rules.
+"""The ways to run one operator over one axis of a mesh, asked of PyTorch's own DTensor sharding rules.
 
 Every rule that PyTorch registers says, for a mesh of one axis, which placements of the inputs give which placements of
 the outputs with nothing but local work.  On more axes they combine freely (``planner.shard.options``).  The rules are

@@ -1,4 +1,4 @@
-"""How does Alembic reach the database?  Through the connection it is given, else the default address.
+"""Alembic's connection to the database: the one that it is given, else the default address.
 
 Needs no ``alembic.ini``: ``planner.store.schema`` builds the configuration.
 """

@@ -1,4 +1,4 @@
-"""What do AIConfigurator's columns mean?  One mapping for each kind of table, chosen by the columns that exist."""
+"""The meaning of AIConfigurator's columns: one mapping for each kind of table, chosen by its columns."""
 
 from __future__ import annotations
 

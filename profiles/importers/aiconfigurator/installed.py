@@ -1,4 +1,4 @@
-"""Which measured tables does the installed ``aiconfigurator-core`` package hold?
+"""The measured tables that the installed ``aiconfigurator-core`` package holds.
 
 The package is only located, never imported: its data are files.
 """

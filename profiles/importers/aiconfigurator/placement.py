@@ -1,4 +1,4 @@
-"""What do a table's folders, or its name, say about the system and the version?
+"""System and version of a table, from its folders or its name.
 
 The package stores ``systems/data/<system>/<family>/<framework>/<version>/<operator>_perf.parquet``; copies of single
 tables often carry the same in one name: ``<system>_<family>_<framework>_<version>_<operator>_perf.parquet``.  Any

@@ -1,4 +1,4 @@
-"""How does a performance table become observations?  Column by column, without a Python object for each row.
+"""Observations from a performance table: column by column, without a Python object for each row.
 
 Lengths: prefill rows have ``isl`` new tokens after ``step`` cached ones (keys = isl + step); decode rows have one new
 token, and ``isl + step`` keys with it (tables fill one of the two).

@@ -1,4 +1,4 @@
-"""Which nodes does a Chakra graph hold, in protobuf or in JSON?"""
+"""The nodes of a Chakra graph, in protobuf or in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fields does a protobuf message hold?  The wire format itself, within limits, without generated code.
+"""The fields of a protobuf message: the wire format itself, within limits, without generated code.
 
 A message is a row of (tag, value): tag = field number x 8 + wire type; types 0 varint, 1 eight bytes, 2 length and
 bytes, 5 four bytes.  Groups (3, 4) are refused: no Chakra schema has them.

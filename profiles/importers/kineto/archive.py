@@ -1,4 +1,4 @@
-"""Which traces are in a file?  The file itself, or the members of a tar archive (each plain or gzip), one by one."""
+"""The traces in a file: the file itself, or the members of a tar archive (each plain or gzip), one by one."""
 
 from __future__ import annotations
 

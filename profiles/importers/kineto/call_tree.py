@@ -1,4 +1,4 @@
-"""Who called whom on the host?  Operators and annotations of each thread, nested by their times.
+"""The call tree of the host: operators and annotations of each thread, nested by their times.
 
 An operator encloses another of the same thread whose time lies inside its own.  Phases: what runs below
 ``autograd::engine::evaluate_function`` is backward, except operators that record a new forward (they carry a

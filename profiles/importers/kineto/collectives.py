@@ -1,4 +1,4 @@
-"""Which collectives ran, how large, over which ranks?  NCCL / RCCL kernels with the metadata of PyTorch.
+"""The collectives that ran, with size and ranks: NCCL / RCCL kernels with the metadata of PyTorch.
 
 The metadata stands on the kernel, or on the ``record_param_comms`` call that launched it.  Sizes become full logical
 tensors: all_gather and gather by their output, all others by their input elements times the bytes of ``dtype``.  The

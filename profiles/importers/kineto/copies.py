@@ -1,4 +1,4 @@
-"""How fast were copies between host and devices?  Memory copies by direction and size.
+"""Speeds of copies between host and devices: memory copies by direction and size.
 
 Direction: ``HtoD``, ``DtoH``, ``DtoD``, ``PtoP`` in the name (CUDA), or ``CopyHostToDevice`` (ROCm).  Each becomes a
 ``copy`` operator and a link observation; the bandwidth is bytes over the median time of copies of that size.

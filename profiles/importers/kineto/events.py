@@ -1,4 +1,4 @@
-"""Which events does the file hold?  Kineto's JSON decoded straight into typed records, only the fields that are used.
+"""The events of a file: Kineto's JSON decoded into typed records, only the fields that are used.
 
 Dimensions, types and values of arguments stay raw bytes: most calls repeat, and each different text is decoded once.
 Repaired before a second try: bare backslashes in names, control characters in strings, ``nan`` and ``inf``, bytes that

@@ -1,4 +1,4 @@
-"""Is a matrix product of the backward pass the gradient of the input (dgrad) or of the weight (wgrad)?
+"""Matrix products of the backward pass: gradient of the input (dgrad) or of the weight (wgrad).
 
 Forward ``[m, k] x [k, n]``: the input's gradient sums over the ``n`` outputs, the weight's over the ``m`` rows
 (tokens).  So the inner size of the product decides where ``m`` and ``n`` differ.  The forward call is the one with the

@@ -1,4 +1,4 @@
-"""What does a JSON text of any size say?  Decoded fast, with one clear error that names the byte.
+"""A decoder for JSON texts of any size: fast, with one clear error that names the byte.
 
 PyTorch's own writers make invalid JSON in known ways, which are repaired before a second try: bare backslashes and
 control characters in names, ``nan`` and ``inf`` as numbers (they become null), bytes that are not UTF-8.

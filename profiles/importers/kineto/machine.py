@@ -1,4 +1,4 @@
-"""On what machine did one rank run?  Devices, software versions and the place of the rank in the job."""
+"""The machine of one rank: devices, software versions and the place of the rank in the job."""
 
 from __future__ import annotations
 

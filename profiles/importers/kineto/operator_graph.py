@@ -1,4 +1,4 @@
-"""How long did each operator of an execution graph take?  Nodes with parents instead of start times.
+"""Operator times from an execution graph: nodes with parents instead of start times.
 
 Execution traces and Chakra graphs link a device node to the host operator that launched it by a control dependency.
 The host nodes become a call tree, so that classes, phases, gradients and sizes are found exactly as in a profiler

@@ -1,4 +1,4 @@
-"""How long did each operator take on the device?  Kernels summed by the operator call that launched them.
+"""Operator times on the device: kernels summed by the operator call that launched them.
 
 A kernel belongs to the operator with its ``External id``, else to the one around the runtime call with its
 correlation id.  Of nested operators the outermost known one takes the time (``scaled_dot_product_attention`` includes

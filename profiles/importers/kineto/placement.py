@@ -1,4 +1,4 @@
-"""On how many nodes does a group of ranks lie?  Ranks are placed node by node, as launchers number them."""
+"""The number of nodes of a group of ranks: ranks are placed node by node, as launchers number them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long did each collective take, given the traces of one or of several ranks?
+"""Collective times from the traces of one or of several ranks.
 
 One rank: the kernel's duration, which includes waiting for the last rank: an upper bound (flag ``waiting-included``).
 Several ranks: calls are matched by process group and sequence number, else by their order within the group; then

@@ -1,4 +1,4 @@
-"""What does the trace of one rank hold?  Its events sorted into operators, copies, collectives, steps and device use.
+"""The trace of one rank: its events sorted into operators, copies, collectives, steps and device use.
 
 After this only sums and the collectives of the rank stay in memory, so that many ranks can be read one by one.
 """

@@ -1,4 +1,4 @@
-"""What do samples become?  Observations of operators and collectives of one environment."""
+"""From samples to observations of operators and collectives of one environment."""
 
 from __future__ import annotations
 

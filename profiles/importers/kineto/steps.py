@@ -1,4 +1,4 @@
-"""How long was each training step, and how much memory did it need?  ``ProfilerStep#N`` and the like.
+"""Time and memory of each training step, from ``ProfilerStep#N`` and the like.
 
 The first step of a trace is left out: it carries the start of the profiler.  A trace of one step keeps it, with a flag.
 Memory: the largest "Total Allocated" and "Total Reserved" of a device among the ``[memory]`` events inside the step.

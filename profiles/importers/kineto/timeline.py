@@ -1,4 +1,4 @@
-"""How was the device used?  Busy time, communication, their overlap, and gaps, over the span of the trace.
+"""Device use over the span of the trace: busy time, communication, their overlap, and gaps.
 
     span = end of the last device activity - start of the first        busy = length of the union of all activities
     gaps = 1 - busy / span          overlap = |communication and compute at once| / |communication|

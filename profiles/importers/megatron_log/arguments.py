@@ -1,4 +1,4 @@
-"""Which strategy, batch and model does a printed block of arguments describe?
+"""Strategy, batch and model from a printed block of arguments.
 
 Megatron prints ``------ arguments ------``, one ``  name ........ value`` a line, ``------ end of arguments ------``;
 DeepSpeed prints its configuration the same way without the frame.  Only names known here are kept: paths, hosts and

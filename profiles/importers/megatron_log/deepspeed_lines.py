@@ -1,4 +1,4 @@
-"""How long did a step take, by DeepSpeed's own lines?
+"""Step times from DeepSpeed's own lines.
 
 Pipeline engine: ``steps: 10 loss: 6.9 iter time (s): 1.234 samples/sec: 51.8``.  Other engines: ``epoch=0/
 micro_step=4/global_step=2, RunningAvgSamplesPerSec=.., CurrSamplesPerSec=3.7, MemAllocated=17.8GB,

@@ -1,4 +1,4 @@
-"""What do the parts of a log line between ``|`` say?  ``name: value`` pairs and the numbers in them."""
+"""The parts of a log line between ``|``: ``name: value`` pairs and the numbers in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long did an iteration take, by Megatron's own line?  Megatron-LM, -DeepSpeed, -Bridge, MindSpeed, Primus, forks.
+"""Iteration times from Megatron's own line: Megatron-LM, -DeepSpeed, -Bridge, MindSpeed, Primus, forks.
 
     iteration       20/  500000 | consumed samples: 20480 | elapsed time per iteration (ms): 12137.8 |
     throughput per GPU (TFLOP/s/GPU): 872.5 | global batch size: 1024 | lm loss: 1.06E+01 | ...

@@ -1,4 +1,4 @@
-"""How much memory did a rank use, and did it run out?  Megatron's memory reports and the frameworks' errors.
+"""Memory use and out-of-memory errors of a rank: Megatron's memory reports and the frameworks' errors.
 
 ``[Rank 0] (after 2 iterations) memory (MB) | allocated: .. | max allocated: .. | reserved: .. | max reserved: ..``:
 MB is 2^20 bytes (report_memory divides by 1024^2), also in the line "Theoretical memory footprints".

@@ -1,4 +1,4 @@
-"""How long did an iteration take, by nanotron's line?
+"""Iteration times from nanotron's line.
 
 ``[INFO|DP=0|PP=0|TP=0]: iteration: 1 / 15 | consumed_tokens: 512 | elapsed_time_per_iteration_ms: 4.71K |
 tokens_per_sec: 109 | global_batch_size: 2 | model_tflops_per_gpu: 1.87e-05 | .. | cuda_max_memory_reserved: 520M``

@@ -1,4 +1,4 @@
-"""How long did an iteration take, by NeMo's lines?
+"""Iteration times from NeMo's lines.
 
 NeMo 2: ``Training epoch 0, iteration 20/99 | lr: .. | global_batch_size: 512 | global_step: 20 | peak_memory_usage:
 63437766656 | memory_allocated: .. | reduced_train_loss: .. | train_step_timing in s: 6.243 | consumed_samples: ..``

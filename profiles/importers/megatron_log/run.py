@@ -1,4 +1,4 @@
-"""What does a log say about one run?  Readings line by line, and the facts that hold for all of them.
+"""One run of a log: readings line by line, and the facts that hold for all of them.
 
 A run begins with a new block of arguments, or where the iteration numbers start again.  Facts (batch sizes, degrees,
 number of devices) may be printed before or after the first reading: they are filled in when the run ends.

@@ -1,4 +1,4 @@
-"""How long did a step take, by torchtitan's line?
+"""Step times from torchtitan's line.
 
 ``step: 10  loss:  7.12  grad_norm:  1.2  memory: 40.10GiB(50.12%)  tps: 1,234  tflops: 123.45  mfu: 12.48%``
 ``tps`` is tokens a second and device, mean since the line before; the line prints no time.  It follows from

@@ -1,4 +1,4 @@
-"""How long did each kernel take on the NPU?
+"""The time of each kernel on the NPU.
 
 Read from ``kernel_details.csv`` (torch_npu), ``op_summary*.csv`` (msprof), ``task_time*.csv`` (names and times).
 One observation for each type, input shapes, number formats and core; the ranks of one run are pooled.  The wait before

@@ -1,4 +1,4 @@
-"""How long did operators take in total and on average?  ``op_statistic*.csv`` and ``operator_details.csv``.
+"""Total and mean operator times: ``op_statistic*.csv`` and ``operator_details.csv``.
 
 ``op_statistic`` is one row for each type of kernel: count, total, minimum, average, maximum in microseconds; it has no
 shapes.  ``operator_details`` is one row for each call of a framework operator with its input shapes: kept are calls

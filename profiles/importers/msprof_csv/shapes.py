@@ -1,4 +1,4 @@
-"""Which sizes do the shape columns of Ascend tables give?  ``"4096,1024;1024,4096"`` and what the quoting made of it.
+"""Sizes from the shape columns of Ascend tables: ``"4096,1024;1024,4096"``, whatever quotes stand around it.
 
 Tensors are separated by ``;``, an empty one is a scalar; the text may stand in up to three quotes and in brackets.
 Sizes of a product come from its first input and its output, both in plain format (``ND``): the second input may be

@@ -1,4 +1,4 @@
-"""How long was each step, and how much memory did it take?  ``step_trace_time.csv`` and ``memory_record.csv``.
+"""Time and memory of each step: ``step_trace_time.csv`` and ``memory_record.csv``.
 
 A step takes ``Computing + Communication(Not Overlapped) + Free`` microseconds; ``Stage`` leaves out the pipeline
 ``Bubble`` and is therefore not the step time.  ``Step`` is empty where the script never called ``step()``: such a row

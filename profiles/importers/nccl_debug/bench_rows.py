@@ -1,4 +1,4 @@
-"""Which all-reduce times stand between the lines?  Rows of the ``torch.distributed`` bench that BigScience used.
+"""All-reduce times between the log lines: rows of the ``torch.distributed`` bench that BigScience used.
 
 Each rank prints, trial by trial, ``<rank>:``, `` duration: 1.5311 sec``, `` algo throughput: 41799543931.1436 bps,
 ...`` and `` busbw: 40.4933 Gbps``. The bench counts an all_reduce twice: throughput = 2 x size x 8 / duration, bus

@@ -1,4 +1,4 @@
-"""What do the lines of an ``NCCL_DEBUG=INFO`` log say?  Hosts, ranks, versions, networks, channels, choices.
+"""The lines of an ``NCCL_DEBUG=INFO`` log: hosts, ranks, versions, networks, channels, choices.
 
 A line is ``[time] host:pid:tid [device] NCCL INFO message``; srun labels and other programs' output stand around.
 Host names are used to tell nodes apart and never leave this module.

@@ -1,4 +1,4 @@
-"""What does the Inspector's Prometheus text say?  One observation for each series of collectives.
+"""The Inspector's Prometheus text: one observation for each series of collectives.
 
     nccl_bus_bandwidth_gbs{..., n_nodes="1", nranks="4", collective="AllReduce", message_size="4-5GB",
         algo_proto="Ring_ll"} 678.263

@@ -1,4 +1,4 @@
-"""What do the Inspector's JSON records say?  Many calls of one size become one observation with its spread.
+"""The Inspector's JSON records: many calls of one size become one observation with its spread.
 
     {"header": {"id", "rank", "n_ranks", "nnodes"}, "metadata": {...}, "coll_perf": {"coll", "coll_sn",
      "coll_msg_size_bytes", "coll_exec_time_us", "coll_timing_source", "coll_algobw_gbs", "coll_algo", "coll_proto"}}

@@ -1,4 +1,4 @@
-"""Which full logical tensor does the Inspector's message size stand for?
+"""The full logical tensor that the Inspector's message size stands for.
 
 ``msg_size`` is count times element size of the call: the whole buffer for all_reduce, broadcast and reduce, one rank's
 part for all_gather and reduce_scatter (the plug-in itself multiplies those by the ranks for its algorithm bandwidth).

@@ -1,4 +1,4 @@
-"""What do the columns of an nccl-tests table hold?  Read from its header, which every version since 2.0 prints.
+"""The columns of an nccl-tests table, from its header, which every version since 2.0 prints.
 
     #  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong
 

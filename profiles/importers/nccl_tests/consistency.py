@@ -1,4 +1,4 @@
-"""Do time, bandwidths and size of a run belong together?
+"""Consistency checks of time, bandwidths and size of a run.
 
 ``algbw`` is size over time in every version of the tool, and ``busbw`` is ``algbw`` times a factor that depends on the
 number of ranks alone.  The first settles the unit of time where no line of units is printed; both find rows whose

@@ -1,4 +1,4 @@
-"""How many ranks on how many nodes did a run use?  Declared by the device list, and implied by the bandwidths.
+"""Ranks and nodes of a run: declared by the device list, and implied by the bandwidths.
 
 The tool computes its bus bandwidth from the communicator that really ran; a device list may have been cut, merged or
 taken from another run.  Where the two contradict each other the bandwidths win if they leave one count, otherwise the

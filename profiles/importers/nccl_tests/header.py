@@ -1,4 +1,4 @@
-"""What do the lines around an nccl-tests table say?  Versions, switches, and the device of every rank.
+"""The lines around an nccl-tests table: versions, switches, and the device of every rank.
 
     # nccl-tests version 2.18.0 nccl-headers=22907 nccl-library=22907
     # Collective test starting: all_reduce_perf

@@ -1,4 +1,4 @@
-"""Which observations and facts does a run give?  Two a row: out-of-place and in-place.
+"""Observations and facts of a run: two observations a row, out-of-place and in-place.
 
 ``time`` is the mean over iterations, and by default also the mean over ranks (``-a`` chooses: 0 rank 0, 2 min, 3 max):
 ``detail["over_ranks"]`` says which where the command line does.  Launches are back to back unless ``-z`` (blocking)

@@ -1,4 +1,4 @@
-"""Which collective did a run measure?  Its rows never say so.
+"""The collective that a run measured: its rows never name it.
 
 Asked in this order: the tool's own ``Collective test starting`` line; the user (``--set operation=``); the command
 line above the table; the file name; the table itself.  The last three are guesses, so they must fit the table:

@@ -1,4 +1,4 @@
-"""What does one row of an nccl-tests table say?  Read from the right, because the columns on the left vary.
+"""One row of an nccl-tests table: read from the right, because the columns on the left vary.
 
     size count type [redop] [root] | time algbw busbw err | time algbw busbw err [extra ...]
 

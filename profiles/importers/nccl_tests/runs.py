@@ -1,4 +1,4 @@
-"""Which runs does a log hold?  The lines of one table and what stands above it, kept apart from the next.
+"""The runs of a log: the lines of one table and what stands above it, kept apart from the next.
 
 A run ends where the next begins: at a line that only a new start prints (version, ``Collective test starting``,
 ``# nThread``, the device list, a header of columns) after rows have been read, or where the size falls back to an

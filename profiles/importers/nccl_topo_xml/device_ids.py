@@ -1,4 +1,4 @@
-"""Which accelerator has this PCI device number?  Names as in the public PCI ID database (pci-ids.ucw.cz)."""
+"""Accelerators by PCI device number: names as in the public PCI ID database (pci-ids.ucw.cz)."""
 
 from __future__ import annotations
 

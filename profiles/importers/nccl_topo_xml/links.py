@@ -1,4 +1,4 @@
-"""How are the GPUs of one host joined by NVLink, xGMI or PCIe?  From ``<nvlink target count tclass>`` and ``<xgmi>``.
+"""NVLink, xGMI or PCIe links of the GPUs of one host: from ``<nvlink target count tclass>`` and ``<xgmi>``.
 
 A target of class 0x0680 (bridge) is an NVSwitch: all links of the GPU end there, so every pair shares the full count.
 A target that is another GPU is a direct link.

@@ -1,4 +1,4 @@
-"""Where do GPUs and NICs hang in NCCL's XML?  One entry each, with its way up through the PCIe bridges.
+"""The places of GPUs and NICs in NCCL's XML: one entry each, with its way up through the PCIe bridges.
 
 ``<system><cpu numaid host_hash><pci busid class link_speed link_width>...<gpu/>|<nic><net/></nic>``.  A dump of a fused
 multi-node NVLink domain holds several hosts, told apart by ``host_hash``.

@@ -1,4 +1,4 @@
-"""Nsight Systems: which kernels ran, how long, inside which NVTX range?  Reads ``nsys export --type sqlite``.
+"""Nsight Systems: kernels, their times and NVTX ranges, from ``nsys export --type sqlite``.
 
 Recognised by the SQLite magic and by tables that only this exporter writes.  Tables exist only where something was
 recorded, and columns come and go between schema versions, so both are probed.  Read:

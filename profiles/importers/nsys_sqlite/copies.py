@@ -1,4 +1,4 @@
-"""How fast were copies and fills?  Link observations for each direction, kind of memory and size."""
+"""Speeds of copies and fills: link observations for each direction, kind of memory and size."""
 
 from __future__ import annotations
 

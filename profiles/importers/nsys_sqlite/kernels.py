@@ -1,4 +1,4 @@
-"""How long did each kernel take, by name and NVTX range?  One pass over the kernels in order of their launches."""
+"""Kernel times by name and NVTX range: one pass over the kernels in order of their launches."""
 
 from __future__ import annotations
 

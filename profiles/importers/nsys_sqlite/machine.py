@@ -1,4 +1,4 @@
-"""On which devices was the report recorded?  One batch for each device name.
+"""The devices on which the report was recorded: one batch for each device name.
 
 ``deviceId`` of an activity is the CUDA ordinal inside its process; ``TARGET_INFO_CUDA_DEVICE`` maps it to the id of
 ``TARGET_INFO_GPU``.  Host and user names, which the report also holds, are left where they are.

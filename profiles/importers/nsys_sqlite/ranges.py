@@ -1,4 +1,4 @@
-"""Inside which NVTX ranges was a kernel launched?  A sweep over the ranges of each thread, in order of time.
+"""The NVTX ranges around a kernel's launch: a sweep over the ranges of each thread, in order of time.
 
 Push/pop ranges of one thread nest, so the stack at the moment of the launch names them all; the innermost labels the
 kernel, and any of them may say whether it is forward or backward.  Start/end ranges do not nest and are left out.

@@ -1,4 +1,4 @@
-"""What do the rows of one report say?  Operator observations, and link observations from times and sizes together."""
+"""The rows of one report: operator observations, and link observations from times and sizes together."""
 
 from __future__ import annotations
 

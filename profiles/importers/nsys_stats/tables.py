@@ -1,4 +1,4 @@
-"""Where are the tables in the output of ``nsys stats``?  Header, rows as cells, in any of its three layouts.
+"""The tables in the output of ``nsys stats``: header and rows as cells, in any of its three layouts.
 
 CSV: a header with commas.  Columns: a header line, then a ruler of dashes that fixes the columns.  Drawn: ``|`` between
 cells and ``+---+`` lines.  A table ends at a blank line, at the next header, or at one of nsys's own messages.

@@ -1,4 +1,4 @@
-"""What does ``nvbandwidth -j`` say?  One object with testcases; matrices hold numbers as text, or "N/A"."""
+"""The output of ``nvbandwidth -j``: one object with testcases; matrices hold numbers as text, or "N/A"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which links does one matrix of nvbandwidth measure?
+"""The links that one matrix of nvbandwidth measures.
 
 The description above each matrix says it all: ``memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)``.  The arrow is the
 way of the data.  ``<->`` means that the opposite copy runs at the same time: the number is still one direction, except

@@ -1,4 +1,4 @@
-"""What does the text output of nvbandwidth say?  Header, then for each test a description, a matrix and its sum."""
+"""The text output of nvbandwidth: a header, then for each test a description, a matrix and its sum."""
 
 from __future__ import annotations
 

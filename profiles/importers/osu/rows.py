@@ -1,4 +1,4 @@
-"""What observation is one row of an OSU table?"""
+"""The observation of one row of an OSU table."""
 
 from __future__ import annotations
 

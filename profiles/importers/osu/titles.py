@@ -1,4 +1,4 @@
-"""Which benchmark is "# OSU MPI-CUDA Non-blocking Allreduce Latency Test v7.5", and what do its columns hold?
+"""OSU benchmarks by title ("# OSU MPI-CUDA Non-blocking Allreduce Latency Test v7.5"), and their columns.
 
 Titles differ in little ways between 5.x and 7.x ("Bi-Directional Bandwidth", "All-to-All Personalized Exchange
 Latency", "Allgatherv Persistent Latency"), so they are compared by their letters alone.

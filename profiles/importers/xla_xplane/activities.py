@@ -1,4 +1,4 @@
-"""What ran on each device?  Operations, copies, modules and steps of the planes of one XSpace."""
+"""The activities of each device: operations, copies, modules and steps of the planes of one XSpace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does an XSpace hold?  Planes with their names and statistics; lines and events only when asked for.
+"""The content of an XSpace: planes with names and statistics; lines and events only when asked for.
 
 XSpace  1 planes                       XPlane  2 name  3 lines  4 event metadata  5 stat metadata  6 stats
 XLine   2 name  4 events  11 display   XEvent  1 metadata  2 offset  3 duration ps  4 stats  5 occurrences

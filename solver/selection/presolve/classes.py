@@ -1,4 +1,4 @@
-"""Which nodes move together?  Exact shrinking of the tables by what is forbidden.
+"""Classes of nodes that move together: exact shrinking of the tables by what is forbidden.
 
 State        classes c with values v, unary[c, v], pair tables; every node belongs to one class, and its option is a
              function of the class's value.  At first each node is a class of its own.

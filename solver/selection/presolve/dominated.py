@@ -1,4 +1,4 @@
-"""Which values are never needed?  Those that another value of the class beats whatever the others do.
+"""Values that are never needed: those that another value of the class beats whatever the others do.
 
 Value j dominates value k of class c where, over the living values m of each neighbour,
 

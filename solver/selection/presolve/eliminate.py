@@ -1,4 +1,4 @@
-"""Which classes can simply answer to their neighbours?  Those without memory and with at most two neighbours.
+"""Elimination of classes without memory and with at most two neighbours.
 
 Class c with neighbours a and b becomes the pair table  new[k, m] = min over v of  unary[v] + table_a[k, v] +
 table_b[m, v]  between them (a unary of a where b is missing).  Optima and costs stay; the way back is the minimiser.

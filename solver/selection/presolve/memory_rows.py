@@ -1,4 +1,4 @@
-"""At which times can the capacity bind?  The rows that a solver must keep, exactly.
+"""The times at which the capacity can bind: the rows that a solver must keep, exactly.
 
 (1) A row is a time just before something ends and after something began (``_peaks``): the live set of every other time
     is contained in that of a row.

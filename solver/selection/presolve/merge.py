@@ -1,4 +1,4 @@
-"""How small does a problem become by what is forbidden?  The passes of ``classes`` until nothing changes."""
+"""The problem made smaller by what is forbidden: the passes of ``classes`` until nothing changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values have no permitted partner?  Arc consistency over the pair tables, until nothing changes.
+"""Values without a permitted partner: arc consistency over the pair tables, until nothing changes.
 
 ``revise`` clears the values of one edge's two ends that find no permitted partner at the other end; an end that lost
 values puts its other edges back into the queue.  Edges that forbid nothing are never looked at again.

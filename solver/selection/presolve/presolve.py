@@ -1,4 +1,4 @@
-"""What must still be decided?  Exact steps from the whole problem to a small one, and from that to a smaller.
+"""Exact steps from the whole problem to a small one, and from that to a smaller.
 
 ``presolve``   classes that move together (``merge``), rows that can bind (``memory_rows``), dominated values and small
                degrees taken out in turn (``dominated``, ``eliminate``) until that pays no longer.

@@ -1,4 +1,4 @@
-"""Do runs on other vendors' devices map, and does their utilization come out in the range that such runs reach?"""
+"""Runs on other vendors' devices map, and their utilization is in the range that such runs reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which measured run is picked, and what does the pick lose?"""
+"""The measured run that is picked, and what the pick loses."""
 
 from __future__ import annotations
 

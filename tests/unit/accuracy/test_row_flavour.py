@@ -1,4 +1,4 @@
-"""Does a row run under the traits that its own words say, and is it judged only where it says enough?"""
+"""A row runs under the traits that its own words say, and is judged only where it says enough."""
 
 from __future__ import annotations
 

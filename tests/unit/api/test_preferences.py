@@ -1,4 +1,4 @@
-"""Which plan does a question prefer over the wire?"""
+"""The plan that a question prefers over the wire."""
 
 from __future__ import annotations
 

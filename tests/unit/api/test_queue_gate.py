@@ -1,4 +1,4 @@
-"""When is another job refused?  On a fresh count only, whatever was remembered."""
+"""Another job is refused on a fresh count only, whatever was remembered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is dead?  The watch over heartbeats, with a clock in hand."""
+"""The watch over heartbeats finds the dead workers: tested with a clock that the test sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are calibrations stored once, found by id, refused when damaged or out of range, and absent from ids without one?"""
+"""Calibrations are stored once, found by id, refused when damaged or out of range; ids change only with one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are known factors found again, few rows kept on a leash, useless factors left out?  Truth: the cost model itself."""
+"""Known factors are found again, few rows shrink them, useless ones are left out; the cost model is the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do stored training logs become runs, and does each one that cannot say why?"""
+"""Stored training logs become runs, and each one that cannot says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does attention take what its kernel's published rates say, and does unfused attention move its scores?"""
+"""Attention takes what its kernel's published rates say, and unfused attention moves its scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does tensor parallelism cost where every column-parallel matmul sums its own input gradient?"""
+"""The cost of tensor parallelism where every column-parallel matmul sums its own input gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do measurements replace datasheet predictions, and only where they reach?"""
+"""Measurements replace datasheet predictions, and only where they reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much less does a dispatcher send that crosses each border of the network once a token?"""
+"""How much less a dispatcher sends that crosses each border of the network once a token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a pipeline hold beyond its schedule: bubbles of one loop over all stages, one more chunk of warm-up?"""
+"""What a pipeline holds beyond its schedule: bubbles of one loop over all stages, one more chunk of warm-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many bytes does sequence parallelism gather and scatter around a layer, in 16 and in 8 bit?"""
+"""The bytes that sequence parallelism gathers and scatters around a layer, in 16 and in 8 bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do small collectives of gradients and weights, and separate accumulation of gradients, cost what they should?"""
+"""The cost of small collectives of gradients and weights, and of separate accumulation of gradients."""
 
 from __future__ import annotations
 

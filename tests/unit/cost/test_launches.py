@@ -1,4 +1,4 @@
-"""Does a host that is late cost what its launches take, and nothing where it is not?"""
+"""A host that is late costs what its launches take; a host that is not late costs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where does the overlap of tensor-parallel collectives that a strategy asks for not happen?"""
+"""Where the overlap of tensor-parallel collectives that a strategy asks for does not happen."""
 
 from __future__ import annotations
 

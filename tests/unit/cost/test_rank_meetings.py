@@ -1,4 +1,4 @@
-"""Do ranks that meet on the host, and transfers that block it, cost what their number says, and only over nodes?"""
+"""Ranks that meet on the host, and transfers that block it, cost what their number says, and only over nodes."""
 
 from __future__ import annotations
 

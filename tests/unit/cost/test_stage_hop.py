@@ -1,4 +1,4 @@
-"""Is a hop between stages priced by the networks that the pipeline really crosses?"""
+"""A hop between stages is priced by the networks that the pipeline really crosses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the model's ends pay for their parameters: ZeRO traffic, copies of the token table?"""
+"""The model's ends pay for their parameters: ZeRO traffic, copies of the token table."""
 
 from __future__ import annotations
 

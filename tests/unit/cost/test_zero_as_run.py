@@ -1,4 +1,4 @@
-"""What does ZeRO cost in a framework that gathers, keeps or reduces at other moments than Megatron-Core?"""
+"""The cost of ZeRO in a framework that gathers, keeps or reduces at other moments than Megatron-Core."""
 
 from __future__ import annotations
 

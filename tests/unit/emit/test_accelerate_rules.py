@@ -1,4 +1,4 @@
-"""Which plans does Accelerate refuse?"""
+"""The plans that Accelerate refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do Megatron-LM 2.5 and 23.04 and Megatron-DeepSpeed of 2022 run, and what do they refuse with which rule?"""
+"""What Megatron-LM 2.5, 23.04 and Megatron-DeepSpeed of 2022 run, and what they refuse with which rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layers of each chunk do a launch script's arguments mean?"""
+"""The layers of each chunk that a launch script's arguments mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a back-end without a plan say why, in words that lead on?"""
+"""A back-end without a plan says why, in words that lead on."""
 
 from __future__ import annotations
 

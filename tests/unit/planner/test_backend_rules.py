@@ -1,4 +1,4 @@
-"""Does every rule of a back-end lead to a field of the strategy that breaks it?"""
+"""Every rule of a back-end leads to a field of the strategy that breaks it."""
 
 from __future__ import annotations
 

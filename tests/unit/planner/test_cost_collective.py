@@ -1,4 +1,4 @@
-"""Do collectives take the time that the stated formulas give by hand?"""
+"""Collectives take the time that the stated formulas give by hand."""
 
 from __future__ import annotations
 

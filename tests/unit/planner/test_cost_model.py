@@ -1,4 +1,4 @@
-"""Does the cost model do the model's work, all of it, once?  FLOPs, parameters, overlap, optimizer, all by hand."""
+"""The cost model does all of the model's work, once: FLOPs, parameters, overlap, optimizer, all by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does coverage say where a plan's numbers come from, and is the interval made from the rungs?"""
+"""Coverage says where a plan's numbers come from, and the interval is made from the rungs."""
 
 from __future__ import annotations
 

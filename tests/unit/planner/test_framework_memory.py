@@ -1,4 +1,4 @@
-"""What does a framework hold beside model and strategy?  Closed forms by hand, and nothing for the neutral traits."""
+"""What a framework holds beside model and strategy: closed forms by hand, nothing for the neutral traits."""
 
 from __future__ import annotations
 

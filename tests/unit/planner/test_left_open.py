@@ -1,4 +1,4 @@
-"""Does an answer say so where the ways to deal the layers were too many to look at?"""
+"""An answer says so where the ways to deal the layers were too many to look at."""
 
 from __future__ import annotations
 

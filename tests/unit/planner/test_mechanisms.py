@@ -1,4 +1,4 @@
-"""Which strategies are simple and usual?"""
+"""The strategies that count as simple and usual."""
 
 from __future__ import annotations
 

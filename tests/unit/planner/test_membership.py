@@ -1,4 +1,4 @@
-"""Is a strategy a point of a back-end's space, and is the reason why not the right one?"""
+"""Whether a strategy is a point of a back-end's space, and the right reason where it is not."""
 
 from __future__ import annotations
 

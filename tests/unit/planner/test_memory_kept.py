@@ -1,4 +1,4 @@
-"""Does what a framework keeps beside a tuned run agree with closed forms written by hand?"""
+"""What a framework keeps beside a tuned run agrees with closed forms written by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the memory model say what the papers say?  Activations (arXiv 2205.05198) and states (arXiv 1910.02054)."""
+"""The memory model says what the papers say: activations (arXiv 2205.05198), states (arXiv 1910.02054)."""
 
 from __future__ import annotations
 

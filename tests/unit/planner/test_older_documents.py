@@ -1,4 +1,4 @@
-"""Are documents of version 1 read, under their own id, as questions to back-ends of today?
+"""Documents of version 1 are read, under their own id, as questions to back-ends of today.
 
 ``tests/golden/documents/v1`` holds plans as the last release with two words (``target``, ``framework``) stored them.
 """

@@ -1,4 +1,4 @@
-"""Are the pins named that a back-end cannot take, all of them and no other, with its rule and with values that work?"""
+"""The pins that a back-end cannot take are named, all and no other, with its rule and with values that work."""
 
 from __future__ import annotations
 

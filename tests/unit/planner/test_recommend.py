@@ -1,4 +1,4 @@
-"""Is the recommended plan the surest and simplest of those near the fastest one?  Real searches of real questions."""
+"""The recommended plan is the surest and simplest of those near the fastest one: real searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which reliefs are tried?  All that a back-end runs and that free something; what is left out is never better."""
+"""The reliefs tried: all that a back-end runs and that free something; what is left out is never better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a search of a generation of software that predicts only stay inside its published limits?"""
+"""A search of a prediction-only generation of software stays inside its published limits."""
 
 from __future__ import annotations
 

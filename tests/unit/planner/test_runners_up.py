@@ -1,4 +1,4 @@
-"""Are there as many runners-up as were asked for, beside the plans that are shown?  Real searches."""
+"""There are as many runners-up as were asked for, beside the plans that are shown: real searches."""
 
 from __future__ import annotations
 

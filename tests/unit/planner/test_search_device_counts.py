@@ -1,4 +1,4 @@
-"""Are the fewest devices the fewest, and the cheapest plan the cheapest?  Against planning every count by itself."""
+"""The fewest devices are the fewest and the cheapest plan the cheapest: against planning every count by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the reason right when there is no plan, and does each named change really give one?"""
+"""The reason is right when there is no plan, and each named change really gives one."""
 
 from __future__ import annotations
 

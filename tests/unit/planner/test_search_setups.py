@@ -1,4 +1,4 @@
-"""Is a strategy that shares its costs with others costed as if it were alone?  To the last bit, in the same order."""
+"""A strategy that shares its costs with others is costed as if alone: to the last bit, in the same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do columns of strategies stand for the strategies, and are equal rows found, however large their numbers?"""
+"""Columns of strategies stand for the strategies, and equal rows are found, however large their numbers."""
 
 from __future__ import annotations
 

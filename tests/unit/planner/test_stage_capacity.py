@@ -1,4 +1,4 @@
-"""Does what fits within some seconds a stage fit within more?  The search discards by one test, so to the last bit."""
+"""What fits within a stage time fits within a longer one: to the last bit, as the search discards by one test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what does not happen in a step exactly nothing, and not what rounding left?"""
+"""What does not happen in a step is exactly nothing, and not what rounding left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is everything that a training plan would look up in vain named, with a command that measures it?"""
+"""All that a training plan would look up in vain is named, with a command that measures it."""
 
 from __future__ import annotations
 

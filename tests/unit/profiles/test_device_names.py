@@ -1,4 +1,4 @@
-"""Is a device recognised from what drivers and tools print, and never mistaken for another?"""
+"""A device is recognised from what drivers and tools print, and never mistaken for another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do launches end as a whole?  Real processes in real sessions, as torchrun makes them."""
+"""Launches end as a whole: real processes in real sessions, as torchrun makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the small form of a plan small, legal, and still the plan?"""
+"""The small form of a plan is small, legal, and still the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the checker refuse every answer that is not what it claims to be?"""
+"""The checker refuses every answer that is not what it claims to be."""
 
 from __future__ import annotations
 

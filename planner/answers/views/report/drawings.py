@@ -1,4 +1,4 @@
-"""What is drawn in the report?  The terms of the step, the pipeline, the memory of the stages: small SVGs."""
+"""The drawings of the report: the terms of the step, the pipeline, the memory of the stages; small SVGs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a plan travel to somebody without a server?  One HTML file: no scripts, nothing from elsewhere.
+"""A plan for somebody without a server: one HTML file, no scripts, nothing from elsewhere.
 
 Light or dark follows the reader's system.  Every drawing has a sentence, and stands beside the table that says the same
 in numbers.

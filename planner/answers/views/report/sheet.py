@@ -1,4 +1,4 @@
-"""Which colours and sizes has the report?  The palette is told apart by people who see few colours, and by hatches."""
+"""Colours and sizes of the report: a palette that is told apart with few colours, and by hatches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the launcher itself take the files?  From an emitted folder to what its own parser is asked."""
+"""The validators of launchers: from an emitted folder to what the launcher's own parser is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kubeflow-trainer-api: do the models of Kubeflow Trainer take the TrainJob or JobSet, and keep every key of it?"""
+"""kubeflow-trainer-api: checks that Kubeflow Trainer's models take the TrainJob or JobSet and keep every key."""
 
 from __future__ import annotations
 

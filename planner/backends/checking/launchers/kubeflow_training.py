@@ -1,4 +1,4 @@
-"""kubeflow-training: do the models of the Kubeflow training operator take the PyTorchJob?"""
+"""kubeflow-training: checks that the models of the Kubeflow training operator take the PyTorchJob."""
 
 from __future__ import annotations
 

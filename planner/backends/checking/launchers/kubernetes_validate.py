@@ -1,4 +1,4 @@
-"""kubernetes-validate: would the API server take the objects, and the pods inside custom resources?"""
+"""kubernetes-validate: checks that the API server would take the objects, and the pods inside custom resources."""
 
 from __future__ import annotations
 

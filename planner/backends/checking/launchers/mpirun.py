@@ -1,4 +1,4 @@
-"""mpirun: would Open MPI start every rank on the host where the plan has it?"""
+"""mpirun: checks that Open MPI would start every rank on the host where the plan has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ray: would Ray take the driver's placement group, its actors, or its TorchTrainer?"""
+"""ray: checks that Ray would take the driver's placement group, its actors, or its TorchTrainer."""
 
 from __future__ import annotations
 

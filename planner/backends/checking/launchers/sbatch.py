@@ -1,4 +1,4 @@
-"""sbatch: would a Slurm controller with the plan's nodes start the batch script?"""
+"""sbatch: checks that a Slurm controller with the plan's nodes would start the batch script."""
 
 from __future__ import annotations
 

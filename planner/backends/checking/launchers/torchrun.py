@@ -1,4 +1,4 @@
-"""torchrun: would its argument parser and its launch configuration take the words of ``launch.sh``?"""
+"""torchrun: checks that its argument parser and launch configuration take the words of ``launch.sh``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does this rank become its part of the plan?  Build, split, wrap, fill and connect its chunks."""
+"""Builds this rank's part of the plan: build, split, wrap, fill and connect its chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does one layer attend?  Projections, norms of queries and keys, rotation, and an exchangeable core.
+"""The attention of one layer: projections, norms of queries and keys, rotation, and an exchangeable core.
 
 The core sees this rank's heads and tokens; context parallelism replaces it (``context_parallel``).
 """

@@ -1,4 +1,4 @@
-"""What does the backward pass of a branch keep of its input?  With ``kept_input``: the sharded part, or nothing.
+"""What the backward pass of a branch keeps of its input: with ``kept_input``, the sharded part or nothing.
 
 The matrices that read a normed, gathered input would each keep it whole.  Two savings, both by handing autograd a
 ticket and making the tensor again when the ticket is redeemed:

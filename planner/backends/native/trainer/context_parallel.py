@@ -1,4 +1,4 @@
-"""How does attention see the whole sequence when each rank holds a part of it?
+"""Attention over the whole sequence when each rank holds a part of it.
 
 ``ring`` plans run as an all-gather of keys and values (the head-tail split of ``positions.local_positions`` keeps
 causal work equal); ``all_to_all`` plans trade tokens for heads (Ulysses, arXiv 2309.14509).  torch's own

@@ -1,4 +1,4 @@
-"""Which tokens does a step train on?  Synthetic ones, or those of your own loader.
+"""The tokens that a step trains on: synthetic ones, or those of your own loader.
 
 Your loader: a function ``factory(sequence_length, vocab_size, seed) -> TokenSource``, named on the command line as
 ``--data package.module:factory``.  A source is asked for samples by their global index, so every rank may ask for

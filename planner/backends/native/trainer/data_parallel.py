@@ -1,4 +1,4 @@
-"""How are parameters, gradients and optimizer states spread over data-parallel ranks?  FSDP2 on every layer.
+"""Parameters, gradients and optimizer states spread over data-parallel ranks: FSDP2 on every layer.
 
 | zero_stage | here |
 |---|---|

@@ -1,4 +1,4 @@
-"""How do tokens reach experts on other ranks?  Two all-to-alls of uneven sizes, with the counts sent first."""
+"""Sends tokens to experts on other ranks: two all-to-alls of uneven sizes, with the counts sent first."""
 
 from __future__ import annotations
 

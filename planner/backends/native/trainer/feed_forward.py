@@ -1,4 +1,4 @@
-"""How does the dense feed-forward part of a layer compute?"""
+"""The dense feed-forward part of a layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is the norm of all gradients, and how are they clipped?  Every rank gets the same number."""
+"""The norm of all gradients, and their clipping.  Every rank gets the same number."""
 
 from __future__ import annotations
 

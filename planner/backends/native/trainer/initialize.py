@@ -1,4 +1,4 @@
-"""What are the initial values?  A function of parameter name and seed alone, whatever the layout.
+"""The initial values: a function of parameter name and seed alone, whatever the layout.
 
 The full tensor is drawn from a generator seeded by the name, then this rank keeps its part; experts are drawn one by
 one, so that a rank draws only those it holds.

@@ -1,4 +1,4 @@
-"""What is the loss of a micro-batch?  Mean cross entropy, on logits whose vocabulary may be split over tp.
+"""The loss of a micro-batch: mean cross entropy, on logits whose vocabulary may be split over tp.
 
 With a split vocabulary no rank ever holds all logits: three small all-reduces a token replace the gather
 (maximum, sum of exponentials, logit of the target), as in Megatron-LM (arXiv 1909.08053, section 3).

@@ -1,4 +1,4 @@
-"""Which ranks form which group?  The rank grid of a strategy and the torch device meshes cut from it.
+"""The groups of ranks: the rank grid of a strategy and the torch device meshes cut from it.
 
 The grid is (pp, dp_replicate, dp_shard, cp, tp), tp innermost; the axis order ``tp-cp-ep-pp-dp`` swaps dp and pp.
 Experts live on a second grid (pp, replicate, shard, ep) over the same ranks, ep innermost.

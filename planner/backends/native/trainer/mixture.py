@@ -1,4 +1,4 @@
-"""How does a mixture of experts compute?  Router, routed experts, shared experts.
+"""A mixture of experts: router, routed experts, shared experts.
 
 Dropless: every token reaches all of its ``top_k`` experts.  Scores are fp32; the chosen ones are normalised to sum 1
 (as in mixtral, qwen3_moe, deepseek_v3).  There is no load-balancing loss.

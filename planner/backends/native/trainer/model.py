@@ -1,4 +1,4 @@
-"""What is a chunk of a decoder, as a torch module?  Built from a ``ModelSpec``, named the same on every layout.
+"""A chunk of a decoder as a torch module: built from a ``ModelSpec``, named the same on every layout.
 
 Parameter names are those of the whole model (``layers.17.attention.query.weight``) wherever the chunk starts, so that
 initial values follow from the name alone.

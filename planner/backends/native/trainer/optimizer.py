@@ -1,4 +1,4 @@
-"""Which optimizer updates the parameters?  AdamW with fp32 states, no decay on norms and biases."""
+"""The optimizer of the parameters: AdamW with fp32 states, no decay on norms and biases."""
 
 from __future__ import annotations
 

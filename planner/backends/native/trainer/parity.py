@@ -1,4 +1,4 @@
-"""How far may a run on ranks be from one process?  In fp32, summed in another order: not further than this."""
+"""The largest difference allowed between a run on ranks and one process: in fp32, summed in another order."""
 
 from __future__ import annotations
 

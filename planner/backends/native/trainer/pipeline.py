@@ -1,4 +1,4 @@
-"""How do the chunks of one rank run as a pipeline?  torch's stages and schedules, cut where the plan says."""
+"""Runs the chunks of one rank as a pipeline: torch's stages and schedules, cut where the plan says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is this file a plan that this launch can run?  Every refusal is one clear error, before any process group exists."""
+"""Checks that this launch can run a plan file: each refusal is one clear error, before any process group exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in the sequence are the tokens that this rank holds, and how are queries and keys rotated there?"""
+"""The positions in the sequence of this rank's tokens, and the rotation of queries and keys there."""
 
 from __future__ import annotations
 

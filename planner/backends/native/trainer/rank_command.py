@@ -1,4 +1,4 @@
-"""How does a training command behave on every rank?  Flags in range, one process group, one error with its exit code.
+"""A training command on every rank: flags in range, one process group, one error with its exit code.
 
 The commands of the plan's trainer (``planner.backends.native.trainer.train``) and of sharded modules
 (``planner.backends.native.trainer.operator_sharding.train``) start, refuse and end alike: what they share stands here.

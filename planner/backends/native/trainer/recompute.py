@@ -1,4 +1,4 @@
-"""Which parts of a layer run again in the backward pass instead of keeping their activations?
+"""The parts of a layer that run again in the backward pass instead of keeping their activations.
 
 ``full`` wraps the whole block; ``selective`` wraps the named modules only.  ``activation`` wraps the activation
 together with the down projection that keeps its output: torch's checkpoint stops the second run as soon as the last

@@ -1,4 +1,4 @@
-"""What should the losses be?  The whole model in one process, without any parallel machinery, for comparison."""
+"""The reference losses: the whole model in one process, without any parallel machinery, for comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a step report?  Loss, gradient norm, time, rate and peak memory, one JSON line a step."""
+"""The report of a step: loss, gradient norm, time, rate and peak memory, one JSON line a step."""
 
 from __future__ import annotations
 

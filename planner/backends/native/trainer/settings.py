@@ -1,4 +1,4 @@
-"""What does a training run need that a plan does not say?  Steps, device, learning rate, seed."""
+"""What a training run needs beside the plan: steps, device, learning rate, seed."""
 
 from __future__ import annotations
 

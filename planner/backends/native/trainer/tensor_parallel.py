@@ -1,4 +1,4 @@
-"""How are the matrices of a chunk split over tp?  A DTensor plan by module name.
+"""Splits the matrices of a chunk over tp: a DTensor plan by module name.
 
 Column-split into a branch, row-split out of it.  With sequence parallelism the residual stream and the norms hold
 1/tp of the tokens, gathered on the way into a branch and reduce-scattered on the way out (arXiv 2205.05198).

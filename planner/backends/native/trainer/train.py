@@ -1,4 +1,4 @@
-"""How do I train with a plan?
+"""The command that trains with a plan.
 
     torchrun ... -m planner.backends.native.trainer.train plan.json [--steps N] [--device cuda|cpu]
 

@@ -1,4 +1,4 @@
-"""How are calibrations shown?  Errors before and after, the ladder that chose the factors, and what was left out."""
+"""Calibrations as answers: errors before and after, the ladder of factors, and what was left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which measured runs does ``profile calibrate`` use?  Rows of CSV files and stored training logs, hashes included."""
+"""The measured runs of ``profile calibrate``: rows of CSV files and stored training logs, with hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are the fits of a device told?  As data, as tables on the terminal, and as the tables of the page of figures."""
+"""The fits of a device: as data, as tables on the terminal, and as the tables of the page of figures."""
 
 from __future__ import annotations
 

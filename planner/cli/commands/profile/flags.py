@@ -1,4 +1,4 @@
-"""Which flags do the ``profile`` commands share?"""
+"""The flags that the ``profile`` commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does an import answer?  The same facts for programs (JSON, YAML) and for people (tables)."""
+"""The answer of an import: the same facts for programs (JSON, YAML) and for people (tables)."""
 
 from __future__ import annotations
 

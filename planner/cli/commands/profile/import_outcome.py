@@ -1,4 +1,4 @@
-"""How does the command line read the files of an import, and what does it say when some are refused?"""
+"""Reading the files of an import on the command line, and the message when some are refused."""
 
 from __future__ import annotations
 

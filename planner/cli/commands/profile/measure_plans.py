@@ -1,4 +1,4 @@
-"""Which plan of measuring do the flags describe?"""
+"""The plan of measuring that the flags describe."""
 
 from __future__ import annotations
 

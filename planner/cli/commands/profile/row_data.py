@@ -1,4 +1,4 @@
-"""How does one observation look as JSON?  Its timing flattened, and the bandwidths that follow from a collective."""
+"""One observation as JSON: its timing flattened, and the bandwidths that follow from a collective."""
 
 from __future__ import annotations
 

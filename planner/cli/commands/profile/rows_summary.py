@@ -1,4 +1,4 @@
-"""What kinds of rows are there?  One line each: how many, which groups and dtypes, sizes and times."""
+"""The kinds of rows, one line each: how many, which groups and dtypes, sizes and times."""
 
 from __future__ import annotations
 

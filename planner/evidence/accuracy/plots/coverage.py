@@ -1,4 +1,4 @@
-"""Do intervals hold what they state?  Part of the rows inside, over the stated level; on the diagonal all is right."""
+"""Plot of interval coverage: part of the rows inside, over the stated level; the diagonal is exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many runs are predicted how well?  Part of the rows below each error, beside the constant-utilization guess."""
+"""Plot of the error distribution: part of the rows below each error, beside the constant-utilization guess."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which figures does the report have?  Drawn and written one after the other, the same bytes for the same report."""
+"""The figures of the report: drawn and written one after the other, the same bytes for the same report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much speed does our pick lose in each group of runs that differ only in their strategy?"""
+"""Plot of the speed that our pick loses in each group of runs that differ only in their strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do predictions follow the measurements?  Both on logarithmic axes, a panel a group, with bands of 10 and 25 %."""
+"""Predictions over measurements on logarithmic axes: a panel a group, with bands of 10 and 25 %."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows does a figure show, and in which panels?  The largest groups each in its own, the others together."""
+"""The rows and panels of a figure: the largest groups each in its own panel, the others together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does every rank of a pipeline run, and in which order?"""
+"""The actions of every rank of a pipeline, in their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does every rank run, and in which order?  All eight schedules, compiled.
+"""The actions of every rank, in their order: all eight schedules, compiled.
 
 A ``Script`` is written rank after rank.  It numbers micro-batches by itself: each (kind, chunk) takes micro-batches 0,
 1, 2, ... in turn, which is what every schedule here does; those from ``most`` on are left out.  An input gradient puts

@@ -1,4 +1,4 @@
-"""Which sizes may a pipeline schedule have?
+"""The sizes that a pipeline schedule may have.
 
 Sources: Megatron-LM ``core/pipeline_parallel/schedules.py`` (interleaved: p >= 2, group size in [p, m], last group 0 or
 >= p; the same is asked of interleaved_zb), arXiv 2211.05953 (looped BFS: any number of micro-batches), torch 2.13

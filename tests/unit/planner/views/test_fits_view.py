@@ -1,4 +1,4 @@
-"""Does the view of a profile give its curves of collectives as they are measured, and keep the answer small?"""
+"""The view of a profile gives its curves of collectives as they are measured, and keeps the answer small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the map that is drawn the mesh that the cost model uses?"""
+"""The map that is drawn is the mesh that the cost model uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the report one whole, harmless page, and does it say what the plan says?"""
+"""The report is one whole, harmless page, and says what the plan says."""
 
 from __future__ import annotations
 

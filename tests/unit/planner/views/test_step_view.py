@@ -1,4 +1,4 @@
-"""Does the step that is drawn say the same as the simulator, and is every second of it accounted for?"""
+"""The step that is drawn says the same as the simulator, and every second of it is accounted for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a Chakra graph say?  The real graphs, graphs written byte by byte, and broken archives."""
+"""What a Chakra graph says: the real graphs, graphs written byte by byte, and broken archives."""
 
 from __future__ import annotations
 

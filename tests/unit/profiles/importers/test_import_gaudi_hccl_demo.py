@@ -1,4 +1,4 @@
-"""Is hccl_demo's output read in the unit that its bandwidths show, with the right ranks?
+"""The output of hccl_demo is read in the unit that its bandwidths show, with the right ranks.
 
 The benchmark blocks are real (published in vLLM guides for Gaudi); no table with real figures is public: those here
 follow the program's printing code.

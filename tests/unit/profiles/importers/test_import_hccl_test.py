@@ -1,4 +1,4 @@
-"""Is hccl_test's table read with the slowest rank, the right size and its check?
+"""The table of hccl_test is read with the slowest rank, the right size and its check.
 
 No public log with real times is known: the texts here follow the program's own printing code and its documents.
 """

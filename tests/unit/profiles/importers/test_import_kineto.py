@@ -1,4 +1,4 @@
-"""What does a PyTorch profiler trace say?  Real traces with values worked out from their events, and written ones."""
+"""What a PyTorch profiler trace says: real traces with values worked out from their events, and written ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the Inspector's records and metrics read with full sizes, over all ranks, without a name of a host?
+"""The Inspector's records and metrics are read with full sizes, over all ranks, without a name of a host.
 
 No file of a real job is public: the records follow the plug-in's README (two of them are its own examples).
 """

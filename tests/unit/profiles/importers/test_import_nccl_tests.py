@@ -1,4 +1,4 @@
-"""Is every nccl-tests / rccl-tests text read as its tool meant it, in all its versions?"""
+"""Every nccl-tests / rccl-tests text is read as its tool meant it, in all its versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is nccl-tests text read through prefixes, mixtures and damage, and the dialects of its relatives?"""
+"""nccl-tests text is read through prefixes, mixtures and damage, and so are the dialects of its relatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the JSON report of nccl-tests read like its text, without the environment that it leaks?"""
+"""The JSON report of nccl-tests is read like its text, without the environment that it leaks."""
 
 from __future__ import annotations
 

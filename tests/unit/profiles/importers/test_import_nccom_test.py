@@ -1,4 +1,4 @@
-"""Is nccom-test's table, and its JSON report, read with its statistics, ranks and failures?"""
+"""The table and the JSON report of nccom-test are read with their statistics, ranks and failures."""
 
 from __future__ import annotations
 

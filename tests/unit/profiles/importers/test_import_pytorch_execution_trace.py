@@ -1,4 +1,4 @@
-"""What does a PyTorch execution trace say?  Without times nothing, with the times of a linked trace its operators."""
+"""A PyTorch execution trace: without times nothing, with the times of a linked trace its operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is the peak of a PyTorch memory timeline, and of what is it made?"""
+"""The peak of a PyTorch memory timeline, and what it is made of."""
 
 from __future__ import annotations
 

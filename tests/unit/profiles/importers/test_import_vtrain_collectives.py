@@ -1,4 +1,4 @@
-"""Are vTrain's all-reduce tables read in nanoseconds and for the right number of ranks?"""
+"""vTrain's all-reduce tables are read in nanoseconds and for the right number of ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are the traces of several ranks merged?  Times of collectives by groups, sequence numbers and clocks."""
+"""The merge of traces of several ranks: times of collectives by groups, sequence numbers and clocks."""
 
 from __future__ import annotations
 

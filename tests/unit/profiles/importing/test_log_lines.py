@@ -1,4 +1,4 @@
-"""Is what launchers, terminals and documents put around a line removed, and nothing else?"""
+"""What launchers, terminals and documents put around a line is removed, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do figures say what they show, to the eye and to a screen reader, and are they the same each time?"""
+"""Figures say what they show, to the eye and to a screen reader, and are the same each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a profile say what the store holds: one environment at a time, siblings marked, kept and found by content?"""
+"""A profile says what the store holds: one environment at a time, siblings marked, kept and found by content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a measured collective curve monotone, exact at its points, and sensible between and beyond them?"""
+"""A measured collective curve is monotone, exact at its points, and sensible between and beyond them."""
 
 from __future__ import annotations
 

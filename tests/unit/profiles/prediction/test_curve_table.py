@@ -1,4 +1,4 @@
-"""Are measured shapes answered by their measurement, and others by their neighbours with an honest spread?"""
+"""Measured shapes are answered by their measurement, others by their neighbours with an honest spread."""
 
 from __future__ import annotations
 

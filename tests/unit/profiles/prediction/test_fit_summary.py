@@ -1,4 +1,4 @@
-"""Does the summary of a profile say what its tables and curves hold?"""
+"""The summary of a profile says what its tables and curves hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are residuals what a table without the measurement really says?"""
+"""Residuals are what a table without the measurement really says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a traced training step run with a placement for every operator?
+"""Runs a traced training step with a placement for every operator.
 
 The graph holds forward and backward, so that nothing is differentiated here: its operators run one after the other, in
 its order (``operator_run``), and a value is dropped after its last use.

@@ -1,4 +1,4 @@
-"""Which operators run on the shards directly, because DTensor's dispatch does less than its own sharding rule?
+"""Operators that run on the shards directly, because DTensor's dispatch does less than its own sharding rule.
 
 A contraction (``einsum``) would be taken apart into views and a batched product, and a view cannot keep every sharding
 that the contraction can.  By its letters: an axis that cuts one letter cuts it in every operand that has it; the result

@@ -1,4 +1,4 @@
-"""How does one operator of a traced step run at the placements of the plan?
+"""Runs one operator of a traced step at the placements of the plan.
 
 1. Every input tensor is brought to the placements that the plan gives this operator: the only communication there is.
 2. The operator runs through DTensor, whose own sharding rule must need no further redistribution.

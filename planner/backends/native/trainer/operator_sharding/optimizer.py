@@ -1,4 +1,4 @@
-"""Which optimizer steps on the shards?  AdamW or SGD, element by element: a rank needs nothing but its shard."""
+"""The optimizer on the shards: AdamW or SGD, element by element, so that a rank needs only its shard."""
 
 from __future__ import annotations
 

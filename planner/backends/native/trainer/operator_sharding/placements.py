@@ -1,4 +1,4 @@
-"""How are a plan's placement words said to DTensor?  ``replicate``, ``shard:DIM``, ``partial:REDUCTION``.
+"""A plan's placement words in DTensor's terms: ``replicate``, ``shard:DIM``, ``partial:REDUCTION``.
 
 A tensor has one word for each mesh axis, outermost axis first.  Where two axes shard the same dimension the outer axis
 cuts first, which is DTensor's own order.

@@ -1,4 +1,4 @@
-"""What would one process compute?  The module itself, with autograd and whole parameters: no graph and no plan."""
+"""The losses of one process: the module itself, with autograd and whole parameters, no graph and no plan."""
 
 from __future__ import annotations
 

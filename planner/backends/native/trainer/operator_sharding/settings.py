@@ -1,4 +1,4 @@
-"""What does a run of a sharding plan need that the plan does not say?  Steps, device, learning rate, seed, data."""
+"""What a run of a sharding plan needs beside the plan: steps, device, learning rate, seed, data."""
 
 from __future__ import annotations
 

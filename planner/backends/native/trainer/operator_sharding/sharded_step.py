@@ -1,4 +1,4 @@
-"""How does a module train with an operator-level plan?  One optimizer step on the ranks of a mesh.
+"""Trains a module with an operator-level plan: one optimizer step on the ranks of a mesh.
 
 Every rank keeps, of each parameter, its part at ``placements`` (what the graph reads) and a master part at
 ``state_placements`` (what the optimizer steps on; fp32 where the module computes in fewer bits).  One step:

@@ -1,4 +1,4 @@
-"""Which module does a sharding plan train, with which weights and batches?  Traced again, and held to the plan's names.
+"""The module that a sharding plan trains, its weights and batches: traced again, and held to the plan's names.
 
 The graph is traced by the planner's own function, so that its node names are those of the plan; its hash tells whether
 the module, this torch or the planner has changed since.  Weights are the module's own initialisation under the run's

@@ -1,4 +1,4 @@
-"""How do I train with a sharding plan?
+"""The command that trains with a sharding plan.
 
     torchrun ... -m planner.backends.native.trainer.operator_sharding.train sharding.json
 
